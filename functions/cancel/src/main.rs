@@ -1,0 +1,2 @@
+//! Wiring of cancel.
+fn main() {}

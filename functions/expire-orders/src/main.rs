@@ -1,0 +1,2 @@
+//! Wiring of expire-orders.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Wiring of orders.
+fn main() {}

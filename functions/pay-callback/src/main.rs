@@ -1,0 +1,2 @@
+//! Wiring of pay-callback.
+fn main() {}

@@ -1,0 +1,2 @@
+//! Wiring of reconcile.
+fn main() {}

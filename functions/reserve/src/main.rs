@@ -1,0 +1,2 @@
+//! Wiring of reserve.
+fn main() {}

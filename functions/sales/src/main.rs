@@ -1,0 +1,2 @@
+//! Wiring of sales.
+fn main() {}

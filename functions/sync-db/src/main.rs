@@ -1,0 +1,2 @@
+//! Wiring of sync-db.
+fn main() {}

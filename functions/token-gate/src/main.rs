@@ -1,0 +1,2 @@
+//! Wiring of token-gate.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Onsale on one machine.

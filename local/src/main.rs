@@ -1,0 +1,2 @@
+//! `onsale`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! A small stand-in for Amazon SQS.

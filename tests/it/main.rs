@@ -1,0 +1,1 @@
+//! Integration tests against real servers; one binary, one module a subject.
