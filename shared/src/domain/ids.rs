@@ -1,0 +1,222 @@
+//! The names of things, as types that cannot be mixed up.
+//!
+//! Identifiers are text that strangers send. Each type has one constructor, which refuses what
+//! would be ambiguous in a Redis key, a DynamoDB key or a URL, so that nothing behind it needs to
+//! escape anything.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Why a text is not an identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} must be {rule}")]
+pub struct InvalidId {
+    /// What the text should have been, for example `sale id`.
+    pub kind: &'static str,
+    /// The rule it breaks, in words.
+    pub rule: &'static str,
+}
+
+/// True for `a-z`, `0-9` and `-`, one to `longest` of them, neither first nor last a `-`.
+fn is_slug(text: &str, longest: usize) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    !text.is_empty()
+        && text.len() <= longest
+        && text.bytes().all(allowed)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// True for one to `longest` bytes of text without control characters or surrounding blanks.
+fn is_plain_text(text: &str, longest: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= longest
+        && text.trim() == text
+        && !text.chars().any(char::is_control)
+}
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(String);
+
+        impl $name {
+            /// Checks and wraps a text.
+            ///
+            /// # Errors
+            #[doc = concat!("Refuses a text that is not ", $rule, ".")]
+            pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+                let text = text.into();
+                let accepts: fn(&str) -> bool = $accepts;
+                if accepts(&text) {
+                    Ok(Self(text))
+                } else {
+                    Err(InvalidId { kind: $kind, rule: $rule })
+                }
+            }
+
+            /// The text itself.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({ "type": "string", "description": concat!($kind, ": ", $rule) })
+            }
+        }
+    };
+}
+
+text_id!(
+    /// A sale: a show on a date, or a train on a date. Part of every Redis and DynamoDB key.
+    SaleId, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 64)
+);
+text_id!(
+    /// A tier of a sale: a price tier, or a seat class on a train. Part of Redis keys.
+    TierId, "tier id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+);
+text_id!(
+    /// A buyer: the `sub` claim that the authorizer verified. A decimal integer is its own gene.
+    UserId, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, 128) && !text.contains('#')
+);
+text_id!(
+    /// The person who will use a ticket (an id document or a passenger number).
+    AttendeeId, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, 64) && !text.contains('#')
+);
+text_id!(
+    /// The name of a seat, unique within its sale, as printed on the ticket.
+    SeatName, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, 64)
+);
+text_id!(
+    /// A stop of a train: the operator's own code, kept as text.
+    StopId, "stop id", "1 to 32 bytes without control characters", |text| is_plain_text(text, 32)
+);
+text_id!(
+    /// One load of a sale into Redis. A script that meets another epoch than it was told answers
+    /// `not_loaded`: the fence after a total loss of Redis.
+    Epoch, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+);
+text_id!(
+    /// A payment provider, as named in the callback's path.
+    ProviderId, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+);
+text_id!(
+    /// A payment as its provider names it.
+    PaymentId, "payment id", "1 to 128 printable ASCII bytes without # or blank",
+    |text| !text.is_empty() && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+);
+text_id!(
+    /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
+    /// another fingerprint is refused.
+    Content, "content fingerprint", "16 hexadecimal digits",
+    |text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+);
+
+/// Which seat of a tier: its bit in each leg's bitmap, counted row by row (see [`super::layout`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seat(pub u32);
+
+/// The legs of a journey, half-open: from stop `from` to stop `to` are legs `from..to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Legs {
+    from: u16,
+    to: u16,
+}
+
+impl Legs {
+    /// The only leg of a concert.
+    pub const ONE: Self = Self { from: 0, to: 1 };
+
+    /// A journey over legs `from..to`.
+    ///
+    /// Returns `None` unless `from < to`.
+    #[must_use]
+    pub fn new(from: u16, to: u16) -> Option<Self> {
+        (from < to).then_some(Self { from, to })
+    }
+
+    /// The first leg; also the index of the stop where the journey begins.
+    #[must_use]
+    pub fn from(self) -> u16 {
+        self.from
+    }
+
+    /// One past the last leg; also the index of the stop where the journey ends.
+    #[must_use]
+    pub fn to(self) -> u16 {
+        self.to
+    }
+
+    /// How many legs the journey takes.
+    #[must_use]
+    pub fn count(self) -> u16 {
+        self.to - self.from
+    }
+
+    /// Each leg of the journey.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = u16> {
+        self.from..self.to
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_refuse_what_keys_could_not_carry() {
+        for bad in ["", "-a", "a-", "A", "a b", "a#b", "a{b}", "a:b", &"x".repeat(65)] {
+            assert!(SaleId::new(bad).is_err(), "{bad:?} was taken as a sale id");
+        }
+        assert!(SaleId::new("taipei-2026-11-21").is_ok());
+        for bad in ["", " alice", "al\u{0}ice", "a#b", &"x".repeat(129)] {
+            assert!(UserId::new(bad).is_err(), "{bad:?} was taken as a user id");
+        }
+        assert!(UserId::new("auth0|张三").is_ok());
+        assert!(PaymentId::new("pi_3 x").is_err());
+        assert!(Content::new("0123456789abcdeF").is_err());
+    }
+
+    #[test]
+    fn legs_are_never_empty() {
+        assert!(Legs::new(2, 2).is_none());
+        assert!(Legs::new(3, 2).is_none());
+        assert_eq!(Legs::new(1, 4).map(Legs::count), Some(3));
+    }
+}

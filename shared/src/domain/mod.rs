@@ -1,0 +1,11 @@
+//! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
+
+pub mod choice;
+pub mod ids;
+pub mod inventory;
+pub mod layout;
+pub mod money;
+pub mod number;
+pub mod order;
+pub mod sale;
+pub mod time;

@@ -1,0 +1,688 @@
+//! A sale, as an operator writes it down and as the engine reads it.
+//!
+//! [`SaleFile`] is the JSON document (`docs/sale-file.md`): what `PUT /sales/{sale}` takes and the
+//! catalogue stores. [`Sale`] is the same after every check, with its tiers laid out; nothing else
+//! can be made from a file that breaks a rule.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ids::{Legs, SaleId, SeatName, StopId, TierId};
+use super::layout::{Layout, Row};
+use super::money::{Currency, Money};
+use super::time::Timestamp;
+
+/// Most tiers of a sale: a script takes the keys of every tier it may touch.
+pub const MOST_TIERS: usize = 64;
+/// Most legs of a sale.
+pub const MOST_LEGS: usize = 64;
+/// Most seats of one tier.
+pub const MOST_SEATS_PER_TIER: usize = 1_000_000;
+/// Most places of one row.
+pub const MOST_PLACES_PER_ROW: usize = 1024;
+/// Longest and shortest payment window, in seconds. Windows over 15 minutes hop through the queue.
+pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
+
+/// The sale file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SaleFile {
+    /// The sale's id; in `PUT /sales/{sale}` the same as in the path.
+    pub sale: SaleId,
+    /// What people call it.
+    pub title: String,
+    /// The currency of every price.
+    pub currency: Currency,
+    /// When selling begins (RFC 3339 with an offset).
+    pub opens_at: Timestamp,
+    /// When selling ends.
+    pub closes_at: Timestamp,
+    /// `open`, or `paused` to refuse every new reservation.
+    #[serde(default)]
+    pub state: SaleState,
+    /// Most tickets of one buyer in this sale.
+    pub limit_per_buyer: u16,
+    /// How long a buyer has to pay, in seconds (5 to 86,400).
+    pub pay_window_seconds: u32,
+    /// Whether each ticket must name the person who will use it.
+    #[serde(default)]
+    pub attendees: AttendeeRule,
+    /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<Stop>,
+    /// How the admission gate is set.
+    #[serde(default)]
+    pub gate: GateSettings,
+    /// What is sold.
+    pub tiers: Vec<TierFile>,
+}
+
+/// Whether a sale takes new reservations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SaleState {
+    /// Sells between `opens_at` and `closes_at`.
+    #[default]
+    Open,
+    /// Refuses new reservations; payments and cancellations go on.
+    Paused,
+}
+
+/// Whether tickets name their attendees. Where they do, no attendee has two tickets of a sale.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttendeeRule {
+    /// A ticket may name its attendee.
+    #[default]
+    Optional,
+    /// Every ticket must.
+    Required,
+}
+
+/// A stop of a train.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Stop {
+    /// The operator's code, unique in the sale.
+    pub stop: StopId,
+    /// The name people read.
+    pub name: String,
+}
+
+/// How the admission gate of a sale is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct GateSettings {
+    /// Over how many Redis slots the flood is spread.
+    pub shards: u16,
+    /// Tickets admitted for each 100 seat-legs that are left.
+    pub budget_percent: u16,
+    /// Most admissions a second, over all shards.
+    pub rate_per_second: u32,
+    /// How long a buyer waits between two admissions, in milliseconds.
+    pub user_lock_ms: u32,
+    /// How long an admission is good for, in seconds.
+    pub token_seconds: u32,
+}
+
+impl Default for GateSettings {
+    fn default() -> Self {
+        Self {
+            shards: 4,
+            budget_percent: 75,
+            rate_per_second: 2000,
+            user_lock_ms: 5000,
+            token_seconds: 300,
+        }
+    }
+}
+
+/// One tier of the file. Exactly one of `sections` and `general_admission` is given, and exactly
+/// one of `price_minor` and `fares`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TierFile {
+    /// The tier's id, unique in the sale.
+    pub tier: TierId,
+    /// What people call it.
+    pub name: String,
+    /// The price of any journey, in minor units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price_minor: Option<i64>,
+    /// The price by journey; a journey without a fare is not sold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fares: Vec<Fare>,
+    /// Column letters from left to right, `null` for the aisle; needed for patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub columns: Vec<Option<String>>,
+    /// Blocks or coaches, most desirable first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
+    /// A number of spots without a place, called `<tier>-1`, `<tier>-2` and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub general_admission: Option<u32>,
+    /// Seats of the plan that are not sold (kills, house seats).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_for_sale: Vec<SeatName>,
+}
+
+/// The price of one journey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Fare {
+    /// Where the journey begins.
+    pub from: StopId,
+    /// Where it ends.
+    pub to: StopId,
+    /// Its price, in minor units.
+    pub price_minor: i64,
+}
+
+/// A block of rows; neighbours are neighbours within it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Section {
+    /// What the block or coach is called.
+    pub section: String,
+    /// Its rows, most desirable first; two rows that follow each other are neighbours.
+    pub rows: Vec<SectionRow>,
+}
+
+/// A row of a section.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SectionRow {
+    /// What the row is called.
+    pub row: String,
+    /// Its places from left to right.
+    pub seats: Places,
+}
+
+/// The places of a row: each by name, or a run of numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Places {
+    /// Names; `null` is an aisle or a pillar.
+    Named(Vec<Option<SeatName>>),
+    /// `count` seats called `<prefix><number>`, from `first`.
+    Run(Run),
+}
+
+/// A run of numbered seats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// What stands before each number.
+    pub prefix: String,
+    /// The first number.
+    pub first: u32,
+    /// How many seats.
+    pub count: u32,
+}
+
+/// A rule that a sale file breaks, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{at}: {rule}")]
+pub struct Defect {
+    /// Where in the file, as a path such as `tiers[2].sections[0]`.
+    pub at: String,
+    /// What is wrong there, in words.
+    pub rule: String,
+}
+
+impl Defect {
+    fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { at: at.into(), rule: rule.into() }
+    }
+}
+
+/// One tier, checked and laid out.
+#[derive(Debug, Clone)]
+pub struct Tier {
+    /// The tier's id.
+    pub tier: TierId,
+    /// What people call it.
+    pub name: String,
+    /// Its seats.
+    pub layout: Layout,
+    price_minor: Option<i64>,
+    fares: HashMap<Legs, i64>,
+}
+
+impl Tier {
+    /// The price of one ticket for a journey, in minor units; `None` if the journey is not sold.
+    #[must_use]
+    pub fn price_minor(&self, legs: Legs) -> Option<i64> {
+        self.fares.get(&legs).copied().or(self.price_minor)
+    }
+
+    /// The journeys that have a fare of their own, in order; empty if one price holds for all.
+    #[must_use]
+    pub fn fares(&self) -> BTreeMap<Legs, i64> {
+        self.fares.iter().map(|(legs, price)| (*legs, *price)).collect()
+    }
+}
+
+/// A sale whose file broke no rule.
+#[derive(Debug, Clone)]
+pub struct Sale {
+    file: SaleFile,
+    tiers: Vec<Tier>,
+}
+
+impl Sale {
+    /// Checks a file and lays its tiers out.
+    ///
+    /// # Errors
+    /// Returns every defect that was found, never an empty list.
+    pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
+        let mut defects = Vec::new();
+        check_terms(&file, &mut defects);
+        let stops = check_stops(&file, &mut defects);
+        let tiers: Vec<Tier> = file
+            .tiers
+            .iter()
+            .enumerate()
+            .filter_map(|(index, tier)| lay_out(&file, index, tier, &stops, &mut defects))
+            .collect();
+        check_names(&tiers, &mut defects);
+        if defects.is_empty() { Ok(Self { file, tiers }) } else { Err(defects) }
+    }
+
+    /// The file it was made from.
+    #[must_use]
+    pub fn file(&self) -> &SaleFile {
+        &self.file
+    }
+
+    /// The sale's id.
+    #[must_use]
+    pub fn id(&self) -> &SaleId {
+        &self.file.sale
+    }
+
+    /// Its tiers, in the order of the file.
+    #[must_use]
+    pub fn tiers(&self) -> &[Tier] {
+        &self.tiers
+    }
+
+    /// The tier with an id.
+    #[must_use]
+    pub fn tier(&self, id: &TierId) -> Option<&Tier> {
+        self.tiers.iter().find(|tier| tier.tier == *id)
+    }
+
+    /// How many legs a whole journey has: one for a concert.
+    #[must_use]
+    pub fn legs(&self) -> u16 {
+        (self.file.stops.len().max(2) - 1) as u16
+    }
+
+    /// The whole journey.
+    #[must_use]
+    pub fn whole(&self) -> Legs {
+        Legs::new(0, self.legs()).unwrap_or(Legs::ONE)
+    }
+
+    /// The legs between two stops; `None` unless both are stops in this order.
+    #[must_use]
+    pub fn journey(&self, from: &StopId, to: &StopId) -> Option<Legs> {
+        let index = |id: &StopId| self.file.stops.iter().position(|stop| stop.stop == *id);
+        Legs::new(index(from)? as u16, index(to)? as u16)
+    }
+
+    /// The stop with this index; `None` for a concert.
+    #[must_use]
+    pub fn stop(&self, index: u16) -> Option<&StopId> {
+        self.file.stops.get(usize::from(index)).map(|stop| &stop.stop)
+    }
+
+    /// An amount in the sale's currency.
+    #[must_use]
+    pub fn money(&self, amount_minor: i64) -> Money {
+        Money { amount_minor, currency: self.file.currency }
+    }
+
+    /// How many seat-legs the sale has in all: what its gate's budget is a share of.
+    #[must_use]
+    pub fn seat_legs(&self) -> u64 {
+        let seats: u64 = self.tiers.iter().map(|tier| u64::from(tier.layout.sellable())).sum();
+        seats * u64::from(self.legs())
+    }
+
+    /// True if another version of the file describes the same seats on the same legs, so that it
+    /// may replace this one while the sale runs.
+    #[must_use]
+    pub fn has_the_seats_of(&self, other: &SaleFile) -> bool {
+        let seats = |tier: &TierFile| {
+            let TierFile { tier, columns, sections, general_admission, not_for_sale, .. } =
+                tier.clone();
+            (tier, columns, sections, general_admission, not_for_sale)
+        };
+        self.file.sale == other.sale
+            && self.file.currency == other.currency
+            && self.file.stops == other.stops
+            && self.file.tiers.len() == other.tiers.len()
+            && self
+                .file
+                .tiers
+                .iter()
+                .zip(&other.tiers)
+                .all(|(ours, theirs)| seats(ours) == seats(theirs))
+    }
+}
+
+fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
+    let mut refuse = |broken: bool, at: &str, rule: &str| {
+        if broken {
+            defects.push(Defect::new(at, rule));
+        }
+    };
+    let title = file.title.trim();
+    refuse(title.is_empty() || title.len() > 200, "title", "must have 1 to 200 bytes");
+    refuse(file.closes_at <= file.opens_at, "closes_at", "must be later than opens_at");
+    refuse(!(1..=1000).contains(&file.limit_per_buyer), "limit_per_buyer", "must be 1 to 1,000");
+    refuse(
+        !PAY_WINDOW_SECONDS.contains(&file.pay_window_seconds),
+        "pay_window_seconds",
+        "must be 5 to 86,400 seconds",
+    );
+    refuse(!(1..=64).contains(&file.gate.shards), "gate.shards", "must be 1 to 64");
+    refuse(
+        !(1..=1000).contains(&file.gate.budget_percent),
+        "gate.budget_percent",
+        "must be 1 to 1,000",
+    );
+    refuse(file.gate.rate_per_second == 0, "gate.rate_per_second", "must be at least 1");
+    refuse(
+        !(1..=600_000).contains(&file.gate.user_lock_ms),
+        "gate.user_lock_ms",
+        "must be 1 to 600,000",
+    );
+    refuse(
+        !(5..=86_400).contains(&file.gate.token_seconds),
+        "gate.token_seconds",
+        "must be 5 to 86,400",
+    );
+    refuse(file.tiers.is_empty(), "tiers", "must not be empty");
+    refuse(file.tiers.len() > MOST_TIERS, "tiers", "must be at most 64");
+}
+
+/// The index of each stop, checked to be one of at least two and at most 65 distinct ones.
+fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap<StopId, u16> {
+    let mut index_of = HashMap::new();
+    for (index, stop) in file.stops.iter().enumerate() {
+        if index_of.insert(stop.stop.clone(), index as u16).is_some() {
+            defects.push(Defect::new(
+                format!("stops[{index}]"),
+                format!("stop {} stands twice", stop.stop),
+            ));
+        }
+    }
+    if file.stops.len() == 1 || file.stops.len() > MOST_LEGS + 1 {
+        defects.push(Defect::new("stops", "must be absent, or 2 to 65 stops"));
+    }
+    index_of
+}
+
+fn lay_out(
+    file: &SaleFile,
+    index: usize,
+    tier: &TierFile,
+    stops: &HashMap<StopId, u16>,
+    defects: &mut Vec<Defect>,
+) -> Option<Tier> {
+    let at = format!("tiers[{index}]");
+    let before = defects.len();
+    if file.tiers[..index].iter().any(|earlier| earlier.tier == tier.tier) {
+        defects.push(Defect::new(&at, format!("tier {} stands twice", tier.tier)));
+    }
+    if tier.price_minor.is_some() == !tier.fares.is_empty() {
+        defects.push(Defect::new(&at, "must have either price_minor or fares"));
+    }
+    if tier.price_minor.is_some_and(|price| !is_price(price)) {
+        defects.push(Defect::new(format!("{at}.price_minor"), PRICE_RULE));
+    }
+    let fares = read_fares(tier, &at, stops, defects);
+    let layout = read_seats(tier, &at, defects)?;
+    (defects.len() == before).then(|| Tier {
+        tier: tier.tier.clone(),
+        name: tier.name.clone(),
+        layout,
+        price_minor: tier.price_minor,
+        fares,
+    })
+}
+
+const PRICE_RULE: &str = "must be 0 to 1,000,000,000,000 minor units";
+
+/// A bound that keeps the amount of any order far inside 64 bits.
+fn is_price(price_minor: i64) -> bool {
+    (0..=1_000_000_000_000).contains(&price_minor)
+}
+
+fn read_fares(
+    tier: &TierFile,
+    at: &str,
+    stops: &HashMap<StopId, u16>,
+    defects: &mut Vec<Defect>,
+) -> HashMap<Legs, i64> {
+    let mut fares = HashMap::new();
+    for (index, fare) in tier.fares.iter().enumerate() {
+        let at = format!("{at}.fares[{index}]");
+        let ends = stops.get(&fare.from).zip(stops.get(&fare.to));
+        let Some(legs) = ends.and_then(|(from, to)| Legs::new(*from, *to)) else {
+            defects.push(Defect::new(
+                at,
+                format!("{} to {} is no journey of this sale", fare.from, fare.to),
+            ));
+            continue;
+        };
+        if !is_price(fare.price_minor) {
+            defects.push(Defect::new(&at, PRICE_RULE));
+        }
+        if fares.insert(legs, fare.price_minor).is_some() {
+            defects.push(Defect::new(at, format!("{} to {} has two fares", fare.from, fare.to)));
+        }
+    }
+    fares
+}
+
+fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
+    match (tier.general_admission, tier.sections.is_empty()) {
+        (Some(spots), true) => {
+            if !(1..=MOST_SEATS_PER_TIER as u32).contains(&spots) {
+                defects.push(Defect::new(at, "general_admission must be 1 to 1,000,000"));
+                return None;
+            }
+            if !tier.columns.is_empty() || !tier.not_for_sale.is_empty() {
+                defects
+                    .push(Defect::new(at, "general admission has neither columns nor named seats"));
+            }
+            Some(Layout::general_admission(tier.tier.as_str(), spots))
+        }
+        (None, false) => lay_out_sections(tier, at, defects),
+        (Some(_), false) | (None, true) => {
+            defects.push(Defect::new(at, "must have either sections or general_admission"));
+            None
+        }
+    }
+}
+
+fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
+    let mut rows = Vec::new();
+    let mut places = 0;
+    for (index, section) in tier.sections.iter().enumerate() {
+        // A blank row between two coaches keeps a pattern from reaching over the gap.
+        if index > 0 && !tier.columns.is_empty() {
+            rows.push(Row { label: String::new(), seats: Vec::new() });
+        }
+        for (row_index, row) in section.rows.iter().enumerate() {
+            let at = format!("{at}.sections[{index}].rows[{row_index}]");
+            let count = row.seats.count();
+            places += count;
+            if !(1..=MOST_PLACES_PER_ROW).contains(&count) {
+                defects.push(Defect::new(at, "must have 1 to 1,024 places"));
+            } else if places > MOST_SEATS_PER_TIER {
+                defects.push(Defect::new(at, "the tier has more than 1,000,000 places"));
+                return None;
+            } else if !tier.columns.is_empty() && count > tier.columns.len() {
+                defects.push(Defect::new(at, "has more places than the tier has columns"));
+            } else {
+                match row.seats.names() {
+                    Some(seats) => {
+                        rows.push(Row { label: format!("{} {}", section.section, row.row), seats })
+                    }
+                    None => defects.push(Defect::new(
+                        at,
+                        "a seat name must have 1 to 64 bytes without control characters",
+                    )),
+                }
+            }
+        }
+    }
+    check_columns(tier, at, defects);
+    let not_for_sale: HashSet<&SeatName> = tier.not_for_sale.iter().collect();
+    match Layout::new(rows, tier.columns.clone(), |name| !not_for_sale.contains(name)) {
+        Err(clash) => {
+            defects.push(Defect::new(at, clash.to_string()));
+            None
+        }
+        Ok(layout) => {
+            for name in tier.not_for_sale.iter().filter(|name| layout.seat(name).is_none()) {
+                defects.push(Defect::new(
+                    format!("{at}.not_for_sale"),
+                    format!("seat {name} is not in the tier"),
+                ));
+            }
+            Some(layout)
+        }
+    }
+}
+
+fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
+    let mut seen = HashSet::new();
+    for letter in tier.columns.iter().flatten() {
+        if letter.is_empty() || letter.len() > 4 || !seen.insert(letter) {
+            defects.push(Defect::new(
+                format!("{at}.columns"),
+                "letters must be distinct and 1 to 4 bytes",
+            ));
+            return;
+        }
+    }
+}
+
+/// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
+fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
+    let mut tier_of: HashMap<&SeatName, &TierId> = HashMap::new();
+    for tier in tiers {
+        for name in tier.layout.rows().iter().flat_map(|row| row.seats.iter().flatten()) {
+            if let Some(first) = tier_of.insert(name, &tier.tier) {
+                defects.push(Defect::new(
+                    "tiers",
+                    format!("seat {name} stands in tier {first} and again in tier {}", tier.tier),
+                ));
+            }
+        }
+    }
+}
+
+impl Places {
+    fn count(&self) -> usize {
+        match self {
+            Self::Named(names) => names.len(),
+            Self::Run(run) => run.count as usize,
+        }
+    }
+
+    fn names(&self) -> Option<Vec<Option<SeatName>>> {
+        match self {
+            Self::Named(names) => Some(names.clone()),
+            Self::Run(run) => (0..run.count)
+                .map(|offset| run.first.checked_add(offset))
+                .map(|number| Some(SeatName::new(format!("{}{}", run.prefix, number?)).ok()))
+                .map(|name| name.filter(Option::is_some))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn train() -> serde_json::Value {
+        json!({
+            "sale": "g1", "title": "G1", "currency": "CNY",
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+            "limit_per_buyer": 5, "pay_window_seconds": 600,
+            "stops": [{"stop": "A", "name": "a"}, {"stop": "B", "name": "b"}, {"stop": "C", "name": "c"}],
+            "tiers": [{
+                "tier": "second", "name": "Second",
+                "fares": [{"from": "A", "to": "C", "price_minor": 300}],
+                "columns": ["A", null, "B"],
+                "sections": [
+                    {"section": "01", "rows": [{"row": "1", "seats": ["01-1A", null, "01-1B"]}]},
+                    {"section": "02", "rows": [{"row": "1", "seats": ["02-1A", null, "02-1B"]}]}
+                ],
+                "not_for_sale": ["02-1B"]
+            }]
+        })
+    }
+
+    fn read(file: serde_json::Value) -> Result<Sale, Vec<String>> {
+        let file: SaleFile =
+            serde_json::from_value(file).map_err(|error| vec![error.to_string()])?;
+        Sale::new(file).map_err(|defects| defects.iter().map(Defect::to_string).collect())
+    }
+
+    #[test]
+    fn a_blank_row_lies_between_two_coaches() {
+        let sale = read(train()).unwrap();
+        let tier = &sale.tiers()[0];
+        assert_eq!(tier.layout.initial(), &[0b0101_1111, 0xff, 0b0111_1111]);
+        assert_eq!((sale.legs(), tier.layout.column("B")), (2, Some(2)));
+        assert_eq!(sale.seat_legs(), 6);
+    }
+
+    #[test]
+    fn only_journeys_with_a_fare_are_sold() {
+        let sale = read(train()).unwrap();
+        let stop = |id: &str| StopId::new(id).unwrap();
+        let whole = sale.journey(&stop("A"), &stop("C")).unwrap();
+        assert_eq!(sale.tiers()[0].price_minor(whole), Some(300));
+        let first = sale.journey(&stop("A"), &stop("B")).unwrap();
+        assert_eq!(sale.tiers()[0].price_minor(first), None);
+        assert_eq!(sale.journey(&stop("C"), &stop("A")), None);
+    }
+
+    #[test]
+    fn each_broken_rule_is_named_with_its_place() {
+        let broken = |change: fn(&mut serde_json::Value)| {
+            let mut file = train();
+            change(&mut file);
+            read(file).unwrap_err().join("; ")
+        };
+        let cases: [(fn(&mut serde_json::Value), &str); 14] = [
+            (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
+            (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
+            (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),
+            (|f| f["opens_at"] = json!("2026-01-01T00:00:00"), "RFC 3339"),
+            (|f| f["stops"][1]["stop"] = json!("A"), "stops[1]"),
+            (|f| f["stops"] = json!([{"stop": "A", "name": "a"}]), "stops: must be absent"),
+            (|f| f["tiers"][0]["price_minor"] = json!(1), "either price_minor or fares"),
+            (|f| f["tiers"][0]["fares"][0]["to"] = json!("Z"), "no journey"),
+            (
+                |f| f["tiers"][0]["general_admission"] = json!(5),
+                "either sections or general_admission",
+            ),
+            (
+                |f| f["tiers"][0]["sections"][1]["rows"][0]["seats"][0] = json!("01-1A"),
+                "row 01 1 and again in row 02 1",
+            ),
+            (|f| f["tiers"][0]["not_for_sale"] = json!(["nowhere"]), "not in the tier"),
+            (|f| f["tiers"][0]["columns"] = json!(["A", "A", "B"]), "distinct"),
+            (|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"] = json!([]), "1 to 1,024 places"),
+            (|f| f["colour"] = json!("red"), "unknown field"),
+        ];
+        for (change, expected) in cases {
+            let message = broken(change);
+            assert!(message.contains(expected), "{message:?} does not say {expected:?}");
+        }
+    }
+
+    #[test]
+    fn terms_may_change_while_the_seats_stay() {
+        let sale = read(train()).unwrap();
+        let mut other = sale.file().clone();
+        other.limit_per_buyer = 1;
+        assert!(sale.has_the_seats_of(&other));
+        other.tiers[0].not_for_sale.clear();
+        assert!(!sale.has_the_seats_of(&other));
+    }
+}

@@ -1,0 +1,112 @@
+//! Time as an argument: milliseconds since 1970-01-01 UTC, written as RFC 3339.
+//!
+//! Nothing in the engine reads a clock; the edges (a Lambda handler, the local gateway, a test)
+//! pass `now` in, so that every run can be repeated.
+
+use std::fmt;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A moment, in milliseconds since the Unix epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Timestamp(i64);
+
+/// The text is not an RFC 3339 date and time with an offset.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("a time must be RFC 3339 with its offset, such as 2026-11-21T10:00:00Z")]
+pub struct InvalidTime;
+
+impl Timestamp {
+    /// A moment from milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn from_ms(ms: i64) -> Self {
+        Self(ms)
+    }
+
+    /// What the system clock says. Only edges call this.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(Utc::now().timestamp_millis())
+    }
+
+    /// Milliseconds since the Unix epoch.
+    #[must_use]
+    pub const fn ms(self) -> i64 {
+        self.0
+    }
+
+    /// The moment `ms` milliseconds later.
+    #[must_use]
+    pub const fn plus_ms(self, ms: i64) -> Self {
+        Self(self.0.saturating_add(ms))
+    }
+
+    /// The moment `seconds` seconds later.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Self {
+        self.plus_ms(seconds.saturating_mul(1000))
+    }
+
+    /// Milliseconds from `earlier` to this moment; negative when it is later.
+    #[must_use]
+    pub const fn ms_since(self, earlier: Self) -> i64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+impl TryFrom<String> for Timestamp {
+    type Error = InvalidTime;
+    fn try_from(text: String) -> Result<Self, InvalidTime> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Timestamp {
+    type Err = InvalidTime;
+    fn from_str(text: &str) -> Result<Self, InvalidTime> {
+        DateTime::parse_from_rfc3339(text)
+            .map(|time| Self(time.timestamp_millis()))
+            .map_err(|_| InvalidTime)
+    }
+}
+
+impl From<Timestamp> for String {
+    fn from(time: Timestamp) -> String {
+        time.to_string()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match DateTime::from_timestamp_millis(self.0) {
+            Some(time) => f.write_str(&time.to_rfc3339_opts(SecondsFormat::Millis, true)),
+            // Beyond chrono's calendar (the year 262,142): no real moment, but never a panic.
+            None => write!(f, "{} ms", self.0),
+        }
+    }
+}
+
+impl schemars::JsonSchema for Timestamp {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timestamp".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_honoured_and_demanded() {
+        let utc: Timestamp = "2026-11-21T10:00:00Z".parse().unwrap();
+        let taipei: Timestamp = "2026-11-21T18:00:00+08:00".parse().unwrap();
+        assert_eq!(utc, taipei);
+        assert_eq!(utc.to_string(), "2026-11-21T10:00:00.000Z");
+        assert!("2026-11-21T10:00:00".parse::<Timestamp>().is_err());
+    }
+}
