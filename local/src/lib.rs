@@ -1,1 +1,3 @@
 //! Onsale on one machine.
+
+pub mod servers;

@@ -1,0 +1,204 @@
+//! Finds the Valkey or Redis server binary to run.
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use super::Error;
+
+/// Where `make setup` puts the servers, below the root of the repository.
+const SETUP_DIR: &str = ".onsale/tools";
+
+/// Which of the two servers to run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Flavour {
+    /// Whichever is found first, Valkey before Redis.
+    #[default]
+    Auto,
+    /// Valkey only.
+    Valkey,
+    /// Redis only.
+    Redis,
+}
+
+impl Flavour {
+    /// The one flavour, or both in order of preference.
+    fn choices(self) -> &'static [Self] {
+        match self {
+            Self::Auto => &[Self::Valkey, Self::Redis],
+            Self::Valkey => &[Self::Valkey],
+            Self::Redis => &[Self::Redis],
+        }
+    }
+
+    /// The name of the program.
+    fn program(self) -> &'static str {
+        match self {
+            Self::Auto => "valkey-server or redis-server",
+            Self::Valkey => "valkey-server",
+            Self::Redis => "redis-server",
+        }
+    }
+
+    /// The environment variable that names the binary and overrules every other place.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Auto | Self::Valkey => "ONSALE_VALKEY_SERVER",
+            Self::Redis => "ONSALE_REDIS_SERVER",
+        }
+    }
+
+    /// How the program's `--version` begins.
+    fn signature(self) -> &'static str {
+        match self {
+            Self::Auto => "",
+            Self::Valkey => "Valkey server v=",
+            Self::Redis => "Redis server v=",
+        }
+    }
+}
+
+/// The places a binary may be in.
+#[derive(Debug, Default)]
+struct Places {
+    /// Directories of the PATH.
+    path: Vec<PathBuf>,
+    /// Directories that may be, or lie in, a repository where `make setup` has run.
+    starts: Vec<PathBuf>,
+}
+
+impl Places {
+    /// The places as this process sees them.
+    fn of_this_process() -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        // The binary may run anywhere (its target directory may lie outside the repository), so
+        // look from the current directory, from the binary, and from where it was built.
+        let built_from = Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf();
+        Self {
+            path: std::env::split_paths(&path).collect(),
+            starts: [std::env::current_dir().ok(), std::env::current_exe().ok()]
+                .into_iter()
+                .flatten()
+                .chain([built_from])
+                .collect(),
+        }
+    }
+
+    /// Where the program of `flavours` may lie, the best place first.
+    fn candidates(&self, flavours: &[Flavour]) -> Vec<(Flavour, PathBuf)> {
+        let set_up = self.starts.iter().flat_map(|start| start.ancestors());
+        let directories = [
+            self.path.clone(),
+            set_up.map(|root| root.join(SETUP_DIR)).collect(),
+        ];
+        let mut seen = HashSet::new();
+        directories
+            .iter()
+            .flat_map(|directories| {
+                flavours.iter().flat_map(move |flavour| {
+                    let at = move |directory: &PathBuf| directory.join(flavour.program());
+                    directories.iter().map(move |d| (*flavour, at(d)))
+                })
+            })
+            .filter(|(_, path)| seen.insert(path.clone()))
+            .collect()
+    }
+}
+
+/// The binary to run for `flavour`, and which of the two it is.
+///
+/// The environment variable is looked at first, then PATH, then what `make setup` installed. Each
+/// binary is asked its version, because some systems install Valkey under the name `redis-server`.
+///
+/// # Errors
+///
+/// [`Error::NoBinary`] when there is none, [`Error::WrongBinary`] when the environment names
+/// something else.
+pub(super) async fn find(flavour: Flavour) -> Result<(Flavour, PathBuf), Error> {
+    for choice in flavour.choices() {
+        if let Some(named) = std::env::var_os(choice.variable()) {
+            return named_in_environment(*choice, named).await;
+        }
+    }
+    for (choice, path) in Places::of_this_process().candidates(flavour.choices()) {
+        if is_server(choice, &path).await {
+            return Ok((choice, path));
+        }
+    }
+    Err(Error::NoBinary {
+        wanted: flavour.program(),
+        variable: flavour.variable(),
+    })
+}
+
+/// The binary the environment names, which must be of that flavour.
+async fn named_in_environment(
+    flavour: Flavour,
+    named: OsString,
+) -> Result<(Flavour, PathBuf), Error> {
+    let path = PathBuf::from(named);
+    if is_server(flavour, &path).await {
+        return Ok((flavour, path));
+    }
+    Err(Error::WrongBinary {
+        variable: flavour.variable(),
+        wanted: flavour.program(),
+        path,
+    })
+}
+
+/// Whether `path` runs here and says that it is a server of this flavour.
+async fn is_server(flavour: Flavour, path: &Path) -> bool {
+    if !path.is_file() {
+        return false;
+    }
+    match Command::new(path).arg("--version").output().await {
+        Ok(output) => output.stdout.starts_with(flavour.signature().as_bytes()),
+        Err(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_comes_before_what_setup_installed_and_valkey_before_redis() {
+        let places = Places {
+            path: vec!["/bin".into(), "/opt".into()],
+            starts: vec!["/repo/tests".into(), "/repo".into()],
+        };
+        let paths = |flavour: Flavour| {
+            let found = places.candidates(flavour.choices());
+            let shown = found.iter().map(|(_, path)| path.display().to_string());
+            shown.collect::<Vec<_>>()
+        };
+        assert_eq!(
+            paths(Flavour::Redis),
+            [
+                "/bin/redis-server",
+                "/opt/redis-server",
+                "/repo/tests/.onsale/tools/redis-server",
+                "/repo/.onsale/tools/redis-server",
+                "/.onsale/tools/redis-server",
+            ]
+        );
+        assert_eq!(
+            paths(Flavour::Auto)[..4],
+            [
+                "/bin/valkey-server",
+                "/opt/valkey-server",
+                "/bin/redis-server",
+                "/opt/redis-server",
+            ]
+        );
+    }
+
+    #[tokio::test]
+    async fn a_program_that_is_no_server_is_refused() {
+        let refused = named_in_environment(Flavour::Valkey, "/bin/sh".into()).await;
+        assert!(matches!(refused, Err(Error::WrongBinary { .. })));
+    }
+}

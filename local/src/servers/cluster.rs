@@ -1,0 +1,133 @@
+//! Three masters that share the 16,384 hash slots.
+
+use std::collections::HashMap;
+
+use super::{Error, Flavour, RedisOptions, RedisServer, wait_for};
+
+/// How many slots a cluster has.
+/// Source: <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
+const SLOTS: u16 = 16_384;
+/// How many masters; the least that can agree by majority.
+const MASTERS: u16 = 3;
+/// How long the masters may take to agree.
+const AGREE_SECONDS: u64 = 60;
+
+/// A cluster of three masters without replicas, in memory, on ports of 127.0.0.1.
+#[derive(Debug)]
+pub struct RedisCluster {
+    nodes: Vec<RedisServer>,
+}
+
+impl RedisCluster {
+    /// Starts the masters, shares the slots out, and waits until all three see a whole cluster.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisServer::start`], and [`Error::TimedOut`] when the masters do not agree.
+    pub async fn start(flavour: Flavour) -> Result<Self, Error> {
+        let mut nodes = Vec::new();
+        for index in 0..MASTERS {
+            let options = RedisOptions {
+                cluster: true,
+                ..RedisOptions::default().flavour(flavour)
+            };
+            let node = RedisServer::start(options).await?;
+            own_slots(&node, index).await?;
+            nodes.push(node);
+        }
+        let cluster = Self { nodes };
+        cluster.meet().await?;
+        cluster.agree().await?;
+        Ok(cluster)
+    }
+
+    /// The three masters.
+    #[must_use]
+    pub fn nodes(&self) -> &[RedisServer] {
+        &self.nodes
+    }
+
+    /// The three masters, to kill and restart them.
+    pub fn nodes_mut(&mut self) -> &mut [RedisServer] {
+        &mut self.nodes
+    }
+
+    /// The addresses of the masters; a cluster client needs any one of them.
+    #[must_use]
+    pub fn urls(&self) -> Vec<String> {
+        self.nodes.iter().map(RedisServer::url).collect()
+    }
+
+    /// Waits until every master sees all slots served by three nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when they do not agree in time.
+    pub async fn agree(&self) -> Result<(), Error> {
+        for node in &self.nodes {
+            wait_for("the cluster to agree", AGREE_SECONDS, async || {
+                Ok(sees_whole_cluster(node).await?.then_some(()))
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Introduces the first master to the others; they learn of each other through it.
+    async fn meet(&self) -> Result<(), Error> {
+        let Some((first, others)) = self.nodes.split_first() else {
+            return Ok(());
+        };
+        let mut connection = first.connect().await?;
+        for other in others {
+            redis::cmd("CLUSTER")
+                .arg("MEET")
+                .arg("127.0.0.1")
+                .arg(other.port())
+                .arg(other.bus_port())
+                .query_async::<()>(&mut connection)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives master `index` its share of the slots, and an epoch of its own so that the masters have
+/// no collision to settle when they meet.
+async fn own_slots(node: &RedisServer, index: u16) -> Result<(), Error> {
+    let bound = |part: u16| u32::from(SLOTS) * u32::from(part) / u32::from(MASTERS);
+    let mut connection = node.connect().await?;
+    redis::cmd("CLUSTER")
+        .arg("SET-CONFIG-EPOCH")
+        .arg(index + 1)
+        .query_async::<()>(&mut connection)
+        .await?;
+    redis::cmd("CLUSTER")
+        .arg("ADDSLOTSRANGE")
+        .arg(bound(index))
+        .arg(bound(index + 1) - 1)
+        .query_async::<()>(&mut connection)
+        .await?;
+    Ok(())
+}
+
+/// Whether this master sees every slot served and knows all masters.
+async fn sees_whole_cluster(node: &RedisServer) -> Result<bool, Error> {
+    let mut connection = node.connect().await?;
+    let info: String = redis::cmd("CLUSTER")
+        .arg("INFO")
+        .query_async(&mut connection)
+        .await?;
+    let facts: HashMap<&str, &str> = info
+        .lines()
+        .filter_map(|line| line.trim().split_once(':'))
+        .collect();
+    let wanted = [
+        ("cluster_state", "ok".to_owned()),
+        ("cluster_slots_ok", SLOTS.to_string()),
+        ("cluster_size", MASTERS.to_string()),
+        ("cluster_known_nodes", MASTERS.to_string()),
+    ];
+    let is_so = |(name, value): &(&str, String)| facts.get(name) == Some(&value.as_str());
+    Ok(wanted.iter().all(is_so))
+}

@@ -1,0 +1,112 @@
+//! DynamoDB in this process: dynoxide, served on loopback so that the AWS SDK talks to it as to
+//! the real one.
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::Path;
+
+use dynoxide::Database;
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::Error;
+
+/// Threads of its own: a request waits in SQLite for the disk and for the one before it, and must
+/// not hold up the engine's threads meanwhile. Two, because it does one write at a time.
+const THREADS: usize = 2;
+
+/// A running DynamoDB stand-in on a port of 127.0.0.1; stopped when dropped.
+#[derive(Debug)]
+pub struct DynamoDb {
+    address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    server: JoinHandle<Result<(), String>>,
+    runtime: Option<Runtime>,
+}
+
+impl DynamoDb {
+    /// Starts an empty database in memory; it is gone when the handle is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when no port or thread is to be had.
+    pub fn memory() -> Result<Self, Error> {
+        Self::serve(Database::memory())
+    }
+
+    /// Starts a database in one SQLite file (and its write-ahead log beside it), creating it when
+    /// it is absent. What was acknowledged is still there after this process is killed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DynamoDb`] when the file is no database of ours, [`Error::Io`] when no port or
+    /// thread is to be had.
+    pub fn file(path: &Path) -> Result<Self, Error> {
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent).map_err(Error::io("creating the data directory"))?;
+        }
+        let name = path
+            .to_str()
+            .ok_or_else(|| Error::DynamoDb(format!("{} is not valid Unicode", path.display())))?;
+        Self::serve(Database::new(name))
+    }
+
+    /// The endpoint: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Stops in good order: requests that are running are answered first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::DynamoDb`] when the server had failed.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        drop(self.stop.take());
+        match (&mut self.server).await {
+            Ok(ended) => ended.map_err(Error::DynamoDb),
+            Err(failed) => Err(Error::DynamoDb(failed.to_string())),
+        }
+    }
+
+    /// Serves `database` on a port that the system chooses.
+    fn serve(database: dynoxide::Result<Database>) -> Result<Self, Error> {
+        let listening = || Error::io("listening for DynamoDB");
+        let database = database.map_err(|error| Error::DynamoDb(error.to_string()))?;
+        let listener = StdListener::bind(("127.0.0.1", 0)).map_err(listening())?;
+        listener.set_nonblocking(true).map_err(listening())?;
+        let address = listener.local_addr().map_err(listening())?;
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name("dynamodb")
+            .enable_all()
+            .build()
+            .map_err(Error::io("starting the threads of DynamoDB"))?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        // Resolves when the handle sends or, as it always does, drops its end.
+        let end = async {
+            let _dropped = stopped.await;
+        };
+        let server = runtime.spawn(async move {
+            let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
+            dynoxide::server::serve_with_shutdown(listener, database, end).await
+        });
+        Ok(Self {
+            address,
+            stop: Some(stop),
+            server,
+            runtime: Some(runtime),
+        })
+    }
+}
+
+impl Drop for DynamoDb {
+    fn drop(&mut self) {
+        // In the background, because a runtime must not be waited for inside another one.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The real servers the engine stands on, started and stopped by their own handles.
+//!
+//! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
+//! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), and DynamoDB in this process
+//! ([`DynamoDb`]). Each listens on a free port of 127.0.0.1 only, so that any number of them
+//! run side by side, and each stops when its handle is dropped.
+
+mod binary;
+mod cluster;
+mod dynamodb;
+mod redis;
+
+pub use binary::Flavour;
+pub use cluster::RedisCluster;
+pub use dynamodb::DynamoDb;
+pub use redis::{RedisOptions, RedisServer};
+
+use std::io;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Why a server could not be started, reached or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// No binary of the wanted flavour is on this machine.
+    #[error("no {wanted} found: run make setup, or name one in {variable}")]
+    NoBinary {
+        /// The program that was looked for.
+        wanted: &'static str,
+        /// The environment variable that names one.
+        variable: &'static str,
+    },
+    /// The environment names a binary that is not a server of that flavour.
+    #[error("{variable} names {}, which is no {wanted} that runs here", path.display())]
+    WrongBinary {
+        /// The environment variable.
+        variable: &'static str,
+        /// The program that was looked for.
+        wanted: &'static str,
+        /// What the variable names.
+        path: PathBuf,
+    },
+    /// Another live process has its servers in this data directory.
+    #[error("{} is in use by another onsale that is still running", .0.display())]
+    InUse(PathBuf),
+    /// The server exited while it was starting.
+    #[error("{program} exited while starting ({status}); its log says:\n{log}")]
+    Exited {
+        /// The binary that was run.
+        program: PathBuf,
+        /// How it ended.
+        status: std::process::ExitStatus,
+        /// The last lines it wrote.
+        log: String,
+    },
+    /// A condition was not met in time.
+    #[error("waited {seconds} s for {what} in vain")]
+    TimedOut {
+        /// What was waited for.
+        what: String,
+        /// How long, in seconds.
+        seconds: u64,
+    },
+    /// The server answered with an error.
+    #[error("redis: {0}")]
+    Redis(#[from] ::redis::RedisError),
+    /// The DynamoDB stand-in failed.
+    #[error("dynamodb: {0}")]
+    DynamoDb(String),
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The refusal.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Says what was being done when the operating system refused.
+    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
+
+/// Where the servers of a [`Stack`] listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// `redis://127.0.0.1:PORT`
+    pub redis_url: String,
+    /// `http://127.0.0.1:PORT`
+    pub dynamodb_url: String,
+}
+
+/// Every server the engine needs, each on a port of its own.
+#[derive(Debug)]
+pub struct Stack {
+    /// The cache that holds the inventory while a sale runs.
+    pub redis: RedisServer,
+    /// The database of record.
+    pub dynamodb: DynamoDb,
+}
+
+impl Stack {
+    /// Starts servers that keep everything in memory and leave nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first [`Error`] of a server that did not start.
+    pub async fn ephemeral() -> Result<Self, Error> {
+        Ok(Self {
+            redis: RedisServer::start(RedisOptions::default()).await?,
+            dynamodb: DynamoDb::memory()?,
+        })
+    }
+
+    /// Starts servers on the state kept in `data_dir`, creating it when it is absent.
+    ///
+    /// The state survives `kill -9` of this process. Servers that such a death left running
+    /// there are stopped first. Ports differ from one start to the next.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InUse`] while another process has this directory, otherwise the first
+    /// [`Error`] of a server that did not start.
+    pub async fn persistent(data_dir: &Path) -> Result<Self, Error> {
+        // Redis first: its lock on the directory keeps a second process out of the whole stack.
+        Ok(Self {
+            redis: RedisServer::start(RedisOptions::persistent(data_dir.join("redis"))).await?,
+            dynamodb: DynamoDb::file(&data_dir.join("dynamodb.sqlite"))?,
+        })
+    }
+
+    /// Where the servers listen.
+    #[must_use]
+    pub fn endpoints(&self) -> Endpoints {
+        Endpoints {
+            redis_url: self.redis.url(),
+            dynamodb_url: self.dynamodb.url(),
+        }
+    }
+
+    /// Stops every server in good order; dropping the stack stops them at once.
+    ///
+    /// # Errors
+    ///
+    /// Returns the first [`Error`] of a server that did not stop; none is left running.
+    pub async fn stop(self) -> Result<(), Error> {
+        let dynamodb = self.dynamodb.stop().await;
+        self.redis.stop().await?;
+        dynamodb
+    }
+}
+
+/// A port of 127.0.0.1 that nobody listens on now.
+///
+/// Somebody may take it before the caller does: whoever uses it must be ready to try another.
+fn free_port() -> Result<u16, Error> {
+    TcpListener::bind(("127.0.0.1", 0))
+        .and_then(|listener| listener.local_addr())
+        .map(|address| address.port())
+        .map_err(Error::io("finding a free port"))
+}
+
+/// Asks `condition` again and again until it yields a value, for at most `seconds`.
+async fn wait_for<T>(
+    what: &str,
+    seconds: u64,
+    mut condition: impl AsyncFnMut() -> Result<Option<T>, Error>,
+) -> Result<T, Error> {
+    let poll = async {
+        loop {
+            if let Some(value) = condition().await? {
+                return Ok(value);
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(seconds), poll)
+        .await
+        .unwrap_or_else(|_| {
+            Err(Error::TimedOut {
+                what: what.to_owned(),
+                seconds,
+            })
+        })
+}

@@ -1,0 +1,415 @@
+//! One Valkey or Redis server as a child process.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use tempfile::TempDir;
+
+use super::{Error, Flavour, binary, free_port, wait_for};
+
+/// How often another port is tried when somebody else took the one that was free.
+const PORT_ATTEMPTS: u32 = 8;
+/// How long a server may take to answer; loading a large append-only file takes a while.
+const READY_SECONDS: u64 = 60;
+/// How long a server may take to end when told to.
+const STOP_SECONDS: u64 = 10;
+/// How much of a server's log goes into an error, in lines.
+const LOG_TAIL_LINES: usize = 12;
+/// The lock by which one process owns a data directory.
+const LOCK_FILE: &str = "owner.lock";
+/// Where the server writes its process id.
+const PID_FILE: &str = "server.pid";
+/// Where the server writes what it has to say.
+const LOG_FILE: &str = "server.log";
+
+/// Runs the server (`$0` with `$@`) and kills it when this process is gone.
+///
+/// Our end of the pipe at standard input closes when we close it and also when we are killed with
+/// -9, so the server cannot outlive us. The shell ends when the server ends, with its exit code.
+const KEEPER: &str = r#"
+exec 3<&0
+"$0" "$@" </dev/null 3<&- & server=$!
+{ read -r _; kill -9 "$server"; } <&3 >/dev/null 2>&1 & watch=$!
+wait "$server"; code=$?
+kill "$watch" 2>/dev/null
+exit "$code"
+"#;
+
+/// How to run a [`RedisServer`]; the default is an empty server that keeps nothing.
+#[derive(Debug, Clone, Default)]
+pub struct RedisOptions {
+    /// Which of the two servers.
+    pub flavour: Flavour,
+    /// Where it keeps its files; `None` is a temporary directory that goes with the handle.
+    pub data_dir: Option<PathBuf>,
+    /// Whether every write is appended to a file before it is answered, so that what was
+    /// acknowledged is still there after the server or this process is killed.
+    pub append_only: bool,
+    /// Whether it runs in cluster mode.
+    pub cluster: bool,
+}
+
+impl RedisOptions {
+    /// A server whose state lives in `data_dir` and survives being killed.
+    #[must_use]
+    pub fn persistent(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: Some(data_dir.into()),
+            append_only: true,
+            ..Self::default()
+        }
+    }
+
+    /// The same, of one flavour only.
+    #[must_use]
+    pub fn flavour(mut self, flavour: Flavour) -> Self {
+        self.flavour = flavour;
+        self
+    }
+}
+
+/// A running Valkey or Redis server on a port of 127.0.0.1; killed when dropped.
+#[derive(Debug)]
+pub struct RedisServer {
+    options: RedisOptions,
+    program: PathBuf,
+    flavour: Flavour,
+    dir: PathBuf,
+    ports: Ports,
+    child: Option<Child>,
+    /// Held open: closing it gives the directory up. Before `_temporary`, to be closed first.
+    _owner: File,
+    _temporary: Option<TempDir>,
+}
+
+/// The ports one server listens on.
+#[derive(Debug, Clone, Copy)]
+struct Ports {
+    clients: u16,
+    /// Where cluster nodes talk to each other.
+    bus: u16,
+}
+
+impl Ports {
+    fn free() -> Result<Self, Error> {
+        Ok(Self {
+            clients: free_port()?,
+            bus: free_port()?,
+        })
+    }
+}
+
+impl RedisServer {
+    /// Starts a server and waits until it answers.
+    ///
+    /// A server that was left behind in the same directory is stopped first.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoBinary`] when there is nothing to run, [`Error::InUse`] while another process
+    /// has the directory, [`Error::Exited`] or [`Error::TimedOut`] when it does not come up.
+    pub async fn start(options: RedisOptions) -> Result<Self, Error> {
+        let (flavour, program) = binary::find(options.flavour).await?;
+        let (dir, temporary) = data_dir(options.data_dir.as_deref())?;
+        let owner = own(&dir)?;
+        stop_orphan(&dir).await?;
+        let mut server = Self {
+            options,
+            program,
+            flavour,
+            dir,
+            ports: Ports::free()?,
+            child: None,
+            _owner: owner,
+            _temporary: temporary,
+        };
+        for _ in 1..PORT_ATTEMPTS {
+            match server.launch().await {
+                Err(Error::Exited { log, .. }) if log.contains("Address already in use") => {
+                    server.ports = Ports::free()?;
+                }
+                outcome => return outcome.map(|()| server),
+            }
+        }
+        server.launch().await.map(|()| server)
+    }
+
+    /// Which of the two servers this is; never [`Flavour::Auto`].
+    #[must_use]
+    pub fn flavour(&self) -> Flavour {
+        self.flavour
+    }
+
+    /// The port on 127.0.0.1; the same for as long as this handle lives.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.ports.clients
+    }
+
+    /// The port of the cluster bus, used in cluster mode only.
+    pub(super) fn bus_port(&self) -> u16 {
+        self.ports.bus
+    }
+
+    /// The address clients use: `redis://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.ports.clients)
+    }
+
+    /// The binary that runs.
+    #[must_use]
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Where the server keeps its files.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Opens a connection of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Redis`] when the server does not take it.
+    pub async fn connect(&self) -> Result<MultiplexedConnection, Error> {
+        let limit = Some(Duration::from_secs(READY_SECONDS));
+        let config = redis::AsyncConnectionConfig::new()
+            .set_connection_timeout(limit)
+            .set_response_timeout(limit);
+        let client = redis::Client::open(self.url())?;
+        Ok(client
+            .get_multiplexed_async_connection_with_config(&config)
+            .await?)
+    }
+
+    /// Kills the server as `kill -9` does, and waits until it is gone.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when the operating system does not say how it ended.
+    pub fn kill(&mut self) -> Result<(), Error> {
+        let Some(mut keeper) = self.child.take() else {
+            return Ok(());
+        };
+        // Closing our end of the pipe makes the keeper kill the server. It exits only after that.
+        drop(keeper.stdin.take());
+        let ended = keeper.wait();
+        ended.map(drop).map_err(Error::io("waiting for the server"))
+    }
+
+    /// Starts the server again on the same port and directory, killing it first if it still runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisServer::start`]; also when somebody else took the port meanwhile.
+    pub async fn restart(&mut self) -> Result<(), Error> {
+        self.kill()?;
+        self.launch().await
+    }
+
+    /// Ends the server in good order: it writes out what it has, then exits.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when it does not end in time; it is killed then.
+    pub async fn stop(mut self) -> Result<(), Error> {
+        if self.child.is_none() {
+            return Ok(());
+        }
+        let mut connection = self.connect().await?;
+        // The reply to SHUTDOWN is that the connection closes, which the client calls an error.
+        let _closed: Result<(), _> = redis::cmd("SHUTDOWN").query_async(&mut connection).await;
+        let Some(child) = self.child.as_mut() else {
+            return Ok(());
+        };
+        wait_for("the server to end", STOP_SECONDS, async || {
+            child
+                .try_wait()
+                .map_err(Error::io("waiting for the server"))
+        })
+        .await
+        .map(drop)
+    }
+
+    /// Runs the binary on the ports chosen and waits until it answers.
+    async fn launch(&mut self) -> Result<(), Error> {
+        let log = File::create(self.dir.join(LOG_FILE)).map_err(Error::io("creating the log"))?;
+        let errors = log.try_clone().map_err(Error::io("opening the log"))?;
+        let keeper = Command::new("sh")
+            .arg("-c")
+            .arg(KEEPER)
+            .arg(&self.program)
+            .args(self.arguments())
+            .current_dir(&self.dir)
+            .stdin(Stdio::piped())
+            .stdout(log)
+            .stderr(errors)
+            // A group of its own: Ctrl-C at the terminal is for us, who stop it when we are done.
+            .process_group(0)
+            .spawn()
+            .map_err(Error::io(format!("running {}", self.program.display())))?;
+        self.child = Some(keeper);
+        let what = format!("{} to answer", self.program.display());
+        wait_for(&what, READY_SECONDS, async || {
+            if let Some(exited) = self.exited()? {
+                return Err(exited);
+            }
+            Ok(self.answers().await.then_some(()))
+        })
+        .await
+    }
+
+    /// The server's command line.
+    fn arguments(&self) -> Vec<String> {
+        let yes_no = |on: bool| if on { "yes" } else { "no" }.to_owned();
+        let dir = self.dir.display().to_string();
+        let mut arguments: Vec<String> = [
+            ("--port", self.ports.clients.to_string()),
+            ("--bind", "127.0.0.1".to_owned()),
+            ("--protected-mode", yes_no(true)),
+            ("--dir", dir.clone()),
+            ("--pidfile", format!("{dir}/{PID_FILE}")),
+            // The command line must stay readable: by it an orphan is recognised.
+            ("--set-proc-title", yes_no(false)),
+            ("--save", String::new()),
+            ("--appendonly", yes_no(self.options.append_only)),
+            ("--appendfsync", "everysec".to_owned()),
+            // Inventory must never be evicted: a full server refuses writes instead.
+            ("--maxmemory-policy", "noeviction".to_owned()),
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value])
+        .collect();
+        if self.options.cluster {
+            arguments.extend(["--cluster-enabled".to_owned(), yes_no(true)]);
+            arguments.extend(["--cluster-port".to_owned(), self.ports.bus.to_string()]);
+        }
+        arguments
+    }
+
+    /// The error to report if the server has ended by itself.
+    fn exited(&mut self) -> Result<Option<Error>, Error> {
+        let Some(child) = self.child.as_mut() else {
+            return Ok(None);
+        };
+        let status = child.try_wait().map_err(Error::io("watching the server"))?;
+        Ok(status.map(|status| Error::Exited {
+            program: self.program.clone(),
+            status,
+            log: self.log_tail(),
+        }))
+    }
+
+    /// Whether a server answers on our port and it is ours: another process may have been
+    /// quicker to take the port, and would answer just as well.
+    async fn answers(&self) -> bool {
+        let Ok(mut connection) = self.connect().await else {
+            return false;
+        };
+        // While it loads its file, CONFIG is answered already and PING is not.
+        let mut ask = redis::pipe();
+        ask.cmd("PING").ignore();
+        ask.cmd("CONFIG").arg("GET").arg("dir");
+        let answer = ask
+            .query_async::<(HashMap<String, String>,)>(&mut connection)
+            .await;
+        answer.is_ok_and(|(config,)| {
+            let dir = config.get("dir").map(Path::new);
+            dir == Some(&self.dir)
+        })
+    }
+
+    /// The last lines the server wrote.
+    fn log_tail(&self) -> String {
+        let log = fs::read_to_string(self.dir.join(LOG_FILE)).unwrap_or_default();
+        let lines: Vec<&str> = log.lines().collect();
+        lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n")
+    }
+}
+
+impl Drop for RedisServer {
+    fn drop(&mut self) {
+        if let Err(error) = self.kill() {
+            tracing::warn!(%error, "the server could not be stopped");
+        }
+    }
+}
+
+/// The directory to work in, without symbolic links, and the guard that removes a temporary one.
+fn data_dir(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Error> {
+    let creating = || Error::io("creating the data directory");
+    let (dir, temporary) = match wanted {
+        Some(dir) => {
+            fs::create_dir_all(dir).map_err(creating())?;
+            (dir.to_owned(), None)
+        }
+        None => {
+            let temporary = tempfile::Builder::new().prefix("onsale-redis-").tempdir();
+            let temporary = temporary.map_err(creating())?;
+            (temporary.path().to_owned(), Some(temporary))
+        }
+    };
+    let dir = fs::canonicalize(dir).map_err(creating())?;
+    Ok((dir, temporary))
+}
+
+/// Makes this process the owner of `dir`. The system lifts the lock when the process ends, however
+/// it ends, so a server found there by the next owner has nobody left.
+fn own(dir: &Path) -> Result<File, Error> {
+    let locking = || Error::io(format!("locking {}", dir.display()));
+    let file = File::create(dir.join(LOCK_FILE)).map_err(locking())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
+        Err(TryLockError::Error(error)) => Err(locking()(error)),
+    }
+}
+
+/// Stops a server that an owner of `dir` left running when it was killed.
+///
+/// It is known by the process id it wrote there, and trusted only while that process has this
+/// directory on its command line: the number may long belong to somebody else.
+async fn stop_orphan(dir: &Path) -> Result<(), Error> {
+    let pid = match fs::read_to_string(dir.join(PID_FILE)) {
+        Ok(content) => content.trim().to_owned(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("reading the process id")(error)),
+    };
+    if !serves(&pid, dir) {
+        return Ok(());
+    }
+    tracing::info!(pid, dir = %dir.display(), "stopping the server an earlier run left behind");
+    // The standard library can only signal its own children; every shell can signal the rest.
+    // Nothing is lost: whatever the server acknowledged is in its file already.
+    let mut kill = Command::new("sh");
+    kill.args(["-c", "kill -9 \"$0\"", &pid])
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    kill.status()
+        .map_err(Error::io("stopping the server left behind"))?;
+    wait_for("the server left behind to end", STOP_SECONDS, async || {
+        Ok((!serves(&pid, dir)).then_some(()))
+    })
+    .await
+}
+
+/// Whether process `pid` is a server that was told to work in `dir`.
+fn serves(pid: &str, dir: &Path) -> bool {
+    if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    // A process that is gone, or not yet reaped, has no command line.
+    let command_line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&[u8]> = command_line.split(|byte| *byte == 0).collect();
+    let told = [b"--dir", dir.as_os_str().as_encoded_bytes()];
+    words.windows(2).any(|pair| pair == told)
+}
