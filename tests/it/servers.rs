@@ -47,12 +47,9 @@ fn dynamodb(url: &str) -> aws_sdk_dynamodb::Client {
 }
 
 async fn create_notes(client: &aws_sdk_dynamodb::Client) {
-    let key = KeySchemaElement::builder()
-        .attribute_name("id")
-        .key_type(KeyType::Hash);
-    let id = AttributeDefinition::builder()
-        .attribute_name("id")
-        .attribute_type(ScalarAttributeType::S);
+    let key = KeySchemaElement::builder().attribute_name("id").key_type(KeyType::Hash);
+    let id =
+        AttributeDefinition::builder().attribute_name("id").attribute_type(ScalarAttributeType::S);
     let table = client
         .create_table()
         .table_name("notes")
@@ -86,11 +83,7 @@ async fn each_flavour_starts_answers_and_forgets() {
 
         server.restart().await.unwrap();
         assert_eq!(server.port(), port, "{flavour:?} comes back where it was");
-        assert_eq!(
-            get(&server, "seat").await,
-            None,
-            "{flavour:?} keeps nothing"
-        );
+        assert_eq!(get(&server, "seat").await, None, "{flavour:?} keeps nothing");
 
         drop(server);
         assert!(!dir.exists(), "{flavour:?} leaves nothing behind");
@@ -142,10 +135,7 @@ async fn an_orphan_in_the_directory_is_stopped_and_its_state_taken_over() {
     server.stop().await.unwrap();
 
     let mut orphan = run_without_keeper(&program, &path, "server.pid");
-    until("the orphan writes its process id", async || {
-        path.join("server.pid").exists()
-    })
-    .await;
+    until("the orphan writes its process id", async || path.join("server.pid").exists()).await;
     let server = RedisServer::start(options).await.unwrap();
     assert!(orphan.try_wait().unwrap().is_some(), "the orphan is gone");
     assert_eq!(get(&server, "before").await.as_deref(), Some("1"));
@@ -231,11 +221,8 @@ async fn a_cluster_of_either_flavour_covers_every_slot() {
             assert_eq!(node.flavour(), flavour);
             let mut connection = node.connect().await.unwrap();
             let mut slots = redis::cmd("CLUSTER");
-            let ranges: Vec<(u32, u32, redis::Value)> = slots
-                .arg("SLOTS")
-                .query_async(&mut connection)
-                .await
-                .unwrap();
+            let ranges: Vec<(u32, u32, redis::Value)> =
+                slots.arg("SLOTS").query_async(&mut connection).await.unwrap();
             let mut ranges: Vec<_> = ranges.iter().map(|range| (range.0, range.1)).collect();
             ranges.sort_unstable();
             assert_eq!(ranges, [(0, 5460), (5461, 10921), (10922, 16383)]);

@@ -89,10 +89,7 @@ impl Places {
     /// Where the program of `flavours` may lie, the best place first.
     fn candidates(&self, flavours: &[Flavour]) -> Vec<(Flavour, PathBuf)> {
         let set_up = self.starts.iter().flat_map(|start| start.ancestors());
-        let directories = [
-            self.path.clone(),
-            set_up.map(|root| root.join(SETUP_DIR)).collect(),
-        ];
+        let directories = [self.path.clone(), set_up.map(|root| root.join(SETUP_DIR)).collect()];
         let mut seen = HashSet::new();
         directories
             .iter()
@@ -127,10 +124,7 @@ pub(super) async fn find(flavour: Flavour) -> Result<(Flavour, PathBuf), Error> 
             return Ok((choice, path));
         }
     }
-    Err(Error::NoBinary {
-        wanted: flavour.program(),
-        variable: flavour.variable(),
-    })
+    Err(Error::NoBinary { wanted: flavour.program(), variable: flavour.variable() })
 }
 
 /// The binary the environment names, which must be of that flavour.
@@ -142,11 +136,7 @@ async fn named_in_environment(
     if is_server(flavour, &path).await {
         return Ok((flavour, path));
     }
-    Err(Error::WrongBinary {
-        variable: flavour.variable(),
-        wanted: flavour.program(),
-        path,
-    })
+    Err(Error::WrongBinary { variable: flavour.variable(), wanted: flavour.program(), path })
 }
 
 /// Whether `path` runs here and says that it is a server of this flavour.
@@ -187,12 +177,7 @@ mod tests {
         );
         assert_eq!(
             paths(Flavour::Auto)[..4],
-            [
-                "/bin/valkey-server",
-                "/opt/valkey-server",
-                "/bin/redis-server",
-                "/opt/redis-server",
-            ]
+            ["/bin/valkey-server", "/opt/valkey-server", "/bin/redis-server", "/opt/redis-server",]
         );
     }
 

@@ -27,10 +27,8 @@ impl RedisCluster {
     pub async fn start(flavour: Flavour) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         for index in 0..MASTERS {
-            let options = RedisOptions {
-                cluster: true,
-                ..RedisOptions::default().flavour(flavour)
-            };
+            let options =
+                RedisOptions { cluster: true, ..RedisOptions::default().flavour(flavour) };
             let node = RedisServer::start(options).await?;
             own_slots(&node, index).await?;
             nodes.push(node);
@@ -114,14 +112,9 @@ async fn own_slots(node: &RedisServer, index: u16) -> Result<(), Error> {
 /// Whether this master sees every slot served and knows all masters.
 async fn sees_whole_cluster(node: &RedisServer) -> Result<bool, Error> {
     let mut connection = node.connect().await?;
-    let info: String = redis::cmd("CLUSTER")
-        .arg("INFO")
-        .query_async(&mut connection)
-        .await?;
-    let facts: HashMap<&str, &str> = info
-        .lines()
-        .filter_map(|line| line.trim().split_once(':'))
-        .collect();
+    let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await?;
+    let facts: HashMap<&str, &str> =
+        info.lines().filter_map(|line| line.trim().split_once(':')).collect();
     let wanted = [
         ("cluster_state", "ok".to_owned()),
         ("cluster_slots_ok", SLOTS.to_string()),

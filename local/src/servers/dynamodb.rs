@@ -93,12 +93,7 @@ impl DynamoDb {
             let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
             dynoxide::server::serve_with_shutdown(listener, database, end).await
         });
-        Ok(Self {
-            address,
-            stop: Some(stop),
-            server,
-            runtime: Some(runtime),
-        })
+        Ok(Self { address, stop: Some(stop), server, runtime: Some(runtime) })
     }
 }
 

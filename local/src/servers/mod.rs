@@ -137,10 +137,7 @@ impl Stack {
     /// Where the servers listen.
     #[must_use]
     pub fn endpoints(&self) -> Endpoints {
-        Endpoints {
-            redis_url: self.redis.url(),
-            dynamodb_url: self.dynamodb.url(),
-        }
+        Endpoints { redis_url: self.redis.url(), dynamodb_url: self.dynamodb.url() }
     }
 
     /// Stops every server in good order; dropping the stack stops them at once.
@@ -181,10 +178,5 @@ async fn wait_for<T>(
     };
     tokio::time::timeout(Duration::from_secs(seconds), poll)
         .await
-        .unwrap_or_else(|_| {
-            Err(Error::TimedOut {
-                what: what.to_owned(),
-                seconds,
-            })
-        })
+        .unwrap_or_else(|_| Err(Error::TimedOut { what: what.to_owned(), seconds }))
 }

@@ -59,11 +59,7 @@ impl RedisOptions {
     /// A server whose state lives in `data_dir` and survives being killed.
     #[must_use]
     pub fn persistent(data_dir: impl Into<PathBuf>) -> Self {
-        Self {
-            data_dir: Some(data_dir.into()),
-            append_only: true,
-            ..Self::default()
-        }
+        Self { data_dir: Some(data_dir.into()), append_only: true, ..Self::default() }
     }
 
     /// The same, of one flavour only.
@@ -98,10 +94,7 @@ struct Ports {
 
 impl Ports {
     fn free() -> Result<Self, Error> {
-        Ok(Self {
-            clients: free_port()?,
-            bus: free_port()?,
-        })
+        Ok(Self { clients: free_port()?, bus: free_port()? })
     }
 }
 
@@ -186,9 +179,7 @@ impl RedisServer {
             .set_connection_timeout(limit)
             .set_response_timeout(limit);
         let client = redis::Client::open(self.url())?;
-        Ok(client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await?)
+        Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
     /// Kills the server as `kill -9` does, and waits until it is gone.
@@ -232,9 +223,7 @@ impl RedisServer {
             return Ok(());
         };
         wait_for("the server to end", STOP_SECONDS, async || {
-            child
-                .try_wait()
-                .map_err(Error::io("waiting for the server"))
+            child.try_wait().map_err(Error::io("waiting for the server"))
         })
         .await
         .map(drop)
@@ -319,9 +308,7 @@ impl RedisServer {
         let mut ask = redis::pipe();
         ask.cmd("PING").ignore();
         ask.cmd("CONFIG").arg("GET").arg("dir");
-        let answer = ask
-            .query_async::<(HashMap<String, String>,)>(&mut connection)
-            .await;
+        let answer = ask.query_async::<(HashMap<String, String>,)>(&mut connection).await;
         answer.is_ok_and(|(config,)| {
             let dir = config.get("dir").map(Path::new);
             dir == Some(&self.dir)
@@ -391,11 +378,8 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
     // The standard library can only signal its own children; every shell can signal the rest.
     // Nothing is lost: whatever the server acknowledged is in its file already.
     let mut kill = Command::new("sh");
-    kill.args(["-c", "kill -9 \"$0\"", &pid])
-        .stdin(Stdio::null())
-        .stderr(Stdio::null());
-    kill.status()
-        .map_err(Error::io("stopping the server left behind"))?;
+    kill.args(["-c", "kill -9 \"$0\"", &pid]).stdin(Stdio::null()).stderr(Stdio::null());
+    kill.status().map_err(Error::io("stopping the server left behind"))?;
     wait_for("the server left behind to end", STOP_SECONDS, async || {
         Ok((!serves(&pid, dir)).then_some(()))
     })

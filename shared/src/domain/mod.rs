@@ -1,6 +1,7 @@
 //! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
 
 pub mod choice;
+pub mod gate;
 pub mod ids;
 pub mod inventory;
 pub mod layout;

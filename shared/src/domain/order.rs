@@ -1,1 +1,448 @@
-//! Orders.
+//! The order: what a buyer asked for and was given, and the one table of its states.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{
+    AttendeeId, Content, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+};
+use super::inventory::{HeldLine, HoldRecord};
+use super::money::Money;
+use super::number::OrderNumber;
+use super::time::Timestamp;
+
+/// Where an order stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OrderState {
+    /// Its seats are claimed; it waits for its payment.
+    Pending,
+    /// It is paid; its seats are the buyer's.
+    Paid,
+    /// The buyer cancelled it before paying.
+    Cancelled,
+    /// It was not paid in time, or never came to be.
+    Expired,
+    /// Its money must go back.
+    RefundDue,
+    /// Its money went back.
+    Refunded,
+}
+
+impl OrderState {
+    /// Every state, for tables and tests.
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Paid,
+        Self::Cancelled,
+        Self::Expired,
+        Self::RefundDue,
+        Self::Refunded,
+    ];
+
+    /// True while the order owns its seats: their claims, and its buyer's count, say so too.
+    #[must_use]
+    pub const fn is_live(self) -> bool {
+        matches!(self, Self::Pending | Self::Paid)
+    }
+
+    /// The state as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Paid => "paid",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+            Self::RefundDue => "refund_due",
+            Self::Refunded => "refunded",
+        }
+    }
+}
+
+/// What can happen to an order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OrderEvent {
+    /// Its amount was captured in time.
+    Pay,
+    /// Its buyer gave it up.
+    Cancel,
+    /// Its payment window ended.
+    Expire,
+    /// Its amount was captured after its end, and its seats could be claimed again.
+    Rescue,
+    /// Its amount was captured after its end, and its seats are gone.
+    PayTooLate,
+    /// A paid order is to be refunded.
+    Refund,
+    /// The provider confirmed the refund.
+    RefundConfirmed,
+}
+
+impl OrderEvent {
+    /// Every event, for tables and tests.
+    pub const ALL: [Self; 7] = [
+        Self::Pay,
+        Self::Cancel,
+        Self::Expire,
+        Self::Rescue,
+        Self::PayTooLate,
+        Self::Refund,
+        Self::RefundConfirmed,
+    ];
+}
+
+/// The state after an event; `None` if the event cannot happen to an order in this state.
+#[must_use]
+pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderState> {
+    use OrderEvent as Event;
+    use OrderState as State;
+    match (state, event) {
+        (State::Pending, Event::Pay) => Some(State::Paid),
+        (State::Pending, Event::Cancel) => Some(State::Cancelled),
+        (State::Pending, Event::Expire) => Some(State::Expired),
+        (State::Cancelled | State::Expired, Event::Rescue) => Some(State::Paid),
+        (State::Cancelled | State::Expired, Event::PayTooLate) | (State::Paid, Event::Refund) => {
+            Some(State::RefundDue)
+        }
+        (State::RefundDue, Event::RefundConfirmed) => Some(State::Refunded),
+        (
+            State::Pending,
+            Event::Rescue | Event::PayTooLate | Event::Refund | Event::RefundConfirmed,
+        )
+        | (
+            State::Paid,
+            Event::Pay
+            | Event::Cancel
+            | Event::Expire
+            | Event::Rescue
+            | Event::PayTooLate
+            | Event::RefundConfirmed,
+        )
+        | (
+            State::Cancelled | State::Expired,
+            Event::Pay | Event::Cancel | Event::Expire | Event::Refund | Event::RefundConfirmed,
+        )
+        | (
+            State::RefundDue,
+            Event::Pay
+            | Event::Cancel
+            | Event::Expire
+            | Event::Rescue
+            | Event::PayTooLate
+            | Event::Refund,
+        )
+        | (State::Refunded, _) => None,
+    }
+}
+
+/// One ticket of an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ticket {
+    /// Which seat of the line's tier.
+    pub seat: Seat,
+    /// Its name, as printed.
+    pub name: SeatName,
+    /// Who will use it, if named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attendee: Option<AttendeeId>,
+}
+
+/// Tickets of one tier on one journey at one price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderLine {
+    /// Which tier.
+    pub tier: TierId,
+    /// Which journey.
+    pub legs: Legs,
+    /// The price of each ticket, in minor units.
+    pub price_minor: i64,
+    /// The tickets.
+    pub tickets: Vec<Ticket>,
+}
+
+/// Which payment paid an order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PaymentKey {
+    /// The provider.
+    pub provider: ProviderId,
+    /// Its name for the payment.
+    pub payment: PaymentId,
+}
+
+/// An order. One without lines is a tombstone: it says that its number will never be an order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// Its number.
+    pub number: OrderNumber,
+    /// Its sale.
+    pub sale: SaleId,
+    /// Its buyer.
+    pub user: UserId,
+    /// Where it stands.
+    pub state: OrderState,
+    /// What it bought.
+    pub lines: Vec<OrderLine>,
+    /// What it costs.
+    pub total: Money,
+    /// The fingerprint of what was asked for.
+    pub content: Content,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Until when it may be paid.
+    pub pay_by: Timestamp,
+    /// When it last changed its state.
+    pub changed_at: Timestamp,
+    /// Which payment paid it.
+    pub payment: Option<PaymentKey>,
+    /// True once it is counted in its sale's statistics; never before it is paid.
+    pub synced: bool,
+}
+
+impl Order {
+    /// How many tickets it is.
+    #[must_use]
+    pub fn tickets(&self) -> u16 {
+        self.lines.iter().map(|line| line.tickets.len() as u16).sum()
+    }
+
+    /// True if it only blocks its number.
+    #[must_use]
+    pub fn is_tombstone(&self) -> bool {
+        self.lines.is_empty()
+    }
+
+    /// Its seats, as the inventory knows them.
+    #[must_use]
+    pub fn held_lines(&self) -> Vec<HeldLine> {
+        let held = |line: &OrderLine| HeldLine {
+            tier: line.tier.clone(),
+            legs: line.legs,
+            seats: line.tickets.iter().map(|ticket| ticket.seat).collect(),
+        };
+        self.lines.iter().map(held).collect()
+    }
+
+    /// The hold that Redis should have while the order is pending.
+    #[must_use]
+    pub fn hold_record(&self) -> HoldRecord {
+        HoldRecord {
+            user: self.user.clone(),
+            content: self.content.clone(),
+            deadline: self.pay_by,
+            lines: self.held_lines(),
+        }
+    }
+
+    /// Every attendee it names.
+    pub fn attendees(&self) -> impl Iterator<Item = &AttendeeId> {
+        self.lines
+            .iter()
+            .flat_map(|line| &line.tickets)
+            .filter_map(|ticket| ticket.attendee.as_ref())
+    }
+}
+
+/// Money that a provider says it has captured, with a signature that was checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capture {
+    /// Which payment.
+    pub key: PaymentKey,
+    /// For which order.
+    pub order: OrderNumber,
+    /// How much.
+    pub amount: Money,
+}
+
+/// Why money goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundReason {
+    /// There is no such order.
+    UnknownOrder,
+    /// The amount or the currency is not the order's.
+    WrongAmount,
+    /// Another payment had paid the order.
+    SecondPayment,
+    /// The order had ended and its seats are gone.
+    TooLate,
+}
+
+/// What became of a capture: the one recorded decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum PaymentOutcome {
+    /// It paid its order.
+    Accepted,
+    /// It goes back.
+    Refund(RefundReason),
+}
+
+/// A capture and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentRecord {
+    /// The capture.
+    pub capture: Capture,
+    /// What became of it.
+    pub outcome: PaymentOutcome,
+    /// When that was decided.
+    pub decided_at: Timestamp,
+    /// True once the refund request is in the queue; always true for an accepted payment.
+    pub refund_requested: bool,
+}
+
+/// What to do with a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentDecision {
+    /// Pay the pending order.
+    Pay,
+    /// Claim the ended order's seats again and pay it; if they are gone, refund it.
+    Rescue,
+    /// Nothing: this very payment paid the order.
+    AlreadyPaid,
+    /// Send the money back; the order stays as it is.
+    Refund(RefundReason),
+}
+
+/// Decides what a capture does to its order. Reads nothing but its arguments.
+#[must_use]
+pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecision {
+    let Some(order) = order.filter(|order| !order.is_tombstone()) else {
+        return PaymentDecision::Refund(RefundReason::UnknownOrder);
+    };
+    if order.payment.as_ref() == Some(&capture.key) {
+        return PaymentDecision::AlreadyPaid;
+    }
+    if order.payment.is_some() {
+        return PaymentDecision::Refund(RefundReason::SecondPayment);
+    }
+    if order.total != capture.amount {
+        return PaymentDecision::Refund(RefundReason::WrongAmount);
+    }
+    match order.state {
+        OrderState::Pending => PaymentDecision::Pay,
+        OrderState::Cancelled | OrderState::Expired => PaymentDecision::Rescue,
+        OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => {
+            PaymentDecision::Refund(RefundReason::SecondPayment)
+        }
+    }
+}
+
+/// What some paid orders add to the statistics of one tier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierTotals {
+    /// Tickets.
+    pub tickets: u64,
+    /// Money, in minor units.
+    pub revenue_minor: i64,
+}
+
+/// Adds up paid orders per sale and tier.
+#[must_use]
+pub fn totals<'a>(
+    orders: impl IntoIterator<Item = &'a Order>,
+) -> BTreeMap<(SaleId, TierId), TierTotals> {
+    let mut sums: BTreeMap<(SaleId, TierId), TierTotals> = BTreeMap::new();
+    for order in orders {
+        for line in &order.lines {
+            let sum = sums.entry((order.sale.clone(), line.tier.clone())).or_default();
+            sum.tickets += line.tickets.len() as u64;
+            sum.revenue_minor += line.price_minor * line.tickets.len() as i64;
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every state × every event; a blank is refused.
+    #[test]
+    fn the_table_of_states() {
+        const TABLE: &str = "
+            pending    : paid cancelled expired - - - -
+            paid       : - - - - - refund_due -
+            cancelled  : - - - paid refund_due - -
+            expired    : - - - paid refund_due - -
+            refund_due : - - - - - - refunded
+            refunded   : - - - - - - -";
+        let rows = TABLE.trim().lines().zip(OrderState::ALL);
+        for (row, state) in rows {
+            let (name, cells) = row.split_once(':').unwrap();
+            assert_eq!(name.trim(), state.as_str());
+            let cells: Vec<&str> = cells.split_whitespace().collect();
+            assert_eq!(cells.len(), OrderEvent::ALL.len());
+            for (cell, event) in cells.into_iter().zip(OrderEvent::ALL) {
+                let next = transition(state, event).map_or("-", OrderState::as_str);
+                assert_eq!(next, cell, "{state:?} × {event:?}");
+            }
+        }
+    }
+
+    fn order(state: OrderState, paid_by: Option<&str>) -> Order {
+        let user = UserId::new("7").unwrap();
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let currency = crate::domain::money::Currency::new("EUR").unwrap();
+        Order {
+            number: crate::domain::number::Mint::new(0).mint(now, &user),
+            sale: SaleId::new("s").unwrap(),
+            user,
+            state,
+            lines: vec![OrderLine {
+                tier: TierId::new("a").unwrap(),
+                legs: Legs::ONE,
+                price_minor: 500,
+                tickets: vec![Ticket {
+                    seat: Seat(0),
+                    name: SeatName::new("a1").unwrap(),
+                    attendee: None,
+                }],
+            }],
+            total: Money { amount_minor: 500, currency },
+            content: Content::new("0123456789abcdef").unwrap(),
+            created_at: now,
+            pay_by: now.plus_seconds(60),
+            changed_at: now,
+            payment: paid_by.map(key),
+            synced: false,
+        }
+    }
+
+    fn key(id: &str) -> PaymentKey {
+        PaymentKey {
+            provider: ProviderId::new("test").unwrap(),
+            payment: PaymentId::new(id).unwrap(),
+        }
+    }
+
+    fn decide(order: &Order, id: &str, amount_minor: i64) -> PaymentDecision {
+        let amount = Money { amount_minor, ..order.total };
+        decide_payment(Some(order), &Capture { key: key(id), order: order.number, amount })
+    }
+
+    #[test]
+    fn every_capture_has_exactly_one_decision() {
+        use PaymentDecision::{AlreadyPaid, Pay, Refund, Rescue};
+        use RefundReason::{SecondPayment, UnknownOrder, WrongAmount};
+        let cases = [
+            (order(OrderState::Pending, None), 500, Pay),
+            (order(OrderState::Pending, None), 499, Refund(WrongAmount)),
+            (order(OrderState::Paid, Some("p1")), 500, AlreadyPaid),
+            (order(OrderState::Paid, Some("p0")), 500, Refund(SecondPayment)),
+            (order(OrderState::Expired, None), 500, Rescue),
+            (order(OrderState::Cancelled, None), 500, Rescue),
+            (order(OrderState::Expired, None), 501, Refund(WrongAmount)),
+            (order(OrderState::RefundDue, None), 500, Refund(SecondPayment)),
+            (
+                Order { lines: vec![], ..order(OrderState::Expired, None) },
+                500,
+                Refund(UnknownOrder),
+            ),
+        ];
+        for (order, amount, expected) in cases {
+            assert_eq!(decide(&order, "p1", amount), expected, "{:?}", order.state);
+        }
+    }
+}
