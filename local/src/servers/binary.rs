@@ -11,6 +11,9 @@ use super::Error;
 /// Where `make setup` puts the servers, below the root of the repository.
 const SETUP_DIR: &str = ".onsale/tools";
 
+/// The oldest major version of either server that can be told its cluster port.
+const LEAST_MAJOR: u32 = 7;
+
 /// Which of the two servers to run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Flavour {
@@ -139,15 +142,24 @@ async fn named_in_environment(
     Err(Error::WrongBinary { variable: flavour.variable(), wanted: flavour.program(), path })
 }
 
-/// Whether `path` runs here and says that it is a server of this flavour.
+/// Whether `path` runs here and says that it is a server of this flavour, and new enough.
 async fn is_server(flavour: Flavour, path: &Path) -> bool {
     if !path.is_file() {
         return false;
     }
     match Command::new(path).arg("--version").output().await {
-        Ok(output) => output.stdout.starts_with(flavour.signature().as_bytes()),
+        Ok(output) => {
+            let said = String::from_utf8_lossy(&output.stdout);
+            major_version(flavour, &said).is_some_and(|major| major >= LEAST_MAJOR)
+        }
         Err(_) => false,
     }
+}
+
+/// The major version in what a server of this flavour says to `--version`.
+fn major_version(flavour: Flavour, said: &str) -> Option<u32> {
+    let version = said.strip_prefix(flavour.signature())?;
+    version.split('.').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -179,6 +191,16 @@ mod tests {
             paths(Flavour::Auto)[..4],
             ["/bin/valkey-server", "/opt/valkey-server", "/bin/redis-server", "/opt/redis-server",]
         );
+    }
+
+    #[test]
+    fn a_version_counts_only_for_its_own_flavour() {
+        let valkey = "Valkey server v=9.1.2 sha=00000000:1 malloc=libc bits=64";
+        let redis = "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64";
+        assert_eq!(major_version(Flavour::Valkey, valkey), Some(9));
+        assert_eq!(major_version(Flavour::Redis, redis), Some(7));
+        assert_eq!(major_version(Flavour::Redis, valkey), None);
+        assert_eq!(major_version(Flavour::Valkey, "GNU bash, version 5"), None);
     }
 
     #[tokio::test]

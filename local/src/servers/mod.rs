@@ -32,7 +32,7 @@ pub enum Error {
         variable: &'static str,
     },
     /// The environment names a binary that is not a server of that flavour.
-    #[error("{variable} names {}, which is no {wanted} that runs here", path.display())]
+    #[error("{variable} names {}, which is no {wanted} of version 7 or newer that runs here", path.display())]
     WrongBinary {
         /// The environment variable.
         variable: &'static str,
