@@ -1,0 +1,22 @@
+# The few things one does with this repository; `make help` lists them.
+# The work is in scripts/, so that each can be read and run by itself.
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test clean-tools
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
+		while IFS='|' read -r target does; do printf '%-20s %s\n' "$$target" "$$does"; done
+
+setup: ## install what is missing, below .onsale/ and .venv/ only, and say what
+	@scripts/setup
+
+demo: ## build, then sell out a stadium and a train to a crowd, and audit the result
+	@scripts/setup demo
+	@scripts/onsale demo
+
+test: setup ## format, lints, documentation and every test; the last line counts them
+	@scripts/test
+
+clean-tools: ## remove what setup installed (below .onsale/tools and .venv)
+	rm -rf .onsale/tools .venv
