@@ -1,3 +1,9 @@
 //! Integration tests against real servers; one binary, one module a subject.
 
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    reason = "a test that cannot go on fails where it stands"
+)]
+
 mod servers;
