@@ -40,8 +40,10 @@ pub struct TopUp {
     pub generation: u64,
     /// The new budget, in tickets. Zero makes the shard dry for a while.
     pub budget: i64,
-    /// How long a shard without budget answers `dry` without being asked again, in milliseconds.
+    /// How long a shard without budget answers `dry` without looking again, in milliseconds.
     pub dry_ms: u32,
+    /// True if orders still hold seats that may come back: `dry` then means waiting, not sold out.
+    pub holds: bool,
 }
 
 /// What `admit` answers.
@@ -49,8 +51,13 @@ pub struct TopUp {
 pub enum AdmitReply {
     /// The buyer may order.
     Admitted,
-    /// Nothing was left a moment ago; ask again after so many milliseconds.
-    Dry(i64),
+    /// Nothing was left a moment ago.
+    Dry {
+        /// Ask again after so many milliseconds.
+        retry_ms: i64,
+        /// True if seats are held that may come back.
+        holds: bool,
+    },
     /// The buyer was admitted a moment ago; ask again after so many milliseconds.
     Locked(i64),
     /// The shard's rate is used up; ask again after so many milliseconds.
@@ -78,6 +85,8 @@ pub struct GateShard {
     pub admitted: u32,
     /// Until when the shard answers `dry`.
     pub dry_until: Option<Timestamp>,
+    /// Whether seats were held when the shard went dry.
+    pub holds: bool,
     /// Until when each buyer waits.
     pub locks: BTreeMap<UserId, Timestamp>,
 }
@@ -92,11 +101,12 @@ impl GateShard {
             self.budget = Some(top_up.budget);
             self.generation += 1;
             self.dry_until = (top_up.budget <= 0).then(|| now.plus_ms(i64::from(top_up.dry_ms)));
+            self.holds = top_up.holds;
         } else {
             self.budget = Some(budget);
         }
         if let Some(until) = self.dry_until.filter(|until| *until > now) {
-            return AdmitReply::Dry(until.ms_since(now));
+            return AdmitReply::Dry { retry_ms: until.ms_since(now), holds: self.holds };
         }
         if let Some(until) = self.locks.get(&command.user).filter(|until| **until > now) {
             return AdmitReply::Locked(until.ms_since(now));
@@ -153,7 +163,7 @@ mod tests {
     #[test]
     fn of_many_that_saw_it_exhausted_one_tops_up() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let top_up = |budget| Some(TopUp { generation: 0, budget, dry_ms: 1000 });
+        let top_up = |budget| Some(TopUp { generation: 0, budget, dry_ms: 1000, holds: false });
         let refill = Admit { top_up: top_up(10), ..ask("a", 0) };
         assert_eq!(shard.admit(&refill), AdmitReply::Admitted);
         let late = Admit { top_up: top_up(10), ..ask("b", 1) };
@@ -164,12 +174,12 @@ mod tests {
     #[test]
     fn a_dry_shard_refuses_quickly_for_a_while() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let nothing = TopUp { generation: 0, budget: 0, dry_ms: 1000 };
+        let nothing = TopUp { generation: 0, budget: 0, dry_ms: 1000, holds: true };
         assert_eq!(
             shard.admit(&Admit { top_up: Some(nothing), ..ask("a", 0) }),
-            AdmitReply::Dry(1000)
+            AdmitReply::Dry { retry_ms: 1000, holds: true }
         );
-        assert_eq!(shard.admit(&ask("b", 400)), AdmitReply::Dry(600));
+        assert_eq!(shard.admit(&ask("b", 400)), AdmitReply::Dry { retry_ms: 600, holds: true });
         assert_eq!(shard.admit(&ask("b", 1000)), AdmitReply::Exhausted(1));
     }
 }

@@ -10,3 +10,4 @@ pub mod number;
 pub mod order;
 pub mod sale;
 pub mod time;
+pub mod wanted;

@@ -207,6 +207,13 @@ impl Order {
         self.lines.iter().map(|line| line.tickets.len() as u16).sum()
     }
 
+    /// The order after an event; `None` if the event cannot happen to it.
+    #[must_use]
+    pub fn after(&self, event: OrderEvent, now: Timestamp) -> Option<Self> {
+        let state = transition(self.state, event)?;
+        Some(Self { state, changed_at: now, ..self.clone() })
+    }
+
     /// True if it only blocks its number.
     #[must_use]
     pub fn is_tombstone(&self) -> bool {

@@ -1,0 +1,138 @@
+//! What a buyer asks for, line by line, and the fingerprint that makes a repeat recognisable.
+
+use sha2::{Digest, Sha256};
+
+use super::choice::{Choice, Together};
+use super::ids::{AttendeeId, Content, SeatName};
+use super::inventory::{HoldRecord, Line};
+use super::order::{OrderLine, Ticket};
+use super::sale::Sale;
+
+/// Most lines of an order.
+pub const MOST_LINES: usize = 4;
+/// Most seats of an order: with its claims, its count and its attendees it must fit one
+/// DynamoDB transaction of 100 items.
+pub const MOST_SEATS: usize = 10;
+
+/// One line of a request, checked against its sale.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedLine {
+    /// What is wanted.
+    pub line: Line,
+    /// The price of each ticket, in minor units.
+    pub price_minor: i64,
+    /// Who will use the tickets: none, or one a ticket in the order of the seats.
+    pub attendees: Vec<AttendeeId>,
+}
+
+/// The fingerprint of a request: the first eight bytes, in hexadecimal, of the SHA-256 of its
+/// lines in a canonical text. The price is not part of it: it follows from the rest.
+#[must_use]
+pub fn content(lines: &[WantedLine]) -> Content {
+    let mut hash = Sha256::new();
+    // Each part is written with its length, so that no two requests share one text.
+    let mut part = |text: &str| {
+        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(text.as_bytes());
+    };
+    for WantedLine { line, attendees, price_minor: _ } in lines {
+        part("line");
+        part(line.tier.as_str());
+        part(&format!("{}-{}", line.legs.from(), line.legs.to()));
+        match &line.choice {
+            Choice::Seats(seats) => {
+                part("seats");
+                seats.iter().for_each(|seat| part(&seat.0.to_string()));
+            }
+            Choice::Best { count, together } => {
+                let together = match together {
+                    Together::Required => "required",
+                    Together::Preferred => "preferred",
+                };
+                part(&format!("best {count} {together}"));
+            }
+            Choice::Pattern { column, offsets } => {
+                part(&format!("pattern {column}"));
+                offsets.iter().for_each(|at| part(&format!("{} {}", at.row, at.column)));
+            }
+        }
+        attendees.iter().for_each(|attendee| part(&format!("attendee {attendee}")));
+    }
+    let digest = hash.finalize();
+    let text: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+    Content::new(text).unwrap_or_else(|_| unreachable!("eight bytes are 16 hexadecimal digits"))
+}
+
+/// The lines of an order from what was wanted and what was held: seats get their names, prices
+/// and attendees.
+///
+/// Returns `None` if the hold is not of these lines, which only a broken contract can cause.
+#[must_use]
+pub fn order_lines(
+    sale: &Sale,
+    wanted: &[WantedLine],
+    record: &HoldRecord,
+) -> Option<Vec<OrderLine>> {
+    if wanted.len() != record.lines.len() {
+        return None;
+    }
+    let line = |(wanted, held): (&WantedLine, &super::inventory::HeldLine)| {
+        let tier = sale.tier(&held.tier).filter(|_| held.tier == wanted.line.tier)?;
+        let ticket = |(index, seat): (usize, &super::ids::Seat)| {
+            let name: SeatName = tier.layout.name(*seat)?.clone();
+            Some(Ticket { seat: *seat, name, attendee: wanted.attendees.get(index).cloned() })
+        };
+        Some(OrderLine {
+            tier: held.tier.clone(),
+            legs: held.legs,
+            price_minor: wanted.price_minor,
+            tickets: held.seats.iter().enumerate().map(ticket).collect::<Option<_>>()?,
+        })
+    };
+    wanted.iter().zip(&record.lines).map(line).collect()
+}
+
+/// What some lines cost, in minor units.
+#[must_use]
+pub fn total_minor(lines: &[OrderLine]) -> i64 {
+    lines.iter().map(|line| line.price_minor * line.tickets.len() as i64).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::choice::Offset;
+    use crate::domain::ids::{Legs, Seat, TierId};
+
+    fn wanted(tier: &str, choice: Choice, attendees: &[&str]) -> WantedLine {
+        let line = Line { tier: TierId::new(tier).unwrap(), legs: Legs::ONE, choice };
+        let attendees = attendees.iter().map(|id| AttendeeId::new(*id).unwrap()).collect();
+        WantedLine { line, price_minor: 1, attendees }
+    }
+
+    #[test]
+    fn every_difference_changes_the_fingerprint() {
+        let best = |count, together| Choice::Best { count, together };
+        let at = |row, column| Offset { row, column };
+        let requests = [
+            vec![wanted("a", best(2, Together::Required), &[])],
+            vec![wanted("b", best(2, Together::Required), &[])],
+            vec![wanted("a", best(3, Together::Required), &[])],
+            vec![wanted("a", best(2, Together::Preferred), &[])],
+            vec![wanted("a", best(2, Together::Required), &["x", "y"])],
+            vec![wanted("a", best(2, Together::Required), &["y", "x"])],
+            vec![wanted("a", Choice::Seats(vec![Seat(1), Seat(2)]), &[])],
+            vec![wanted("a", Choice::Seats(vec![Seat(12)]), &[])],
+            vec![wanted("a", Choice::Pattern { column: 1, offsets: vec![at(0, 1)] }, &[])],
+            vec![wanted("a", Choice::Pattern { column: 1, offsets: vec![at(1, 0)] }, &[])],
+            vec![
+                wanted("a", Choice::Seats(vec![Seat(1)]), &[]),
+                wanted("b", Choice::Seats(vec![Seat(2)]), &[]),
+            ],
+        ];
+        let prints: std::collections::HashSet<Content> =
+            requests.iter().map(|request| content(request)).collect();
+        assert_eq!(prints.len(), requests.len());
+        assert_eq!(content(&requests[0]), content(&requests[0].clone()));
+    }
+}
