@@ -268,8 +268,10 @@ async fn a_database_file_survives_its_server() {
 
 #[tokio::test]
 async fn two_stacks_side_by_side_do_not_meet() {
-    let one = Stack::ephemeral().await.unwrap();
-    let other = Stack::ephemeral().await.unwrap();
+    // Each started in a task of its own, as anyone may.
+    let (one, other) =
+        tokio::join!(tokio::spawn(Stack::ephemeral()), tokio::spawn(Stack::ephemeral()));
+    let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
     set(&one.redis, "seat", "taken").await;
     assert_eq!(get(&other.redis, "seat").await, None);
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Error, Flavour, RedisOptions, RedisServer, wait_for};
+use super::{Error, Flavour, Patience, RedisOptions, RedisServer};
 
 /// How many slots a cluster has.
 /// Source: <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
@@ -63,10 +63,10 @@ impl RedisCluster {
     /// [`Error::TimedOut`] when they do not agree in time.
     pub async fn agree(&self) -> Result<(), Error> {
         for node in &self.nodes {
-            wait_for("the cluster to agree", AGREE_SECONDS, async || {
-                Ok(sees_whole_cluster(node).await?.then_some(()))
-            })
-            .await?;
+            let patience = Patience::with("the cluster to agree", AGREE_SECONDS);
+            while !sees_whole_cluster(node).await? {
+                patience.pause().await?;
+            }
         }
         Ok(())
     }

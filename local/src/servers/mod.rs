@@ -18,7 +18,7 @@ pub use redis::{RedisOptions, RedisServer};
 use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Why a server could not be started, reached or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -162,21 +162,27 @@ fn free_port() -> Result<u16, Error> {
         .map_err(Error::io("finding a free port"))
 }
 
-/// Asks `condition` again and again until it yields a value, for at most `seconds`.
-async fn wait_for<T>(
-    what: &str,
+/// The patience one has for something that another process is about to do: ask whether it is so,
+/// [pause](Self::pause), ask again.
+#[derive(Debug)]
+struct Patience {
+    what: String,
     seconds: u64,
-    mut condition: impl AsyncFnMut() -> Result<Option<T>, Error>,
-) -> Result<T, Error> {
-    let poll = async {
-        loop {
-            if let Some(value) = condition().await? {
-                return Ok(value);
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    since: Instant,
+}
+
+impl Patience {
+    /// Starts waiting for `what`, for at most `seconds`.
+    fn with(what: impl Into<String>, seconds: u64) -> Self {
+        Self { what: what.into(), seconds, since: Instant::now() }
+    }
+
+    /// Lets a moment pass, or says that it took too long.
+    async fn pause(&self) -> Result<(), Error> {
+        if self.since.elapsed() > Duration::from_secs(self.seconds) {
+            return Err(Error::TimedOut { what: self.what.clone(), seconds: self.seconds });
         }
-    };
-    tokio::time::timeout(Duration::from_secs(seconds), poll)
-        .await
-        .unwrap_or_else(|_| Err(Error::TimedOut { what: what.to_owned(), seconds }))
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Ok(())
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
-use super::{Error, Flavour, binary, free_port, wait_for};
+use super::{Error, Flavour, Patience, binary, free_port};
 
 /// How often another port is tried when somebody else took the one that was free.
 const PORT_ATTEMPTS: u32 = 8;
@@ -222,11 +222,11 @@ impl RedisServer {
         let Some(child) = self.child.as_mut() else {
             return Ok(());
         };
-        wait_for("the server to end", STOP_SECONDS, async || {
-            child.try_wait().map_err(Error::io("waiting for the server"))
-        })
-        .await
-        .map(drop)
+        let patience = Patience::with("the server to end", STOP_SECONDS);
+        while child.try_wait().map_err(Error::io("waiting for the server"))?.is_none() {
+            patience.pause().await?;
+        }
+        Ok(())
     }
 
     /// Runs the binary on the ports chosen and waits until it answers.
@@ -247,14 +247,15 @@ impl RedisServer {
             .spawn()
             .map_err(Error::io(format!("running {}", self.program.display())))?;
         self.child = Some(keeper);
-        let what = format!("{} to answer", self.program.display());
-        wait_for(&what, READY_SECONDS, async || {
+        let awaited = format!("{} to answer", self.program.display());
+        let patience = Patience::with(awaited, READY_SECONDS);
+        while !self.answers().await {
             if let Some(exited) = self.exited()? {
                 return Err(exited);
             }
-            Ok(self.answers().await.then_some(()))
-        })
-        .await
+            patience.pause().await?;
+        }
+        Ok(())
     }
 
     /// The server's command line.
@@ -380,10 +381,11 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
     let mut kill = Command::new("sh");
     kill.args(["-c", "kill -9 \"$0\"", &pid]).stdin(Stdio::null()).stderr(Stdio::null());
     kill.status().map_err(Error::io("stopping the server left behind"))?;
-    wait_for("the server left behind to end", STOP_SECONDS, async || {
-        Ok((!serves(&pid, dir)).then_some(()))
-    })
-    .await
+    let patience = Patience::with("the server left behind to end", STOP_SECONDS);
+    while serves(&pid, dir) {
+        patience.pause().await?;
+    }
+    Ok(())
 }
 
 /// Whether process `pid` is a server that was told to work in `dir`.
