@@ -232,6 +232,12 @@ impl TierGrid {
         }
     }
 
+    /// Notes the owner of a seat on one leg, while a grid is put together for a [`Load`].
+    pub fn claim(&mut self, leg: u16, seat: Seat, is_paid: bool) {
+        self.set_taken(leg, seat, true);
+        self.set_sold(leg, seat, is_paid);
+    }
+
     /// Gives a seat back on one leg, unless it is sold there.
     fn free(&mut self, leg: u16, seat: Seat) {
         if !self.is_sold(leg, seat) {

@@ -1,0 +1,103 @@
+//! Admit: who may order now.
+
+use crate::domain::gate::{Admit, AdmitReply, TopUp, shard_of};
+use crate::domain::ids::{TierId, UserId};
+use crate::domain::sale::{Sale, SaleState};
+use crate::domain::time::Timestamp;
+use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
+
+/// How long a gate that found nothing left refuses without looking again, in milliseconds.
+const DRY_MS: u32 = 1000;
+
+/// Why a buyer was not admitted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The sale opens at this time.
+    #[error("the sale opens at {0}")]
+    NotOpen(Timestamp),
+    /// The sale is over, or paused.
+    #[error("the sale takes no reservations now")]
+    SaleClosed,
+    /// Nothing is left, and nothing is held that could come back.
+    #[error("the sale is sold out")]
+    SoldOut,
+    /// Nothing is left now, but seats are held that may come back, in so many milliseconds at the
+    /// earliest.
+    #[error("nothing is left now; held seats may come back")]
+    Waiting(i64),
+    /// The buyer, or everyone together, asked too often; again after so many milliseconds.
+    #[error("too many requests")]
+    TooFast(i64),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Lets a buyer through the gate for at most `tickets` tickets.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn admit(
+    ports: &impl Ports,
+    published: &Published,
+    user: &UserId,
+    tickets: u16,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let sale = &published.sale;
+    check_window(sale, now)?;
+    let gate = sale.file().gate;
+    let mut command = Admit {
+        sale: sale.id().clone(),
+        shard: shard_of(user, gate.shards),
+        user: user.clone(),
+        tickets,
+        now,
+        user_lock_ms: gate.user_lock_ms,
+        rate_per_second: gate.rate_per_second.div_ceil(u32::from(gate.shards)),
+        first_budget: budget(sale, sale.seat_legs()),
+        top_up: None,
+    };
+    // Twice at most: the second asks with a budget that was read a moment ago.
+    for _ in 0..2 {
+        match ports.gate().admit(&command).await? {
+            AdmitReply::Admitted => return Ok(()),
+            AdmitReply::Dry { retry_ms, holds: true } => return Err(Refusal::Waiting(retry_ms)),
+            AdmitReply::Dry { holds: false, .. } => return Err(Refusal::SoldOut),
+            AdmitReply::Locked(retry_ms) | AdmitReply::TooFast(retry_ms) => {
+                return Err(Refusal::TooFast(retry_ms));
+            }
+            AdmitReply::Exhausted(generation) => {
+                command.top_up = Some(top_up(ports, sale, generation).await?);
+            }
+        }
+    }
+    Err(Refusal::TooFast(i64::from(DRY_MS)))
+}
+
+fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
+    let file = sale.file();
+    if now < file.opens_at {
+        return Err(Refusal::NotOpen(file.opens_at));
+    }
+    match file.state {
+        SaleState::Open if now < file.closes_at => Ok(()),
+        SaleState::Open | SaleState::Paused => Err(Refusal::SaleClosed),
+    }
+}
+
+/// A shard's share of what is left, never zero while anything is: a gate must not strand tickets.
+fn budget(sale: &Sale, free: u64) -> i64 {
+    let gate = sale.file().gate;
+    let share = free * u64::from(gate.budget_percent) / 100 / u64::from(gate.shards);
+    if free == 0 { 0 } else { share.clamp(1, i64::MAX as u64) as i64 }
+}
+
+async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
+    let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
+    let places: u64 = sale.tiers().iter().map(|tier| tier.layout.initial().len() as u64 * 8).sum();
+    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.legs()).await?;
+    let free = (places * u64::from(sale.legs())).saturating_sub(taken);
+    let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
+    Ok(TopUp { generation, budget: budget(sale, free), dry_ms: DRY_MS, holds })
+}

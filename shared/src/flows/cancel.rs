@@ -1,0 +1,60 @@
+//! Cancel: a buyer gives up a pending order.
+
+use crate::domain::ids::UserId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderEvent, OrderState};
+use crate::domain::time::Timestamp;
+use crate::flows::hold::release;
+use crate::ports::{ChangeReply, Orders, Ports, StoreError};
+
+/// How often an order is read again because it changed meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// Why an order was not cancelled.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The buyer has no such order.
+    #[error("there is no such order")]
+    NotFound,
+    /// It is paid, or has ended in another way.
+    #[error("the order is {}", .0.as_str())]
+    Resolved(OrderState),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Cancels the buyer's own pending order. An order that is cancelled already is returned as it is,
+/// and what Redis may still hold for it is given back.
+///
+/// # Errors
+/// Returns a [`Refusal`]; another buyer's order is not found.
+pub async fn cancel(
+    ports: &impl Ports,
+    user: &UserId,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Order, Refusal> {
+    for _ in 0..ATTEMPTS {
+        let order = ports.orders().get(number).await?;
+        let Some(order) = order.filter(|order| order.user == *user && !order.is_tombstone()) else {
+            return Err(Refusal::NotFound);
+        };
+        let end = match order.after(OrderEvent::Cancel, now) {
+            Some(end) => end,
+            None if order.state == OrderState::Cancelled => {
+                release(ports, &order.sale, number).await?;
+                return Ok(order);
+            }
+            None => return Err(Refusal::Resolved(order.state)),
+        };
+        match ports.orders().end(&end).await? {
+            ChangeReply::Done => {
+                release(ports, &end.sale, number).await?;
+                return Ok(end);
+            }
+            ChangeReply::Changed => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
+}

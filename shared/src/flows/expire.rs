@@ -1,0 +1,95 @@
+//! Expire: end an order that was not paid in time, and a hold that never became an order.
+
+use crate::domain::ids::SaleId;
+use crate::domain::inventory::HoldRecord;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderEvent, OrderState};
+use crate::domain::time::Timestamp;
+use crate::flows::hold::{align, release, sale_of};
+use crate::ports::{ChangeReply, Freshness, Orders, Ports, Seats, StoreError, Stored};
+
+/// How often an order is read again because it changed meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// What was found, and done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Expired {
+    /// The order, or the hold without an order, has ended now.
+    Ended,
+    /// It still has time: look again then.
+    NotDue(Timestamp),
+    /// It had ended, or was paid; Redis agrees now.
+    Resolved,
+    /// There is neither an order nor a hold.
+    Nothing,
+}
+
+/// Ends what is under this number if its time is up. Running it twice ends nothing twice.
+///
+/// # Errors
+/// Fails if a store does; `Unavailable` if the order keeps changing.
+pub async fn expire(
+    ports: &impl Ports,
+    sale: &SaleId,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Stored<Expired> {
+    for _ in 0..ATTEMPTS {
+        let ended = match ports.orders().get(number).await? {
+            Some(order) if order.state == OrderState::Pending && order.pay_by > now => {
+                return Ok(Expired::NotDue(order.pay_by));
+            }
+            Some(order) => match order.after(OrderEvent::Expire, now) {
+                Some(end) => ports.orders().end(&end).await?,
+                None => {
+                    align(ports, &order).await?;
+                    return Ok(Expired::Resolved);
+                }
+            },
+            None => match ports.seats().record(sale, number).await? {
+                None => return Ok(Expired::Nothing),
+                Some(record) if record.deadline > now => {
+                    return Ok(Expired::NotDue(record.deadline));
+                }
+                // A writer that is late by the whole payment window must fail: the tombstone
+                // takes its number before its seats are given back.
+                Some(record) => {
+                    let tombstone = tombstone(ports, sale, number, record, now).await?;
+                    ports.orders().bury(&tombstone).await?
+                }
+            },
+        };
+        match ended {
+            ChangeReply::Done => {
+                release(ports, sale, number).await?;
+                return Ok(Expired::Ended);
+            }
+            ChangeReply::Changed => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")))
+}
+
+async fn tombstone(
+    ports: &impl Ports,
+    sale: &SaleId,
+    number: OrderNumber,
+    record: HoldRecord,
+    now: Timestamp,
+) -> Stored<Order> {
+    let published = sale_of(ports, sale, Freshness::Cached).await?;
+    Ok(Order {
+        number,
+        sale: sale.clone(),
+        user: record.user,
+        state: OrderState::Expired,
+        lines: Vec::new(),
+        total: published.sale.money(0),
+        content: record.content,
+        created_at: now,
+        pay_by: record.deadline,
+        changed_at: now,
+        payment: None,
+        synced: false,
+    })
+}

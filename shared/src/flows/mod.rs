@@ -1,0 +1,15 @@
+//! What happens, step by step: admit, reserve, pay, cancel, expire, sync, publish, load, reconcile.
+//!
+//! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
+//! after any step: the next run of it, or of another flow, finishes what was begun.
+
+pub mod admit;
+pub mod cancel;
+pub mod expire;
+pub mod hold;
+pub mod load;
+pub mod pay;
+pub mod publish;
+pub mod reconcile;
+pub mod reserve;
+pub mod sync;

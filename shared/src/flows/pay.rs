@@ -1,0 +1,117 @@
+//! Pay: one recorded decision for every capture, then everything that follows from it.
+
+use crate::domain::order::{
+    Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
+    RefundReason, decide_payment,
+};
+use crate::domain::time::Timestamp;
+use crate::flows::hold::{sale_of, sell};
+use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
+
+/// How often an order is read again because it changed meanwhile.
+const ATTEMPTS: usize = 6;
+
+/// Records what becomes of a capture and carries it out. Every step may be repeated: the provider
+/// calls again until it is told that all is done.
+///
+/// # Errors
+/// Fails if a store does; the decision, once recorded, stays.
+pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
+    let record = decide(ports, capture, now).await?;
+    carry_out(ports, &record).await?;
+    Ok(record)
+}
+
+async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
+    let mut rescue = true;
+    for _ in 0..ATTEMPTS {
+        let order = ports.orders().get(capture.order).await?;
+        let (outcome, settlement) = match decide_payment(order.as_ref(), capture) {
+            PaymentDecision::AlreadyPaid => {
+                let known = ports.orders().payment(capture.order, &capture.key).await?;
+                let missing =
+                    || StoreError::Contract("a paid order without its payment".to_owned());
+                return known.ok_or_else(missing);
+            }
+            PaymentDecision::Refund(reason) => {
+                (PaymentOutcome::Refund(reason), Settlement::RefundOnly)
+            }
+            PaymentDecision::Pay => {
+                (PaymentOutcome::Accepted, moved(order, OrderEvent::Pay, capture, now)?)
+            }
+            PaymentDecision::Rescue if rescue => {
+                (PaymentOutcome::Accepted, moved(order, OrderEvent::Rescue, capture, now)?)
+            }
+            PaymentDecision::Rescue => (
+                PaymentOutcome::Refund(RefundReason::TooLate),
+                moved(order, OrderEvent::PayTooLate, capture, now)?,
+            ),
+        };
+        let limit = match &settlement {
+            Settlement::Rescue(order) => {
+                let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
+                published.sale.file().limit_per_buyer
+            }
+            Settlement::Pay(_) | Settlement::PayTooLate(_) | Settlement::RefundOnly => 0,
+        };
+        let record = PaymentRecord {
+            capture: capture.clone(),
+            outcome,
+            decided_at: now,
+            refund_requested: outcome == PaymentOutcome::Accepted,
+        };
+        match ports.orders().settle(&record, &settlement, limit).await? {
+            SettleReply::Settled => return Ok(record),
+            SettleReply::Known(record) => return Ok(record),
+            SettleReply::Changed => {}
+            SettleReply::Gone => rescue = false,
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {} keeps changing", capture.order)))
+}
+
+/// The settlement that moves the order by an event that [`decide_payment`] found possible.
+fn moved(
+    order: Option<Order>,
+    event: OrderEvent,
+    capture: &Capture,
+    now: Timestamp,
+) -> Stored<Settlement> {
+    let impossible = || StoreError::Contract(format!("{event:?} cannot happen to the order"));
+    let order = order.and_then(|order| order.after(event, now)).ok_or_else(impossible)?;
+    let order = Order { payment: Some(capture.key.clone()), ..order };
+    match event {
+        OrderEvent::Pay => Ok(Settlement::Pay(order)),
+        OrderEvent::Rescue => Ok(Settlement::Rescue(order)),
+        OrderEvent::PayTooLate => Ok(Settlement::PayTooLate(order)),
+        OrderEvent::Cancel
+        | OrderEvent::Expire
+        | OrderEvent::Refund
+        | OrderEvent::RefundConfirmed => Err(impossible()),
+    }
+}
+
+/// Does what a recorded decision means: sells the seats and asks for the order to be counted, or
+/// asks for the refund. The refund request is in the payment's record; the message delivers it.
+///
+/// # Errors
+/// Fails if a store does; running it again finishes it.
+pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()> {
+    match record.outcome {
+        PaymentOutcome::Accepted => {
+            let order = ports.orders().get(record.capture.order).await?;
+            match order.filter(|order| order.state == OrderState::Paid) {
+                Some(order) => {
+                    sell(ports, &order).await?;
+                    if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
+                }
+                None => Ok(()),
+            }
+        }
+        PaymentOutcome::Refund(_) if record.refund_requested => Ok(()),
+        PaymentOutcome::Refund(_) => {
+            ports.queue().refund(record).await?;
+            ports.orders().refund_requested(record.capture.order, &record.capture.key).await
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Publish: an operator puts a sale on sale, or changes its terms.
+
+use crate::domain::ids::Epoch;
+use crate::domain::inventory::Load;
+use crate::domain::sale::{Sale, SaleFile};
+use crate::domain::time::Timestamp;
+use crate::flows::load::{Loaded, load, terms};
+use crate::ports::{Catalogue, ChangeReply, Freshness, Ports, Published, Seats, StoreError};
+
+/// Why a sale was not published.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A sale with this id has other seats, stops or currency: those never change.
+    #[error("a sale with this id has other seats, stops or currency")]
+    SeatsDiffer,
+    /// Somebody else publishes it at this moment.
+    #[error("the sale is being published by someone else")]
+    Busy,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Writes the sale to the catalogue and to Redis. Repeating it finishes what a crash left.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn publish(
+    ports: &impl Ports,
+    sale: &Sale,
+    epoch: &Epoch,
+    now: Timestamp,
+) -> Result<Published, Refusal> {
+    let file: &SaleFile = sale.file();
+    let catalogue = ports.catalogue();
+    let existing = catalogue.sale(sale.id(), Freshness::Fresh).await?;
+    if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(file)) {
+        return Err(Refusal::SeatsDiffer);
+    }
+    let is_same = existing.as_ref().is_some_and(|existing| existing.sale.file() == file);
+    if !is_same {
+        let replaces = existing.as_ref().map(|existing| existing.version);
+        if catalogue.publish(file, replaces).await? == ChangeReply::Changed {
+            return Err(Refusal::Busy);
+        }
+    }
+    match load(ports, sale.id(), epoch, now).await? {
+        Loaded::Now { .. } => {}
+        Loaded::Busy => return Err(Refusal::Busy),
+        Loaded::Already => replace_terms(ports, sale).await?,
+    }
+    let published = catalogue.sale(sale.id(), Freshness::Fresh).await?;
+    published.ok_or_else(|| StoreError::Contract("a published sale is not there".to_owned()).into())
+}
+
+/// Tells Redis the new terms of a sale that it has.
+async fn replace_terms(ports: &impl Ports, sale: &Sale) -> Result<(), StoreError> {
+    let Some(epoch) = ports.seats().epoch(sale.id()).await? else { return Ok(()) };
+    let command = Load {
+        sale: sale.id().clone(),
+        terms: terms(sale),
+        expected: Some(epoch.clone()),
+        epoch,
+        tiers: Vec::new(),
+        holds: Default::default(),
+        bought: Default::default(),
+    };
+    ports.seats().load(&command).await?;
+    Ok(())
+}
