@@ -1,1 +1,225 @@
-//! A small stand-in for Amazon SQS.
+//! A small stand-in for Amazon SQS on one machine.
+//!
+//! It speaks AWS JSON 1.0 over HTTP on the loopback interface, which is what the AWS SDKs
+//! speak: point a client's endpoint at [`SqsStandin::endpoint`] and use it as it is. Queues with
+//! their attributes, delays, visibility, redrive and dead-letter queues, FIFO groups and
+//! deduplication, batches, long polls, purges, tags and move tasks behave as the API reference
+//! says, and refuse with its error codes.
+//!
+//! The working state is in memory, in ordered indexes: a send, a receive and a delete cost the
+//! same in a queue of a hundred messages and of a hundred thousand. Given a file, every change
+//! is in it before its reply is sent, so a killed process forgets nothing that it has confirmed.
+//!
+//! On request it does what a standard queue may do and seldom does: deliver twice, out of
+//! order, late ([`Mischief`]).
+//!
+//! What it is not: a replacement for SQS. One process, one machine, no permissions, no
+//! encryption, no throttling, no signature checks; it listens on 127.0.0.1 only. The older query
+//! protocol (XML) is not spoken. Production is SQS.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), sqs_standin::StartError> {
+//! use sqs_standin::{Options, SqsStandin};
+//!
+//! let sqs = SqsStandin::start(Options::default())?;
+//! println!("{}", sqs.endpoint());
+//! sqs.shutdown().await;
+//! # Ok(())
+//! # }
+//! ```
+
+mod attributes;
+mod broker;
+mod change;
+mod error;
+mod fifo;
+mod message;
+mod mischief;
+mod moves;
+mod queue;
+mod server;
+mod store;
+mod wire;
+
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher as _;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::oneshot;
+
+use crate::broker::{Broker, Home};
+use crate::change::Snapshot;
+use crate::server::{Server, now_ms};
+use crate::store::Store;
+
+pub use crate::mischief::Mischief;
+
+/// The `SenderId` of every message: no signature is checked, so nobody is known.
+pub(crate) const SENDER_ID: &str = "AIDASTANDINSTANDINSTA";
+
+/// How long a stopping server waits for its threads; they only ever compute, so this is ample.
+const STOP_MAX: Duration = Duration::from_secs(5);
+
+/// How to start a stand-in.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where to keep the queues; in memory only if `None`. One server a file: a second one
+    /// is refused.
+    pub file: Option<PathBuf>,
+    /// The port on 127.0.0.1; 0 for a free one.
+    pub port: u16,
+    /// The region in the queues' ARNs.
+    pub region: String,
+    /// The account in the queues' ARNs and URLs: twelve digits.
+    pub account: String,
+    /// How to misbehave; the default is not at all.
+    pub mischief: Mischief,
+    /// Whether a queue can be purged only once in sixty seconds and a deleted queue's name used
+    /// again only after sixty, as at Amazon. Off by default: tests start over more often.
+    pub cooldowns: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            file: None,
+            port: 0,
+            region: "us-east-1".to_owned(),
+            account: "000000000000".to_owned(),
+            mischief: Mischief::default(),
+            cooldowns: false,
+        }
+    }
+}
+
+/// Why a stand-in did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The port is taken, or threads or sockets have run out.
+    #[error("the queue server cannot listen: {0}")]
+    Listen(#[from] std::io::Error),
+    /// The file cannot be used: not this program's, or in use by another server.
+    #[error("the queue file {path} cannot be used: {reason}", path = path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// A running stand-in. It has its own threads and stops when dropped.
+#[derive(Debug)]
+pub struct SqsStandin {
+    endpoint: String,
+    server: Arc<Server>,
+    stop: Option<oneshot::Sender<()>>,
+    stopped: Option<oneshot::Receiver<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl SqsStandin {
+    /// Starts a server; it answers when this returns. With a file, this reads it first.
+    ///
+    /// # Errors
+    /// The port cannot be listened on, or the file cannot be used.
+    pub fn start(options: Options) -> Result<Self, StartError> {
+        let Options {
+            file,
+            port,
+            region,
+            account,
+            mischief,
+            cooldowns,
+        } = options;
+        let (store, kept) = match file {
+            None => (None, Snapshot::default()),
+            Some(path) => {
+                let (store, kept) = Store::open(&path).map_err(|error| StartError::File {
+                    path,
+                    reason: error.to_string(),
+                })?;
+                (Some(store), kept)
+            }
+        };
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+        listener.set_nonblocking(true)?;
+        let endpoint = format!("http://{}", listener.local_addr()?);
+        let home = Home {
+            endpoint: endpoint.clone(),
+            region,
+            account,
+            cooldowns,
+        };
+        // The keys of a hash map are random at each start: all the randomness ids need.
+        let nonce = RandomState::new().hash_one(now_ms());
+        let broker = Broker::new(home, mischief, nonce, store.is_some(), kept, now_ms());
+        let server = Arc::new(Server::new(broker, store));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("sqs-standin")
+            .enable_all()
+            .build()?;
+        let (stop, stop_asked) = oneshot::channel();
+        let (stopped_tell, stopped) = oneshot::channel();
+        let serving = server.clone();
+        let thread = std::thread::Builder::new()
+            .name("sqs-standin".to_owned())
+            .spawn(move || {
+                runtime.block_on(async move {
+                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                        return;
+                    };
+                    tokio::select! {
+                        // The sender is dropped or used: both mean stop.
+                        _ = stop_asked => {}
+                        outcome = serving.serve(listener) => {
+                            tracing::error!(?outcome, "the queue server ended by itself");
+                        }
+                    }
+                });
+                runtime.shutdown_timeout(STOP_MAX);
+                let _ = stopped_tell.send(());
+            })?;
+        let (stop, stopped, thread) = (Some(stop), Some(stopped), Some(thread));
+        Ok(SqsStandin {
+            endpoint,
+            server,
+            stop,
+            stopped,
+            thread,
+        })
+    }
+
+    /// Where it listens, for a client's endpoint: `http://127.0.0.1:<port>`.
+    pub fn endpoint(&self) -> &str {
+        &self.endpoint
+    }
+
+    /// From now on misbehave like this; the draws start at its seed.
+    pub fn set_mischief(&self, mischief: Mischief) {
+        self.server.set_mischief(mischief);
+    }
+
+    /// Stops it: open requests are dropped, and what was confirmed is in the file.
+    pub async fn shutdown(mut self) {
+        drop(self.stop.take());
+        if let Some(stopped) = self.stopped.take() {
+            let _ = stopped.await;
+        }
+    }
+}
+
+impl Drop for SqsStandin {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It only waits for threads that compute for microseconds.
+            let _ = thread.join();
+        }
+    }
+}

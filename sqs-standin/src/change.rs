@@ -1,0 +1,85 @@
+//! What the broker changed, in the form the file keeps it.
+
+use std::collections::BTreeMap;
+
+use crate::message::{Message, Seq};
+use crate::queue::QueueId;
+
+/// A queue as the file keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QueueRecord {
+    /// Its number.
+    pub id: QueueId,
+    /// Its name.
+    pub name: String,
+    /// When it was created, Unix milliseconds.
+    pub created_ms: u64,
+    /// When its attributes were last set, Unix milliseconds.
+    pub modified_ms: u64,
+    /// What was set.
+    pub attributes: BTreeMap<String, String>,
+    /// Its tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A remembered send of a FIFO queue as the file keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DeduplicationRecord {
+    /// The queue.
+    pub queue: QueueId,
+    /// What is recognised.
+    pub key: String,
+    /// When it was sent, Unix milliseconds.
+    pub sent_ms: u64,
+    /// The `MessageId` it got.
+    pub message_id: String,
+    /// The number it got.
+    pub seq: Seq,
+}
+
+/// One change.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// A queue is there, or has changed.
+    PutQueue(QueueRecord),
+    /// A queue is gone, with its messages.
+    DropQueue(QueueId),
+    /// The messages of a queue are gone.
+    Purge(QueueId),
+    /// A message is in a queue: new, or come from another.
+    PutMessage(QueueId, Box<Message>),
+    /// The delivery of a message has changed.
+    Delivery {
+        /// The message.
+        seq: Seq,
+        /// From when on it is visible, Unix milliseconds.
+        visible_ms: u64,
+        /// How often it was delivered.
+        receive_count: u32,
+        /// How often a receipt handle was given out.
+        receipt: u32,
+        /// When it was first delivered, Unix milliseconds.
+        first_receive_ms: Option<u64>,
+    },
+    /// A message is gone.
+    DropMessage(Seq),
+    /// A send is remembered.
+    Remember(DeduplicationRecord),
+    /// A remembered send is forgotten.
+    Forget(QueueId, String),
+    /// Numbers below this one may have been given out.
+    Reserve(Seq),
+}
+
+/// Everything the file keeps, as it is loaded at the start.
+#[derive(Debug, Default)]
+pub(crate) struct Snapshot {
+    /// The queues.
+    pub queues: Vec<QueueRecord>,
+    /// The messages, each with its queue.
+    pub messages: Vec<(QueueId, Message)>,
+    /// The remembered sends.
+    pub deduplication: Vec<DeduplicationRecord>,
+    /// Numbers from this one on were never given out.
+    pub next_seq: Seq,
+}
