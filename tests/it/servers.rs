@@ -71,6 +71,22 @@ async fn has_note(client: &aws_sdk_dynamodb::Client, id: &str) -> bool {
     note.send().await.unwrap().item.is_some()
 }
 
+fn sqs(url: &str) -> aws_sdk_sqs::Client {
+    let config = aws_sdk_sqs::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(url);
+    aws_sdk_sqs::Client::from_conf(config.build())
+}
+
+/// The names of the queues, which end their addresses.
+async fn queues(client: &aws_sdk_sqs::Client) -> Vec<String> {
+    let urls = client.list_queues().send().await.unwrap().queue_urls;
+    let name = |url: String| url.rsplit('/').next().unwrap().to_owned();
+    urls.unwrap_or_default().into_iter().map(name).collect()
+}
+
 #[tokio::test]
 async fn each_flavour_starts_answers_and_forgets() {
     for flavour in FLAVOURS {
@@ -280,6 +296,13 @@ async fn two_stacks_side_by_side_do_not_meet() {
     put_note(&client, "mine").await;
     let tables = dynamodb(&other.endpoints().dynamodb_url).list_tables();
     assert!(tables.send().await.unwrap().table_names().is_empty());
+
+    let client = sqs(&one.endpoints().sqs_url);
+    let queue = client.create_queue().queue_name("mine");
+    queue.send().await.unwrap();
+    assert_eq!(queues(&client).await, ["mine"]);
+    let other_queues = queues(&sqs(&other.endpoints().sqs_url)).await;
+    assert!(other_queues.is_empty());
 }
 
 #[tokio::test]
@@ -290,6 +313,9 @@ async fn a_persistent_stack_is_there_again() {
     let client = dynamodb(&stack.endpoints().dynamodb_url);
     create_notes(&client).await;
     put_note(&client, "kept").await;
+    let client = sqs(&stack.endpoints().sqs_url);
+    let queue = client.create_queue().queue_name("kept");
+    queue.send().await.unwrap();
     // Dropped as it is: nothing is stopped in good order.
     drop(stack);
 
@@ -297,5 +323,6 @@ async fn a_persistent_stack_is_there_again() {
     assert_eq!(get(&stack.redis, "seat").await.as_deref(), Some("taken"));
     let client = dynamodb(&stack.endpoints().dynamodb_url);
     assert!(has_note(&client, "kept").await);
+    assert_eq!(queues(&sqs(&stack.endpoints().sqs_url)).await, ["kept"]);
     stack.stop().await.unwrap();
 }

@@ -1,9 +1,9 @@
 //! The real servers the engine stands on, started and stopped by their own handles.
 //!
 //! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
-//! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), and DynamoDB in this process
-//! ([`DynamoDb`]). Each listens on a free port of 127.0.0.1 only, so that any number of them
-//! run side by side, and each stops when its handle is dropped.
+//! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
+//! ([`SqsStandin`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
+//! number of them run side by side, and each stops when its handle is dropped.
 
 mod binary;
 mod cluster;
@@ -14,6 +14,7 @@ pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::DynamoDb;
 pub use redis::{RedisOptions, RedisServer};
+pub use sqs_standin::SqsStandin;
 
 use std::io;
 use std::net::TcpListener;
@@ -68,6 +69,9 @@ pub enum Error {
     /// The DynamoDB stand-in failed.
     #[error("dynamodb: {0}")]
     DynamoDb(String),
+    /// The SQS stand-in did not start.
+    #[error("sqs: {0}")]
+    Sqs(#[from] sqs_standin::StartError),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -93,6 +97,8 @@ pub struct Endpoints {
     pub redis_url: String,
     /// `http://127.0.0.1:PORT`
     pub dynamodb_url: String,
+    /// `http://127.0.0.1:PORT`
+    pub sqs_url: String,
 }
 
 /// Every server the engine needs, each on a port of its own.
@@ -102,6 +108,8 @@ pub struct Stack {
     pub redis: RedisServer,
     /// The database of record.
     pub dynamodb: DynamoDb,
+    /// The queues.
+    pub sqs: SqsStandin,
 }
 
 impl Stack {
@@ -114,6 +122,7 @@ impl Stack {
         Ok(Self {
             redis: RedisServer::start(RedisOptions::default()).await?,
             dynamodb: DynamoDb::memory()?,
+            sqs: SqsStandin::start(sqs_standin::Options::default())?,
         })
     }
 
@@ -131,13 +140,21 @@ impl Stack {
         Ok(Self {
             redis: RedisServer::start(RedisOptions::persistent(data_dir.join("redis"))).await?,
             dynamodb: DynamoDb::file(&data_dir.join("dynamodb.sqlite"))?,
+            sqs: SqsStandin::start(sqs_standin::Options {
+                file: Some(data_dir.join("sqs.sqlite")),
+                ..Default::default()
+            })?,
         })
     }
 
     /// Where the servers listen.
     #[must_use]
     pub fn endpoints(&self) -> Endpoints {
-        Endpoints { redis_url: self.redis.url(), dynamodb_url: self.dynamodb.url() }
+        Endpoints {
+            redis_url: self.redis.url(),
+            dynamodb_url: self.dynamodb.url(),
+            sqs_url: self.sqs.endpoint().to_owned(),
+        }
     }
 
     /// Stops every server in good order; dropping the stack stops them at once.
@@ -146,6 +163,7 @@ impl Stack {
     ///
     /// Returns the first [`Error`] of a server that did not stop; none is left running.
     pub async fn stop(self) -> Result<(), Error> {
+        self.sqs.shutdown().await;
         let dynamodb = self.dynamodb.stop().await;
         self.redis.stop().await?;
         dynamodb
