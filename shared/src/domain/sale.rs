@@ -420,7 +420,7 @@ fn lay_out(
     if file.tiers[..index].iter().any(|earlier| earlier.tier == tier.tier) {
         defects.push(Defect::new(&at, format!("tier {} stands twice", tier.tier)));
     }
-    if tier.price_minor.is_some() == !tier.fares.is_empty() {
+    if tier.price_minor.is_some() != tier.fares.is_empty() {
         defects.push(Defect::new(&at, "must have either price_minor or fares"));
     }
     if tier.price_minor.is_some_and(|price| !is_price(price)) {
@@ -648,7 +648,8 @@ mod tests {
             change(&mut file);
             read(file).unwrap_err().join("; ")
         };
-        let cases: [(fn(&mut serde_json::Value), &str); 14] = [
+        type Change = fn(&mut serde_json::Value);
+        let cases: [(Change, &str); 14] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),

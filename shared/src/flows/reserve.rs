@@ -92,12 +92,10 @@ pub async fn reserve(
 ) -> Result<Reserved, Refusal> {
     let content = content(&reservation.lines);
     for _ in 0..ATTEMPTS {
-        let (record, allowance) = match hold(ports, reservation, &content, now).await? {
-            HoldReply::Held { record, allowance } => (record, allowance),
-            refused => {
-                let refusal = refusal(&reservation.published.sale, refused);
-                return existing_or(ports, reservation, &content, refusal).await;
-            }
+        let reply = hold(ports, reservation, &content, now).await?;
+        let (record, allowance) = match held(&reservation.published.sale, reply) {
+            Ok(held) => held,
+            Err(refusal) => return existing_or(ports, reservation, &content, refusal).await,
         };
         match claim(ports, reservation, &record, now).await? {
             Claimed::Created(order) => {
@@ -160,8 +158,10 @@ async fn hold(
     Ok(HoldReply::NotLoaded)
 }
 
-fn refusal(sale: &Sale, reply: HoldReply) -> Refusal {
-    match reply {
+/// What is held and what the buyer may still have, or the refusal in the buyer's words.
+fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, u16), Refusal> {
+    Err(match reply {
+        HoldReply::Held { record, allowance } => return Ok((record, allowance)),
         HoldReply::NotLoaded => Refusal::NotLoaded,
         HoldReply::ContentDiffers => Refusal::TokenReused,
         HoldReply::HoldExpired => Refusal::HoldExpired,
@@ -170,10 +170,7 @@ fn refusal(sale: &Sale, reply: HoldReply) -> Refusal {
         HoldReply::SeatTaken(tier, seats) => seat_taken(sale, tier, &seats),
         HoldReply::SoldOut(tier) => Refusal::SoldOut(tier),
         HoldReply::NoAdjacent(tier) => Refusal::NoAdjacent(tier),
-        HoldReply::Held { .. } => {
-            Refusal::Store(StoreError::Contract("a hold was taken for a refusal".to_owned()))
-        }
-    }
+    })
 }
 
 fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
