@@ -1,3 +1,7 @@
 //! Onsale on one machine.
 
+pub mod data_dir;
+pub mod event_sources;
+pub mod identity;
+pub mod queues;
 pub mod servers;

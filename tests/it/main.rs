@@ -6,4 +6,5 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod event_sources;
 mod servers;

@@ -1,0 +1,192 @@
+//! Development tokens: what a real deployment gets from its identity provider.
+//!
+//! A token is a JWT signed with a secret of the data directory (HS256). The local gateway checks
+//! it as API Gateway's JWT authorizer checks a real one: signature, issuer, audience, expiry.
+
+use std::collections::HashMap;
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use shared::domain::time::Timestamp;
+
+/// Who issues development tokens.
+pub const ISSUER: &str = "onsale-local";
+/// Whom development tokens are for.
+pub const AUDIENCE: &str = "onsale";
+/// The role that may run sales.
+const OPERATOR: &str = "operator";
+
+/// What the bearer of a token may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Role {
+    /// Buy tickets.
+    #[default]
+    Buyer,
+    /// Publish sales. Stands for the IAM permission that the operator has on AWS.
+    Operator,
+}
+
+/// A token that is not accepted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// It is no token of ours.
+    #[error("the token is not valid: {0}")]
+    Invalid(String),
+    /// It was ours until its time ran out.
+    #[error("the token has expired")]
+    Expired,
+}
+
+/// Claims as API Gateway passes them to a function: all text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claims(HashMap<String, String>);
+
+impl Claims {
+    /// Whose token it is.
+    #[must_use]
+    pub fn subject(&self) -> &str {
+        self.0.get("sub").map_or("", String::as_str)
+    }
+
+    /// What its bearer may do.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        match self.0.get("role").map(String::as_str) {
+            Some(OPERATOR) => Role::Operator,
+            Some(_) | None => Role::Buyer,
+        }
+    }
+
+    /// All of them.
+    #[must_use]
+    pub fn into_inner(self) -> HashMap<String, String> {
+        self.0
+    }
+}
+
+/// What is signed.
+#[derive(Debug, Serialize, Deserialize)]
+struct Content<'text> {
+    iss: &'text str,
+    aud: &'text str,
+    sub: &'text str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<&'text str>,
+    /// When it was issued, in seconds since 1970.
+    iat: i64,
+    /// When it ends, in seconds since 1970.
+    exp: i64,
+}
+
+/// Issues and verifies development tokens.
+pub struct Identity {
+    sign: EncodingKey,
+    verify: DecodingKey,
+    rules: Validation,
+}
+
+impl std::fmt::Debug for Identity {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+impl Identity {
+    /// An issuer with this secret.
+    #[must_use]
+    pub fn new(secret: &[u8]) -> Self {
+        let mut rules = Validation::new(Algorithm::HS256);
+        rules.set_issuer(&[ISSUER]);
+        rules.set_audience(&[AUDIENCE]);
+        rules.set_required_spec_claims(&["iss", "aud", "exp"]);
+        // The clock is an argument of `verify`, not the library's.
+        rules.validate_exp = false;
+        Self {
+            sign: EncodingKey::from_secret(secret),
+            verify: DecodingKey::from_secret(secret),
+            rules,
+        }
+    }
+
+    /// A token for `user` that ends `ttl_seconds` after `now`.
+    ///
+    /// # Errors
+    /// [`Refused::Invalid`] when it cannot be signed, which no text is known to cause.
+    pub fn token(
+        &self,
+        user: &str,
+        role: Role,
+        now: Timestamp,
+        ttl_seconds: u32,
+    ) -> Result<String, Refused> {
+        let iat = now.ms().div_euclid(1000);
+        let role = match role {
+            Role::Buyer => None,
+            Role::Operator => Some(OPERATOR),
+        };
+        let exp = iat + i64::from(ttl_seconds);
+        let content = Content { iss: ISSUER, aud: AUDIENCE, sub: user, role, iat, exp };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &content, &self.sign)
+            .map_err(|error| Refused::Invalid(error.to_string()))
+    }
+
+    /// The claims of a token that is good at `now`.
+    ///
+    /// # Errors
+    /// A [`Refused`] says why it is not.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Claims, Refused> {
+        let claims = jsonwebtoken::decode::<Map<String, Value>>(token, &self.verify, &self.rules)
+            .map_err(|error| Refused::Invalid(error.to_string()))?
+            .claims;
+        let ends = claims.get("exp").and_then(Value::as_i64);
+        let ends = ends.ok_or_else(|| Refused::Invalid("exp is no whole number".to_owned()))?;
+        if ends <= now.ms().div_euclid(1000) {
+            return Err(Refused::Expired);
+        }
+        Ok(Claims(claims.into_iter().map(|(name, value)| (name, as_text(&value))).collect()))
+    }
+}
+
+/// A claim as API Gateway writes it into the request context.
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(as_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_500);
+
+    #[test]
+    fn a_token_says_who_until_it_ends() {
+        let identity = Identity::new(b"secret");
+        let token = identity.token("alice", Role::Buyer, NOW, 60).unwrap();
+        let claims = identity.verify(&token, NOW.plus_seconds(59)).unwrap();
+        assert_eq!((claims.subject(), claims.role()), ("alice", Role::Buyer));
+        assert_eq!(claims.into_inner()["exp"], "1800000060");
+        assert_eq!(identity.verify(&token, NOW.plus_seconds(60)), Err(Refused::Expired));
+
+        let token = identity.token("ops", Role::Operator, NOW, 60).unwrap();
+        assert_eq!(identity.verify(&token, NOW).unwrap().role(), Role::Operator);
+    }
+
+    #[test]
+    fn what_we_did_not_sign_is_refused() {
+        let identity = Identity::new(b"secret");
+        let forged = Identity::new(b"other").token("alice", Role::Operator, NOW, 60).unwrap();
+        // `alg` is `none`: a token that needs no signature at all.
+        let unsigned = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJhbGljZSJ9.";
+        for token in [forged.as_str(), unsigned, "nonsense", ""] {
+            assert!(matches!(identity.verify(token, NOW), Err(Refused::Invalid(_))), "{token}");
+        }
+    }
+}
