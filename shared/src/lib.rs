@@ -3,7 +3,10 @@
 //! - [`domain`] holds the rules: ids, sales, the seat grid, choosing, holding, the order's states.
 //! - [`flows`] says what happens, step by step, against the ports.
 //! - [`ports`] says what the flows need from the world.
+//! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS.
 
 pub mod domain;
 pub mod flows;
 pub mod ports;
+pub mod queue;
+pub mod store;

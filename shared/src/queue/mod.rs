@@ -1,0 +1,12 @@
+//! The queues: what their messages say ([`messages`]) and how they are sent ([`SqsQueue`]).
+//!
+//! A message is a hint and never the truth: each is delivered at least once, in any order, and may
+//! be lost with the process that was about to send it. Consumers decide by what DynamoDB says, and
+//! the sweeper finds what no message reminded of. `docs/queues.md` describes the formats.
+
+pub mod messages;
+
+mod sqs;
+
+pub use messages::{Expiry, Malformed, Message, Refund, Sync};
+pub use sqs::{QueueConfig, QueueUrls, SqsQueue};

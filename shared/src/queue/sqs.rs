@@ -1,0 +1,152 @@
+//! Sending through SQS.
+
+use std::time::Duration;
+
+use aws_config::SdkConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+
+use super::messages::{Expiry, Malformed, Message, Refund, Sync};
+use crate::domain::ids::SaleId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::PaymentRecord;
+use crate::domain::time::Timestamp;
+use crate::ports::{Queue, StoreError, Stored};
+use crate::store::errors::failure;
+
+/// The longest delay of a message, in seconds (a quota of SQS).
+pub const LONGEST_DELAY_SECONDS: i64 = 900;
+
+/// Where each queue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueUrls {
+    /// The queue of [`Expiry`] messages.
+    pub expiry: String,
+    /// The queue of [`Sync`] messages.
+    pub sync: String,
+    /// The queue of [`Refund`] messages.
+    pub refund: String,
+}
+
+/// How the adapter talks to SQS.
+#[derive(Debug, Clone)]
+pub struct QueueConfig {
+    /// The queues.
+    pub urls: QueueUrls,
+    /// Where SQS is; `None` for the one of the SDK's configuration.
+    pub endpoint: Option<String>,
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+    /// How long all attempts of a call may take.
+    pub call_timeout: Duration,
+    /// Most attempts of one call.
+    pub attempts: u32,
+}
+
+impl QueueConfig {
+    /// Times that suit a function with a deadline of ten seconds.
+    #[must_use]
+    pub fn new(urls: QueueUrls) -> Self {
+        Self {
+            urls,
+            endpoint: None,
+            attempt_timeout: Duration::from_millis(1500),
+            call_timeout: Duration::from_secs(5),
+            attempts: 4,
+        }
+    }
+}
+
+/// The queues, in SQS. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct SqsQueue {
+    client: Client,
+    urls: QueueUrls,
+}
+
+impl SqsQueue {
+    /// Builds a client from the SDK's configuration. The SDK's retries are on: a message that is
+    /// sent twice does no harm.
+    #[must_use]
+    pub fn new(sdk: &SdkConfig, config: QueueConfig) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(config.attempt_timeout)
+            .operation_attempt_timeout(config.attempt_timeout)
+            .operation_timeout(config.call_timeout)
+            .build();
+        let retries = RetryConfig::standard()
+            .with_max_attempts(config.attempts)
+            .with_initial_backoff(Duration::from_millis(50));
+        let mut builder =
+            aws_sdk_sqs::config::Builder::from(sdk).timeout_config(timeouts).retry_config(retries);
+        if let Some(endpoint) = config.endpoint {
+            builder = builder.endpoint_url(endpoint);
+        }
+        Self { client: Client::from_conf(builder.build()), urls: config.urls }
+    }
+
+    /// The client.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    async fn send(&self, url: &str, message: &impl Message, delay: Option<i32>) -> Stored<()> {
+        let body = message
+            .body()
+            .map_err(|malformed: Malformed| StoreError::Contract(malformed.to_string()))?;
+        let send = self.client.send_message().queue_url(url).message_body(body);
+        match send.set_delay_seconds(delay).send().await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(failure(&error).of_write()),
+        }
+    }
+}
+
+/// How long a message waits: until the deadline, in whole seconds rounded up so that it is not
+/// early, and at most 15 minutes.
+fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {
+    let remaining_ms = deadline.ms_since(now).max(0);
+    let seconds = remaining_ms.saturating_add(999) / 1000;
+    seconds.min(LONGEST_DELAY_SECONDS) as i32
+}
+
+impl Queue for SqsQueue {
+    async fn expire_later(
+        &self,
+        sale: &SaleId,
+        order: OrderNumber,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Stored<()> {
+        let message = Expiry { sale: sale.clone(), order, due_at: deadline };
+        self.send(&self.urls.expiry, &message, Some(delay_seconds(now, deadline))).await
+    }
+
+    async fn sync(&self, order: OrderNumber) -> Stored<()> {
+        self.send(&self.urls.sync, &Sync { order }, None).await
+    }
+
+    async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
+        let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
+        let message = Refund::of(payment).ok_or_else(accepted)?;
+        self.send(&self.urls.refund, &message, None).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_waits_until_the_deadline_or_fifteen_minutes() {
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let cases =
+            [(-5, 0), (0, 0), (1, 1), (1000, 1), (1001, 2), (900_000, 900), (86_400_000, 900)];
+        for (remaining_ms, seconds) in cases {
+            assert_eq!(delay_seconds(now, now.plus_ms(remaining_ms)), seconds, "{remaining_ms}");
+        }
+        assert_eq!(delay_seconds(now, Timestamp::from_ms(i64::MAX)), 900);
+    }
+}
