@@ -7,4 +7,6 @@
 )]
 
 mod event_sources;
+mod proxy;
 mod servers;
+mod store;
