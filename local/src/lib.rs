@@ -1,6 +1,7 @@
 //! Onsale on one machine.
 
 pub mod data_dir;
+pub mod endpoints;
 pub mod event_sources;
 pub mod identity;
 pub mod queues;

@@ -1,0 +1,118 @@
+//! Where a running `onsale up` can be reached, written to its data directory for the commands that
+//! talk to it from other processes.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The file's name in the data directory.
+pub const FILE: &str = "endpoints.json";
+
+/// Everything that another process needs to reach the engine and its stores.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Endpoints {
+    /// The HTTP API, `http://127.0.0.1:8080`.
+    pub gateway: String,
+    /// Redis, `redis://127.0.0.1:PORT`.
+    pub redis: String,
+    /// DynamoDB, `http://127.0.0.1:PORT`.
+    pub dynamodb: String,
+    /// SQS, `http://127.0.0.1:PORT`.
+    pub sqs: String,
+    /// What the names of the tables begin with; may be empty.
+    pub table_prefix: String,
+}
+
+/// Why the endpoints could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointsError {
+    /// There is no such file.
+    #[error("{} is not there: is onsale up running with this data directory?", .0.display())]
+    Missing(PathBuf),
+    /// The file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is not what [`Endpoints::write`] writes.
+    #[error("{}: {source}", path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: serde_json::Error,
+    },
+}
+
+impl Endpoints {
+    /// Reads what a running engine wrote.
+    ///
+    /// # Errors
+    /// [`EndpointsError::Missing`] if nothing was written there.
+    pub fn read(data_dir: &Path) -> Result<Self, EndpointsError> {
+        let path = data_dir.join(FILE);
+        match std::fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text)
+                .map_err(|source| EndpointsError::Malformed { path, source }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(EndpointsError::Missing(path))
+            }
+            Err(source) => Err(EndpointsError::Io { path, source }),
+        }
+    }
+
+    /// Writes the file in one step, so that nobody reads half of it.
+    ///
+    /// # Errors
+    /// [`EndpointsError::Io`] if the directory cannot be written.
+    pub fn write(&self, data_dir: &Path) -> Result<(), EndpointsError> {
+        let path = data_dir.join(FILE);
+        let fresh = data_dir.join(format!("{FILE}.new"));
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|source| EndpointsError::Malformed { path: path.clone(), source })?;
+        std::fs::write(&fresh, text)
+            .and_then(|()| std::fs::rename(&fresh, &path))
+            .map_err(|source| EndpointsError::Io { path, source })
+    }
+
+    /// Removes the file, so that nobody looks for an engine that is gone.
+    ///
+    /// # Errors
+    /// [`EndpointsError::Io`] if it is there and cannot be removed.
+    pub fn remove(data_dir: &Path) -> Result<(), EndpointsError> {
+        let path = data_dir.join(FILE);
+        match std::fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                Err(EndpointsError::Io { path, source })
+            }
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_until_it_is_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(matches!(Endpoints::read(dir.path()), Err(EndpointsError::Missing(_))));
+        let endpoints = Endpoints {
+            gateway: "http://127.0.0.1:8080".to_owned(),
+            redis: "redis://127.0.0.1:1".to_owned(),
+            dynamodb: "http://127.0.0.1:2".to_owned(),
+            sqs: "http://127.0.0.1:3".to_owned(),
+            table_prefix: "onsale-".to_owned(),
+        };
+        endpoints.write(dir.path()).unwrap();
+        assert_eq!(Endpoints::read(dir.path()).unwrap(), endpoints);
+        Endpoints::remove(dir.path()).unwrap();
+        Endpoints::remove(dir.path()).unwrap();
+        assert!(Endpoints::read(dir.path()).is_err());
+    }
+}
