@@ -1,5 +1,7 @@
 //! Onsale on one machine.
 
+pub mod audit;
+pub mod cli;
 pub mod data_dir;
 pub mod endpoints;
 pub mod event_sources;

@@ -1,0 +1,270 @@
+//! Facts: what the stores say, each as it is, before anything is concluded from it.
+//!
+//! These are types of the audit's own. What the engine derives from its records (which seats an
+//! order holds, how many tickets it is) the audit derives again, so that both would have to be
+//! wrong in the same way for a mistake to stay hidden.
+
+use std::collections::{BTreeMap, HashSet};
+
+use shared::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
+use shared::domain::inventory::{HoldRecord, SeatLeg};
+use shared::domain::money::Money;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{OrderState, PaymentKey};
+use shared::domain::sale::Sale;
+use shared::domain::time::Timestamp;
+
+/// Everything that was read.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// Each sale of the catalogue that is audited.
+    pub sales: BTreeMap<SaleId, SaleFacts>,
+    /// The payments for orders of those sales, and those for orders that do not exist.
+    pub payments: Vec<PaymentFact>,
+    /// Orders of sales that are not audited.
+    pub elsewhere: HashSet<OrderNumber>,
+    /// How many records were read.
+    pub records: u64,
+    /// What the outside world was told, if it kept a ledger.
+    pub ledger: Option<LedgerFacts>,
+    /// Records that are not what the engine writes, or are where nobody looks for them.
+    pub unreadable: Vec<Unreadable>,
+}
+
+impl Facts {
+    /// An order and its sale, by its number.
+    #[must_use]
+    pub fn order(&self, number: OrderNumber) -> Option<(&SaleId, &OrderFact)> {
+        self.sales.iter().find_map(|(id, sale)| Some((id, sale.orders.get(&number)?)))
+    }
+}
+
+/// Everything that was read of one sale.
+#[derive(Debug)]
+pub struct SaleFacts {
+    /// The catalogue's file, laid out.
+    pub sale: Sale,
+    /// The epoch that the catalogue names; `None` before the first load.
+    pub epoch: Option<String>,
+    /// Its orders.
+    pub orders: BTreeMap<OrderNumber, OrderFact>,
+    /// Its claims, in no order; a seat-leg stands twice if two items claim it.
+    pub claims: Vec<ClaimFact>,
+    /// The seat-legs that are noted as sold beside the claims.
+    pub sold_notes: Vec<SeatLeg>,
+    /// The claims of attendees.
+    pub attendees: Vec<(AttendeeId, OrderNumber)>,
+    /// How many tickets each buyer has, as counted.
+    pub counts: BTreeMap<UserId, i64>,
+    /// The statistics, summed over their shards.
+    pub counters: BTreeMap<TierId, CounterFact>,
+    /// What Redis has.
+    pub redis: RedisFacts,
+}
+
+impl SaleFacts {
+    /// A sale of the catalogue of which nothing else was read yet.
+    #[must_use]
+    pub fn new(sale: Sale, epoch: Option<String>) -> Self {
+        Self {
+            sale,
+            epoch,
+            orders: BTreeMap::new(),
+            claims: Vec::new(),
+            sold_notes: Vec::new(),
+            attendees: Vec::new(),
+            counts: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            redis: RedisFacts::default(),
+        }
+    }
+
+    /// The orders that own their seats.
+    pub fn live(&self) -> impl Iterator<Item = &OrderFact> {
+        self.orders.values().filter(|order| order.is_live())
+    }
+
+    /// The orders in one state.
+    pub fn in_state(&self, state: OrderState) -> impl Iterator<Item = &OrderFact> {
+        self.orders.values().filter(move |order| order.state == state)
+    }
+}
+
+/// An order.
+#[derive(Debug, Clone)]
+pub struct OrderFact {
+    /// Its number.
+    pub number: OrderNumber,
+    /// Its buyer.
+    pub user: UserId,
+    /// Where it stands.
+    pub state: OrderState,
+    /// What it bought.
+    pub lines: Vec<LineFact>,
+    /// What it costs.
+    pub total: Money,
+    /// Until when it may be paid.
+    pub pay_by: Timestamp,
+    /// Since when the index of due work shows it, in milliseconds; `None` if it does not.
+    pub due_ms: Option<i64>,
+    /// Which payment decided it.
+    pub payment: Option<PaymentKey>,
+    /// Whether it is counted in the statistics.
+    pub synced: bool,
+}
+
+impl OrderFact {
+    /// True while the order owns its seats: pending or paid.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        match self.state {
+            OrderState::Pending | OrderState::Paid => true,
+            OrderState::Cancelled
+            | OrderState::Expired
+            | OrderState::RefundDue
+            | OrderState::Refunded => false,
+        }
+    }
+
+    /// How many tickets it is.
+    #[must_use]
+    pub fn tickets(&self) -> i64 {
+        self.lines.iter().map(LineFact::tickets).sum()
+    }
+
+    /// Each of its seats on each leg of its journey, in the order of its lines.
+    #[must_use]
+    pub fn seat_legs(&self) -> Vec<SeatLeg> {
+        let mut all = Vec::new();
+        for line in &self.lines {
+            for (seat, _) in &line.seats {
+                for leg in line.legs.from()..line.legs.to() {
+                    all.push(SeatLeg { tier: line.tier.clone(), leg, seat: *seat });
+                }
+            }
+        }
+        all
+    }
+}
+
+/// Tickets of one tier on one journey.
+#[derive(Debug, Clone)]
+pub struct LineFact {
+    /// Which tier.
+    pub tier: TierId,
+    /// Which journey.
+    pub legs: Legs,
+    /// The price of each ticket, in minor units.
+    pub price_minor: i64,
+    /// The seats, with who will use them if that is named.
+    pub seats: Vec<(Seat, Option<AttendeeId>)>,
+}
+
+impl LineFact {
+    /// How many tickets it is.
+    #[must_use]
+    pub fn tickets(&self) -> i64 {
+        self.seats.len() as i64
+    }
+}
+
+/// A seat-leg and the order that the database says owns it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClaimFact {
+    /// What is claimed.
+    pub at: SeatLeg,
+    /// By whom.
+    pub order: OrderNumber,
+}
+
+/// What the statistics say of a tier.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CounterFact {
+    /// Tickets sold.
+    pub tickets: i64,
+    /// Money, in minor units.
+    pub revenue_minor: i64,
+}
+
+/// A payment and what was decided about it.
+#[derive(Debug, Clone)]
+pub struct PaymentFact {
+    /// Which payment.
+    pub key: PaymentKey,
+    /// For which order.
+    pub order: OrderNumber,
+    /// How much.
+    pub amount: Money,
+    /// True if it paid its order, false if it goes back.
+    pub accepted: bool,
+    /// Whether the refund request is in the queue.
+    pub refund_requested: bool,
+}
+
+/// What Redis has of a sale.
+#[derive(Debug, Default)]
+pub struct RedisFacts {
+    /// The epoch of its load; `None` if Redis does not know the sale.
+    pub epoch: Option<String>,
+    /// The terms that its scripts check, field by field.
+    pub terms: BTreeMap<String, String>,
+    /// The bitmaps of each tier of the catalogue.
+    pub tiers: BTreeMap<TierId, TierBits>,
+    /// Its holds.
+    pub holds: BTreeMap<OrderNumber, HoldRecord>,
+    /// The deadlines by which holds are found, in milliseconds.
+    pub due_ms: BTreeMap<OrderNumber, i64>,
+    /// How many tickets each buyer has held or bought.
+    pub bought: BTreeMap<UserId, i64>,
+}
+
+/// The bitmaps of one tier, one of each kind for each leg; a missing key is an empty one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TierBits {
+    /// The shape of the grid as the scripts are told it, field by field.
+    pub shape: BTreeMap<String, String>,
+    /// 1 where a seat is held, sold or not for sale.
+    pub taken: Vec<Vec<u8>>,
+    /// 1 where a seat is sold.
+    pub sold: Vec<Vec<u8>>,
+}
+
+/// What buyers and payment providers were told.
+#[derive(Debug, Clone, Default)]
+pub struct LedgerFacts {
+    /// Orders that the engine acknowledged.
+    pub acknowledged: Vec<OrderNumber>,
+    /// Money that was captured.
+    pub captured: Vec<CaptureFact>,
+}
+
+impl Facts {
+    /// Takes a ledger for a fact, but for its entries on sales that are not audited.
+    pub fn add_ledger(&mut self, mut ledger: LedgerFacts) {
+        ledger.acknowledged.retain(|order| !self.elsewhere.contains(order));
+        ledger.captured.retain(|capture| !self.elsewhere.contains(&capture.order));
+        self.ledger = Some(ledger);
+    }
+}
+
+/// One captured payment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaptureFact {
+    /// Which payment.
+    pub key: PaymentKey,
+    /// For which order.
+    pub order: OrderNumber,
+    /// How much.
+    pub amount: Money,
+}
+
+/// A record that cannot be taken for a fact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Of which sale, if that much can be told.
+    pub sale: Option<SaleId>,
+    /// Which record: a table and its key, or a Redis key and its field.
+    pub record: String,
+    /// What is wrong with it.
+    pub what: String,
+}

@@ -1,0 +1,117 @@
+//! The audit: are the invariants I1 to I7 true of what the stores say?
+//!
+//! It reads Redis and DynamoDB by itself ([`read_redis`], [`read_dynamodb`]) and decodes keys and
+//! items from their documented format, so that a mistake in the engine's adapters cannot hide
+//! itself. What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
+//! what was found. Nothing is written anywhere.
+//!
+//! The stores are compared at rest: while orders are being made the two are read at different
+//! moments, and differ.
+
+pub mod facts;
+pub mod invariants;
+mod read_dynamodb;
+mod read_ledger;
+mod read_redis;
+mod report;
+mod violation;
+
+use std::path::PathBuf;
+
+use redis::RedisError;
+use shared::domain::ids::SaleId;
+use shared::domain::time::Timestamp;
+
+use crate::endpoints::Endpoints;
+
+use self::facts::LedgerFacts;
+pub use self::report::Report;
+pub use self::violation::{Rule, Subject, Violation};
+
+/// How long after its deadline an order may still be pending, in seconds: the reconciler runs every
+/// minute and may fail once.
+pub const BOUND_SECONDS: u32 = 120;
+
+/// The stores to audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Redis, `redis://…` or `rediss://…`; any node of a cluster.
+    pub redis: String,
+    /// The endpoint of a stand-in for DynamoDB; `None` for the DynamoDB of the environment.
+    pub dynamodb: Option<String>,
+    /// What the names of the tables begin with.
+    pub table_prefix: String,
+}
+
+impl From<&Endpoints> for Target {
+    fn from(endpoints: &Endpoints) -> Self {
+        Self {
+            redis: endpoints.redis.clone(),
+            dynamodb: Some(endpoints.dynamodb.clone()),
+            table_prefix: endpoints.table_prefix.clone(),
+        }
+    }
+}
+
+/// How to audit.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Only this sale.
+    pub sale: Option<SaleId>,
+    /// What time it is.
+    pub now: Timestamp,
+    /// How long after its deadline an order may still be pending, in seconds.
+    pub bound_seconds: u32,
+    /// What buyers and payment providers were told.
+    pub ledger: Option<LedgerFacts>,
+}
+
+impl Options {
+    /// Everything, at this time, without a ledger.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self { sale: None, now, bound_seconds: BOUND_SECONDS, ledger: None }
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// Redis did not answer, or has a key of another type.
+    #[error("Redis cannot be read: {0}")]
+    Redis(#[from] RedisError),
+    /// DynamoDB did not answer, or has no such table.
+    #[error("DynamoDB cannot be read: {0}")]
+    DynamoDb(String),
+    /// The chosen sale is not in the catalogue.
+    #[error("sale {0} is not in the catalogue")]
+    NoSuchSale(SaleId),
+    /// The ledger cannot be read.
+    #[error("{}, line {line}: {what}", path.display())]
+    Ledger {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; 0 if the file itself cannot be read.
+        line: usize,
+        /// Why not.
+        what: String,
+    },
+}
+
+/// Reads both stores and checks every rule.
+///
+/// # Errors
+/// Returns an [`AuditError`] if something cannot be read; a broken rule is not an error but in the
+/// report.
+pub async fn run(target: &Target, options: &Options) -> Result<Report, AuditError> {
+    let client = read_dynamodb::connect(target).await;
+    let mut facts =
+        read_dynamodb::read(&client, &target.table_prefix, options.sale.as_ref()).await?;
+    read_redis::read(&target.redis, &mut facts).await?;
+    if let Some(ledger) = &options.ledger {
+        facts.add_ledger(ledger.clone());
+    }
+    let findings = invariants::check(&facts, options.now, options.bound_seconds);
+    let sales = facts.sales.keys().cloned().collect();
+    Ok(Report::new(options.now, options.bound_seconds, sales, findings))
+}

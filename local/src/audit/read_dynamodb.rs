@@ -1,0 +1,415 @@
+//! Reads DynamoDB: a strongly consistent scan of each table, every attribute decoded here.
+//!
+//! `docs/tables.md` is the format; the engine's own readers are deliberately not used.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::str::FromStr;
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
+use aws_sdk_dynamodb::error::DisplayErrorContext;
+use aws_sdk_dynamodb::types::AttributeValue;
+use shared::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
+use shared::domain::inventory::SeatLeg;
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::{Gene, OrderNumber};
+use shared::domain::order::{OrderState, PaymentKey};
+use shared::domain::sale::{Sale, SaleFile};
+use shared::domain::time::Timestamp;
+
+use super::facts::{
+    ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
+};
+use super::{AuditError, Target};
+
+/// Seats of one partition of the table of claims.
+const SEATS_A_BLOCK: u32 = 128;
+
+type Item = HashMap<String, AttributeValue>;
+/// A fact, or what is wrong with its record.
+type Read<T> = Result<T, String>;
+
+/// A client for the target's database. An endpoint of its own is a stand-in, which takes any
+/// credentials; without one it is the DynamoDB of the environment.
+pub(super) async fn connect(target: &Target) -> Client {
+    let Some(endpoint) = &target.dynamodb else {
+        return Client::new(&aws_config::load_defaults(BehaviorVersion::latest()).await);
+    };
+    let config = aws_sdk_dynamodb::Config::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .endpoint_url(endpoint);
+    Client::from_conf(config.build())
+}
+
+/// Reads every table. With a choice of sale, only that sale's facts are kept.
+///
+/// # Errors
+/// [`AuditError::DynamoDb`] if a table cannot be scanned, [`AuditError::NoSuchSale`] if the chosen
+/// sale is not in the catalogue.
+pub(super) async fn read(
+    client: &Client,
+    prefix: &str,
+    only: Option<&SaleId>,
+) -> Result<Facts, AuditError> {
+    let mut reading = Reading { facts: Facts::default(), only };
+    let catalogue = scan(client, &format!("{prefix}sales")).await?;
+    reading.catalogue(&catalogue);
+    if let Some(sale) = only.filter(|sale| !reading.facts.sales.contains_key(sale)) {
+        return Err(AuditError::NoSuchSale(sale.clone()));
+    }
+    for item in scan(client, &format!("{prefix}orders")).await? {
+        reading.one("orders", &item, Reading::order_item);
+    }
+    for item in scan(client, &format!("{prefix}seats")).await? {
+        reading.one("seats", &item, Reading::seat_item);
+    }
+    let mut facts = reading.facts;
+    let elsewhere = std::mem::take(&mut facts.elsewhere);
+    facts.payments.retain(|payment| !elsewhere.contains(&payment.order));
+    facts.elsewhere = elsewhere;
+    Ok(facts)
+}
+
+async fn scan(client: &Client, table: &str) -> Result<Vec<Item>, AuditError> {
+    let pages = client.scan().table_name(table).consistent_read(true).into_paginator().items();
+    let items = pages.send().try_collect().await;
+    items.map_err(|error| {
+        AuditError::DynamoDb(format!("scanning {table}: {}", DisplayErrorContext(&error)))
+    })
+}
+
+struct Reading<'a> {
+    facts: Facts,
+    only: Option<&'a SaleId>,
+}
+
+impl Reading<'_> {
+    /// Reads one item; what is wrong with it is noted.
+    fn one(&mut self, table: &str, item: &Item, read: fn(&mut Self, &Item) -> Read<()>) {
+        self.facts.records += 1;
+        if let Err(what) = read(self, item) {
+            self.note(sale_of(item), table, item, what);
+        }
+    }
+
+    /// Notes what is wrong with an item, unless it is of a sale that is not audited.
+    fn note(&mut self, sale: Option<SaleId>, table: &str, item: &Item, what: String) {
+        let is_elsewhere = self.only.is_some() && sale.is_some() && sale.as_ref() != self.only;
+        if !is_elsewhere {
+            let record = format!("item {} of table {table}", key_of(item));
+            self.facts.unreadable.push(Unreadable { sale, record, what });
+        }
+    }
+
+    fn is_wanted(&self, sale: &SaleId) -> bool {
+        self.only.is_none_or(|only| only == sale)
+    }
+
+    fn sale(&mut self, id: &SaleId) -> Read<&mut SaleFacts> {
+        let sale = self.facts.sales.get_mut(id);
+        sale.ok_or_else(|| format!("is of sale {id}, which is not in the catalogue"))
+    }
+
+    /// Reads the sales first, then their counters.
+    fn catalogue(&mut self, items: &[Item]) {
+        let mut listed = HashSet::new();
+        let mut chunks: HashMap<String, BTreeMap<String, &[u8]>> = HashMap::new();
+        for item in items {
+            let (Ok(sale), Ok(sk)) = (text(item, "sale"), text(item, "sk")) else { continue };
+            if sale == "#sales" {
+                listed.insert(sk.to_owned());
+            } else if sk.starts_with("file#")
+                && let Some(AttributeValue::B(data)) = item.get("data")
+            {
+                let of_sale = chunks.entry(sale.to_owned()).or_default();
+                of_sale.insert(sk.to_owned(), data.as_ref());
+            }
+        }
+        for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
+            let chunks = text(item, "sale").ok().and_then(|sale| chunks.get(sale));
+            match read_sale(item, chunks) {
+                Ok((sale, epoch)) if self.is_wanted(sale.id()) => {
+                    if !listed.contains(sale.id().as_str()) {
+                        let what = "is not in the list of sales".to_owned();
+                        self.note(Some(sale.id().clone()), "sales", item, what);
+                    }
+                    self.facts.sales.insert(sale.id().clone(), SaleFacts::new(sale, epoch));
+                }
+                Ok(_) => {}
+                Err(what) => self.note(sale_of(item), "sales", item, what),
+            }
+        }
+        for item in items {
+            self.one("sales", item, Self::catalogue_item);
+        }
+    }
+
+    fn catalogue_item(&mut self, item: &Item) -> Read<()> {
+        let (sale, sk) = (text(item, "sale")?, text(item, "sk")?);
+        if sale == "#sales" {
+            let id: SaleId = parsed(sk, "sk")?;
+            return if self.is_wanted(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+        }
+        let id: SaleId = parsed(sale, "sale")?;
+        if sk == "sale" || sk.starts_with("file#") || !self.is_wanted(&id) {
+            return Ok(());
+        }
+        let tier = sk.strip_prefix("counter#").and_then(|rest| rest.split_once('#'));
+        let (tier, _) = tier.ok_or("is nothing that belongs there")?;
+        let tickets: i64 = number(item, "tickets")?;
+        let revenue_minor: i64 = number(item, "revenue_minor")?;
+        let tier: TierId = parsed(tier, "sk")?;
+        let sum: &mut CounterFact = self.sale(&id)?.counters.entry(tier).or_default();
+        sum.tickets += tickets;
+        sum.revenue_minor += revenue_minor;
+        Ok(())
+    }
+
+    fn order_item(&mut self, item: &Item) -> Read<()> {
+        let sk = text(item, "sk")?;
+        let mut parts = sk.splitn(3, '#');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some("order"), Some(order), None) => self.order(item, order),
+            (Some("payment"), Some(provider), Some(payment)) => {
+                self.payment(item, provider, payment)
+            }
+            (Some("buyer"), Some(sale), Some(user)) => self.count(item, sale, user),
+            (Some("attendee"), Some(sale), Some(attendee)) => self.attendee(item, sale, attendee),
+            _ => Err("is nothing that belongs there".to_owned()),
+        }
+    }
+
+    fn order(&mut self, item: &Item, order: &str) -> Read<()> {
+        let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
+        let order_number: OrderNumber = parsed(order, "sk")?;
+        if !self.is_wanted(&sale) {
+            self.facts.elsewhere.insert(order_number);
+            return Ok(());
+        }
+        let order = read_order(item, order_number)?;
+        let by_user = format!("{}#{:019}", order.user, order_number.get());
+        // A tombstone is nobody's order; any other is found by its buyer.
+        let found = item.get("by_user").and_then(|value| value.as_s().ok());
+        let is_listed = order.lines.is_empty() || found == Some(&by_user);
+        let (user, numbers_gene) = (order.user.clone(), order_number.gene());
+        self.sale(&sale)?.orders.insert(order_number, order);
+        check_gene(item, numbers_gene)?;
+        check_gene(item, Gene::of(user.as_str()))?;
+        if is_listed { Ok(()) } else { Err("is not among its buyer's orders".to_owned()) }
+    }
+
+    fn payment(&mut self, item: &Item, provider: &str, payment: &str) -> Read<()> {
+        let order: OrderNumber = parsed(text(item, "order")?, "order")?;
+        let accepted = match text(item, "outcome")? {
+            "accepted" => true,
+            "refund" => false,
+            other => return Err(format!("has outcome {other}")),
+        };
+        let key = PaymentKey { provider: parsed(provider, "sk")?, payment: parsed(payment, "sk")? };
+        self.facts.payments.push(PaymentFact {
+            key,
+            order,
+            amount: money(item)?,
+            accepted,
+            refund_requested: flag(item, "refund_requested")?,
+        });
+        check_gene(item, order.gene())
+    }
+
+    fn count(&mut self, item: &Item, sale: &str, user: &str) -> Read<()> {
+        let (sale, user): (SaleId, UserId) = (parsed(sale, "sk")?, parsed(user, "sk")?);
+        if !self.is_wanted(&sale) {
+            return Ok(());
+        }
+        let gene = Gene::of(user.as_str());
+        let tickets: i64 = number(item, "tickets")?;
+        *self.sale(&sale)?.counts.entry(user).or_default() += tickets;
+        check_gene(item, gene)
+    }
+
+    fn attendee(&mut self, item: &Item, sale: &str, attendee: &str) -> Read<()> {
+        let sale: SaleId = parsed(sale, "sk")?;
+        if !self.is_wanted(&sale) {
+            return Ok(());
+        }
+        let order = parsed(text(item, "order")?, "order")?;
+        self.sale(&sale)?.attendees.push((parsed(attendee, "sk")?, order));
+        check_gene(item, Gene::of(attendee))
+    }
+
+    fn seat_item(&mut self, item: &Item) -> Read<()> {
+        let block = text(item, "block")?;
+        let mut parts = block.split('#');
+        let (Some(sale), Some(tier), Some(block), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err("is in no block of a tier".to_owned());
+        };
+        let (id, tier): (SaleId, TierId) = (parsed(sale, "block")?, parsed(tier, "block")?);
+        if !self.is_wanted(&id) {
+            return Ok(());
+        }
+        let seat = Seat(number(item, "seat")?);
+        let sale = self.sale(&id)?;
+        for (name, value) in item {
+            let Some(leg) = name.strip_prefix('l').and_then(|leg| leg.parse().ok()) else {
+                continue;
+            };
+            let order = value.as_s().map_err(|_| format!("has no text in {name}"))?;
+            let at = SeatLeg { tier: tier.clone(), leg, seat };
+            sale.claims.push(ClaimFact { at, order: parsed(order, name)? });
+        }
+        if let Some(sold) = item.get("sold") {
+            for leg in sold.as_ns().map_err(|_| "has no set of numbers in sold".to_owned())? {
+                let leg = parsed(leg, "sold")?;
+                sale.sold_notes.push(SeatLeg { tier: tier.clone(), leg, seat });
+            }
+        }
+        let is_there = block.parse() == Ok(seat.0 / SEATS_A_BLOCK);
+        if is_there { Ok(()) } else { Err("is in another block than its seat's".to_owned()) }
+    }
+}
+
+/// The sale that an item is of, where its key or an attribute says so.
+fn sale_of(item: &Item) -> Option<SaleId> {
+    let named = text(item, "sale").ok().and_then(|sale| sale.parse().ok());
+    let in_block = || text(item, "block").ok()?.split('#').next()?.parse().ok();
+    let in_key = || {
+        let sk = text(item, "sk").ok()?;
+        let rest = sk.strip_prefix("buyer#").or_else(|| sk.strip_prefix("attendee#"))?;
+        rest.split('#').next()?.parse().ok()
+    };
+    named.or_else(in_block).or_else(in_key)
+}
+
+fn key_of(item: &Item) -> String {
+    let value = |name: &&str| match item.get(*name) {
+        Some(AttributeValue::S(text) | AttributeValue::N(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let partition = ["gene", "block", "sale"].iter().find_map(value);
+    let sort = ["sk", "seat"].iter().find_map(value);
+    format!("{}/{}", partition.unwrap_or_default(), sort.unwrap_or_default())
+}
+
+/// An item of an order lies where its gene is, or nobody finds it.
+fn check_gene(item: &Item, gene: Gene) -> Read<()> {
+    if number::<u16>(item, "gene")? == gene.get() {
+        Ok(())
+    } else {
+        Err(format!("belongs in partition {}", gene.get()))
+    }
+}
+
+fn read_sale(
+    header: &Item,
+    chunks: Option<&BTreeMap<String, &[u8]>>,
+) -> Read<(Sale, Option<String>)> {
+    let file = format!("file#{}#", text(header, "file")?);
+    let of_file = |sk: &str| sk.starts_with(&file);
+    let chunks: Vec<&[u8]> = chunks
+        .into_iter()
+        .flatten()
+        .filter_map(|(sk, data)| of_file(sk).then_some(*data))
+        .collect();
+    let wanted: usize = number(header, "chunks")?;
+    if chunks.len() != wanted {
+        return Err(format!("has {} chunks of its file, not {wanted}", chunks.len()));
+    }
+    let file: SaleFile =
+        serde_json::from_slice(&chunks.concat()).map_err(|error| format!("has a file: {error}"))?;
+    if file.sale.as_str() != text(header, "sale")? {
+        return Err(format!("has the file of sale {}", file.sale));
+    }
+    let epoch = header.contains_key("epoch").then(|| text(header, "epoch").map(str::to_owned));
+    let sale = Sale::new(file).map_err(|defects| {
+        let defects: Vec<String> = defects.iter().map(ToString::to_string).collect();
+        format!("has a file with defects: {}", defects.join("; "))
+    })?;
+    Ok((sale, epoch.transpose()?))
+}
+
+fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
+    let state = match text(item, "state")? {
+        "pending" => OrderState::Pending,
+        "paid" => OrderState::Paid,
+        "cancelled" => OrderState::Cancelled,
+        "expired" => OrderState::Expired,
+        "refund_due" => OrderState::RefundDue,
+        "refunded" => OrderState::Refunded,
+        other => return Err(format!("has state {other}")),
+    };
+    let payment = match (item.get("payment_provider"), item.get("payment_id")) {
+        (None, None) => None,
+        _ => Some(PaymentKey {
+            provider: parsed(text(item, "payment_provider")?, "payment_provider")?,
+            payment: parsed(text(item, "payment_id")?, "payment_id")?,
+        }),
+    };
+    let due_ms = item.contains_key("due_ms").then(|| number(item, "due_ms"));
+    let is_due = item.contains_key("due_shard");
+    Ok(OrderFact {
+        number: order,
+        user: parsed(text(item, "user")?, "user")?,
+        state,
+        lines: maps(item, "lines")?.into_iter().map(read_line).collect::<Read<_>>()?,
+        total: money(item)?,
+        pay_by: Timestamp::from_ms(number(item, "pay_by_ms")?),
+        due_ms: due_ms.transpose()?.filter(|_| is_due),
+        payment,
+        synced: item.contains_key("synced") && flag(item, "synced")?,
+    })
+}
+
+fn read_line(line: &Item) -> Read<LineFact> {
+    let legs = Legs::new(number(line, "from")?, number(line, "to")?);
+    let seat = |ticket: &Item| {
+        let attendee = ticket.contains_key("attendee").then(|| text(ticket, "attendee"));
+        let attendee = attendee.transpose()?.map(|id| parsed(id, "attendee")).transpose()?;
+        Ok((Seat(number(ticket, "seat")?), attendee))
+    };
+    Ok(LineFact {
+        tier: parsed(text(line, "tier")?, "tier")?,
+        legs: legs.ok_or("has a line without legs")?,
+        price_minor: number(line, "price_minor")?,
+        seats: maps(line, "tickets")?.into_iter().map(seat).collect::<Read<_>>()?,
+    })
+}
+
+fn money(item: &Item) -> Read<Money> {
+    let currency = Currency::new(text(item, "currency")?).map_err(|error| error.to_string())?;
+    Ok(Money { amount_minor: number(item, "amount_minor")?, currency })
+}
+
+fn text<'a>(item: &'a Item, name: &str) -> Read<&'a str> {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => Ok(text),
+        _ => Err(format!("has no text in {name}")),
+    }
+}
+
+fn number<T: FromStr>(item: &Item, name: &str) -> Read<T> {
+    match item.get(name) {
+        Some(AttributeValue::N(number)) => parsed(number, name),
+        _ => Err(format!("has no number in {name}")),
+    }
+}
+
+fn flag(item: &Item, name: &str) -> Read<bool> {
+    match item.get(name) {
+        Some(AttributeValue::Bool(flag)) => Ok(*flag),
+        _ => Err(format!("has no boolean in {name}")),
+    }
+}
+
+fn maps<'a>(item: &'a Item, name: &str) -> Read<Vec<&'a Item>> {
+    let list = item.get(name).and_then(|value| value.as_l().ok());
+    let maps = list.map(|list| list.iter().map(|value| value.as_m().ok()).collect());
+    maps.flatten().ok_or_else(|| format!("has no list of maps in {name}"))
+}
+
+fn parsed<T: FromStr>(text: &str, name: &str) -> Read<T> {
+    text.parse().map_err(|_| format!("has {text:?} in {name}"))
+}

@@ -1,0 +1,143 @@
+//! Reads Redis: plain reads of a sale's keys, every value decoded here.
+//!
+//! The headers of the scripts in `lua/` are the format; the engine's own readers are deliberately
+//! not used. A value that is not what the scripts write is noted, and the rest is read on.
+
+use std::collections::BTreeMap;
+use std::str::FromStr;
+
+use redis::RedisResult;
+use redis::aio::ConnectionLike;
+use redis::cluster::ClusterClient;
+use shared::domain::ids::SaleId;
+use shared::domain::inventory::HoldRecord;
+
+use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
+
+/// Reads what Redis has of every sale in the facts.
+///
+/// # Errors
+/// Fails if Redis does, also if a key is of another type than the scripts make it.
+pub(super) async fn read(url: &str, facts: &mut Facts) -> RedisResult<()> {
+    let client = redis::Client::open(url)?;
+    let mut connection = client.get_multiplexed_async_connection().await?;
+    let cluster: String = redis::cmd("INFO").arg("cluster").query_async(&mut connection).await?;
+    if cluster.contains("cluster_enabled:1") {
+        let mut connection = ClusterClient::new(vec![url])?.get_async_connection().await?;
+        return read_sales(&mut connection, facts).await;
+    }
+    read_sales(&mut connection, facts).await
+}
+
+async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> RedisResult<()> {
+    for (id, sale) in &mut facts.sales {
+        let mut notes = Notes { sale: id.clone(), records: 0, unreadable: Vec::new() };
+        sale.redis = read_sale(connection, id, sale, &mut notes).await?;
+        facts.records += notes.records;
+        facts.unreadable.append(&mut notes.unreadable);
+    }
+    Ok(())
+}
+
+/// What could not be read of one sale.
+struct Notes {
+    sale: SaleId,
+    records: u64,
+    unreadable: Vec<Unreadable>,
+}
+
+impl Notes {
+    /// Reads each entry of a hash or a sorted set.
+    fn entries<K: FromStr + Ord, V>(
+        &mut self,
+        key: &str,
+        entries: Vec<(String, String)>,
+        value: impl Fn(&str) -> Option<V>,
+    ) -> BTreeMap<K, V> {
+        let mut read = BTreeMap::new();
+        for (field, text) in entries {
+            self.records += 1;
+            match field.parse().ok().zip(value(&text)) {
+                Some((field, value)) => {
+                    read.insert(field, value);
+                }
+                None => self.unreadable.push(Unreadable {
+                    sale: Some(self.sale.clone()),
+                    record: format!("entry {field:?} of Redis key {key}"),
+                    what: format!("is {text:?}"),
+                }),
+            }
+        }
+        read
+    }
+}
+
+async fn read_sale(
+    connection: &mut impl ConnectionLike,
+    id: &SaleId,
+    sale: &SaleFacts,
+    notes: &mut Notes,
+) -> RedisResult<RedisFacts> {
+    let key = |name: &str| format!("{{{id}}}:{name}");
+    let mut terms: BTreeMap<String, String> = hash(connection, &key("sale")).await?;
+    let holds = hash(connection, &key("hold")).await?;
+    let bought = hash(connection, &key("bought")).await?;
+    let mut deadlines = redis::cmd("ZRANGE");
+    deadlines.arg(key("due")).arg(0).arg(-1).arg("WITHSCORES");
+    let deadlines: Vec<(String, String)> = deadlines.query_async(connection).await?;
+    let mut tiers = BTreeMap::new();
+    for tier in sale.sale.tiers() {
+        let shape = hash(connection, &key(&format!("tier:{}", tier.tier))).await?;
+        let mut bits = TierBits { shape, ..TierBits::default() };
+        for leg in 0..sale.sale.legs() {
+            let bitmap = |kind: &str| key(&format!("{kind}:{}:{leg}", tier.tier));
+            bits.taken.push(get(connection, &bitmap("taken")).await?);
+            bits.sold.push(get(connection, &bitmap("sold")).await?);
+        }
+        notes.records += 1 + 2 * u64::from(sale.sale.legs());
+        tiers.insert(tier.tier.clone(), bits);
+    }
+    notes.records += 1;
+    Ok(RedisFacts {
+        epoch: terms.remove("epoch"),
+        terms,
+        tiers,
+        holds: notes.entries(&key("hold"), holds, |text| HoldRecord::unpack(text).ok()),
+        due_ms: notes.entries(&key("due"), deadlines, whole),
+        bought: notes.entries(&key("bought"), bought, |text| text.parse().ok()),
+    })
+}
+
+/// A score as a whole number of milliseconds. Scores are doubles, exact far beyond our times, and
+/// Redis may write one as `1.795e+12`.
+fn whole(score: &str) -> Option<i64> {
+    let score: f64 = score.parse().ok()?;
+    (score.fract() == 0.0 && score.abs() < 9e15).then_some(score as i64)
+}
+
+async fn hash<T: redis::FromRedisValue>(
+    connection: &mut impl ConnectionLike,
+    key: &str,
+) -> RedisResult<T> {
+    redis::cmd("HGETALL").arg(key).query_async(connection).await
+}
+
+/// A bitmap; Redis has none where no bit was ever set.
+async fn get(connection: &mut impl ConnectionLike, key: &str) -> RedisResult<Vec<u8>> {
+    let bitmap: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(connection).await?;
+    Ok(bitmap.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole;
+
+    #[test]
+    fn a_score_is_a_whole_number_of_milliseconds() {
+        assert_eq!(whole("1795000000123"), Some(1_795_000_000_123));
+        assert_eq!(whole("1.795e+12"), Some(1_795_000_000_000));
+        for bad in ["", "0.5", "inf", "nan", "1e300"] {
+            assert_eq!(whole(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What the audit checks, and how it names what breaks a rule.
+
+use std::fmt;
+
+use serde::Serialize;
+use shared::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use shared::domain::inventory::SeatLeg;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::PaymentKey;
+use shared::domain::sale::Sale;
+
+/// One rule of the engine. The first seven are the invariants of `docs/architecture.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum Rule {
+    /// A seat-leg has at most one live order.
+    I1,
+    /// Claims and live orders correspond.
+    I2,
+    /// A buyer's count is right and within the limit.
+    I3,
+    /// Redis says what DynamoDB says.
+    I4,
+    /// Every captured payment is decided exactly once.
+    I5,
+    /// The statistics are the sums of the paid orders.
+    I6,
+    /// Nothing stays pending for too long.
+    I7,
+    /// An acknowledged order is still there. Only with a ledger.
+    #[serde(rename = "ledger")]
+    Ledger,
+    /// Every record is one that the engine writes, where the engine looks for it.
+    #[serde(rename = "records")]
+    Records,
+}
+
+impl Rule {
+    /// What the table calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::I1 => "I1",
+            Self::I2 => "I2",
+            Self::I3 => "I3",
+            Self::I4 => "I4",
+            Self::I5 => "I5",
+            Self::I6 => "I6",
+            Self::I7 => "I7",
+            Self::Ledger => "ledger",
+            Self::Records => "records",
+        }
+    }
+
+    /// What it says, in one line.
+    #[must_use]
+    pub const fn says(self) -> &'static str {
+        match self {
+            Self::I1 => "no seat-leg has two live orders",
+            Self::I2 => "claims and live orders correspond one to one",
+            Self::I3 => "a buyer's count is the sum of the live orders and within the limit",
+            Self::I4 => "Redis equals DynamoDB: taken, sold, holds, deadlines, buyers",
+            Self::I5 => "every captured payment paid its order or is refunded, once",
+            Self::I6 => "each tier's counter is the sum over its paid orders",
+            Self::I7 => "no order is pending past its deadline",
+            Self::Ledger => "every acknowledged order is there",
+            Self::Records => "every record can be read and is where it belongs",
+        }
+    }
+
+    /// What is counted while it is checked.
+    #[must_use]
+    pub const fn unit(self) -> &'static str {
+        match self {
+            Self::I1 => "seat-legs",
+            Self::I2 => "claims",
+            Self::I3 => "buyers",
+            Self::I4 => "bits and entries",
+            Self::I5 => "payments and orders",
+            Self::I6 => "paid orders",
+            Self::I7 => "pending orders",
+            Self::Ledger => "acknowledged orders",
+            Self::Records => "records",
+        }
+    }
+}
+
+/// The thing that a violation is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Subject {
+    /// A seat on a leg.
+    SeatLeg {
+        /// Its tier.
+        tier: TierId,
+        /// Its name; absent if the bit is no seat.
+        seat: Option<SeatName>,
+        /// Its bit in the leg's bitmap.
+        bit: u32,
+        /// The leg, from 0.
+        leg: u16,
+    },
+    /// An order.
+    Order {
+        /// Its number.
+        order: OrderNumber,
+    },
+    /// A buyer.
+    Buyer {
+        /// Who.
+        user: UserId,
+    },
+    /// An attendee.
+    Attendee {
+        /// Who.
+        attendee: AttendeeId,
+    },
+    /// A payment.
+    Payment {
+        /// For which order.
+        order: OrderNumber,
+        /// Which payment.
+        #[serde(flatten)]
+        key: PaymentKey,
+    },
+    /// A tier as a whole.
+    Tier {
+        /// Which.
+        tier: TierId,
+    },
+    /// The sale as a whole.
+    Sale,
+    /// A record in a table, or a key in Redis.
+    Record {
+        /// Where it stands.
+        record: String,
+    },
+}
+
+impl Subject {
+    /// A seat on a leg, with its name.
+    #[must_use]
+    pub fn seat_leg(sale: &Sale, at: &SeatLeg) -> Self {
+        let seat = sale.tier(&at.tier).and_then(|tier| tier.layout.name(at.seat).cloned());
+        Self::SeatLeg { tier: at.tier.clone(), seat, bit: at.seat.0, leg: at.leg }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SeatLeg { tier, seat: Some(seat), leg, .. } => {
+                write!(f, "seat {seat} of tier {tier} on leg {leg}")
+            }
+            Self::SeatLeg { tier, seat: None, bit, leg } => {
+                write!(f, "bit {bit} (no seat) of tier {tier} on leg {leg}")
+            }
+            Self::Order { order } => write!(f, "order {order}"),
+            Self::Buyer { user } => write!(f, "buyer {user}"),
+            Self::Attendee { attendee } => write!(f, "attendee {attendee}"),
+            Self::Payment { order, key } => {
+                write!(f, "payment {} {} for order {order}", key.provider, key.payment)
+            }
+            Self::Tier { tier } => write!(f, "tier {tier}"),
+            Self::Sale => f.write_str("the sale"),
+            Self::Record { record } => f.write_str(record),
+        }
+    }
+}
+
+/// One thing that breaks one rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Violation {
+    /// Which rule.
+    pub rule: Rule,
+    /// In which sale, if it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sale: Option<SaleId>,
+    /// Which thing.
+    pub subject: Subject,
+    /// What is wrong with it.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.rule.name())?;
+        if let Some(sale) = &self.sale {
+            write!(f, "{sale}: ")?;
+        }
+        write!(f, "{} {}", self.subject, self.what)
+    }
+}

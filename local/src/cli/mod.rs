@@ -1,0 +1,3 @@
+//! The commands of `onsale`, one module each.
+
+pub mod audit;
