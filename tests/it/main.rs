@@ -8,5 +8,6 @@
 
 mod event_sources;
 mod proxy;
+mod queue;
 mod servers;
 mod store;

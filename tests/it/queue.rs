@@ -1,0 +1,157 @@
+//! Sending through the queues of the local stack.
+
+use std::time::Duration;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
+use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
+use local::queues::Queues;
+use local::servers::SqsStandin;
+use serde_json::json;
+use shared::domain::ids::{PaymentId, ProviderId, SaleId};
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use shared::domain::time::Timestamp;
+use shared::ports::{Queue, StoreError};
+use shared::queue::{Expiry, Message, QueueConfig, QueueUrls, Refund, SqsQueue, Sync};
+
+use crate::proxy::{Act, Proxy};
+
+const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+struct World {
+    server: SqsStandin,
+    queue: SqsQueue,
+    urls: QueueUrls,
+}
+
+fn sdk() -> SdkConfig {
+    let credentials = Credentials::new("local", "local", None, None, "local");
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new("us-east-1"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .build()
+}
+
+fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
+    let config = QueueConfig {
+        endpoint: Some(endpoint.to_owned()),
+        attempt_timeout: Duration::from_secs(20),
+        call_timeout: Duration::from_secs(20),
+        ..QueueConfig::new(urls.clone())
+    };
+    SqsQueue::new(&sdk(), config)
+}
+
+impl World {
+    async fn new() -> Self {
+        let server = SqsStandin::start(sqs_standin::Options::default()).unwrap();
+        let nowhere =
+            QueueUrls { expiry: String::new(), sync: String::new(), refund: String::new() };
+        let client = queue_at(server.endpoint(), &nowhere).client().clone();
+        let queues = Queues::create(&client, "test-", None).await.unwrap();
+        let urls = QueueUrls {
+            expiry: queues.expiry.url,
+            sync: queues.sync.url,
+            refund: queues.refund.url,
+        };
+        Self { queue: queue_at(server.endpoint(), &urls), server, urls }
+    }
+
+    /// Everything that arrives within `seconds`, and at least one message.
+    async fn receive(&self, url: &str, seconds: i32) -> Vec<Received> {
+        let receive = self.queue.client().receive_message().queue_url(url);
+        let received = receive
+            .wait_time_seconds(seconds)
+            .max_number_of_messages(10)
+            .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp)
+            .message_system_attribute_names(
+                MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
+            );
+        received.send().await.unwrap().messages.unwrap_or_default()
+    }
+}
+
+fn order() -> OrderNumber {
+    "4611686018427387905".parse().unwrap()
+}
+
+fn payment(outcome: PaymentOutcome) -> PaymentRecord {
+    let key = PaymentKey {
+        provider: ProviderId::new("stripe").unwrap(),
+        payment: PaymentId::new("pi_1").unwrap(),
+    };
+    let amount = Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() };
+    PaymentRecord {
+        capture: Capture { key, order: order(), amount },
+        outcome,
+        decided_at: NOW,
+        refund_requested: false,
+    }
+}
+
+#[tokio::test]
+async fn each_message_arrives_in_its_queue() {
+    let world = World::new().await;
+    let sale = SaleId::new("show").unwrap();
+    let due_at = NOW.plus_ms(900);
+    world.queue.expire_later(&sale, order(), NOW, due_at).await.unwrap();
+    world.queue.sync(order()).await.unwrap();
+    let refund = payment(PaymentOutcome::Refund(RefundReason::TooLate));
+    world.queue.refund(&refund).await.unwrap();
+
+    let sync = world.receive(&world.urls.sync, 10).await;
+    assert_eq!(Sync::read(sync[0].body().unwrap()), Ok(Sync { order: order() }));
+    let sent = world.receive(&world.urls.refund, 10).await;
+    let sent = Refund::read(sent[0].body().unwrap()).unwrap();
+    assert_eq!(Some(sent), Refund::of(&refund));
+
+    // Less than a second is rounded up, so that the message is not early.
+    let expiry = world.receive(&world.urls.expiry, 10).await;
+    let expected = Expiry { sale, order: order(), due_at };
+    assert_eq!(Expiry::read(expiry[0].body().unwrap()), Ok(expected));
+    let stamp = |name: MessageSystemAttributeName| -> i64 {
+        expiry[0].attributes().unwrap()[&name].parse().unwrap()
+    };
+    let waited = stamp(MessageSystemAttributeName::ApproximateFirstReceiveTimestamp)
+        - stamp(MessageSystemAttributeName::SentTimestamp);
+    assert!(waited >= 1000, "{waited} ms");
+}
+
+#[tokio::test]
+async fn an_accepted_payment_is_never_sent_back() {
+    let world = World::new().await;
+    let error = world.queue.refund(&payment(PaymentOutcome::Accepted)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Contract(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
+    let world = World::new().await;
+    let proxy = Proxy::start(world.server.endpoint(), |_, before| match before {
+        0 => Act::LoseAnswer,
+        _ => Act::Forward,
+    })
+    .await;
+    let queue = queue_at(&proxy.url(), &world.urls);
+    let sale = SaleId::new("show").unwrap();
+    queue.expire_later(&sale, order(), NOW, NOW.plus_seconds(86_400)).await.unwrap();
+    let sent = proxy.seen("SendMessage");
+    assert_eq!(sent.len(), 2);
+    assert_eq!(sent[1].body["DelaySeconds"], json!(900));
+}
+
+#[tokio::test]
+async fn a_queue_that_refuses_says_how() {
+    let world = World::new().await;
+    let lost = Proxy::start(world.server.endpoint(), |_, _| Act::LoseRequest).await;
+    let error = queue_at(&lost.url(), &world.urls).sync(order()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Unknown(_)), "{error}");
+
+    let absent = QueueUrls { sync: format!("{}-not", world.urls.sync), ..world.urls.clone() };
+    let queue = queue_at(world.server.endpoint(), &absent);
+    let error = queue.sync(order()).await.unwrap_err();
+    assert!(matches!(error, StoreError::Contract(_)), "{error}");
+}
