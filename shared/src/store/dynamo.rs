@@ -327,12 +327,12 @@ fn cancelled(
     error: &SdkError<TransactWriteItemsError>,
     leading: usize,
 ) -> Option<Result<Vec<Verdict>, Failure>> {
-    match error.as_service_error()? {
-        TransactWriteItemsError::TransactionCanceledException(cancelled) => {
-            Some(verdicts(cancelled.cancellation_reasons(), leading))
-        }
-        _ => None,
-    }
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) =
+        error.as_service_error()?
+    else {
+        return None;
+    };
+    Some(verdicts(cancelled.cancellation_reasons(), leading))
 }
 
 fn verdicts(reasons: &[CancellationReason], leading: usize) -> Result<Vec<Verdict>, Failure> {

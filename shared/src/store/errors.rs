@@ -42,10 +42,8 @@ where
     let text = DisplayErrorContext(error).to_string();
     let Some(answer) = error.as_service_error() else {
         // Without an answer only a request that could not be built surely did nothing.
-        return match error {
-            SdkError::ConstructionFailure(_) => Failure::Broken(text),
-            _ => Failure::Lost(text),
-        };
+        let unsent = matches!(error, SdkError::ConstructionFailure(_));
+        return if unsent { Failure::Broken(text) } else { Failure::Lost(text) };
     };
     let status = error.raw_response().map_or(0, |response| response.status().as_u16());
     by_answer(answer.code().unwrap_or_default(), status, text)
