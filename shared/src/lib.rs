@@ -4,9 +4,11 @@
 //! - [`flows`] says what happens, step by step, against the ports.
 //! - [`ports`] says what the flows need from the world.
 //! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS.
+//! - [`http`] checks requests and writes replies.
 
 pub mod domain;
 pub mod flows;
+pub mod http;
 pub mod ports;
 pub mod queue;
 pub mod store;

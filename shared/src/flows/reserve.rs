@@ -120,6 +120,22 @@ pub async fn reserve(
     Err(Refusal::Contended)
 }
 
+/// The order that an earlier attempt with this admission made, if one did. Holds nothing: for an
+/// admission that has run out.
+///
+/// # Errors
+/// Returns a [`Refusal`], as [`reserve`] for an order that exists.
+pub async fn repeat(
+    ports: &impl Ports,
+    reservation: &Reservation,
+) -> Result<Option<Reserved>, Refusal> {
+    let content = content(&reservation.lines);
+    match ports.orders().get(reservation.number).await? {
+        Some(order) => found(order, reservation, &content, None).map(Some),
+        None => Ok(None),
+    }
+}
+
 /// Asks Redis for the seats; if it has another epoch than we know, once more with what the
 /// catalogue says now.
 async fn hold(

@@ -4,6 +4,7 @@
 //! be lost with the process that was about to send it. Consumers decide by what DynamoDB says, and
 //! the sweeper finds what no message reminded of. `docs/queues.md` describes the formats.
 
+pub mod batch;
 pub mod messages;
 
 mod sqs;

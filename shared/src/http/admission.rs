@@ -1,0 +1,50 @@
+//! The body of a request for an admission, and its reply.
+
+use lambda_http::Request;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::number::OrderNumber;
+use crate::domain::sale::Sale;
+use crate::domain::time::Timestamp;
+use crate::domain::wanted::MOST_SEATS;
+use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
+
+/// What a buyer sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdmissionBody {
+    tickets: u16,
+}
+
+impl AdmissionBody {
+    /// Reads a request's body.
+    ///
+    /// # Errors
+    /// Returns the first check that it does not pass.
+    pub fn read(request: &Request) -> Result<Self, Refusal> {
+        json_body(request, MOST_BODY_BYTES)
+    }
+
+    /// For how many tickets: no more than an order of this sale could ever have.
+    ///
+    /// # Errors
+    /// Returns [`Refusal::Invalid`].
+    pub fn tickets(&self, sale: &Sale) -> Result<u16, Refusal> {
+        let most = sale.file().limit_per_buyer.min(MOST_SEATS as u16);
+        within("tickets", self.tickets, 1..=most)?;
+        Ok(self.tickets)
+    }
+}
+
+/// An admission.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AdmissionReply {
+    /// The token; the bearer may make one order with it.
+    pub token: String,
+    /// The number of that order.
+    pub order: OrderNumber,
+    /// Until when.
+    pub expires_at: Timestamp,
+    /// Most tickets of the order.
+    pub tickets: u16,
+}

@@ -1,0 +1,196 @@
+//! Checks that every request with a body passes: size, content type, JSON. The first refusal wins.
+
+use std::ops::RangeInclusive;
+
+use lambda_http::http::header::CONTENT_TYPE;
+use lambda_http::{Request, RequestExt as _};
+use serde::de::DeserializeOwned;
+use serde_json::error::Category;
+
+use crate::domain::ids::SaleId;
+use crate::domain::sale::Defect;
+use crate::ports::{Catalogue, Freshness, Ports, Published, StoreError};
+
+/// Most bytes of a buyer's or a provider's request body.
+pub const MOST_BODY_BYTES: usize = 64 * 1024;
+/// Most bytes of a sale file; API Gateway takes 10 MB, Lambda 6 MB.
+pub const MOST_SALE_FILE_BYTES: usize = 5 * 1024 * 1024;
+/// Most characters of a parser's message that are repeated to the caller: it quotes the request.
+const MOST_MESSAGE_CHARS: usize = 200;
+
+/// Why a request is refused before any flow sees it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The body has more bytes than this.
+    #[error("the body must have at most {0} bytes")]
+    TooLarge(usize),
+    /// The body is not declared as JSON.
+    #[error("the content type must be application/json")]
+    NotJson,
+    /// The body is not well-formed JSON.
+    #[error("the body is not well-formed JSON: {0}")]
+    Malformed(String),
+    /// The body is JSON, but not of the shape that is asked for.
+    #[error("the body does not have the shape asked for: {0}")]
+    Shape(String),
+    /// A part of the request breaks a rule.
+    #[error("{at}: {rule}")]
+    Invalid {
+        /// Which part, as a path such as `lines[0].seats[1]`.
+        at: String,
+        /// The rule, in words.
+        rule: String,
+    },
+    /// A sale file breaks rules, each with its place.
+    #[error("the sale file breaks {} rules", .0.len())]
+    Defects(Vec<Defect>),
+    /// There is no such sale.
+    #[error("there is no such sale")]
+    NoSuchSale,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl Refusal {
+    /// A part of the request that breaks a rule.
+    pub fn invalid(at: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self::Invalid { at: at.into(), rule: rule.into() }
+    }
+}
+
+/// Reads a JSON body of at most `most_bytes`. Unknown and duplicate fields are refused by the types
+/// read; nesting is bounded by the parser.
+///
+/// # Errors
+/// Returns the first rule that the body breaks.
+pub fn json_body<T: DeserializeOwned>(request: &Request, most_bytes: usize) -> Result<T, Refusal> {
+    check_size(request, most_bytes)?;
+    check_content_type(request)?;
+    parse(request.body().as_ref())
+}
+
+/// Refuses a body of more bytes.
+///
+/// # Errors
+/// Returns [`Refusal::TooLarge`].
+pub fn check_size(request: &Request, most_bytes: usize) -> Result<(), Refusal> {
+    if request.body().len() <= most_bytes { Ok(()) } else { Err(Refusal::TooLarge(most_bytes)) }
+}
+
+/// Refuses a body that is not declared as JSON; parameters such as a charset do not matter.
+fn check_content_type(request: &Request) -> Result<(), Refusal> {
+    let declared = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let media_type = declared.and_then(|value| value.split(';').next()).map(str::trim);
+    match media_type {
+        Some(media_type) if media_type.eq_ignore_ascii_case("application/json") => Ok(()),
+        Some(_) | None => Err(Refusal::NotJson),
+    }
+}
+
+/// Reads JSON text.
+///
+/// # Errors
+/// Returns [`Refusal::Malformed`], or [`Refusal::Shape`] if it is not a `T`.
+pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(text).map_err(|error| {
+        let message: String = error.to_string().chars().take(MOST_MESSAGE_CHARS).collect();
+        match error.classify() {
+            Category::Data => Refusal::Shape(message),
+            Category::Syntax | Category::Eof | Category::Io => Refusal::Malformed(message),
+        }
+    })
+}
+
+/// A parameter of the query.
+///
+/// # Errors
+/// Returns [`Refusal::Invalid`] if it is there and is not a `T`.
+pub fn query<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Option<T>, Refusal>
+where
+    T::Err: std::fmt::Display,
+{
+    let text = request.query_string_parameters_ref().and_then(|query| query.first(name));
+    text.map(str::parse)
+        .transpose()
+        .map_err(|error: T::Err| Refusal::invalid(name, error.to_string()))
+}
+
+/// Refuses a number outside of its range.
+///
+/// # Errors
+/// Returns [`Refusal::Invalid`].
+pub fn within(at: &str, number: u16, range: RangeInclusive<u16>) -> Result<(), Refusal> {
+    if range.contains(&number) {
+        Ok(())
+    } else {
+        Err(Refusal::invalid(at, format!("must be {} to {}", range.start(), range.end())))
+    }
+}
+
+/// The sale that a request is about.
+///
+/// # Errors
+/// Returns [`Refusal::NoSuchSale`], or why the catalogue failed.
+pub async fn sale(ports: &impl Ports, id: &SaleId) -> Result<Published, Refusal> {
+    ports.catalogue().sale(id, Freshness::Cached).await?.ok_or(Refusal::NoSuchSale)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lambda_http::Body;
+    use serde::Deserialize;
+
+    #[derive(Debug, PartialEq, Eq, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Asked {
+        tickets: u16,
+    }
+
+    fn read(content_type: Option<&str>, body: impl Into<Body>) -> Result<Asked, String> {
+        let mut request = Request::new(body.into());
+        if let Some(content_type) = content_type {
+            request.headers_mut().insert(CONTENT_TYPE, content_type.parse().unwrap());
+        }
+        json_body(&request, 64).map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn the_first_refusal_wins() {
+        let json = Some("application/json");
+        let deep = "[".repeat(60);
+        let long = " ".repeat(65);
+        let cases: [(Option<&str>, &str, &str); 10] = [
+            (None, long.as_str(), "at most 64 bytes"),
+            (None, "{}", "content type"),
+            (Some("text/plain"), "{}", "content type"),
+            (Some("application/jsonp"), "{}", "content type"),
+            (json, "", "not well-formed"),
+            (json, "{\"tickets\":", "not well-formed"),
+            (json, deep.as_str(), "shape"),
+            (json, "{}", "missing field `tickets`"),
+            (json, "{\"tickets\":1,\"colour\":2}", "unknown field `colour`"),
+            (json, "{\"tickets\":1,\"tickets\":2}", "duplicate field `tickets`"),
+        ];
+        for (content_type, body, expected) in cases {
+            let refusal = read(content_type, body).unwrap_err();
+            assert!(refusal.contains(expected), "{refusal:?} does not say {expected:?}");
+        }
+    }
+
+    #[test]
+    fn json_is_read_however_it_is_spelt_and_carried() {
+        let expected = Ok(Asked { tickets: 2 });
+        assert_eq!(read(Some("Application/JSON; charset=utf-8"), "{\"tickets\":2}"), expected);
+        assert_eq!(read(Some("application/json"), b"{\"tickets\":2}".to_vec()), expected);
+    }
+
+    #[test]
+    fn a_long_message_is_cut() {
+        let name = "x".repeat(10_000);
+        let body = format!("{{\"{name}\":1}}");
+        let refusal = parse::<Asked>(body.as_bytes()).unwrap_err().to_string();
+        assert!(refusal.len() < 300, "{} bytes of the request came back", refusal.len());
+    }
+}

@@ -1,0 +1,127 @@
+//! An order as the API shows it to its buyer.
+
+use serde::Serialize;
+
+use crate::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
+use crate::domain::money::Currency;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderLine, OrderState, Ticket};
+use crate::domain::sale::Sale;
+use crate::domain::time::Timestamp;
+use crate::flows::hold::sale_of;
+use crate::flows::reserve::Reserved;
+use crate::ports::{Freshness, Ports, Stored};
+
+/// An order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OrderReply {
+    /// Its number.
+    pub order: OrderNumber,
+    /// Its sale.
+    pub sale: SaleId,
+    /// Where it stands.
+    pub state: OrderState,
+    /// What it bought.
+    pub lines: Vec<LineReply>,
+    /// What it costs, in minor units.
+    pub amount_minor: i64,
+    /// The currency they are units of.
+    pub currency: Currency,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Until when it may be paid.
+    pub pay_by: Timestamp,
+    /// When it last changed its state.
+    pub changed_at: Timestamp,
+    /// How many more tickets the buyer may have in this sale; absent where it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remaining_allowance: Option<u16>,
+}
+
+/// Tickets of one tier on one journey at one price.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LineReply {
+    /// Which tier.
+    pub tier: TierId,
+    /// Where the journey begins; absent for a concert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<StopId>,
+    /// Where the journey ends; absent for a concert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<StopId>,
+    /// The price of each ticket, in minor units.
+    pub price_minor: i64,
+    /// The tickets.
+    pub tickets: Vec<TicketReply>,
+}
+
+/// One ticket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TicketReply {
+    /// Its seat.
+    pub seat: SeatName,
+    /// Who will use it, if named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attendee: Option<AttendeeId>,
+}
+
+/// One page of a buyer's orders, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PageReply {
+    /// The orders.
+    pub orders: Vec<OrderReply>,
+    /// What to give as `before` for the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<OrderNumber>,
+}
+
+impl OrderReply {
+    /// An order of this sale, whose stops give its journeys their names.
+    #[must_use]
+    pub fn new(sale: &Sale, order: &Order) -> Self {
+        Self {
+            order: order.number,
+            sale: order.sale.clone(),
+            state: order.state,
+            lines: order.lines.iter().map(|line| LineReply::new(sale, line)).collect(),
+            amount_minor: order.total.amount_minor,
+            currency: order.total.currency,
+            created_at: order.created_at,
+            pay_by: order.pay_by,
+            changed_at: order.changed_at,
+            remaining_allowance: None,
+        }
+    }
+
+    /// An order, with its sale from the catalogue.
+    ///
+    /// # Errors
+    /// Fails if the catalogue does.
+    pub async fn read(ports: &impl Ports, order: &Order) -> Stored<Self> {
+        let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
+        Ok(Self::new(&published.sale, order))
+    }
+
+    /// An order that was just made or found, with what the buyer may still have.
+    #[must_use]
+    pub fn reserved(sale: &Sale, reserved: &Reserved) -> Self {
+        let remaining_allowance = reserved.allowance;
+        Self { remaining_allowance, ..Self::new(sale, &reserved.order) }
+    }
+}
+
+impl LineReply {
+    fn new(sale: &Sale, line: &OrderLine) -> Self {
+        let ticket = |ticket: &Ticket| TicketReply {
+            seat: ticket.name.clone(),
+            attendee: ticket.attendee.clone(),
+        };
+        Self {
+            tier: line.tier.clone(),
+            from: sale.stop(line.legs.from()).cloned(),
+            to: sale.stop(line.legs.to()).cloned(),
+            price_minor: line.price_minor,
+            tickets: line.tickets.iter().map(ticket).collect(),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! A payment provider's event, in Stripe's form, as a capture of ours.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ids::PaymentId;
+use crate::domain::money::{Currency, Money};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+use crate::http::signature::VerifiedPayment;
+
+/// The event that says that money was captured; any other is none of our business.
+const CAPTURED: &str = "payment_intent.succeeded";
+
+/// A signed event that we cannot act upon. The money it speaks of, if any, is for a person to find.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the event cannot be read: {0}")]
+pub struct Defect(String);
+
+/// What a provider is told of its event, once all that follows from it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum CallbackReply {
+    /// It paid its order.
+    Accepted,
+    /// It goes back.
+    Refund(RefundReason),
+    /// It is not about a capture of ours.
+    Ignored,
+}
+
+impl From<PaymentOutcome> for CallbackReply {
+    fn from(outcome: PaymentOutcome) -> Self {
+        match outcome {
+            PaymentOutcome::Accepted => Self::Accepted,
+            PaymentOutcome::Refund(reason) => Self::Refund(reason),
+        }
+    }
+}
+
+/// What every event has. A provider adds fields as it likes.
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct CapturedEvent {
+    data: Data,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    object: PaymentIntent,
+}
+
+#[derive(Deserialize)]
+struct PaymentIntent {
+    id: PaymentId,
+    amount_received: i64,
+    currency: Currency,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Default, Deserialize)]
+struct Metadata {
+    order: Option<OrderNumber>,
+}
+
+/// The capture that an event reports; `None` for an event of another kind, or of a payment that
+/// names no order and so is not one of ours.
+///
+/// # Errors
+/// Returns a [`Defect`] if a capture lacks what it must say.
+pub fn capture(payment: &VerifiedPayment<'_>) -> Result<Option<Capture>, Defect> {
+    let defect = |error: serde_json::Error| Defect(error.to_string());
+    let event: Event = serde_json::from_slice(payment.body()).map_err(defect)?;
+    if event.kind != CAPTURED {
+        return Ok(None);
+    }
+    let event: CapturedEvent = serde_json::from_slice(payment.body()).map_err(defect)?;
+    let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
+    Ok(metadata.order.map(|order| Capture {
+        key: PaymentKey { provider: payment.provider().clone(), payment: id },
+        order,
+        amount: Money { amount_minor: amount_received, currency },
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::ProviderId;
+    use crate::domain::time::Timestamp;
+    use crate::http::signature::{PaymentSecrets, sign};
+    use serde_json::{Value, json};
+
+    fn read(event: &Value) -> Result<Option<Capture>, Defect> {
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let body = event.to_string().into_bytes();
+        let secret: &[u8] = b"secret";
+        let secrets = PaymentSecrets::new(ProviderId::new("stripe").unwrap(), [secret], 300);
+        let header = sign(secret, &body, now);
+        capture(&secrets.verify(Some(&header), &body, now).unwrap())
+    }
+
+    /// The fields that Stripe's API reference lists for a succeeded payment intent, shortened.
+    fn succeeded() -> Value {
+        json!({
+            "id": "evt_1", "object": "event", "api_version": "2025-04-30", "created": 1_800_000_000,
+            "type": "payment_intent.succeeded", "livemode": false, "pending_webhooks": 1,
+            "data": { "object": {
+                "id": "pi_3", "object": "payment_intent", "amount": 12_000,
+                "amount_received": 12_000, "currency": "eur", "status": "succeeded",
+                "metadata": { "order": "169218430493097984", "campaign": "x" }
+            } }
+        })
+    }
+
+    #[test]
+    fn a_succeeded_payment_is_a_capture() {
+        let capture = read(&succeeded()).unwrap().unwrap();
+        assert_eq!(capture.key.provider.as_str(), "stripe");
+        assert_eq!(capture.key.payment.as_str(), "pi_3");
+        assert_eq!(capture.order.to_string(), "169218430493097984");
+        assert_eq!(capture.amount.to_string(), "12000 EUR");
+    }
+
+    #[test]
+    fn other_events_and_foreign_payments_are_passed_over() {
+        let mut other = succeeded();
+        other["type"] = json!("payment_intent.created");
+        assert_eq!(read(&other), Ok(None));
+        let mut foreign = succeeded();
+        foreign["data"]["object"]["metadata"] = json!({});
+        assert_eq!(read(&foreign), Ok(None));
+        let mut bare = succeeded();
+        bare["data"]["object"].as_object_mut().unwrap().remove("metadata");
+        assert_eq!(read(&bare), Ok(None));
+    }
+
+    #[test]
+    fn a_capture_that_does_not_say_enough_is_a_defect() {
+        let without = |field: &str| {
+            let mut event = succeeded();
+            event["data"]["object"].as_object_mut().unwrap().remove(field);
+            read(&event)
+        };
+        assert!(without("amount_received").is_err());
+        assert!(without("currency").is_err());
+        assert!(without("id").is_err());
+        let mut wrong = succeeded();
+        wrong["data"]["object"]["metadata"]["order"] = json!("forty-two");
+        assert!(read(&wrong).is_err());
+        assert!(read(&json!([1])).is_err());
+    }
+}

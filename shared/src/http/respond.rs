@@ -1,0 +1,121 @@
+//! From what a handler returns to the response: status, content type, caching.
+
+use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use lambda_http::http::{HeaderValue, StatusCode};
+use lambda_http::{Body, Response};
+use serde::Serialize;
+
+use crate::http::problem::Problem;
+
+/// `200 OK` with a body that nobody else may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer<T>(pub T);
+
+/// `201 Created` with what was created.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Created<T>(pub T);
+
+/// `200 OK` with a body that anyone may be shown, for so many seconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cacheable<T> {
+    /// The body.
+    pub body: T,
+    /// For how long, in seconds.
+    pub max_age_seconds: u32,
+}
+
+/// What a handler returns when all went well.
+pub trait Reply {
+    /// The response.
+    fn into_response(self) -> Response<Body>;
+}
+
+impl<T: Serialize> Reply for Answer<T> {
+    fn into_response(self) -> Response<Body> {
+        json(StatusCode::OK, &self.0)
+    }
+}
+
+impl<T: Serialize> Reply for Created<T> {
+    fn into_response(self) -> Response<Body> {
+        json(StatusCode::CREATED, &self.0)
+    }
+}
+
+impl<T: Serialize> Reply for Cacheable<T> {
+    fn into_response(self) -> Response<Body> {
+        let mut response = json(StatusCode::OK, &self.body);
+        let caching = format!("public, max-age={}", self.max_age_seconds);
+        if let Ok(caching) = HeaderValue::from_str(&caching) {
+            response.headers_mut().insert(CACHE_CONTROL, caching);
+        }
+        response
+    }
+}
+
+/// The response to a request, refused or not, once its handler is done.
+pub async fn respond<R: Reply>(
+    handler: impl Future<Output = Result<R, Problem>>,
+) -> Response<Body> {
+    // Boxed: a flow over three clients is a large and deeply nested future, and what calls us
+    // would contain it once more.
+    match Box::pin(handler).await {
+        Ok(reply) => reply.into_response(),
+        Err(problem) => refuse(problem),
+    }
+}
+
+/// The response to a request that is refused.
+pub fn refuse(problem: impl Into<Problem>) -> Response<Body> {
+    let problem = problem.into();
+    let mut response = json(problem.kind().status(), &problem);
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    if let Some(seconds) = problem.retry_after_seconds() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response<Body> {
+    // Our replies are structs of text and numbers, which JSON can always carry.
+    let text = serde_json::to_string(body)
+        .unwrap_or_else(|error| unreachable!("a reply could not be written: {error}"));
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::problem::Kind;
+
+    fn header<'a>(response: &'a Response<Body>, name: &str) -> Option<&'a str> {
+        response.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    #[tokio::test]
+    async fn replies_say_what_they_are_and_how_long_they_keep() {
+        let created = respond(async { Ok(Created("x")) }).await;
+        assert_eq!(created.status(), 201);
+        assert_eq!(header(&created, "content-type"), Some("application/json"));
+        assert_eq!(header(&created, "cache-control"), Some("no-store"));
+        let cached = Cacheable { body: 1, max_age_seconds: 1 }.into_response();
+        assert_eq!(header(&cached, "cache-control"), Some("public, max-age=1"));
+        assert_eq!(Answer(()).into_response().status(), 200);
+    }
+
+    #[test]
+    fn a_problem_says_when_to_come_back() {
+        let problem = Problem::new(Kind::Waiting, "later").retry_after_ms(1001);
+        let response = refuse(problem);
+        assert_eq!(response.status(), 429);
+        assert_eq!(header(&response, "content-type"), Some("application/problem+json"));
+        assert_eq!(header(&response, "retry-after"), Some("2"));
+        assert_eq!(header(&response, "cache-control"), Some("no-store"));
+    }
+}

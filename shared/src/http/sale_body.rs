@@ -1,0 +1,19 @@
+//! The body of `PUT /sales/{sale}`: a sale file.
+
+use lambda_http::Request;
+
+use crate::domain::ids::SaleId;
+use crate::domain::sale::{Sale, SaleFile};
+use crate::http::checks::{MOST_SALE_FILE_BYTES, Refusal, json_body};
+
+/// Reads a sale file whose id is the path's, with every rule checked.
+///
+/// # Errors
+/// Returns the first check that it does not pass; broken rules of the file come all at once.
+pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
+    let file: SaleFile = json_body(request, MOST_SALE_FILE_BYTES)?;
+    if file.sale != *id {
+        return Err(Refusal::invalid("sale", "must be the id in the path"));
+    }
+    Sale::new(file).map_err(Refusal::Defects)
+}

@@ -1,0 +1,267 @@
+//! A sale, and what is left of it, as the API shows them to everyone.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+
+use crate::domain::ids::{Legs, SaleId, StopId, TierId};
+use crate::domain::sale::{Sale, SaleFile, SaleState, Tier};
+use crate::domain::time::Timestamp;
+use crate::ports::Published;
+
+/// Whether a buyer can order now, and if not, why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// It opens later.
+    Upcoming,
+    /// It sells.
+    Open,
+    /// The operator has paused it.
+    Paused,
+    /// It is over.
+    Closed,
+}
+
+impl Phase {
+    /// The phase of a sale at a moment.
+    #[must_use]
+    pub fn of(file: &SaleFile, now: Timestamp) -> Self {
+        if now >= file.closes_at {
+            return Self::Closed;
+        }
+        match file.state {
+            SaleState::Paused => Self::Paused,
+            SaleState::Open if now < file.opens_at => Self::Upcoming,
+            SaleState::Open => Self::Open,
+        }
+    }
+}
+
+/// One sale in the list of sales.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SaleSummary {
+    /// Its id.
+    pub sale: SaleId,
+    /// What people call it.
+    pub title: String,
+    /// When selling begins.
+    pub opens_at: Timestamp,
+    /// When selling ends.
+    pub closes_at: Timestamp,
+    /// Whether it sells now.
+    pub state: Phase,
+}
+
+impl SaleSummary {
+    /// A sale's summary at a moment.
+    #[must_use]
+    pub fn new(sale: &Sale, now: Timestamp) -> Self {
+        let file = sale.file();
+        Self {
+            sale: file.sale.clone(),
+            title: file.title.clone(),
+            opens_at: file.opens_at,
+            closes_at: file.closes_at,
+            state: Phase::of(file, now),
+        }
+    }
+}
+
+/// Every sale.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SalesReply {
+    /// The sales, by id.
+    pub sales: Vec<SaleSummary>,
+}
+
+/// A sale: its file, and how its seats lie in the bitmaps of availability.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SaleReply {
+    /// The summary.
+    #[serde(flatten)]
+    pub summary: SaleSummary,
+    /// Counts every publication.
+    pub version: u64,
+    /// The sale file: terms, stops, tiers, prices and seats.
+    pub file: SaleFile,
+    /// The grid of each tier, in the order of the file.
+    pub tiers: Vec<TierGridReply>,
+}
+
+/// The grid of one tier: seat *c* of row *r* is bit `r * row_bytes * 8 + c`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TierGridReply {
+    /// Which tier.
+    pub tier: TierId,
+    /// How many rows, blank ones between coaches included.
+    pub rows: usize,
+    /// Bytes of one row.
+    pub row_bytes: u32,
+    /// How many seats are for sale.
+    pub seats: u32,
+}
+
+impl SaleReply {
+    /// A published sale at a moment.
+    #[must_use]
+    pub fn new(published: &Published, now: Timestamp) -> Self {
+        let sale = &published.sale;
+        let grid = |tier: &Tier| TierGridReply {
+            tier: tier.tier.clone(),
+            rows: tier.layout.rows().len(),
+            row_bytes: tier.layout.row_bytes(),
+            seats: tier.layout.sellable(),
+        };
+        Self {
+            summary: SaleSummary::new(sale, now),
+            version: published.version,
+            file: sale.file().clone(),
+            tiers: sale.tiers().iter().map(grid).collect(),
+        }
+    }
+}
+
+/// What is left of a sale on one journey. A moment later it may be less, or more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AvailabilityReply {
+    /// Which sale.
+    pub sale: SaleId,
+    /// When this was read.
+    pub as_of: Timestamp,
+    /// For how many seconds a cache may repeat it; so much older than `as_of` it may be.
+    pub max_age_seconds: u32,
+    /// Where the journey begins; absent for a concert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<StopId>,
+    /// Where the journey ends; absent for a concert.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<StopId>,
+    /// Each tier that sells this journey, in the order of the file.
+    pub tiers: Vec<TierAvailability>,
+}
+
+/// What is left of one tier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TierAvailability {
+    /// Which tier.
+    pub tier: TierId,
+    /// The price of one ticket for the journey, in minor units.
+    pub price_minor: i64,
+    /// How many seats are free on the whole journey.
+    pub available: u32,
+    /// Bytes of one row in `free`.
+    pub row_bytes: u32,
+    /// One bit a place, most significant bit first, 1 where a seat is free on the whole journey;
+    /// in base64.
+    pub free: String,
+}
+
+/// The tiers that sell a journey.
+pub fn tiers_on(sale: &Sale, legs: Legs) -> impl Iterator<Item = &Tier> {
+    sale.tiers().iter().filter(move |tier| tier.price_minor(legs).is_some())
+}
+
+impl AvailabilityReply {
+    /// What is left on a journey, from what is taken in each tier of [`tiers_on`] it, in order.
+    ///
+    /// Returns `None` if a bitmap is not of its tier's size: the sale is not loaded.
+    #[must_use]
+    pub fn new(
+        sale: &Sale,
+        legs: Legs,
+        taken: &[Vec<u8>],
+        as_of: Timestamp,
+        max_age_seconds: u32,
+    ) -> Option<Self> {
+        let tier = |(tier, taken): (&Tier, &Vec<u8>)| {
+            let price_minor = tier.price_minor(legs)?;
+            TierAvailability::new(tier, price_minor, taken)
+        };
+        let tiers: Vec<TierAvailability> =
+            tiers_on(sale, legs).zip(taken).map(tier).collect::<Option<_>>()?;
+        (tiers_on(sale, legs).count() == taken.len()).then(|| Self {
+            sale: sale.id().clone(),
+            as_of,
+            max_age_seconds,
+            from: sale.stop(legs.from()).cloned(),
+            to: sale.stop(legs.to()).cloned(),
+            tiers,
+        })
+    }
+}
+
+impl TierAvailability {
+    fn new(tier: &Tier, price_minor: i64, taken: &[u8]) -> Option<Self> {
+        if taken.len() != tier.layout.initial().len() {
+            return None;
+        }
+        let free: Vec<u8> = taken.iter().map(|byte| !byte).collect();
+        Some(Self {
+            tier: tier.tier.clone(),
+            price_minor,
+            available: free.iter().map(|byte| byte.count_ones()).sum(),
+            row_bytes: tier.layout.row_bytes(),
+            free: STANDARD.encode(free),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn train() -> Sale {
+        let file = json!({
+            "sale": "g1", "title": "G1", "currency": "CNY",
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+            "limit_per_buyer": 5, "pay_window_seconds": 600,
+            "stops": [{"stop": "A", "name": "a"}, {"stop": "B", "name": "b"}, {"stop": "C", "name": "c"}],
+            "tiers": [
+                { "tier": "first", "name": "First", "general_admission": 3,
+                  "fares": [{"from": "A", "to": "C", "price_minor": 900}] },
+                { "tier": "second", "name": "Second", "general_admission": 70, "price_minor": 300 }
+            ]
+        });
+        Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn availability_counts_what_is_free_on_the_journey() {
+        let sale = train();
+        let now = Timestamp::from_ms(0);
+        let mut taken: Vec<Vec<u8>> =
+            sale.tiers().iter().map(|tier| tier.layout.initial().to_vec()).collect();
+        taken[0][0] |= 0b1000_0000;
+        let reply = AvailabilityReply::new(&sale, sale.whole(), &taken, now, 1).unwrap();
+        let counts: Vec<u32> = reply.tiers.iter().map(|tier| tier.available).collect();
+        assert_eq!((counts, reply.tiers[0].price_minor), (vec![2, 70], 900));
+        assert_eq!(STANDARD.decode(&reply.tiers[0].free).unwrap()[0], 0b0110_0000);
+        assert_eq!(reply.to.as_ref().map(StopId::as_str), Some("C"));
+    }
+
+    #[test]
+    fn a_tier_without_a_fare_is_left_out_and_an_absent_bitmap_is_noticed() {
+        let sale = train();
+        let now = Timestamp::from_ms(0);
+        let first_leg = Legs::new(0, 1).unwrap();
+        let second = sale.tiers()[1].layout.initial().to_vec();
+        let reply = AvailabilityReply::new(&sale, first_leg, &[second.clone()], now, 1).unwrap();
+        assert_eq!(reply.tiers.len(), 1);
+        assert_eq!(AvailabilityReply::new(&sale, sale.whole(), &[vec![], second], now, 1), None);
+        assert_eq!(AvailabilityReply::new(&sale, sale.whole(), &[], now, 1), None);
+    }
+
+    #[test]
+    fn the_phase_follows_the_window_and_the_operator() {
+        let mut file = train().file().clone();
+        let at = |file: &SaleFile, time: &str| Phase::of(file, time.parse().unwrap());
+        assert_eq!(at(&file, "2025-12-31T23:59:59Z"), Phase::Upcoming);
+        assert_eq!(at(&file, "2026-01-01T00:00:00Z"), Phase::Open);
+        assert_eq!(at(&file, "2030-01-01T00:00:00Z"), Phase::Closed);
+        file.state = SaleState::Paused;
+        assert_eq!(at(&file, "2027-01-01T00:00:00Z"), Phase::Paused);
+        assert_eq!(at(&file, "2031-01-01T00:00:00Z"), Phase::Closed);
+    }
+}

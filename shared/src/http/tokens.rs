@@ -1,0 +1,354 @@
+//! Admission tokens: the signed right to make exactly one order, whose number they carry.
+//!
+//! A token is a JWT, HS256, with the key's `kid` in its header. The first key signs, every key is
+//! accepted, so that a key is rotated by putting the new one in front and dropping the old one when
+//! its last token has run out. Algorithm, issuer and audience are fixed: a token that says otherwise
+//! is refused (RFC 8725, sections 3.1, 3.8 and 3.9).
+
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ids::{SaleId, UserId};
+use crate::domain::number::OrderNumber;
+use crate::domain::time::Timestamp;
+use crate::domain::wanted::WantedLine;
+use crate::http::identity::Buyer;
+
+const ISSUER: &str = "onsale";
+const AUDIENCE: &str = "onsale-orders";
+/// Most bytes of a token; ours have about 400 and the user id's.
+const MOST_BYTES: usize = 2048;
+
+/// Why a token does not admit its bearer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Defect {
+    /// There is none.
+    #[error("an admission token is needed")]
+    Missing,
+    /// It is not a JWT of ours.
+    #[error("the admission token cannot be read")]
+    Malformed,
+    /// It is not signed with one of our keys.
+    #[error("the admission token's signature does not fit")]
+    NotOurs,
+    /// It admits to another sale.
+    #[error("the admission is for another sale")]
+    OtherSale,
+    /// It was given to another buyer.
+    #[error("the admission was given to another buyer")]
+    OtherBuyer,
+    /// It has run out, and no order was made with it.
+    #[error("the admission has expired")]
+    Expired,
+    /// It admits for fewer tickets.
+    #[error("the admission is for at most {0} tickets")]
+    TooManyTickets(u16),
+    /// Its number is another buyer's order.
+    #[error("the admission's number is in use; ask for another admission")]
+    NumberClash,
+}
+
+/// What a token is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Grant {
+    /// The sale it admits to.
+    pub sale: SaleId,
+    /// Whom it admits.
+    pub user: UserId,
+    /// The number of the order to be.
+    pub order: OrderNumber,
+    /// Most tickets of that order.
+    pub tickets: u16,
+    /// Until when the order may be made.
+    pub expires_at: Timestamp,
+}
+
+/// The claims as the token has them; times are whole seconds.
+#[derive(Debug, Serialize, Deserialize)]
+struct Claims {
+    iss: String,
+    aud: String,
+    sub: UserId,
+    sale: SaleId,
+    jti: OrderNumber,
+    tickets: u16,
+    iat: i64,
+    exp: i64,
+}
+
+/// The proof that a buyer was admitted to a sale: made only by [`AdmissionKeys::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admission {
+    grant: Grant,
+}
+
+impl Admission {
+    /// The number of the order to be.
+    #[must_use]
+    pub fn order(&self) -> OrderNumber {
+        self.grant.order
+    }
+
+    /// True while a new order may be made with it. Later it only finds the order that was made.
+    #[must_use]
+    pub fn is_current(&self, now: Timestamp) -> bool {
+        now < self.grant.expires_at
+    }
+
+    /// Refuses an order of more tickets than were admitted.
+    ///
+    /// # Errors
+    /// Returns [`Defect::TooManyTickets`].
+    pub fn check_tickets(&self, lines: &[WantedLine]) -> Result<(), Defect> {
+        let most = self.grant.tickets;
+        let tickets: usize = lines.iter().map(|wanted| wanted.line.choice.count()).sum();
+        if tickets <= usize::from(most) { Ok(()) } else { Err(Defect::TooManyTickets(most)) }
+    }
+}
+
+/// One signing key.
+struct Key {
+    kid: String,
+    signing: EncodingKey,
+    checking: DecodingKey,
+}
+
+/// The keys that sign and check admission tokens.
+pub struct AdmissionKeys {
+    keys: Vec<Key>,
+}
+
+/// There is no key to sign with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("no admission key is configured")]
+pub struct NoKey;
+
+impl AdmissionKeys {
+    /// Keys by id: the first signs, all are accepted.
+    #[must_use]
+    pub fn new<'a>(keys: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
+        let key = |(kid, secret): (&str, &[u8])| Key {
+            kid: kid.to_owned(),
+            signing: EncodingKey::from_secret(secret),
+            checking: DecodingKey::from_secret(secret),
+        };
+        Self { keys: keys.into_iter().map(key).collect() }
+    }
+
+    /// Signs a grant that is given at `now`.
+    ///
+    /// # Errors
+    /// Returns [`NoKey`] if there is none: a function that admits must be given one.
+    pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<String, NoKey> {
+        let key = self.keys.first().ok_or(NoKey)?;
+        let claims = Claims {
+            iss: ISSUER.to_owned(),
+            aud: AUDIENCE.to_owned(),
+            sub: grant.user.clone(),
+            sale: grant.sale.clone(),
+            jti: grant.order,
+            tickets: grant.tickets,
+            iat: now.ms().div_euclid(1000),
+            exp: grant.expires_at.ms().div_euclid(1000),
+        };
+        let header = Header { kid: Some(key.kid.clone()), ..Header::new(Algorithm::HS256) };
+        jsonwebtoken::encode(&header, &claims, &key.signing).map_err(|_| NoKey)
+    }
+
+    /// Checks that a token was signed by us, for this sale and this buyer. Whether it has run out
+    /// is the admission's to say: a repeat of a request whose order exists is still answered.
+    ///
+    /// # Errors
+    /// Returns the first [`Defect`].
+    pub fn check(&self, token: &str, sale: &SaleId, buyer: &Buyer) -> Result<Admission, Defect> {
+        let claims = self.claims(token)?;
+        if claims.sale != *sale {
+            return Err(Defect::OtherSale);
+        }
+        if claims.sub != *buyer.user() {
+            return Err(Defect::OtherBuyer);
+        }
+        let grant = Grant {
+            sale: claims.sale,
+            user: claims.sub,
+            order: claims.jti,
+            tickets: claims.tickets,
+            expires_at: Timestamp::from_ms(claims.exp.saturating_mul(1000)),
+        };
+        Ok(Admission { grant })
+    }
+
+    fn claims(&self, token: &str) -> Result<Claims, Defect> {
+        if token.len() > MOST_BYTES {
+            return Err(Defect::Malformed);
+        }
+        let header = jsonwebtoken::decode_header(token).map_err(|_| Defect::Malformed)?;
+        let kid = header.kid.ok_or(Defect::NotOurs)?;
+        let key = self.keys.iter().find(|key| key.kid == kid).ok_or(Defect::NotOurs)?;
+        let decoded = jsonwebtoken::decode(token, &key.checking, &validation());
+        decoded.map(|data| data.claims).map_err(|_| Defect::NotOurs)
+    }
+}
+
+/// Everything about a token but the time, which is an argument of ours.
+fn validation() -> Validation {
+    let mut validation = Validation::new(Algorithm::HS256);
+    validation.set_issuer(&[ISSUER]);
+    validation.set_audience(&[AUDIENCE]);
+    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.validate_exp = false;
+    validation
+}
+
+impl std::fmt::Debug for AdmissionKeys {
+    /// Names the keys and shows none of them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys.iter().map(|key| &key.kid)).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::choice::{Choice, Together};
+    use crate::domain::ids::{Legs, TierId};
+    use crate::domain::inventory::Line;
+    use crate::domain::number::Mint;
+    use base64::Engine as _;
+    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use serde_json::{Value, json};
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_999);
+    const OLD: (&str, &[u8]) = ("2026-01", b"0123456789abcdef0123456789abcdef");
+    const NEW: (&str, &[u8]) = ("2026-02", b"fedcba9876543210fedcba9876543210");
+
+    fn sale(id: &str) -> SaleId {
+        SaleId::new(id).unwrap()
+    }
+
+    /// A buyer as the authorizer would have verified it.
+    fn buyer(sub: &str) -> Buyer {
+        let event = json!({
+            "version": "2.0", "rawPath": "/", "headers": {}, "isBase64Encoded": false,
+            "requestContext": {
+                "timeEpoch": 0, "http": { "method": "GET" },
+                "authorizer": { "jwt": { "claims": { "sub": sub } } }
+            }
+        });
+        Buyer::of(&lambda_http::request::from_str(&event.to_string()).unwrap()).unwrap()
+    }
+
+    fn grant() -> Grant {
+        let user = UserId::new("alice").unwrap();
+        Grant {
+            sale: sale("g1"),
+            order: Mint::new(7).mint(NOW, &user),
+            user,
+            tickets: 2,
+            expires_at: NOW.plus_seconds(60),
+        }
+    }
+
+    fn check(token: &str) -> Result<Admission, Defect> {
+        AdmissionKeys::new([NEW, OLD]).check(token, &sale("g1"), &buyer("alice"))
+    }
+
+    #[test]
+    fn a_token_says_what_was_granted_and_expiry_does_not_unsay_it() {
+        let token = AdmissionKeys::new([NEW]).sign(&grant(), NOW).unwrap();
+        let admission = check(&token).unwrap();
+        assert_eq!(admission.order(), grant().order);
+        assert!(admission.is_current(NOW) && admission.is_current(NOW.plus_seconds(59)));
+        assert!(!admission.is_current(NOW.plus_seconds(60)));
+        assert!(token.len() < 500);
+    }
+
+    #[test]
+    fn the_first_key_signs_and_every_key_is_accepted() {
+        let by_old = AdmissionKeys::new([OLD, NEW]).sign(&grant(), NOW).unwrap();
+        assert!(check(&by_old).is_ok());
+        let without_old = AdmissionKeys::new([NEW]);
+        let refused = without_old.check(&by_old, &sale("g1"), &buyer("alice"));
+        assert_eq!(refused, Err(Defect::NotOurs));
+        assert_eq!(AdmissionKeys::new([]).sign(&grant(), NOW), Err(NoKey));
+    }
+
+    #[test]
+    fn another_sale_or_buyer_is_refused() {
+        let keys = AdmissionKeys::new([NEW]);
+        let token = keys.sign(&grant(), NOW).unwrap();
+        assert_eq!(keys.check(&token, &sale("g2"), &buyer("alice")), Err(Defect::OtherSale));
+        assert_eq!(keys.check(&token, &sale("g1"), &buyer("bob")), Err(Defect::OtherBuyer));
+    }
+
+    /// A token with any header and claims, signed with HS256 unless the header says otherwise.
+    fn forged(header: Value, change: impl FnOnce(&mut Value)) -> String {
+        let mut claims = json!({
+            "iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "sale": "g1", "jti": grant().order,
+            "tickets": 2, "iat": 1_800_000_000, "exp": 1_800_000_060
+        });
+        change(&mut claims);
+        let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(&header), part(&claims));
+        let key = aws_lc_rs::hmac::Key::new(aws_lc_rs::hmac::HMAC_SHA256, NEW.1);
+        let tag = aws_lc_rs::hmac::sign(&key, signed.as_bytes());
+        format!("{signed}.{}", URL_SAFE_NO_PAD.encode(tag))
+    }
+
+    fn header() -> Value {
+        json!({ "alg": "HS256", "typ": "JWT", "kid": NEW.0 })
+    }
+
+    #[test]
+    fn every_forgery_is_refused() {
+        assert!(check(&forged(header(), |_| {})).is_ok(), "the control is a good token");
+        let foreign = AdmissionKeys::new([(NEW.0, b"another secret of 32 bytes......".as_slice())]);
+        let good = AdmissionKeys::new([NEW]).sign(&grant(), NOW).unwrap();
+        let (signed, _) = good.rsplit_once('.').unwrap();
+        let alg = |alg: &str| json!({ "alg": alg, "typ": "JWT", "kid": NEW.0 });
+        let cases: [(&str, String, Defect); 16] = [
+            ("foreign key", foreign.sign(&grant(), NOW).unwrap(), Defect::NotOurs),
+            ("alg none", forged(alg("none"), |_| {}), Defect::Malformed),
+            ("alg HS384", forged(alg("HS384"), |_| {}), Defect::NotOurs),
+            ("alg RS256", forged(alg("RS256"), |_| {}), Defect::NotOurs),
+            ("no kid", forged(json!({ "alg": "HS256" }), |_| {}), Defect::NotOurs),
+            ("unknown kid", forged(json!({ "alg": "HS256", "kid": "x" }), |_| {}), Defect::NotOurs),
+            ("issuer", forged(header(), |claims| claims["iss"] = json!("x")), Defect::NotOurs),
+            ("audience", forged(header(), |claims| claims["aud"] = json!("x")), Defect::NotOurs),
+            ("no exp", forged(header(), |claims| claims["exp"] = json!(null)), Defect::NotOurs),
+            ("number", forged(header(), |claims| claims["jti"] = json!("-1")), Defect::NotOurs),
+            ("tickets", forged(header(), |claims| claims["tickets"] = json!(-1)), Defect::NotOurs),
+            ("no signature", format!("{signed}."), Defect::NotOurs),
+            ("two parts", signed.to_owned(), Defect::Malformed),
+            ("not a token", "alice".to_owned(), Defect::Malformed),
+            ("empty", String::new(), Defect::Malformed),
+            ("long", "a".repeat(10_000), Defect::Malformed),
+        ];
+        for (name, token, defect) in cases {
+            assert_eq!(check(&token), Err(defect), "{name}");
+        }
+    }
+
+    #[test]
+    fn an_order_has_no_more_tickets_than_were_admitted() {
+        let token = AdmissionKeys::new([NEW]).sign(&grant(), NOW).unwrap();
+        let admission = check(&token).unwrap();
+        let line = |count| WantedLine {
+            line: Line {
+                tier: TierId::new("a").unwrap(),
+                legs: Legs::ONE,
+                choice: Choice::Best { count, together: Together::Preferred },
+            },
+            price_minor: 1,
+            attendees: Vec::new(),
+        };
+        assert_eq!(admission.check_tickets(&[line(1), line(1)]), Ok(()));
+        let three = admission.check_tickets(&[line(2), line(1)]);
+        assert_eq!(three, Err(Defect::TooManyTickets(2)));
+    }
+
+    #[test]
+    fn debug_names_the_keys_only() {
+        assert_eq!(format!("{:?}", AdmissionKeys::new([NEW, OLD])), r#"["2026-02", "2026-01"]"#);
+    }
+}

@@ -1,0 +1,142 @@
+//! Partial batch failure, owned here: which messages of a batch were done, and which SQS shall
+//! deliver again.
+//!
+//! A message that fails comes again after its visibility timeout, and after a few times goes to the
+//! dead-letter queue. A malformed one goes the same way: it is never dropped.
+//! (<https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>)
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
+
+use super::messages::{Malformed, Message};
+use crate::ports::Stored;
+
+// Both box the handler's future: a flow over three clients is large and deeply nested.
+
+/// Hands each message to `handle`, one at a time. One that fails holds none of the others up.
+pub async fn one_by_one<M: Message, F>(
+    event: SqsEvent,
+    mut handle: impl FnMut(M) -> F,
+) -> SqsBatchResponse
+where
+    F: Future<Output = Stored<()>>,
+{
+    let mut response = SqsBatchResponse::default();
+    for record in event.records {
+        let message = match read(&record) {
+            Ok(message) => message,
+            Err(malformed) => {
+                tracing::error!(%malformed, "left to the dead-letter queue");
+                response.add_failure(id(record));
+                continue;
+            }
+        };
+        if let Err(error) = Box::pin(handle(message)).await {
+            tracing::warn!(%error, kind = M::KIND, "a message failed and will come again");
+            response.add_failure(id(record));
+        }
+    }
+    response
+}
+
+/// Hands all messages that can be read to `handle` at once. If it fails, all of them come again.
+pub async fn together<M: Message, F>(
+    event: SqsEvent,
+    handle: impl FnOnce(Vec<M>) -> F,
+) -> SqsBatchResponse
+where
+    F: Future<Output = Stored<()>>,
+{
+    let mut response = SqsBatchResponse::default();
+    let (mut messages, mut ids) = (Vec::new(), Vec::new());
+    for record in event.records {
+        match read(&record) {
+            Ok(message) => {
+                messages.push(message);
+                ids.push(id(record));
+            }
+            Err(malformed) => {
+                tracing::error!(%malformed, "left to the dead-letter queue");
+                response.add_failure(id(record));
+            }
+        }
+    }
+    if messages.is_empty() {
+        return response;
+    }
+    if let Err(error) = Box::pin(handle(messages)).await {
+        tracing::warn!(%error, kind = M::KIND, count = ids.len(), "a batch failed and will come again");
+        ids.into_iter().for_each(|id| response.add_failure(id));
+    }
+    response
+}
+
+fn read<M: Message>(record: &SqsMessage) -> Result<M, Malformed> {
+    M::read(record.body.as_deref().unwrap_or_default())
+}
+
+/// A record without an id, which SQS never sends, gets the empty one: Lambda then takes the whole
+/// batch for failed, so that nothing is lost.
+fn id(record: SqsMessage) -> String {
+    record.message_id.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ports::StoreError;
+    use crate::queue::Sync;
+    use serde_json::json;
+
+    fn batch(bodies: &[&str]) -> SqsEvent {
+        let record = |(index, body): (usize, &&str)| json!({ "messageId": format!("m{index}"), "body": body });
+        let records: Vec<_> = bodies.iter().enumerate().map(record).collect();
+        serde_json::from_value(json!({ "Records": records })).unwrap()
+    }
+
+    fn failed(response: &SqsBatchResponse) -> Vec<&str> {
+        let failures = response.batch_item_failures.iter();
+        failures.map(|failure| failure.item_identifier.as_str()).collect()
+    }
+
+    const BODIES: [&str; 4] =
+        [r#"{"order":"1"}"#, "not json", r#"{"order":"2"}"#, r#"{"order":"3"}"#];
+
+    #[tokio::test]
+    async fn only_what_failed_comes_again() {
+        let mut seen = Vec::new();
+        let response = one_by_one(batch(&BODIES), |message: Sync| {
+            seen.push(message.order.get());
+            let fails = message.order.get() == 2;
+            async move { if fails { Err(StoreError::Unavailable(String::new())) } else { Ok(()) } }
+        })
+        .await;
+        assert_eq!((failed(&response), seen), (vec!["m1", "m2"], vec![1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn a_batch_is_handed_over_once_without_what_is_malformed() {
+        let mut seen = Vec::new();
+        let response = together(batch(&BODIES), |messages: Vec<Sync>| {
+            seen = messages.iter().map(|message| message.order.get()).collect();
+            async { Ok(()) }
+        })
+        .await;
+        assert_eq!((failed(&response), seen), (vec!["m1"], vec![1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_fails_comes_again_whole() {
+        let fail = |_: Vec<Sync>| async { Err(StoreError::Unknown(String::new())) };
+        let response = together(batch(&BODIES), fail).await;
+        assert_eq!(failed(&response), ["m1", "m0", "m2", "m3"]);
+        let untouched = |_: Vec<Sync>| async { Err(StoreError::Unknown(String::new())) };
+        assert_eq!(failed(&together(batch(&["x"]), untouched).await), ["m0"]);
+    }
+
+    #[tokio::test]
+    async fn a_record_without_an_id_fails_the_whole_batch() {
+        let event = serde_json::from_value(json!({ "Records": [{ "body": "x" }] })).unwrap();
+        let response = one_by_one(event, |_: Sync| async { Ok(()) }).await;
+        assert_eq!(failed(&response), [""]);
+    }
+}
