@@ -3,6 +3,7 @@
 //! - [`domain`] holds the rules: ids, sales, the seat grid, choosing, holding, the order's states.
 //! - [`flows`] says what happens, step by step, against the ports.
 //! - [`ports`] says what the flows need from the world.
+//! - [`scripts`] is the inventory and the gate in Redis.
 //! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS.
 //! - [`http`] checks requests and writes replies.
 
@@ -11,4 +12,5 @@ pub mod flows;
 pub mod http;
 pub mod ports;
 pub mod queue;
+pub mod scripts;
 pub mod store;

@@ -1,0 +1,41 @@
+--- repair.lua: free seat-legs of one tier that nobody holds or claims, unless any seat of it was freed
+--- since the caller looked.
+--- @key   sale             hash    epoch
+--- @key   tier             hash    rows, row_bytes, legs, freed
+--- @key   cursor           hash    search and journey -> first row that may still hold it, or -
+--- @key   taken[leg]       bitmap  1 where a seat is held, sold or not for sale
+--- @key   sold[leg]        bitmap  1 where a seat is sold
+--- @arg   epoch            string
+--- @arg   freed            string  the counter as the caller saw it
+--- @arg   leg[leg]         integer
+--- @arg   seats[leg]       string  seat.seat, ascending
+--- @reply repaired
+--- @reply changed
+--- @reply not_loaded
+
+local FIRST_LEG_KEY, FIRST_LEG_ARG = 4, 3
+
+local sale_key, tier_key, cursor_key = unpack(KEYS, 1, 3)
+local epoch, freed = unpack(ARGV, 1, 2)
+if not is_loaded(sale_key, epoch) then
+  return { 'not_loaded' }
+end
+local grid = grid_of(tier_key)
+if not grid then
+  return { 'not_loaded' }
+elseif redis.call('HGET', tier_key, 'freed') ~= freed then
+  return { 'changed' }
+end
+
+local key = FIRST_LEG_KEY
+for arg = FIRST_LEG_ARG, #ARGV, 2 do
+  if tonumber(ARGV[arg]) < grid.legs then
+    local fields = clearing(runs_of(unpack_seats(ARGV[arg + 1]), grid.places))
+    write_bits(KEYS[key], fields)
+    write_bits(KEYS[key + 1], fields)
+  end
+  key = key + 2
+end
+redis.call('HINCRBY', tier_key, 'freed', 1)
+redis.call('DEL', cursor_key)
+return { 'repaired' }

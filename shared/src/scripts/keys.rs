@@ -1,0 +1,91 @@
+//! The names of all keys in Redis, in one place.
+//!
+//! Everything of a sale has the hash tag `{sale}` and so lives in one slot: an order over several
+//! tiers is one atomic script. Every shard of a sale's gate has a tag of its own, so that the flood
+//! at the gate does not meet the sale. No key has a time to live but the locks of the gate: a
+//! serverless cache evicts keys that have one.
+
+use crate::domain::ids::{SaleId, TierId, UserId};
+
+/// The keys of one sale.
+#[derive(Debug, Clone, Copy)]
+pub struct SaleKeys<'a>(pub &'a SaleId);
+
+impl SaleKeys<'_> {
+    /// Hash: epoch, state, window, limit, legs, tiers.
+    #[must_use]
+    pub fn sale(self) -> String {
+        format!("{{{}}}:sale", self.0)
+    }
+
+    /// Hash: order number to packed hold.
+    #[must_use]
+    pub fn hold(self) -> String {
+        format!("{{{}}}:hold", self.0)
+    }
+
+    /// Sorted set: order numbers by deadline in milliseconds.
+    #[must_use]
+    pub fn due(self) -> String {
+        format!("{{{}}}:due", self.0)
+    }
+
+    /// Hash: user to tickets held or bought.
+    #[must_use]
+    pub fn bought(self) -> String {
+        format!("{{{}}}:bought", self.0)
+    }
+
+    /// Bitmap that lives for the length of one script.
+    #[must_use]
+    pub fn scratch(self) -> String {
+        format!("{{{}}}:scratch", self.0)
+    }
+
+    /// Hash: rows, bytes of a row, legs, `freed`.
+    #[must_use]
+    pub fn tier(self, tier: &TierId) -> String {
+        format!("{{{}}}:tier:{tier}", self.0)
+    }
+
+    /// Hash: kind of search and journey to the first row that may still hold it.
+    #[must_use]
+    pub fn cursor(self, tier: &TierId) -> String {
+        format!("{{{}}}:cursor:{tier}", self.0)
+    }
+
+    /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.
+    #[must_use]
+    pub fn taken(self, tier: &TierId, leg: u16) -> String {
+        format!("{{{}}}:taken:{tier}:{leg}", self.0)
+    }
+
+    /// Bitmap: 1 where a seat is sold on the leg.
+    #[must_use]
+    pub fn sold(self, tier: &TierId, leg: u16) -> String {
+        format!("{{{}}}:sold:{tier}:{leg}", self.0)
+    }
+}
+
+/// The keys of one shard of a sale's gate.
+#[derive(Debug, Clone, Copy)]
+pub struct GateKeys<'a> {
+    /// Whose gate.
+    pub sale: &'a SaleId,
+    /// Which of its shards.
+    pub shard: u16,
+}
+
+impl GateKeys<'_> {
+    /// Hash: the budget and rate of the shard.
+    #[must_use]
+    pub fn gate(self) -> String {
+        format!("{{{}/gate/{}}}:gate", self.sale, self.shard)
+    }
+
+    /// Text with a time to live: until when a buyer waits.
+    #[must_use]
+    pub fn lock(self, user: &UserId) -> String {
+        format!("{{{}/gate/{}}}:lock:{user}", self.sale, self.shard)
+    }
+}
