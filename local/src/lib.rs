@@ -6,5 +6,6 @@ pub mod data_dir;
 pub mod endpoints;
 pub mod event_sources;
 pub mod identity;
+pub mod importers;
 pub mod queues;
 pub mod servers;

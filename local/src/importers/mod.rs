@@ -1,0 +1,139 @@
+//! Sale files from what venues and railways already have.
+//!
+//! Every importer works by the same rules (`docs/sale-file.md`): it picks one unique key for a seat,
+//! it names every defect of its source with each place that is part of it, and it says beforehand
+//! what resolving the defect would do. Nothing is merged or dropped in silence: the seats that were
+//! read are the seats that were placed plus the seats that the report lists as left out.
+
+pub mod pretix;
+pub mod report;
+mod slug;
+mod terms;
+pub mod train12306;
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use shared::domain::sale::{Defect, Sale, SaleFile};
+
+pub use report::{Finding, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
+pub use terms::Terms;
+
+/// Most bytes of one source file. A plan of a million seats has about 150 bytes a seat.
+pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
+/// Most seats of one source: as many as one tier may have.
+pub const MOST_SEATS: usize = shared::domain::sale::MOST_SEATS_PER_TIER;
+
+/// Why a source cannot be read at all. Defects inside a readable source are findings instead.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be opened or read.
+    #[error("cannot read {}: {source}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file or a list is longer than an importer accepts.
+    #[error("{what} has more than {most} {unit}")]
+    TooLarge {
+        /// Which file or list.
+        what: String,
+        /// How many it may have.
+        most: u64,
+        /// Of what.
+        unit: &'static str,
+    },
+    /// The text is not what the format says.
+    #[error("{what} is malformed: {why}")]
+    Malformed {
+        /// Which file, and where it is known the line.
+        what: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The flags leave something open or name something that is not there.
+    #[error("{0}")]
+    Flags(String),
+    /// The sale that came out breaks rules of sale files.
+    #[error("the sale breaks {} rules of sale files; the first: {first}", rules.len())]
+    Rules {
+        /// The first of them, for the message.
+        first: Defect,
+        /// Each of them.
+        rules: Vec<Defect>,
+    },
+}
+
+/// What an importer made of its source, before anyone has agreed to the remedies.
+#[derive(Debug)]
+pub struct Import {
+    file: Option<SaleFile>,
+    report: Report,
+}
+
+impl Import {
+    /// Checks the resulting file by the rules of sale files.
+    ///
+    /// `file` is absent if a finding has no remedy.
+    ///
+    /// # Errors
+    /// [`Error::Rules`] if the file breaks any; the terms come from flags, so that it may.
+    fn new(file: Option<SaleFile>, report: Report) -> Result<Self, Error> {
+        if let Some(file) = &file
+            && let Err(rules) = Sale::new(file.clone())
+            && let Some(first) = rules.first().cloned()
+        {
+            return Err(Error::Rules { first, rules });
+        }
+        Ok(Self { file, report })
+    }
+
+    /// What was found.
+    #[must_use]
+    pub fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Takes the file: freely if the source has no defect, and only by consent (`resolve`) if the
+    /// remedies that the report lists were applied to make it.
+    ///
+    /// # Errors
+    /// The report, if the source has defects and there is no consent or no remedy.
+    pub fn accept(self, resolve: bool) -> Result<(SaleFile, Report), Box<Report>> {
+        let Self { file, mut report } = self;
+        let clean = report.findings.is_empty();
+        match file {
+            Some(file) if clean || resolve => {
+                report.outcome = if clean { Outcome::Clean } else { Outcome::Resolved };
+                Ok((file, report))
+            }
+            Some(_) | None => {
+                report.outcome = Outcome::Refused;
+                Err(Box::new(report))
+            }
+        }
+    }
+}
+
+/// Reads a whole file of at most [`MOST_BYTES`], without the byte order mark that some tools write.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::TooLarge`].
+pub fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
+    let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
+    let mut bytes = Vec::new();
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let what = path.display().to_string();
+        return Err(Error::TooLarge { what, most: MOST_BYTES, unit: "bytes" });
+    }
+    Ok(bytes)
+}
+
+/// The text after its byte order mark, if it has one.
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}

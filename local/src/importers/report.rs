@@ -1,0 +1,295 @@
+//! What an import found: every defect with its places, its remedy, and an account of the seats.
+
+use std::fmt;
+
+use serde::Serialize;
+use shared::domain::ids::{SaleId, SeatName, TierId};
+use shared::domain::sale::{Places, SectionRow, TierFile};
+
+/// Where something stands in a source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// A path into a JSON document, or a file and a line.
+    pub at: String,
+    /// What stands there, as people know it.
+    pub label: String,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.at, self.label)
+    }
+}
+
+/// What is wrong in a source that can be read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum SourceDefect {
+    /// Two seats have the key that should be one seat's own.
+    #[error("seat {key} stands twice: {first} and {again}")]
+    DuplicateSeat {
+        /// The key.
+        key: String,
+        /// Where it stands first.
+        first: Place,
+        /// Where it stands again.
+        again: Place,
+    },
+    /// A seat has no key, or one that cannot name a seat.
+    #[error("{at} has no usable key: {why}")]
+    UnusableKey {
+        /// Which seat.
+        at: Place,
+        /// What a key must be.
+        why: String,
+    },
+    /// A category, class, coach or station is named that the source does not declare.
+    #[error("{at} names {what}, which is not declared")]
+    Undeclared {
+        /// What is named.
+        what: String,
+        /// Who names it; the first, if many do.
+        at: Place,
+    },
+    /// A category, a station or a stop is declared twice.
+    #[error("{what} is declared twice: {first} and {again}")]
+    DeclaredTwice {
+        /// What it is.
+        what: String,
+        /// Where first.
+        first: Place,
+        /// Where again.
+        again: Place,
+    },
+    /// Two seats of a row lie at one point, so that nobody can tell who sits beside whom.
+    #[error("two seats lie at one point: {first} and {again}")]
+    SamePoint {
+        /// The one.
+        first: Place,
+        /// The other.
+        again: Place,
+    },
+    /// Two parts of the source contradict each other.
+    #[error("{first} and {again} disagree: {how}")]
+    Disagreement {
+        /// The one.
+        first: Place,
+        /// The other.
+        again: Place,
+        /// How they differ.
+        how: String,
+    },
+    /// A fare is between stops that are no journey of this train.
+    #[error("{at} is no journey of this train")]
+    NoJourney {
+        /// Which fare.
+        at: Place,
+    },
+    /// A class has fares and no seat.
+    #[error("class {class} has {fares} fares and no seat; the first: {at}")]
+    FaresWithoutSeats {
+        /// The class.
+        class: String,
+        /// How many fares.
+        fares: usize,
+        /// The first of them.
+        at: Place,
+    },
+    /// A class has seats and no fare.
+    #[error("class {class} has {seats} seats and no fare; the first: {at}")]
+    SeatsWithoutFares {
+        /// The class.
+        class: String,
+        /// How many seats.
+        seats: usize,
+        /// The first of them.
+        at: Place,
+    },
+    /// There is no seat at all.
+    #[error("{at} has no seats{}", declared_note(*declared))]
+    NoSeats {
+        /// Whose seats are missing.
+        at: Place,
+        /// How many the source says there should be.
+        declared: u64,
+    },
+    /// A train that stops fewer than two times goes nowhere.
+    #[error("{at} has {stops} stops; a journey needs two")]
+    TooFewStops {
+        /// Which train.
+        at: Place,
+        /// How many stops it has.
+        stops: usize,
+    },
+}
+
+fn declared_note(declared: u64) -> String {
+    if declared == 0 { String::new() } else { format!(" of the {declared} that are declared") }
+}
+
+/// What resolving a defect does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Remedy {
+    /// Both are real: the second is sold under another name.
+    Rename {
+        /// The name it gets.
+        to: SeatName,
+    },
+    /// The thing is not part of the sale.
+    LeaveOut {
+        /// What is left out.
+        what: Place,
+        /// How many seats that are.
+        seats: usize,
+    },
+    /// One of two statements is believed.
+    Believe {
+        /// Which.
+        what: String,
+    },
+    /// Nothing can be done: the import is refused either way.
+    None,
+}
+
+impl fmt::Display for Remedy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rename { to } => write!(f, "both are kept; the second is called {to}"),
+            Self::LeaveOut { what, seats: 0 } => write!(f, "{what} is left out"),
+            Self::LeaveOut { what, seats } => {
+                let plural = if *seats == 1 { "" } else { "s" };
+                write!(f, "{what} is left out ({seats} seat{plural})")
+            }
+            Self::Believe { what } => f.write_str(what),
+            Self::None => f.write_str("nothing resolves this"),
+        }
+    }
+}
+
+/// A defect and its remedy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// What is wrong.
+    pub defect: SourceDefect,
+    /// What resolving it does.
+    pub remedy: Remedy,
+}
+
+/// How an import ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The source has no defect.
+    Clean,
+    /// It has defects, and every remedy of the report was applied.
+    Resolved,
+    /// It has defects, and no sale file was made.
+    Refused,
+}
+
+/// The seats of one tier.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TierCount {
+    /// The tier.
+    pub tier: TierId,
+    /// Its name.
+    pub name: String,
+    /// How many seats it has.
+    pub seats: usize,
+}
+
+impl TierCount {
+    /// Counts the seats that an importer placed in a tier.
+    pub(super) fn of(tier: &TierFile) -> Self {
+        let in_row = |row: &SectionRow| match &row.seats {
+            Places::Named(names) => names.iter().flatten().count(),
+            Places::Run(run) => run.count as usize,
+        };
+        let seats = tier.sections.iter().flat_map(|section| &section.rows).map(in_row).sum();
+        Self { tier: tier.tier.clone(), name: tier.name.clone(), seats }
+    }
+}
+
+/// The account of one import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// What was read.
+    pub source: String,
+    /// The sale that was made of it, if one could be.
+    pub sale: Option<SaleId>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How many seats stand in the source.
+    pub seats_read: usize,
+    /// How many of them the sale has (or would have, if the import was refused).
+    pub seats_placed: usize,
+    /// How many it has not; each is part of a finding whose remedy is `leave_out`.
+    pub seats_left_out: usize,
+    /// Where the placed seats are.
+    pub tiers: Vec<TierCount>,
+    /// Every defect.
+    pub findings: Vec<Finding>,
+    /// What is no defect, and yet good to know.
+    pub notes: Vec<String>,
+}
+
+/// Gathers findings while an importer reads.
+#[derive(Debug, Default)]
+pub(super) struct Findings(pub(super) Vec<Finding>);
+
+impl Findings {
+    pub(super) fn add(&mut self, defect: SourceDefect, remedy: Remedy) {
+        self.0.push(Finding { defect, remedy });
+    }
+
+    /// How many seats the remedies leave out.
+    pub(super) fn left_out(&self) -> usize {
+        let seats = |finding: &Finding| match &finding.remedy {
+            Remedy::LeaveOut { seats, .. } => *seats,
+            Remedy::Rename { .. } | Remedy::Believe { .. } | Remedy::None => 0,
+        };
+        self.0.iter().map(seats).sum()
+    }
+
+    /// True if some defect has no remedy.
+    pub(super) fn hopeless(&self) -> bool {
+        self.0.iter().any(|finding| finding.remedy == Remedy::None)
+    }
+}
+
+impl Report {
+    /// The report as text: the account first, then every finding with its remedy.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut lines = vec![format!(
+            "{}: {} seats read, {} placed, {} left out",
+            self.source, self.seats_read, self.seats_placed, self.seats_left_out
+        )];
+        for tier in &self.tiers {
+            lines.push(format!("  tier {} ({}): {} seats", tier.tier, tier.name, tier.seats));
+        }
+        lines.extend(self.notes.iter().map(|note| format!("  note: {note}")));
+        let verb = match self.outcome {
+            Outcome::Clean | Outcome::Resolved => "resolved",
+            Outcome::Refused => "--resolve",
+        };
+        for (index, Finding { defect, remedy }) in self.findings.iter().enumerate() {
+            lines.push(format!("  defect {}: {defect}", index + 1));
+            lines.push(format!("    {verb}: {remedy}"));
+        }
+        let count = self.findings.len();
+        let hopeless = self.findings.iter().any(|finding| finding.remedy == Remedy::None);
+        lines.push(match self.outcome {
+            Outcome::Clean => "no defects".to_owned(),
+            Outcome::Resolved => format!("{count} defects, each resolved as said above"),
+            Outcome::Refused if hopeless => {
+                format!("refused: {count} defects, some of which nothing resolves")
+            }
+            Outcome::Refused => {
+                format!("refused: {count} defects; --resolve does what each line says")
+            }
+        });
+        lines.join("\n")
+    }
+}

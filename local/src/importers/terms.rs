@@ -1,0 +1,96 @@
+//! What a seating plan or a timetable does not say: the terms of the sale.
+
+use shared::domain::ids::{SaleId, TierId};
+use shared::domain::money::Currency;
+use shared::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, Stop, TierFile};
+use shared::domain::time::Timestamp;
+
+use super::Error;
+
+/// The terms of an imported sale.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// The sale's id; without it the importer makes one from the source's own name.
+    pub sale: Option<SaleId>,
+    /// What people call it; without it the source's own name.
+    pub title: Option<String>,
+    /// The currency of the prices; without it the one usual for the source.
+    pub currency: Option<Currency>,
+    /// When selling begins.
+    pub opens_at: Timestamp,
+    /// When selling ends.
+    pub closes_at: Timestamp,
+    /// Most tickets of one buyer.
+    pub limit_per_buyer: u16,
+    /// How long a buyer has to pay, in seconds.
+    pub pay_window_seconds: u32,
+    /// Whether each ticket must name its attendee.
+    pub attendees: AttendeeRule,
+    /// How the admission gate is set.
+    pub gate: GateSettings,
+}
+
+impl Terms {
+    /// Selling from `opens_at` for thirty days, five tickets a buyer, ten minutes to pay.
+    #[must_use]
+    pub fn opening(opens_at: Timestamp) -> Self {
+        Self {
+            sale: None,
+            title: None,
+            currency: None,
+            opens_at,
+            closes_at: opens_at.plus_seconds(30 * 86_400),
+            limit_per_buyer: 5,
+            pay_window_seconds: 600,
+            attendees: AttendeeRule::default(),
+            gate: GateSettings::default(),
+        }
+    }
+
+    /// The sale file of these terms. `title`, `id` and `currency` are what the source offers where
+    /// the terms say nothing.
+    ///
+    /// # Errors
+    /// [`Error::Flags`] if neither the terms nor the source give an id.
+    pub(super) fn sale_file(
+        &self,
+        title: &str,
+        id: Option<String>,
+        currency: Currency,
+        stops: Vec<Stop>,
+        tiers: Vec<TierFile>,
+    ) -> Result<SaleFile, Error> {
+        let offered = || id.and_then(|id| SaleId::new(id).ok());
+        let sale = self.sale.clone().or_else(offered).ok_or_else(|| {
+            Error::Flags(format!("{title:?} makes no sale id; give one with --sale"))
+        })?;
+        Ok(SaleFile {
+            sale,
+            title: self.title.clone().unwrap_or_else(|| title.to_owned()),
+            currency: self.currency.unwrap_or(currency),
+            opens_at: self.opens_at,
+            closes_at: self.closes_at,
+            state: SaleState::Open,
+            limit_per_buyer: self.limit_per_buyer,
+            pay_window_seconds: self.pay_window_seconds,
+            attendees: self.attendees,
+            stops,
+            gate: self.gate,
+            tiers,
+        })
+    }
+}
+
+/// Gives each tier an id: the slug of its name where that is free, else `t` and the tier's number
+/// in the source (from 1), which stays the same when another tier is renamed.
+pub(super) fn tier_id(slug: Option<String>, number: usize, taken: &[TierId]) -> TierId {
+    let free = |id: &TierId| !taken.contains(id);
+    let named = slug.and_then(|slug| TierId::new(slug).ok()).filter(free);
+    let mut candidates = (0..).map(|again: usize| match again {
+        0 => format!("t{number}"),
+        again => format!("t{number}-{again}"),
+    });
+    named
+        .or_else(|| candidates.find_map(|id| TierId::new(id).ok().filter(free)))
+        .unwrap_or_else(|| unreachable!("a counted tier id is always a slug"))
+}
