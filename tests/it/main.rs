@@ -7,6 +7,7 @@
 )]
 
 mod event_sources;
+mod importers;
 mod proxy;
 mod queue;
 mod servers;

@@ -10,6 +10,7 @@ pub mod report;
 mod slug;
 mod terms;
 pub mod train12306;
+mod written;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ use shared::domain::sale::{Defect, Sale, SaleFile};
 
 pub use report::{Finding, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
 pub use terms::Terms;
+pub use written::written;
 
 /// Most bytes of one source file. A plan of a million seats has about 150 bytes a seat.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;

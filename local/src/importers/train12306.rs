@@ -535,7 +535,7 @@ impl<'tables> Reading<'tables> {
                 continue;
             };
             let (class, leave) = (code.0.to_owned(), |seats| Remedy::LeaveOut {
-                what: Place { at: self.at.at.clone(), label: format!("class {}", code.0) },
+                what: Place { at: self.at.label.clone(), label: format!("class {}", code.0) },
                 seats,
             });
             if of_class.is_empty() {
@@ -849,12 +849,12 @@ mod tests {
             (
                 &[("prices.csv", "1,北京,杭州,2", "1,北京,杭州,13")],
                 "class 13 has 1 fares and no seat; the first: prices.csv line 5 (北京 to 杭州, class 13)",
-                "(class 13) is left out",
+                "train G1 (class 13) is left out",
             ),
             (
                 &[("prices.csv", "1,北京,杭州,2", "1,北京,杭州,13")],
                 "class 2 has 6 seats and no fare; the first: seats.csv line 2",
-                "(class 2) is left out (6 seats)",
+                "train G1 (class 2) is left out (6 seats)",
             ),
             (
                 &[("prices.csv", "1,南京,杭州,0", "1,杭州,南京,0")],

@@ -1,0 +1,301 @@
+//! The importers on real seating plans and tables, and the sales of this repository.
+//!
+//! The real data lies beside the repository (`../shared/data`); a test that does not find it says so
+//! and passes.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use local::importers::pretix::{self, Prices, RowOrder};
+use local::importers::train12306::Tables;
+use local::importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
+use serde_json::Value;
+use shared::domain::ids::SeatName;
+use shared::domain::sale::{Places, Sale, SaleFile, Section};
+use shared::domain::time::Timestamp;
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The path of some real data, or a message that it is missing.
+fn real(path: &str) -> Option<PathBuf> {
+    let found = root().join("../shared/data").join(path);
+    if found.exists() {
+        return Some(found);
+    }
+    eprintln!("skipped: there is no {}", found.display());
+    None
+}
+
+fn terms() -> Terms {
+    Terms::opening(Timestamp::from_ms(1_700_000_000_000))
+}
+
+fn plan(path: &str) -> Option<(Import, Value)> {
+    let text = std::fs::read(real(path)?).unwrap();
+    let prices = Prices { for_all: Some(60_000), ..Prices::default() };
+    let mut terms = terms();
+    terms.sale = Some("real".parse().unwrap());
+    let import = pretix::import("plan", &text, &terms, &prices, RowOrder::ByHeight).unwrap();
+    Some((import, serde_json::from_slice(&text).unwrap()))
+}
+
+/// Every seat of the plan in the order of its list, straight from the JSON.
+fn listed(plan: &Value) -> Vec<&Value> {
+    plan["zones"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|zone| zone["rows"].as_array().unwrap())
+        .flat_map(|row| row["seats"].as_array().unwrap())
+        .collect()
+}
+
+fn sections(file: &SaleFile) -> impl Iterator<Item = &Section> {
+    file.tiers.iter().flat_map(|tier| &tier.sections)
+}
+
+/// Every row of the file: its places.
+fn rows(file: &SaleFile) -> Vec<Vec<Option<SeatName>>> {
+    sections(file)
+        .flat_map(|section| &section.rows)
+        .map(|row| match &row.seats {
+            Places::Named(names) => names.clone(),
+            Places::Run(_) => panic!("an importer writes names"),
+        })
+        .collect()
+}
+
+fn tiers(report: &Report) -> Vec<(&str, &str, usize)> {
+    let tiers = report.tiers.iter();
+    tiers.map(|tier| (tier.tier.as_str(), tier.name.as_str(), tier.seats)).collect()
+}
+
+#[test]
+fn a_theatre_with_keys_used_twice_is_refused_or_renamed() {
+    let Some((import, plan)) = plan("seating-pretix-demo-theatre/plan.en.json") else { return };
+    let refused = import.accept(false).unwrap_err();
+    assert_eq!((refused.outcome, refused.findings.len()), (Outcome::Refused, 84));
+    for finding in &refused.findings {
+        let SourceDefect::DuplicateSeat { key, first, again } = &finding.defect else {
+            panic!("{}", finding.defect)
+        };
+        assert!(first.at.starts_with("zones[0]") && again.at.starts_with("zones[1]"));
+        let to = SeatName::new(format!("Balcony {key}")).unwrap();
+        assert_eq!(finding.remedy, Remedy::Rename { to });
+    }
+
+    let (import, _) = self::plan("seating-pretix-demo-theatre/plan.en.json").unwrap();
+    let (file, report) = import.accept(true).unwrap();
+    assert_eq!((report.seats_read, report.seats_placed, report.seats_left_out), (1057, 1057, 0));
+    assert_eq!(
+        tiers(&report),
+        [
+            ("parkett-vorne", "Parkett vorne", 238),
+            ("parkett-mitte", "Parkett mitte", 100),
+            ("parkett-hinten", "Parkett hinten", 619),
+            ("balkon-vorne", "Balkon vorne", 33),
+            ("balkon-hinten", "Balkon hinten", 67),
+        ]
+    );
+    let keys: HashSet<&str> =
+        listed(&plan).iter().map(|seat| seat["seat_guid"].as_str().unwrap()).collect();
+    let rows = rows(&file);
+    let names: HashSet<&str> = rows.iter().flatten().flatten().map(SeatName::as_str).collect();
+    assert_eq!((keys.len(), names.len()), (1057 - 84, 1057));
+    assert!(keys.is_subset(&names), "whoever stands first keeps the name");
+    Sale::new(file).unwrap();
+}
+
+#[test]
+fn a_stadium_keeps_every_seat_and_every_hole() {
+    let Some((import, plan)) = plan("seating-xinzhuang-ballpark/plan.json") else { return };
+    let (file, report) = import.accept(false).unwrap();
+    assert_eq!((report.outcome, report.findings.len()), (Outcome::Clean, 0));
+    assert_eq!((report.seats_read, report.seats_placed, report.seats_left_out), (6967, 6967, 0));
+    assert_eq!(
+        tiers(&report),
+        [
+            ("t1", "下層 一壘側", 2527),
+            ("t2", "下層 三壘側", 2298),
+            ("t3", "上層 一壘側", 1079),
+            ("t4", "上層 三壘側", 1063),
+        ]
+    );
+    assert_eq!(sections(&file).count(), 51, "no zone is of two categories");
+    assert!(report.notes.contains(&"20 areas are drawings and not sold".to_owned()));
+
+    let rows = rows(&file);
+    assert_eq!(rows.len(), 575);
+    assert_eq!(rows.iter().filter(|row| row.contains(&None)).count(), 88, "rows with a hole");
+    // Who is a neighbour in the sale sits 25 units away in the plan; who is not, further.
+    let x_of: BTreeMap<&str, f64> = listed(&plan)
+        .iter()
+        .map(|seat| (seat["seat_guid"].as_str().unwrap(), seat["position"]["x"].as_f64().unwrap()))
+        .collect();
+    for row in &rows {
+        let mut hole = false;
+        let mut before: Option<f64> = None;
+        for place in row {
+            let Some(name) = place else {
+                hole = true;
+                continue;
+            };
+            let x = x_of[name.as_str()];
+            if let Some(before) = before {
+                assert_eq!(hole, x - before > 25.0, "{row:?}");
+                assert!(x > before, "from left to right: {row:?}");
+            }
+            (before, hole) = (Some(x), false);
+        }
+    }
+    let a13 = sections(&file).find(|section| section.section == "A13").unwrap();
+    let numbers: Vec<&str> = a13.rows.iter().map(|row| row.row.as_str()).collect();
+    assert_eq!(numbers[..3], ["5", "6", "7"], "front to back");
+    let mirrored = Places::Named(
+        (1..=6).rev().map(|number| SeatName::new(format!("A13-5-{number}")).ok()).collect(),
+    );
+    assert_eq!(a13.rows[0].seats, mirrored);
+    let again: SaleFile = serde_json::from_str(&written(&file)).unwrap();
+    assert_eq!(again, file);
+    Sale::new(file).unwrap();
+}
+
+fn train(number: &str) -> Option<Import> {
+    let tables = Tables::read(&real("train-12306-sample")?).unwrap();
+    assert_eq!(tables.trains(), ["G35", "G39", "D717", "Z284"]);
+    Some(tables.import(number, &terms()).unwrap())
+}
+
+#[test]
+fn two_trains_are_sold_as_they_are() {
+    for (number, id, codes, end) in [
+        ("G35", "g35-2023-06-01", &["VNP", "JGK", "NKH", "HGH", "NGH"][..], 74_500),
+        ("G39", "g39-2023-06-01", &["VNP", "NKH", "HGH"][..], 66_300),
+    ] {
+        let Some(import) = train(number) else { return };
+        let (file, report) = import.accept(false).unwrap();
+        assert_eq!((report.seats_read, report.seats_placed), (960, 960));
+        assert_eq!(
+            tiers(&report),
+            [
+                ("business", "商务座 business", 10),
+                ("first", "一等座 first", 140),
+                ("second", "二等座 second", 810),
+            ]
+        );
+        assert!(report.notes.is_empty(), "every journey has a fare: {:?}", report.notes);
+        let sale = Sale::new(file).unwrap();
+        assert_eq!(sale.id().as_str(), id);
+        let stops: Vec<&str> = sale.file().stops.iter().map(|stop| stop.stop.as_str()).collect();
+        assert_eq!(stops, codes);
+        let second = &sale.tiers()[2];
+        assert_eq!(second.price_minor(sale.whole()), Some(end));
+        let columns: Vec<&str> =
+            second.layout.columns().iter().map(|letter| letter.as_deref().unwrap_or("_")).collect();
+        assert_eq!(columns.concat(), "ABC_DF");
+        // Nine coaches of 18 rows, and a blank row between two of them.
+        assert_eq!(second.layout.rows().len(), 9 * 18 + 8);
+    }
+}
+
+#[test]
+fn a_train_with_every_seat_in_two_classes_keeps_the_class_of_the_coach() {
+    let Some(import) = train("D717") else { return };
+    let report = import.report();
+    let duplicates =
+        |finding: &&Finding| matches!(finding.defect, SourceDefect::DuplicateSeat { .. });
+    assert_eq!(report.findings.iter().filter(duplicates).count(), 500);
+    // Four coaches lack a seat that is declared, and standing has fares and no places.
+    assert_eq!(report.findings.len(), 505);
+    assert_eq!((report.seats_read, report.seats_placed, report.seats_left_out), (1000, 500, 500));
+    assert!(train("D717").unwrap().accept(false).is_err());
+    let (file, report) = import.accept(true).unwrap();
+    assert_eq!(
+        tiers(&report).iter().map(|(tier, _, seats)| (*tier, *seats)).collect::<Vec<_>>(),
+        [
+            ("second-class-cabin-seat", 92),
+            ("first-class-sleeper", 192),
+            ("second-class-sleeper", 216)
+        ]
+    );
+    assert_eq!(Sale::new(file).unwrap().legs(), 5);
+}
+
+#[test]
+fn a_train_without_seats_is_refused_in_any_case() {
+    let Some(import) = train("Z284") else { return };
+    let refused = import.accept(true).unwrap_err();
+    let text = refused.to_text();
+    assert!(
+        text.contains("trains.csv line 5 (train Z284) has no seats of the 504 that are declared")
+    );
+    assert!(text.contains("the train starts at 北京, its stops at 北京南"), "{text}");
+    let without_seats =
+        |finding: &&Finding| matches!(finding.defect, SourceDefect::FaresWithoutSeats { .. });
+    assert_eq!(refused.findings.iter().filter(without_seats).count(), 4);
+    assert_eq!((refused.outcome, refused.sale), (Outcome::Refused, None));
+}
+
+#[test]
+fn the_sales_of_this_repository_break_no_rule() {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(root().join("sales")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let file: SaleFile = serde_json::from_str(&text).unwrap();
+        assert_eq!(written(&file), text, "{} is written as imports are", path.display());
+        let sale = Sale::new(file).unwrap();
+        assert_eq!(path.file_stem().unwrap(), sale.id().as_str());
+        let seats: u32 = sale.tiers().iter().map(|tier| tier.layout.sellable()).sum();
+        found.push((sale.id().to_string(), seats, sale.seat_legs()));
+    }
+    found.sort();
+    assert_eq!(
+        found,
+        [("demo-stadium".to_owned(), 6856, 6856), ("demo-train".to_owned(), 1057, 5285)]
+    );
+}
+
+/// Runs `onsale` and returns its exit code, what it printed, and what it said beside.
+fn onsale(arguments: &[&str]) -> (i32, String, String) {
+    let program = std::env::current_exe().unwrap();
+    let program = program.ancestors().nth(2).unwrap().join("onsale");
+    assert!(program.exists(), "build the workspace first: this test runs {}", program.display());
+    let done = std::process::Command::new(program).args(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
+}
+
+#[test]
+fn the_command_refuses_with_exit_code_1_and_lists_everything() {
+    let Some(folder) = real("train-12306-sample") else { return };
+    let folder = folder.to_str().unwrap();
+    let import = ["sale", "import", "train12306", folder, "--train", "D717"];
+    let (code, report, _) = onsale(&import);
+    assert_eq!((code, report.matches("\n  defect ").count()), (1, 505));
+    let (code, report, _) = onsale(&[&import[..], &["--json"]].concat());
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!((code, report["findings"].as_array().unwrap().len()), (1, 505));
+    assert_eq!(report["findings"][0]["defect"]["again"]["at"], "seats.csv line 1923");
+
+    let (code, file, report) = onsale(&[&import[..], &["--resolve"]].concat());
+    assert_eq!(code, 0);
+    assert!(report.ends_with("505 defects, each resolved as said above\n"));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("d717.json");
+    std::fs::write(&path, &file).unwrap();
+    let path = path.to_str().unwrap();
+    let (code, checked, _) = onsale(&["sale", "check", path, "--json"]);
+    let checked: Value = serde_json::from_str(&checked).unwrap();
+    assert_eq!((code, &checked[0]["seat_legs"]), (0, &Value::from(2500)));
+
+    std::fs::write(path, file.replace("\"limit_per_buyer\": 5", "\"limit_per_buyer\": 0")).unwrap();
+    let (code, checked, _) = onsale(&["sale", "check", path]);
+    assert_eq!(code, 1);
+    assert!(checked.contains("limit_per_buyer: must be 1 to 1,000"), "{checked}");
+}
