@@ -2,7 +2,7 @@
 //!
 //! `import`, `check` and `schema` work on files alone; `put`, `status` and `list` ask a gateway.
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
-//! gateway declined) makes the exit code 1.
+//! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -203,6 +203,20 @@ pub enum Error {
     },
 }
 
+impl Error {
+    fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Declined { .. } | Self::Import(importers::Error::Rules { .. }) => {
+                ExitCode::from(1)
+            }
+            Self::Import(_)
+            | Self::Unwritable { .. }
+            | Self::Unreachable { .. }
+            | Self::Unexpected { .. } => ExitCode::from(2),
+        }
+    }
+}
+
 fn declined(status: StatusCode, problem: &Value) -> String {
     let text = |field: &str| problem.get(field).and_then(Value::as_str);
     match (text("title"), text("detail")) {
@@ -221,11 +235,11 @@ fn price(text: &str) -> Result<(String, i64), String> {
 
 impl SaleCommand {
     /// Carries the command out; `json` asks for reports as JSON. Exit code 1 says that something
-    /// was refused, or could not be done.
+    /// was refused, 2 that the command could not be carried out.
     pub async fn run(self, json: bool) -> ExitCode {
         self.carry_out(json).await.unwrap_or_else(|error| {
-            eprintln!("onsale sale: {error}");
-            ExitCode::FAILURE
+            eprintln!("error: {error}");
+            error.exit_code()
         })
     }
 
