@@ -144,18 +144,9 @@ impl QueueAttributes {
             )
         };
         let number = |least: u64, most: u64| {
-            value
-                .parse()
-                .ok()
-                .filter(|number| (least..=most).contains(number))
-                .ok_or_else(refused)
+            value.parse().ok().filter(|number| (least..=most).contains(number)).ok_or_else(refused)
         };
-        let flag = || {
-            value
-                .to_ascii_lowercase()
-                .parse::<bool>()
-                .map_err(|_| refused())
-        };
+        let flag = || value.to_ascii_lowercase().parse::<bool>().map_err(|_| refused());
         match name {
             "VisibilityTimeout" => self.visibility_seconds = number(0, VISIBILITY_SECONDS_MAX)?,
             "DelaySeconds" => self.delay_seconds = number(0, DELAY_SECONDS_MAX)?,
@@ -206,24 +197,14 @@ impl QueueAttributes {
         put("DelaySeconds", self.delay_seconds.to_string());
         put("MessageRetentionPeriod", self.retention_seconds.to_string());
         put("MaximumMessageSize", self.message_bytes_max.to_string());
-        put(
-            "ReceiveMessageWaitTimeSeconds",
-            self.wait_seconds.to_string(),
-        );
+        put("ReceiveMessageWaitTimeSeconds", self.wait_seconds.to_string());
         if let Some(redrive) = &self.redrive {
             put("RedrivePolicy", redrive.text());
         }
         if self.fifo {
             put("FifoQueue", "true".to_owned());
-            put(
-                "ContentBasedDeduplication",
-                self.content_deduplication.to_string(),
-            );
-            let scope = if self.deduplicates_by_group {
-                "messageGroup"
-            } else {
-                "queue"
-            };
+            put("ContentBasedDeduplication", self.content_deduplication.to_string());
+            let scope = if self.deduplicates_by_group { "messageGroup" } else { "queue" };
             put("DeduplicationScope", scope.to_owned());
         }
         values
@@ -250,11 +231,7 @@ mod tests {
             ("DeduplicationScope", "world"),
         ] {
             let error = QueueAttributes::default().set(name, value).unwrap_err();
-            assert_eq!(
-                error.kind,
-                ErrorKind::InvalidAttributeValue,
-                "{name}={value}"
-            );
+            assert_eq!(error.kind, ErrorKind::InvalidAttributeValue, "{name}={value}");
         }
         for name in ["Colour", "QueueArn", "ApproximateNumberOfMessages"] {
             let error = QueueAttributes::default().set(name, "1").unwrap_err();
@@ -268,9 +245,7 @@ mod tests {
             r#"{"deadLetterTargetArn":"a","maxReceiveCount":true}"#,
             r#"{"maxReceiveCount":1}"#,
         ] {
-            let error = QueueAttributes::default()
-                .set("RedrivePolicy", policy)
-                .unwrap_err();
+            let error = QueueAttributes::default().set("RedrivePolicy", policy).unwrap_err();
             assert_eq!(error.kind, ErrorKind::InvalidParameterValue, "{policy}");
         }
     }
@@ -283,10 +258,7 @@ mod tests {
             ("DelaySeconds", "900"),
             ("FifoQueue", "true"),
             ("DeduplicationScope", "messageGroup"),
-            (
-                "RedrivePolicy",
-                r#"{"maxReceiveCount":"3","deadLetterTargetArn":"arn:x"}"#,
-            ),
+            ("RedrivePolicy", r#"{"maxReceiveCount":"3","deadLetterTargetArn":"arn:x"}"#),
             ("Policy", "{}"),
         ] {
             attributes.set(name, value).unwrap();
@@ -297,10 +269,7 @@ mod tests {
         }
         assert_eq!(copy, attributes);
         let redrive = copy.redrive.clone().unwrap();
-        assert_eq!(
-            (redrive.target_arn.as_str(), redrive.max_receive_count),
-            ("arn:x", 3)
-        );
+        assert_eq!((redrive.target_arn.as_str(), redrive.max_receive_count), ("arn:x", 3));
         copy.set("RedrivePolicy", "").unwrap();
         copy.set("Policy", "").unwrap();
         assert!(copy.redrive.is_none());

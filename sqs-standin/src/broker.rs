@@ -132,11 +132,7 @@ impl Broker {
         for record in kept.deduplication {
             if let Some(queue) = broker.queues.get_mut(&record.queue) {
                 let id = record.message_id.into();
-                let original = Original {
-                    sent_ms: record.sent_ms,
-                    id,
-                    seq: record.seq,
-                };
+                let original = Original { sent_ms: record.sent_ms, id, seq: record.seq };
                 queue.deduplication.remember(record.key, original);
             }
         }
@@ -192,10 +188,7 @@ impl Broker {
 
     /// The changes for the file since this was last asked.
     pub fn take_changes(&mut self) -> Vec<Change> {
-        self.journal
-            .as_mut()
-            .map(std::mem::take)
-            .unwrap_or_default()
+        self.journal.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// From now on misbehave like this.
@@ -206,11 +199,7 @@ impl Broker {
     fn answer(&mut self, request: Request, now_ms: u64) -> Result<Reply, SqsError> {
         match request {
             Request::CancelMove { handle } => self.cancel_move(&handle),
-            Request::ChangeVisibility {
-                queue,
-                handle,
-                seconds,
-            } => {
+            Request::ChangeVisibility { queue, handle, seconds } => {
                 let id = self.enter(&queue, now_ms)?;
                 self.change_visibility(id, &handle, seconds, now_ms)?;
                 Ok(Reply::Done)
@@ -221,11 +210,9 @@ impl Broker {
                     self.change_visibility(id, &handle, seconds, now_ms)
                 })))
             }
-            Request::CreateQueue {
-                name,
-                attributes,
-                tags,
-            } => self.create_queue(name, &attributes, tags, now_ms),
+            Request::CreateQueue { name, attributes, tags } => {
+                self.create_queue(name, &attributes, tags, now_ms)
+            }
             Request::Delete { queue, handle } => {
                 let id = self.enter(&queue, now_ms)?;
                 self.delete(id, &handle)?;
@@ -233,9 +220,7 @@ impl Broker {
             }
             Request::DeleteBatch { queue, entries } => {
                 let id = self.enter(&queue, now_ms)?;
-                Ok(Reply::Batch(each(entries, |handle| {
-                    self.delete(id, &handle)
-                })))
+                Ok(Reply::Batch(each(entries, |handle| self.delete(id, &handle))))
             }
             Request::DeleteQueue { queue } => self.delete_queue(&queue, now_ms),
             Request::GetAttributes { queue, names } => {
@@ -258,10 +243,7 @@ impl Broker {
             }
             Request::ListSources { queue, page } => {
                 let arn = self.arn(&self.queue(self.id(&queue)?)?.name);
-                let names = self
-                    .names
-                    .iter()
-                    .filter(|(_, id)| self.redrives_to(**id, &arn));
+                let names = self.names.iter().filter(|(_, id)| self.redrives_to(**id, &arn));
                 let (urls, next) = self.page(names.map(|(name, _)| name), &page);
                 Ok(Reply::SourceUrls { urls, next })
             }
@@ -278,18 +260,14 @@ impl Broker {
             }
             Request::SendBatch { queue, entries } => {
                 let id = self.enter(&queue, now_ms)?;
-                Ok(Reply::SentBatch(each(entries, |send| {
-                    self.send(id, send, now_ms)
-                })))
+                Ok(Reply::SentBatch(each(entries, |send| self.send(id, send, now_ms))))
             }
             Request::SetAttributes { queue, attributes } => {
                 self.set_attributes(&queue, &attributes, now_ms)
             }
-            Request::StartMove {
-                source_arn,
-                destination_arn,
-                per_second,
-            } => self.start_move(source_arn, destination_arn, per_second, now_ms),
+            Request::StartMove { source_arn, destination_arn, per_second } => {
+                self.start_move(source_arn, destination_arn, per_second, now_ms)
+            }
             Request::Tag { queue, tags } => {
                 let id = self.enter(&queue, now_ms)?;
                 let held = &mut self.queue_mut(id)?.tags;
@@ -306,9 +284,7 @@ impl Broker {
             }
             Request::Untag { queue, keys } => {
                 let id = self.enter(&queue, now_ms)?;
-                self.queue_mut(id)?
-                    .tags
-                    .retain(|key, _| !keys.contains(key));
+                self.queue_mut(id)?.tags.retain(|key, _| !keys.contains(key));
                 self.record_queue(id);
                 Ok(Reply::Done)
             }
@@ -323,16 +299,10 @@ impl Broker {
         now_ms: u64,
     ) -> Result<Reply, SqsError> {
         let wanted = self.checked(QueueAttributes::default(), attributes)?;
-        let stem = if wanted.fifo {
-            name.strip_suffix(".fifo").unwrap_or_default()
-        } else {
-            &name
-        };
+        let stem = if wanted.fifo { name.strip_suffix(".fifo").unwrap_or_default() } else { &name };
         let well_formed = !stem.is_empty()
             && name.len() <= 80
-            && stem
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+            && stem.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
         if !well_formed {
             return Err(SqsError::invalid_value(
                 &name,
@@ -342,10 +312,7 @@ impl Broker {
         }
         if let Some(existing) = self.names.get(&name).and_then(|id| self.queues.get(id)) {
             let (held, wanted) = (existing.attributes.values(), wanted.values());
-            if let Some(other) = attributes
-                .keys()
-                .find(|key| held.get(*key) != wanted.get(*key))
-            {
+            if let Some(other) = attributes.keys().find(|key| held.get(*key) != wanted.get(*key)) {
                 return Err(SqsError::new(
                     ErrorKind::QueueNameExists,
                     format!(
@@ -405,11 +372,7 @@ impl Broker {
         for (name, value) in settings {
             attributes.set(name, value)?;
         }
-        let only_fifo = [
-            "ContentBasedDeduplication",
-            "DeduplicationScope",
-            "FifoThroughputLimit",
-        ];
+        let only_fifo = ["ContentBasedDeduplication", "DeduplicationScope", "FifoThroughputLimit"];
         if let Some(name) = only_fifo.iter().find(|name| settings.contains_key(**name))
             && !attributes.fifo
         {
@@ -420,10 +383,7 @@ impl Broker {
         }
         if let (Some(redrive), Some(text)) = (&attributes.redrive, settings.get("RedrivePolicy")) {
             let refused = |reason| Err(SqsError::invalid_value(text, "RedrivePolicy", reason));
-            match self
-                .by_arn(&redrive.target_arn)
-                .and_then(|id| self.queues.get(&id))
-            {
+            match self.by_arn(&redrive.target_arn).and_then(|id| self.queues.get(&id)) {
                 None => return refused("Dead letter target does not exist."),
                 Some(target) if target.attributes.fifo != attributes.fifo => {
                     return refused("Dead-letter queue must be same type of queue as the source.");
@@ -440,10 +400,7 @@ impl Broker {
         names: &[String],
     ) -> Result<BTreeMap<String, String>, SqsError> {
         let all = names.iter().any(|name| name == "All");
-        if let Some(name) = names
-            .iter()
-            .find(|name| *name != "All" && !is_attribute(name))
-        {
+        if let Some(name) = names.iter().find(|name| *name != "All" && !is_attribute(name)) {
             return Err(SqsError::new(
                 ErrorKind::InvalidAttributeName,
                 format!("Unknown Attribute {name}."),
@@ -455,15 +412,9 @@ impl Broker {
         let mut put = |name: &str, value: String| values.insert(name.to_owned(), value);
         put("ApproximateNumberOfMessages", visible.to_string());
         put("ApproximateNumberOfMessagesDelayed", delayed.to_string());
-        put(
-            "ApproximateNumberOfMessagesNotVisible",
-            in_flight.to_string(),
-        );
+        put("ApproximateNumberOfMessagesNotVisible", in_flight.to_string());
         put("CreatedTimestamp", (queue.created_ms / 1_000).to_string());
-        put(
-            "LastModifiedTimestamp",
-            (queue.modified_ms / 1_000).to_string(),
-        );
+        put("LastModifiedTimestamp", (queue.modified_ms / 1_000).to_string());
         put("QueueArn", self.arn(&queue.name));
         values.retain(|name, _| all || names.contains(name));
         Ok(values)
@@ -477,8 +428,7 @@ impl Broker {
             self.due.remove(&(at_ms, id));
         }
         if self.home.cooldowns {
-            self.deleted_ms
-                .retain(|_, at_ms| at_ms.saturating_add(COOLDOWN_MS) > now_ms);
+            self.deleted_ms.retain(|_, at_ms| at_ms.saturating_add(COOLDOWN_MS) > now_ms);
             self.deleted_ms.insert(name.to_owned(), now_ms);
         }
         // Whoever waits on it finds that it is gone.
@@ -489,11 +439,7 @@ impl Broker {
 
     fn purge(&mut self, name: &str, now_ms: u64) -> Result<Reply, SqsError> {
         let id = self.enter(name, now_ms)?;
-        if self
-            .queue(id)?
-            .purged_ms
-            .is_some_and(|at_ms| self.cools_down(at_ms, now_ms))
-        {
+        if self.queue(id)?.purged_ms.is_some_and(|at_ms| self.cools_down(at_ms, now_ms)) {
             return Err(SqsError::new(
                 ErrorKind::PurgeQueueInProgress,
                 format!("Only one PurgeQueue operation on {name} is allowed every 60 seconds."),
@@ -511,10 +457,7 @@ impl Broker {
     }
 
     fn send(&mut self, id: QueueId, send: Send, now_ms: u64) -> Result<Sent, SqsError> {
-        let Send {
-            mut content,
-            delay_seconds,
-        } = send;
+        let Send { mut content, delay_seconds } = send;
         let queue = self.queue(id)?;
         let attributes = &queue.attributes;
         if content.size_bytes() as u64 > attributes.message_bytes_max {
@@ -534,10 +477,8 @@ impl Broker {
         } else {
             None
         };
-        let repeated = key
-            .as_ref()
-            .and_then(|key| queue.deduplication.original(key, now_ms))
-            .cloned();
+        let repeated =
+            key.as_ref().and_then(|key| queue.deduplication.original(key, now_ms)).cloned();
         let delay_ms = delay_seconds.unwrap_or(attributes.delay_seconds) * 1_000;
         let (message_id, seq, is_new) = match repeated {
             // A repeated send is answered as the first was, and nothing is sent.
@@ -557,28 +498,14 @@ impl Broker {
         if !is_new {
             return Ok(sent);
         }
-        let late_ms = if fifo {
-            0
-        } else {
-            self.trickster.lateness_ms()
-        };
+        let late_ms = if fifo { 0 } else { self.trickster.lateness_ms() };
         let visible_ms = now_ms.saturating_add(delay_ms).saturating_add(late_ms);
-        let message = Message::sent(
-            seq,
-            message_id.clone(),
-            Arc::new(content),
-            now_ms,
-            visible_ms,
-        );
+        let message = Message::sent(seq, message_id.clone(), Arc::new(content), now_ms, visible_ms);
         self.record(|| Change::PutMessage(id, Box::new(message.clone())));
         let queue = self.queue_mut(id)?;
         queue.insert(message, now_ms);
         if let Some(key) = key {
-            let original = Original {
-                sent_ms: now_ms,
-                id: message_id.clone(),
-                seq,
-            };
+            let original = Original { sent_ms: now_ms, id: message_id.clone(), seq };
             queue.deduplication.remember(key.clone(), original);
             self.record(|| {
                 let message_id = message_id.to_string();
@@ -607,9 +534,8 @@ impl Broker {
         let fifo = attributes.fifo;
         let source: Arc<str> = self.arn(&queue.name).into();
         let wait_seconds = receive.wait_seconds.unwrap_or(attributes.wait_seconds);
-        let visibility_seconds = receive
-            .visibility_seconds
-            .unwrap_or(attributes.visibility_seconds);
+        let visibility_seconds =
+            receive.visibility_seconds.unwrap_or(attributes.visibility_seconds);
         // A policy whose dead-letter queue has been deleted since has no effect.
         let redrive = attributes
             .redrive
@@ -623,11 +549,7 @@ impl Broker {
         let (Some(queue), trickster) = (self.queues.get_mut(&id), &mut self.trickster) else {
             return Err(SqsError::no_queue());
         };
-        let taken = queue.take(
-            take,
-            now_ms,
-            |ready| if fifo { 0 } else { trickster.pick(ready) },
-        );
+        let taken = queue.take(take, now_ms, |ready| if fifo { 0 } else { trickster.pick(ready) });
         let mut deliveries = Vec::with_capacity(taken.delivered.len());
         for seq in taken.delivered {
             let Some(message) = self.queue(id)?.message(seq).cloned() else {
@@ -646,27 +568,16 @@ impl Broker {
                 };
                 self.put(id, copy, now_ms);
             }
-            deliveries.push(Delivery {
-                handle: handle(id, seq, message.receipt),
-                message,
-                fifo,
-            });
+            deliveries.push(Delivery { handle: handle(id, seq, message.receipt), message, fifo });
         }
         if let Some((target, _)) = redrive {
             for message in taken.dead {
-                let message = Message {
-                    source: Some(source.clone()),
-                    visible_ms: now_ms,
-                    ..message
-                };
+                let message =
+                    Message { source: Some(source.clone()), visible_ms: now_ms, ..message };
                 self.put(target, message, now_ms);
             }
         }
-        Ok(Received {
-            queue: id,
-            wait_seconds,
-            deliveries,
-        })
+        Ok(Received { queue: id, wait_seconds, deliveries })
     }
 
     /// Puts a message that another queue or delivery gave up into a queue.
@@ -709,10 +620,7 @@ impl Broker {
     ) -> Result<(), SqsError> {
         let (seq, receipt) = parse_handle(id, text)?;
         let queue = self.queue_mut(id)?;
-        if queue
-            .message(seq)
-            .is_none_or(|message| message.receipt != receipt)
-        {
+        if queue.message(seq).is_none_or(|message| message.receipt != receipt) {
             return Err(SqsError::invalid_value(
                 text,
                 "ReceiptHandle",
@@ -787,15 +695,8 @@ impl Broker {
         let mut names = names.filter(|name| page.after.as_ref().is_none_or(|after| *name > after));
         let names_here: Vec<&String> = names.by_ref().take(page.count).collect();
         let more = page.paged && names.next().is_some();
-        let next = if more {
-            names_here.last().map(|name| (*name).clone())
-        } else {
-            None
-        };
-        (
-            names_here.into_iter().map(|name| self.url(name)).collect(),
-            next,
-        )
+        let next = if more { names_here.last().map(|name| (*name).clone()) } else { None };
+        (names_here.into_iter().map(|name| self.url(name)).collect(), next)
     }
 
     pub(crate) fn id(&self, name: &str) -> Result<QueueId, SqsError> {
@@ -809,10 +710,7 @@ impl Broker {
     }
 
     pub(crate) fn redrives_to(&self, id: QueueId, arn: &str) -> bool {
-        let redrive = self
-            .queues
-            .get(&id)
-            .and_then(|queue| queue.attributes.redrive.as_ref());
+        let redrive = self.queues.get(&id).and_then(|queue| queue.attributes.redrive.as_ref());
         redrive.is_some_and(|redrive| redrive.target_arn == arn)
     }
 
@@ -825,10 +723,7 @@ impl Broker {
     }
 
     fn arn(&self, name: &str) -> String {
-        format!(
-            "arn:aws:sqs:{}:{}:{name}",
-            self.home.region, self.home.account
-        )
+        format!("arn:aws:sqs:{}:{}:{name}", self.home.region, self.home.account)
     }
 
     fn url(&self, name: &str) -> String {
@@ -900,10 +795,7 @@ fn each<T, R>(
     entries: Vec<Entry<T>>,
     mut act: impl FnMut(T) -> Result<R, SqsError>,
 ) -> Vec<(String, Result<R, SqsError>)> {
-    entries
-        .into_iter()
-        .map(|Entry { id, request }| (id, request.and_then(&mut act)))
-        .collect()
+    entries.into_iter().map(|Entry { id, request }| (id, request.and_then(&mut act))).collect()
 }
 
 /// What a FIFO queue recognises a send by, once it has a group and a deduplication id.
@@ -930,11 +822,7 @@ fn deduplication_key(
     };
     content.deduplication = Some(id.clone());
     // Neither part can contain a blank, so no two pairs make the same key.
-    Ok(if attributes.deduplicates_by_group {
-        format!("{group} {id}")
-    } else {
-        id
-    })
+    Ok(if attributes.deduplicates_by_group { format!("{group} {id}") } else { id })
 }
 
 fn wrong_type(parameter: &str, value: Option<String>) -> SqsError {
@@ -952,9 +840,7 @@ fn handle(queue: QueueId, seq: Seq, receipt: u32) -> String {
 /// The message and the receipt a handle was given out for.
 fn parse_handle(queue: QueueId, text: &str) -> Result<(Seq, u32), SqsError> {
     let parse = || {
-        let digits = text
-            .strip_prefix(HANDLE_PREFIX)
-            .filter(|digits| digits.len() == 40)?;
+        let digits = text.strip_prefix(HANDLE_PREFIX).filter(|digits| digits.len() == 40)?;
         let number = |range| u64::from_str_radix(digits.get(range)?, 16).ok();
         let receipt = u32::try_from(number(32..40)?).ok()?;
         Some((number(0..16)?, number(16..32)?, receipt))
@@ -967,3 +853,6 @@ fn parse_handle(queue: QueueId, text: &str) -> Result<(Seq, u32), SqsError> {
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,10 +17,7 @@ pub(crate) struct SqsError {
 impl SqsError {
     /// A refusal of this kind with this sentence.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        SqsError {
-            kind,
-            message: message.into(),
-        }
+        SqsError { kind, message: message.into() }
     }
 
     /// The refusal of a parameter's value, worded as SQS words it.
@@ -41,10 +38,7 @@ impl SqsError {
 
     /// The refusal of a queue that is not there.
     pub fn no_queue() -> Self {
-        Self::new(
-            ErrorKind::QueueDoesNotExist,
-            "The specified queue does not exist.",
-        )
+        Self::new(ErrorKind::QueueDoesNotExist, "The specified queue does not exist.")
     }
 }
 

@@ -81,11 +81,7 @@ impl Groups {
             return CandidateChange::default();
         };
         let head = group.waiting.first().copied();
-        let candidate = if group.in_flight == 0 && head_is_ready {
-            head
-        } else {
-            None
-        };
+        let candidate = if group.in_flight == 0 && head_is_ready { head } else { None };
         let before = std::mem::replace(&mut group.candidate, candidate);
         if head.is_none() && group.in_flight == 0 {
             self.groups.remove(name);
@@ -93,10 +89,7 @@ impl Groups {
         if before == candidate {
             return CandidateChange::default();
         }
-        CandidateChange {
-            withdrawn: before,
-            offered: candidate,
-        }
+        CandidateChange { withdrawn: before, offered: candidate }
     }
 
     /// Forgets every group.
@@ -133,8 +126,7 @@ impl Deduplication {
 
     /// Remembers a send.
     pub fn remember(&mut self, key: String, original: Original) {
-        self.by_age
-            .insert((original.sent_ms, original.seq), key.clone());
+        self.by_age.insert((original.sent_ms, original.seq), key.clone());
         if let Some(older) = self.originals.insert(key, original) {
             self.by_age.remove(&(older.sent_ms, older.seq));
         }
@@ -168,62 +160,27 @@ mod tests {
         assert_eq!(groups.settle("g", true).offered, Some(1));
         groups.lock("g", 1);
         groups.lock("g", 2);
-        assert_eq!(
-            groups.settle("g", true),
-            CandidateChange {
-                withdrawn: Some(1),
-                offered: None
-            }
-        );
+        assert_eq!(groups.settle("g", true), CandidateChange { withdrawn: Some(1), offered: None });
         groups.unlock("g");
-        assert_eq!(
-            groups.settle("g", true),
-            CandidateChange::default(),
-            "2 is still in flight"
-        );
+        assert_eq!(groups.settle("g", true), CandidateChange::default(), "2 is still in flight");
         groups.unlock("g");
         groups.join("g", 2);
-        assert_eq!(
-            groups.settle("g", true).offered,
-            Some(2),
-            "what returned goes first"
-        );
+        assert_eq!(groups.settle("g", true).offered, Some(2), "what returned goes first");
         assert_eq!(groups.settle("g", false).withdrawn, Some(2));
     }
 
     #[test]
     fn a_repeated_send_is_known_for_five_minutes() {
         let mut deduplication = Deduplication::default();
-        let original = Original {
-            sent_ms: 1_000,
-            id: "m".into(),
-            seq: 1,
-        };
+        let original = Original { sent_ms: 1_000, id: "m".into(), seq: 1 };
         deduplication.remember("k".into(), original.clone());
-        assert_eq!(
-            deduplication.original("k", 1_000 + DEDUPLICATION_MS - 1),
-            Some(&original)
-        );
+        assert_eq!(deduplication.original("k", 1_000 + DEDUPLICATION_MS - 1), Some(&original));
         assert_eq!(deduplication.original("k", 1_000 + DEDUPLICATION_MS), None);
-        assert!(
-            deduplication
-                .forget(1_000 + DEDUPLICATION_MS - 1)
-                .is_empty()
-        );
-        let again = Original {
-            sent_ms: 2_000 + DEDUPLICATION_MS,
-            id: "n".into(),
-            seq: 2,
-        };
+        assert!(deduplication.forget(1_000 + DEDUPLICATION_MS - 1).is_empty());
+        let again = Original { sent_ms: 2_000 + DEDUPLICATION_MS, id: "n".into(), seq: 2 };
         deduplication.remember("k".into(), again.clone());
-        assert!(
-            deduplication.forget(1_000 + DEDUPLICATION_MS).is_empty(),
-            "the newer send stays"
-        );
+        assert!(deduplication.forget(1_000 + DEDUPLICATION_MS).is_empty(), "the newer send stays");
         assert_eq!(deduplication.original("k", again.sent_ms), Some(&again));
-        assert_eq!(
-            deduplication.forget(again.sent_ms + DEDUPLICATION_MS),
-            ["k"]
-        );
+        assert_eq!(deduplication.forget(again.sent_ms + DEDUPLICATION_MS), ["k"]);
     }
 }

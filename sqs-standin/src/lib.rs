@@ -128,33 +128,19 @@ impl SqsStandin {
     /// # Errors
     /// The port cannot be listened on, or the file cannot be used.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options {
-            file,
-            port,
-            region,
-            account,
-            mischief,
-            cooldowns,
-        } = options;
+        let Options { file, port, region, account, mischief, cooldowns } = options;
         let (store, kept) = match file {
             None => (None, Snapshot::default()),
             Some(path) => {
-                let (store, kept) = Store::open(&path).map_err(|error| StartError::File {
-                    path,
-                    reason: error.to_string(),
-                })?;
+                let (store, kept) = Store::open(&path)
+                    .map_err(|error| StartError::File { path, reason: error.to_string() })?;
                 (Some(store), kept)
             }
         };
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         listener.set_nonblocking(true)?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let home = Home {
-            endpoint: endpoint.clone(),
-            region,
-            account,
-            cooldowns,
-        };
+        let home = Home { endpoint: endpoint.clone(), region, account, cooldowns };
         // The keys of a hash map are random at each start: all the randomness ids need.
         let nonce = RandomState::new().hash_one(now_ms());
         let broker = Broker::new(home, mischief, nonce, store.is_some(), kept, now_ms());
@@ -167,9 +153,8 @@ impl SqsStandin {
         let (stop, stop_asked) = oneshot::channel();
         let (stopped_tell, stopped) = oneshot::channel();
         let serving = server.clone();
-        let thread = std::thread::Builder::new()
-            .name("sqs-standin".to_owned())
-            .spawn(move || {
+        let thread =
+            std::thread::Builder::new().name("sqs-standin".to_owned()).spawn(move || {
                 runtime.block_on(async move {
                     let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
                         return;
@@ -186,13 +171,7 @@ impl SqsStandin {
                 let _ = stopped_tell.send(());
             })?;
         let (stop, stopped, thread) = (Some(stop), Some(stopped), Some(thread));
-        Ok(SqsStandin {
-            endpoint,
-            server,
-            stop,
-            stopped,
-            thread,
-        })
+        Ok(SqsStandin { endpoint, server, stop, stopped, thread })
     }
 
     /// Where it listens, for a client's endpoint: `http://127.0.0.1:<port>`.

@@ -20,11 +20,7 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), StartError> {
     let Arguments { port, file } = Arguments::parse();
-    let standin = SqsStandin::start(Options {
-        port,
-        file,
-        ..Options::default()
-    })?;
+    let standin = SqsStandin::start(Options { port, file, ..Options::default() })?;
     println!("{}", standin.endpoint());
     tokio::signal::ctrl_c().await?;
     standin.shutdown().await;

@@ -117,19 +117,17 @@ impl Content {
         for name in attributes.keys() {
             check_attribute_name(name)?;
         }
-        for (parameter, id) in [
-            ("MessageGroupId", &group),
-            ("MessageDeduplicationId", &deduplication),
-        ] {
+        for (parameter, id) in
+            [("MessageGroupId", &group), ("MessageDeduplicationId", &deduplication)]
+        {
             if let Some(id) = id {
                 check_id(id, parameter)?;
             }
         }
         let digest = attributes_md5(attributes.iter())?;
         let system_attributes_md5 = attributes_md5(system_attributes.iter())?;
-        let trace_header = system_attributes
-            .get("AWSTraceHeader")
-            .and_then(|value| value.string_value.clone());
+        let trace_header =
+            system_attributes.get("AWSTraceHeader").and_then(|value| value.string_value.clone());
         Ok(Content {
             body_md5: format!("{:x}", md5::compute(&body)),
             body,
@@ -185,10 +183,7 @@ pub(crate) fn attributes_md5<'a>(
             )
         })?;
         put(&mut context, name.as_bytes());
-        put(
-            &mut context,
-            value.data_type.as_deref().unwrap_or_default().as_bytes(),
-        );
+        put(&mut context, value.data_type.as_deref().unwrap_or_default().as_bytes());
         context.consume([transport]);
         put(&mut context, &bytes);
     }
@@ -202,9 +197,7 @@ fn carried(character: char) -> bool {
 fn check_attribute_name(name: &str) -> Result<(), SqsError> {
     let lower = name.to_ascii_lowercase();
     let well_formed = (1..=256).contains(&name.len())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
         && !name.starts_with('.')
         && !name.ends_with('.')
         && !name.contains("..")
@@ -233,12 +226,10 @@ fn check_id(id: &str, parameter: &str) -> Result<(), SqsError> {
 
 fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Where in its queue a message is.
@@ -317,13 +308,7 @@ mod tests {
     }
 
     fn content(body: &str, attributes: Attributes) -> Result<Content, SqsError> {
-        Content::new(
-            Some(body.into()),
-            attributes,
-            &Attributes::new(),
-            None,
-            None,
-        )
+        Content::new(Some(body.into()), attributes, &Attributes::new(), None, None)
     }
 
     #[test]
@@ -345,24 +330,15 @@ mod tests {
         let mut bytes = vec![0, 0, 0, 1, b'b', 0, 0, 0, 6];
         bytes.extend(b"Binary\x02\x00\x00\x00\x03\x00\x01\x02");
         bytes.extend(b"\x00\x00\x00\x01k\x00\x00\x00\x06String\x01\x00\x00\x00\x01v");
-        assert_eq!(
-            content.attributes_md5,
-            Some(format!("{:x}", md5::compute(bytes)))
-        );
+        assert_eq!(content.attributes_md5, Some(format!("{:x}", md5::compute(bytes))));
         assert_eq!(content.size_bytes(), 5 + (1 + 6 + 3) + (1 + 6 + 1));
     }
 
     #[test]
     fn content_that_sqs_refuses_is_refused() {
         let kind = |result: Result<Content, SqsError>| result.unwrap_err().kind;
-        assert_eq!(
-            kind(content("", Attributes::new())),
-            ErrorKind::MissingParameter
-        );
-        assert_eq!(
-            kind(content("a\u{1}", Attributes::new())),
-            ErrorKind::InvalidMessageContents
-        );
+        assert_eq!(kind(content("", Attributes::new())), ErrorKind::MissingParameter);
+        assert_eq!(kind(content("a\u{1}", Attributes::new())), ErrorKind::InvalidMessageContents);
         assert_eq!(
             kind(content("a\u{ffff}", Attributes::new())),
             ErrorKind::InvalidMessageContents
@@ -373,13 +349,7 @@ mod tests {
             ("", text("v")),
             ("a b", text("v")),
             ("empty", text("")),
-            (
-                "type",
-                AttributeValue {
-                    data_type: Some("Text".into()),
-                    ..text("v")
-                },
-            ),
+            ("type", AttributeValue { data_type: Some("Text".into()), ..text("v") }),
             (
                 "binary",
                 AttributeValue {
@@ -390,11 +360,7 @@ mod tests {
             ),
         ] {
             let attributes = Attributes::from([(name.to_owned(), value)]);
-            assert_eq!(
-                kind(content("x", attributes)),
-                ErrorKind::InvalidParameterValue,
-                "{name}"
-            );
+            assert_eq!(kind(content("x", attributes)), ErrorKind::InvalidParameterValue, "{name}");
         }
         let many = (0..11).map(|n| (format!("a{n}"), text("v"))).collect();
         assert_eq!(kind(content("x", many)), ErrorKind::InvalidParameterValue);

@@ -32,10 +32,7 @@ pub(crate) struct Trickster {
 impl Trickster {
     /// Draws from the seed of this configuration.
     pub fn new(mischief: Mischief) -> Self {
-        Trickster {
-            mischief,
-            state: mischief.seed,
-        }
+        Trickster { mischief, state: mischief.seed }
     }
 
     /// Whether this delivery happens twice.
@@ -100,12 +97,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_its_draws_and_the_rate_is_kept() {
-        let mischief = Mischief {
-            duplicate: 0.25,
-            reorder: 0.5,
-            delay_ms_max: 9,
-            seed: 7,
-        };
+        let mischief = Mischief { duplicate: 0.25, reorder: 0.5, delay_ms_max: 9, seed: 7 };
         let (mut one, mut other) = (Trickster::new(mischief), Trickster::new(mischief));
         let mut doubled = 0;
         for _ in 0..4_000 {

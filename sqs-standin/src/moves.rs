@@ -44,21 +44,13 @@ impl Broker {
             None => None,
         };
         let refused = |reason: &str| Err(SqsError::new(ErrorKind::InvalidParameterValue, reason));
-        if !self
-            .queues
-            .keys()
-            .any(|id| self.redrives_to(*id, &source_arn))
-        {
+        if !self.queues.keys().any(|id| self.redrives_to(*id, &source_arn)) {
             return refused("Source queue must be configured as a Dead Letter Queue.");
         }
         if destination == Some(source) {
             return refused("Source queue arn and destination queue arn cannot be the same.");
         }
-        if self
-            .moves
-            .iter()
-            .any(|task| task.runs() && task.source == source)
-        {
+        if self.moves.iter().any(|task| task.runs() && task.source == source) {
             return refused(
                 "There is already a task running. Only one active task is allowed for a source queue arn at a given time.",
             );
@@ -93,11 +85,10 @@ impl Broker {
 
     /// Stops a running task.
     pub(crate) fn cancel_move(&mut self, handle: &str) -> Result<Reply, SqsError> {
-        let task = self
-            .moves
-            .iter_mut()
-            .find(|task| task.handle == handle)
-            .ok_or_else(|| SqsError::new(ErrorKind::ResourceNotFound, "Task does not exist."))?;
+        let task =
+            self.moves.iter_mut().find(|task| task.handle == handle).ok_or_else(|| {
+                SqsError::new(ErrorKind::ResourceNotFound, "Task does not exist.")
+            })?;
         if !task.runs() {
             return Err(SqsError::new(
                 ErrorKind::UnsupportedOperation,
@@ -105,9 +96,7 @@ impl Broker {
             ));
         }
         task.status.status = "CANCELLED";
-        Ok(Reply::MoveCancelled {
-            moved: task.status.moved,
-        })
+        Ok(Reply::MoveCancelled { moved: task.status.moved })
     }
 
     /// The latest tasks of a queue, newest first.
@@ -127,11 +116,7 @@ impl Broker {
 
     /// When a running task takes its next step, Unix milliseconds.
     pub(crate) fn next_move_ms(&self) -> Option<u64> {
-        self.moves
-            .iter()
-            .filter(|task| task.runs())
-            .map(|task| task.next_ms)
-            .min()
+        self.moves.iter().filter(|task| task.runs()).map(|task| task.next_ms).min()
     }
 
     /// Takes a step of every task that is due.
@@ -140,10 +125,7 @@ impl Broker {
             return;
         }
         let mut tasks = std::mem::take(&mut self.moves);
-        for task in tasks
-            .iter_mut()
-            .filter(|task| task.runs() && task.next_ms <= now_ms)
-        {
+        for task in tasks.iter_mut().filter(|task| task.runs() && task.next_ms <= now_ms) {
             self.step(task, now_ms);
         }
         self.moves = tasks;
@@ -152,15 +134,10 @@ impl Broker {
     fn step(&mut self, task: &mut MoveTask, now_ms: u64) {
         self.tidy(task.source, now_ms);
         let left = task.status.to_move.saturating_sub(task.status.moved);
-        let most = left
-            .min(STEP_MAX)
-            .min(task.status.per_second.unwrap_or(STEP_MAX));
+        let most = left.min(STEP_MAX).min(task.status.per_second.unwrap_or(STEP_MAX));
         let mut moved_here = 0;
         while moved_here < most {
-            let next = self
-                .queues
-                .get(&task.source)
-                .and_then(|queue| queue.next_ready());
+            let next = self.queues.get(&task.source).and_then(|queue| queue.next_ready());
             let Some((seq, origin)) = next.map(|next| (next.seq, next.source.clone())) else {
                 break;
             };
@@ -170,10 +147,7 @@ impl Broker {
                 task.status.failure = Some("CouldNotDetermineMessageSource".to_owned());
                 return;
             };
-            let removed = self
-                .queues
-                .get_mut(&task.source)
-                .and_then(|queue| queue.remove(seq));
+            let removed = self.queues.get_mut(&task.source).and_then(|queue| queue.remove(seq));
             let Some(message) = removed else { break };
             // It starts again: its receives are counted anew.
             let again = Message {
@@ -187,11 +161,7 @@ impl Broker {
             task.status.moved += 1;
             moved_here += 1;
         }
-        task.next_ms = if task.status.per_second.is_some() {
-            now_ms + 1_000
-        } else {
-            now_ms
-        };
+        task.next_ms = if task.status.per_second.is_some() { now_ms + 1_000 } else { now_ms };
         if moved_here < most || task.status.moved >= task.status.to_move {
             task.status.status = "COMPLETED";
         }

@@ -93,11 +93,7 @@ impl Queue {
     /// Visible, delayed and in flight, in this order.
     pub fn counts(&self) -> (usize, usize, usize) {
         let (delayed, in_flight) = (self.delayed.len(), self.in_flight.len());
-        (
-            self.messages.len().saturating_sub(delayed + in_flight),
-            delayed,
-            in_flight,
-        )
+        (self.messages.len().saturating_sub(delayed + in_flight), delayed, in_flight)
     }
 
     /// Whether no more messages may be in flight.
@@ -222,15 +218,8 @@ impl Queue {
     fn take_one(&mut self, seq: Seq, take: Take, now_ms: u64, taken: &mut Taken) -> Option<String> {
         let fifo = self.attributes.fifo;
         let message = self.messages.get_mut(&seq)?;
-        let group = if fifo {
-            message.content.group.clone()
-        } else {
-            None
-        };
-        if take
-            .max_receive_count
-            .is_some_and(|most| message.receive_count >= most)
-        {
+        let group = if fifo { message.content.group.clone() } else { None };
+        if take.max_receive_count.is_some_and(|most| message.receive_count >= most) {
             taken.dead.extend(self.remove(seq));
             return group;
         }
@@ -303,9 +292,7 @@ impl Queue {
 
     /// The message that would be delivered next: what a move task takes.
     pub fn next_ready(&self) -> Option<&Message> {
-        self.ready
-            .first()
-            .and_then(|(_, seq)| self.messages.get(seq))
+        self.ready.first().and_then(|(_, seq)| self.messages.get(seq))
     }
 
     /// When something happens in this queue by itself: a delay or a visibility timeout runs
@@ -313,10 +300,7 @@ impl Queue {
     pub fn due_ms(&self) -> Option<u64> {
         let first = |index: &BTreeSet<(u64, Seq)>| index.first().map(|&(at_ms, _)| at_ms);
         let old = first(&self.by_age).map(|sent_ms| sent_ms.saturating_add(self.retention_ms()));
-        [first(&self.delayed), first(&self.in_flight), old]
-            .into_iter()
-            .flatten()
-            .min()
+        [first(&self.delayed), first(&self.in_flight), old].into_iter().flatten().min()
     }
 
     fn retention_ms(&self) -> u64 {
@@ -324,30 +308,17 @@ impl Queue {
     }
 
     fn group_of(&self, message: &Message) -> Option<String> {
-        if self.attributes.fifo {
-            message.content.group.clone()
-        } else {
-            None
-        }
+        if self.attributes.fifo { message.content.group.clone() } else { None }
     }
 
     /// A standard queue serves in the order of becoming visible, so that a message that keeps
     /// failing does not stand in front of all others; a FIFO queue in the order of sending.
     fn ready_key(&self, message: &Message) -> (u64, Seq) {
-        (
-            if self.attributes.fifo {
-                0
-            } else {
-                message.visible_ms
-            },
-            message.seq,
-        )
+        (if self.attributes.fifo { 0 } else { message.visible_ms }, message.seq)
     }
 
     fn is_ready(&self, seq: Seq) -> bool {
-        self.messages
-            .get(&seq)
-            .is_some_and(|message| message.place == Place::Ready)
+        self.messages.get(&seq).is_some_and(|message| message.place == Place::Ready)
     }
 
     fn place(&mut self, seq: Seq, place: Place, visible_ms: u64) -> Option<String> {
@@ -355,11 +326,7 @@ impl Queue {
         let message = self.messages.get_mut(&seq)?;
         message.place = place;
         message.visible_ms = visible_ms;
-        if fifo {
-            message.content.group.clone()
-        } else {
-            None
-        }
+        if fifo { message.content.group.clone() } else { None }
     }
 
     fn make_ready(&mut self, seq: Seq, visible_ms: u64, group: Option<&str>) {
@@ -382,10 +349,7 @@ impl Queue {
     }
 
     fn settle(&mut self, group: &str) {
-        let head_is_ready = self
-            .groups
-            .head(group)
-            .is_some_and(|seq| self.is_ready(seq));
+        let head_is_ready = self.groups.head(group).is_some_and(|seq| self.is_ready(seq));
         let change = self.groups.settle(group, head_is_ready);
         if let Some(seq) = change.withdrawn {
             self.ready.remove(&(0, seq));
@@ -403,11 +367,7 @@ mod tests {
     use crate::message::{Attributes, Content};
     use std::sync::Arc;
 
-    const TAKE: Take = Take {
-        count: 10,
-        visibility_ms: 1_000,
-        max_receive_count: None,
-    };
+    const TAKE: Take = Take { count: 10, visibility_ms: 1_000, max_receive_count: None };
 
     const NONE: [Seq; 0] = [];
 
@@ -419,14 +379,9 @@ mod tests {
 
     fn message(seq: Seq, group: Option<&str>, now_ms: u64, visible_ms: u64) -> Message {
         let group = group.map(str::to_owned);
-        let content = Content::new(
-            Some("x".into()),
-            Attributes::new(),
-            &Attributes::new(),
-            group,
-            None,
-        )
-        .unwrap();
+        let content =
+            Content::new(Some("x".into()), Attributes::new(), &Attributes::new(), group, None)
+                .unwrap();
         Message::sent(seq, "id".into(), Arc::new(content), now_ms, visible_ms)
     }
 
@@ -472,27 +427,12 @@ mod tests {
         let mut queue = queue(false);
         queue.insert(message(1, None, 0, 0), 0);
         queue.insert(message(2, None, 0, 0), 0);
-        let strict = Take {
-            count: 1,
-            visibility_ms: 0,
-            max_receive_count: Some(1),
-        };
+        let strict = Take { count: 1, visibility_ms: 0, max_receive_count: Some(1) };
         assert_eq!(queue.take(strict, 0, |_| 0).delivered, [1]);
         queue.wake(0);
         let taken = queue.take(strict, 0, |_| 0);
-        assert_eq!(
-            taken
-                .dead
-                .iter()
-                .map(|message| message.seq)
-                .collect::<Vec<_>>(),
-            [1]
-        );
-        assert_eq!(
-            taken.delivered,
-            [2],
-            "the dead letter does not use up the receive"
-        );
+        assert_eq!(taken.dead.iter().map(|message| message.seq).collect::<Vec<_>>(), [1]);
+        assert_eq!(taken.delivered, [2], "the dead letter does not use up the receive");
     }
 
     #[test]
@@ -500,28 +440,12 @@ mod tests {
         let mut queue = queue(false);
         let count = DEAD_LETTERS_PER_RECEIVE as u64 + 5;
         for seq in 1..=count {
-            queue.insert(
-                Message {
-                    receive_count: 3,
-                    ..message(seq, None, 0, 0)
-                },
-                0,
-            );
+            queue.insert(Message { receive_count: 3, ..message(seq, None, 0, 0) }, 0);
         }
-        let strict = Take {
-            max_receive_count: Some(3),
-            ..TAKE
-        };
+        let strict = Take { max_receive_count: Some(3), ..TAKE };
         queue.take_fresh();
-        assert_eq!(
-            queue.take(strict, 0, |_| 0).dead.len(),
-            DEAD_LETTERS_PER_RECEIVE
-        );
-        assert_eq!(
-            queue.take_fresh(),
-            1,
-            "somebody is asked to come back for the rest"
-        );
+        assert_eq!(queue.take(strict, 0, |_| 0).dead.len(), DEAD_LETTERS_PER_RECEIVE);
+        assert_eq!(queue.take_fresh(), 1, "somebody is asked to come back for the rest");
         assert_eq!(queue.take(strict, 0, |_| 0).dead.len(), 5);
     }
 
@@ -569,22 +493,9 @@ mod tests {
     #[test]
     fn a_dead_head_of_a_group_makes_way() {
         let mut queue = queue(true);
-        queue.insert(
-            Message {
-                receive_count: 1,
-                ..message(1, Some("a"), 0, 0)
-            },
-            0,
-        );
+        queue.insert(Message { receive_count: 1, ..message(1, Some("a"), 0, 0) }, 0);
         queue.insert(message(2, Some("a"), 0, 0), 0);
-        let taken = queue.take(
-            Take {
-                max_receive_count: Some(1),
-                ..TAKE
-            },
-            0,
-            |_| 0,
-        );
+        let taken = queue.take(Take { max_receive_count: Some(1), ..TAKE }, 0, |_| 0);
         assert_eq!(taken.dead.len(), 1);
         assert_eq!(taken.delivered, [2]);
     }

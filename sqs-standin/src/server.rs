@@ -57,11 +57,7 @@ struct Shared {
 impl Server {
     /// A server around this broker, which writes its changes to `store` if there is one.
     pub fn new(broker: Broker, store: Option<Store>) -> Self {
-        let state = Shared {
-            broker,
-            bells: HashMap::new(),
-            alarm_ms: None,
-        };
+        let state = Shared { broker, bells: HashMap::new(), alarm_ms: None };
         Server {
             state: Mutex::new(state),
             alarm: Notify::new(),
@@ -150,10 +146,7 @@ impl Server {
                     }
                 }
                 Wake::All(queue) => {
-                    shared
-                        .bells
-                        .remove(&queue)
-                        .inspect(|bell| bell.notify_waiters());
+                    shared.bells.remove(&queue).inspect(|bell| bell.notify_waiters());
                 }
             }
         }
@@ -220,10 +213,7 @@ async fn handle(State(server): State<Arc<Server>>, request: HttpRequest<Body>) -
         Err(error) => refusal(&error),
     };
     let headers = response.headers_mut();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/x-amz-json-1.0"),
-    );
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
     if let Ok(id) = HeaderValue::from_str(&format!("00000000-0000-4000-8000-{request_id:012x}")) {
         headers.insert("x-amzn-requestid", id);
     }
@@ -235,11 +225,7 @@ fn refusal(error: &SqsError) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() =
         StatusCode::from_u16(error.kind.status()).unwrap_or(StatusCode::BAD_REQUEST);
-    let fault = if error.kind.sender_fault() {
-        "Sender"
-    } else {
-        "Receiver"
-    };
+    let fault = if error.kind.sender_fault() { "Sender" } else { "Receiver" };
     if let Ok(value) = HeaderValue::from_str(&format!("{};{fault}", error.kind.code())) {
         response.headers_mut().insert("x-amzn-query-error", value);
     }
@@ -248,8 +234,6 @@ fn refusal(error: &SqsError) -> Response<Body> {
 
 /// The edge's clock: Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }

@@ -98,13 +98,7 @@ impl Store {
             .name("sqs-standin-store".to_owned())
             .spawn(move || write(connection, &received))
             .map_err(|error| StoreError::Contents(error.to_string()))?;
-        Ok((
-            Store {
-                batches: Some(batches),
-                thread: Some(thread),
-            },
-            snapshot,
-        ))
+        Ok((Store { batches: Some(batches), thread: Some(thread) }, snapshot))
     }
 
     /// Queues changes for writing; what is returned resolves when they are in the file, and
@@ -130,9 +124,8 @@ impl Drop for Store {
 
 fn write(mut connection: Connection, batches: &Receiver<Batch>) {
     while let Ok(first) = batches.recv() {
-        let group: Vec<Batch> = std::iter::once(first)
-            .chain(batches.try_iter().take(GROUP_MAX - 1))
-            .collect();
+        let group: Vec<Batch> =
+            std::iter::once(first).chain(batches.try_iter().take(GROUP_MAX - 1)).collect();
         if let Err(error) = commit(&mut connection, &group) {
             // Memory is ahead of the file now. Nobody is told "written" from here on.
             tracing::error!(%error, "the queue file cannot be written; the stand-in stops answering");
@@ -188,27 +181,17 @@ fn apply(connection: &Connection, change: &Change) -> Result<(), StoreError> {
                 message.copy,
                 serde_json::to_string(message.content.as_ref())?,
             ])?,
-        Change::Delivery {
-            seq,
-            visible_ms,
-            receive_count,
-            receipt,
-            first_receive_ms,
-        } => connection
-            .prepare_cached(
-                "UPDATE message SET visible_ms = ?, receive_count = ?, receipt = ?, \
+        Change::Delivery { seq, visible_ms, receive_count, receipt, first_receive_ms } => {
+            connection
+                .prepare_cached(
+                    "UPDATE message SET visible_ms = ?, receive_count = ?, receipt = ?, \
                  first_receive_ms = ? WHERE seq = ?",
-            )?
-            .execute(params![
-                visible_ms,
-                receive_count,
-                receipt,
-                first_receive_ms,
-                seq
-            ])?,
-        Change::DropMessage(seq) => connection
-            .prepare_cached("DELETE FROM message WHERE seq = ?")?
-            .execute([seq])?,
+                )?
+                .execute(params![visible_ms, receive_count, receipt, first_receive_ms, seq])?
+        }
+        Change::DropMessage(seq) => {
+            connection.prepare_cached("DELETE FROM message WHERE seq = ?")?.execute([seq])?
+        }
         Change::Remember(record) => connection
             .prepare_cached("INSERT OR REPLACE INTO deduplication VALUES (?, ?, ?, ?, ?)")?
             .execute(params![

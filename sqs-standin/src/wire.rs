@@ -209,9 +209,9 @@ impl Request {
             .map_err(|error| SqsError::new(ErrorKind::Serialization, error.to_string()))?;
         let fields = &mut fields;
         Ok(match operation {
-            "CancelMessageMoveTask" => Request::CancelMove {
-                handle: required(&mut fields.task_handle, "TaskHandle")?,
-            },
+            "CancelMessageMoveTask" => {
+                Request::CancelMove { handle: required(&mut fields.task_handle, "TaskHandle")? }
+            }
             "ChangeMessageVisibility" => Request::ChangeVisibility {
                 queue: fields.queue()?,
                 handle: required(&mut fields.receipt_handle, "ReceiptHandle")?,
@@ -221,10 +221,7 @@ impl Request {
                 queue: fields.queue()?,
                 entries: fields.batch(|entry| {
                     let seconds = required_visibility(entry.visibility_timeout)?;
-                    Ok((
-                        required(&mut entry.receipt_handle, "ReceiptHandle")?,
-                        seconds,
-                    ))
+                    Ok((required(&mut entry.receipt_handle, "ReceiptHandle")?, seconds))
                 })?,
             },
             "CreateQueue" => Request::CreateQueue {
@@ -241,39 +238,29 @@ impl Request {
                 entries: fields
                     .batch(|entry| required(&mut entry.receipt_handle, "ReceiptHandle"))?,
             },
-            "DeleteQueue" => Request::DeleteQueue {
-                queue: fields.queue()?,
-            },
+            "DeleteQueue" => Request::DeleteQueue { queue: fields.queue()? },
             "GetQueueAttributes" => Request::GetAttributes {
                 queue: fields.queue()?,
                 names: fields.attribute_names.take().unwrap_or_default(),
             },
-            "GetQueueUrl" => Request::GetUrl {
-                name: required(&mut fields.queue_name, "QueueName")?,
-            },
-            "ListDeadLetterSourceQueues" => Request::ListSources {
-                queue: fields.queue()?,
-                page: fields.page()?,
-            },
+            "GetQueueUrl" => {
+                Request::GetUrl { name: required(&mut fields.queue_name, "QueueName")? }
+            }
+            "ListDeadLetterSourceQueues" => {
+                Request::ListSources { queue: fields.queue()?, page: fields.page()? }
+            }
             "ListMessageMoveTasks" => Request::ListMoves {
                 source_arn: required(&mut fields.source_arn, "SourceArn")?,
                 count: bounded(fields.max_results, "MaxResults", 1, 10)?.unwrap_or(1) as usize,
             },
-            "ListQueueTags" => Request::ListTags {
-                queue: fields.queue()?,
-            },
+            "ListQueueTags" => Request::ListTags { queue: fields.queue()? },
             "ListQueues" => Request::ListQueues {
                 prefix: fields.queue_name_prefix.take().unwrap_or_default(),
                 page: fields.page()?,
             },
-            "PurgeQueue" => Request::Purge {
-                queue: fields.queue()?,
-            },
+            "PurgeQueue" => Request::Purge { queue: fields.queue()? },
             "ReceiveMessage" => Request::Receive(fields.receive()?),
-            "SendMessage" => Request::Send {
-                queue: fields.queue()?,
-                send: fields.send()?,
-            },
+            "SendMessage" => Request::Send { queue: fields.queue()?, send: fields.send()? },
             "SendMessageBatch" => fields.send_batch()?,
             "SetQueueAttributes" => Request::SetAttributes {
                 queue: fields.queue()?,
@@ -289,10 +276,9 @@ impl Request {
                     500,
                 )?,
             },
-            "TagQueue" => Request::Tag {
-                queue: fields.queue()?,
-                tags: required(&mut fields.tags, "Tags")?,
-            },
+            "TagQueue" => {
+                Request::Tag { queue: fields.queue()?, tags: required(&mut fields.tags, "Tags")? }
+            }
             "UntagQueue" => Request::Untag {
                 queue: fields.queue()?,
                 keys: required(&mut fields.tag_keys, "TagKeys")?,
@@ -338,27 +324,14 @@ impl Fields {
 
     fn receive(&mut self) -> Result<Receive, SqsError> {
         // `AttributeNames` is the older name of `MessageSystemAttributeNames`.
-        let mut system_names = self
-            .message_system_attribute_names
-            .take()
-            .unwrap_or_default();
+        let mut system_names = self.message_system_attribute_names.take().unwrap_or_default();
         system_names.extend(self.attribute_names.take().unwrap_or_default());
         Ok(Receive {
             queue: self.queue()?,
-            count: bounded(
-                self.max_number_of_messages,
-                "MaxNumberOfMessages",
-                1,
-                BATCH_MAX as u64,
-            )?
-            .unwrap_or(1) as usize,
+            count: bounded(self.max_number_of_messages, "MaxNumberOfMessages", 1, BATCH_MAX as u64)?
+                .unwrap_or(1) as usize,
             visibility_seconds: visibility(self.visibility_timeout)?,
-            wait_seconds: bounded(
-                self.wait_time_seconds,
-                "WaitTimeSeconds",
-                0,
-                WAIT_SECONDS_MAX,
-            )?,
+            wait_seconds: bounded(self.wait_time_seconds, "WaitTimeSeconds", 0, WAIT_SECONDS_MAX)?,
             system_names,
             attribute_names: self.message_attribute_names.take().unwrap_or_default(),
         })
@@ -393,10 +366,7 @@ impl Fields {
                 ),
             ));
         }
-        Ok(Request::SendBatch {
-            queue: self.queue()?,
-            entries,
-        })
+        Ok(Request::SendBatch { queue: self.queue()?, entries })
     }
 
     fn batch<T>(
@@ -424,9 +394,7 @@ impl Fields {
         for mut fields in entries {
             let id = required(&mut fields.id, "Id")?;
             let well_formed = (1..=80).contains(&id.len())
-                && id
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+                && id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
             if !well_formed {
                 return Err(SqsError::new(
                     ErrorKind::InvalidBatchEntryId,
@@ -439,10 +407,7 @@ impl Fields {
                     format!("Id {id} repeated."),
                 ));
             }
-            batch.push(Entry {
-                id,
-                request: read(&mut fields),
-            });
+            batch.push(Entry { id, request: read(&mut fields) });
         }
         Ok(batch)
     }
@@ -540,26 +505,16 @@ pub(crate) enum Reply {
     Attributes(BTreeMap<String, String>),
     Batch(Vec<(String, Result<(), SqsError>)>),
     Done,
-    MoveCancelled {
-        moved: u64,
-    },
-    MoveStarted {
-        handle: String,
-    },
+    MoveCancelled { moved: u64 },
+    MoveStarted { handle: String },
     Moves(Vec<MoveStatus>),
     Received(Vec<Delivery>),
     Sent(Sent),
     SentBatch(Vec<(String, Result<Sent, SqsError>)>),
-    SourceUrls {
-        urls: Vec<String>,
-        next: Option<String>,
-    },
+    SourceUrls { urls: Vec<String>, next: Option<String> },
     Tags(BTreeMap<String, String>),
     Url(String),
-    Urls {
-        urls: Vec<String>,
-        next: Option<String>,
-    },
+    Urls { urls: Vec<String>, next: Option<String> },
 }
 
 impl Reply {
@@ -628,11 +583,7 @@ fn sent(sent: Sent) -> Map<String, Value> {
     put(&mut body, "MessageId", Some(sent.message_id));
     put(&mut body, "MD5OfMessageBody", Some(sent.body_md5));
     put(&mut body, "MD5OfMessageAttributes", sent.attributes_md5);
-    put(
-        &mut body,
-        "MD5OfMessageSystemAttributes",
-        sent.system_attributes_md5,
-    );
+    put(&mut body, "MD5OfMessageSystemAttributes", sent.system_attributes_md5);
     put(&mut body, "SequenceNumber", sent.sequence_number);
     body
 }
@@ -644,16 +595,8 @@ fn move_status(status: MoveStatus) -> Value {
     put(&mut body, "SourceArn", Some(status.source_arn));
     put(&mut body, "DestinationArn", status.destination_arn);
     put(&mut body, "MaxNumberOfMessagesPerSecond", status.per_second);
-    put(
-        &mut body,
-        "ApproximateNumberOfMessagesMoved",
-        Some(status.moved),
-    );
-    put(
-        &mut body,
-        "ApproximateNumberOfMessagesToMove",
-        Some(status.to_move),
-    );
+    put(&mut body, "ApproximateNumberOfMessagesMoved", Some(status.moved));
+    put(&mut body, "ApproximateNumberOfMessagesToMove", Some(status.to_move));
     put(&mut body, "FailureReason", status.failure);
     put(&mut body, "StartedTimestamp", Some(status.started_ms));
     Value::Object(body)
@@ -665,11 +608,7 @@ pub(crate) fn sequence_number(seq: u64) -> String {
 }
 
 fn delivery(delivery: Delivery, asked: Option<&Receive>) -> Value {
-    let Delivery {
-        message,
-        handle,
-        fifo,
-    } = delivery;
+    let Delivery { message, handle, fifo } = delivery;
     let content = &message.content;
     let mut body = Map::new();
     put(&mut body, "MessageId", Some(message.id.as_ref()));
@@ -679,48 +618,21 @@ fn delivery(delivery: Delivery, asked: Option<&Receive>) -> Value {
 
     let mut system = Map::new();
     put(&mut system, "SenderId", Some(crate::SENDER_ID));
-    put(
-        &mut system,
-        "SentTimestamp",
-        Some(message.sent_ms.to_string()),
-    );
-    put(
-        &mut system,
-        "ApproximateReceiveCount",
-        Some(message.receive_count.to_string()),
-    );
+    put(&mut system, "SentTimestamp", Some(message.sent_ms.to_string()));
+    put(&mut system, "ApproximateReceiveCount", Some(message.receive_count.to_string()));
     put(
         &mut system,
         "ApproximateFirstReceiveTimestamp",
         message.first_receive_ms.map(|at_ms| at_ms.to_string()),
     );
-    put(
-        &mut system,
-        "SequenceNumber",
-        fifo.then(|| sequence_number(message.seq)),
-    );
+    put(&mut system, "SequenceNumber", fifo.then(|| sequence_number(message.seq)));
     put(&mut system, "MessageGroupId", content.group.as_deref());
-    put(
-        &mut system,
-        "MessageDeduplicationId",
-        content.deduplication.as_deref(),
-    );
-    put(
-        &mut system,
-        "AWSTraceHeader",
-        content.trace_header.as_deref(),
-    );
-    put(
-        &mut system,
-        "DeadLetterQueueSourceArn",
-        message.source.as_deref(),
-    );
+    put(&mut system, "MessageDeduplicationId", content.deduplication.as_deref());
+    put(&mut system, "AWSTraceHeader", content.trace_header.as_deref());
+    put(&mut system, "DeadLetterQueueSourceArn", message.source.as_deref());
     system.retain(|name, _| {
         asked.is_some_and(|asked| {
-            asked
-                .system_names
-                .iter()
-                .any(|wanted| wanted == "All" || wanted == name)
+            asked.system_names.iter().any(|wanted| wanted == "All" || wanted == name)
         })
     });
     if !system.is_empty() {
@@ -752,8 +664,6 @@ fn wants_attribute(wanted: &[String], name: &str) -> bool {
     wanted.iter().any(|wanted| {
         wanted == "All"
             || wanted == name
-            || wanted
-                .strip_suffix(".*")
-                .is_some_and(|prefix| name.starts_with(prefix))
+            || wanted.strip_suffix(".*").is_some_and(|prefix| name.starts_with(prefix))
     })
 }
