@@ -99,15 +99,14 @@ impl Server {
                 format!("A request may have {BODY_BYTES_MAX} bytes."),
             )
         })?;
-        match Request::parse(operation, &body)? {
-            Request::Receive(receive) => Ok(bytes(self.receive(&receive).await?, Some(&receive))),
-            request => {
-                let (reply, written) =
-                    self.with_broker(|shared, now_ms| shared.broker.call(request, now_ms));
-                written.confirmed().await?;
-                Ok(bytes(reply?, None))
-            }
+        let request = Request::parse(operation, &body)?;
+        if let Request::Receive(receive) = &request {
+            return Ok(bytes(self.receive(receive).await?, Some(receive)));
         }
+        let (reply, written) =
+            self.with_broker(|shared, now_ms| shared.broker.call(request, now_ms));
+        written.confirmed().await?;
+        Ok(bytes(reply?, None))
     }
 
     /// Receives, waiting for the first message as long as the receiver wants.

@@ -743,7 +743,7 @@ fn fifo_queues_keep_their_promises_under_mischief() {
 }
 
 /// Receive and delete side by side in a queue of 100 and one of 100,000 messages, in turns, so
-/// that a busy machine slows both; the median turn of each is compared.
+/// that a busy machine slows both; the quickest turn of each, the least disturbed, is compared.
 #[test]
 fn a_deep_queue_is_no_slower() {
     const TURNS: usize = 31;
@@ -769,11 +769,8 @@ fn a_deep_queue_is_no_slower() {
             world.broker.take_changes();
         }
     }
-    let [shallow, deep] = times.map(|mut times| {
-        times.sort();
-        times[TURNS / 2]
-    });
-    // A scan of the deep queue would be a thousand times as slow; caches and one or two more
-    // levels of the trees are not a factor of three.
-    assert!(deep < shallow * 3, "100 deep: {shallow:?}, 100,000 deep: {deep:?}");
+    let [shallow, deep] = times.map(|times| times.into_iter().min().unwrap());
+    // One scan a receive makes the deep queue thirty times as slow and more; what a machine
+    // busy with other things does to its caches is not a factor of ten.
+    assert!(deep < shallow * 10, "100 deep: {shallow:?}, 100,000 deep: {deep:?}");
 }
