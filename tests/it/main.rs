@@ -8,6 +8,7 @@
 
 mod event_sources;
 mod importers;
+mod flows;
 mod proxy;
 mod queue;
 mod servers;

@@ -1,0 +1,139 @@
+//! Ports that stop answering after a number of calls, as if the process had died there.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use shared::domain::gate::{Admit, AdmitReply};
+use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::*;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::sale::SaleFile;
+use shared::domain::time::Timestamp;
+use shared::ports::*;
+
+/// Where the last call is cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// It happens, and nobody hears of it.
+    AfterTheCall,
+    /// It never happens.
+    BeforeTheCall,
+}
+
+/// Ports that die at one call: every later call fails too, as the process is gone.
+pub struct Crashing<'a, P> {
+    inner: &'a P,
+    left: AtomicI64,
+    cut: Cut,
+}
+
+impl<'a, P: Ports> Crashing<'a, P> {
+    /// Dies at call number `at`, counted from 0.
+    pub fn at(inner: &'a P, at: i64, cut: Cut) -> Self {
+        Self { inner, left: AtomicI64::new(at), cut }
+    }
+
+    /// True if the call where it dies was reached.
+    pub fn has_died(&self) -> bool {
+        self.left.load(Ordering::SeqCst) < 0
+    }
+
+    async fn step<T>(&self, call: impl Future<Output = Stored<T>>) -> Stored<T> {
+        let dead = || StoreError::Unknown("the process has died".to_owned());
+        match self.left.fetch_sub(1, Ordering::SeqCst) {
+            left if left > 0 => call.await,
+            0 if self.cut == Cut::AfterTheCall => {
+                let _ = call.await;
+                Err(dead())
+            }
+            _ => Err(dead()),
+        }
+    }
+}
+
+impl<P: Ports> Ports for Crashing<'_, P> {
+    type Seats = Self;
+    type Gate = Self;
+    type Orders = Self;
+    type Catalogue = Self;
+    type Queue = Self;
+
+    fn seats(&self) -> &Self {
+        self
+    }
+    fn gate(&self) -> &Self {
+        self
+    }
+    fn orders(&self) -> &Self {
+        self
+    }
+    fn catalogue(&self) -> &Self {
+        self
+    }
+    fn queue(&self) -> &Self {
+        self
+    }
+}
+
+/// Writes the methods of one port as calls of the inner port's, each a step.
+macro_rules! each_call_is_a_step {
+    ($trait:ident by $port:ident: $(fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*) => {
+        impl<P: Ports> $trait for Crashing<'_, P> {
+            $(async fn $name(&self, $($arg: $type),*) -> Stored<$reply> {
+                self.step(self.inner.$port().$name($($arg),*)).await
+            })*
+        }
+    };
+}
+
+each_call_is_a_step! { Seats by seats:
+    fn load(command: &Load) -> LoadReply;
+    fn hold(command: &Hold) -> HoldReply;
+    fn sell(command: &Sell) -> SellReply;
+    fn release(command: &Release) -> ReleaseReply;
+    fn mark(command: &Mark) -> MarkReply;
+    fn restore(command: &Restore) -> RestoreReply;
+    fn repair(command: &Repair) -> RepairReply;
+    fn epoch(sale: &SaleId) -> Option<Epoch>;
+    fn record(sale: &SaleId, order: OrderNumber) -> Option<HoldRecord>;
+    fn due(sale: &SaleId, now: Timestamp, most: usize) -> Vec<OrderNumber>;
+    fn taken(sale: &SaleId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>>;
+    fn count_taken(sale: &SaleId, tiers: &[TierId], legs: u16) -> u64;
+    fn count_holds(sale: &SaleId) -> u64;
+    fn snapshot(sale: &SaleId, tier: &TierId, legs: u16) -> Snapshot;
+}
+
+each_call_is_a_step! { Gate by gate:
+    fn admit(command: &Admit) -> AdmitReply;
+}
+
+each_call_is_a_step! { Orders by orders:
+    fn create(order: &Order, limit: u16) -> CreateReply;
+    fn end(end: &Order) -> ChangeReply;
+    fn bury(tombstone: &Order) -> ChangeReply;
+    fn settle(payment: &PaymentRecord, settlement: &Settlement, limit: u16) -> SettleReply;
+    fn refund_requested(order: OrderNumber, payment: &PaymentKey) -> ();
+    fn sync(orders: &[Order]) -> Vec<OrderNumber>;
+    fn get(number: OrderNumber) -> Option<Order>;
+    fn get_many(numbers: &[OrderNumber]) -> Vec<Order>;
+    fn payment(order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord>;
+    fn of_user(user: &UserId, before: Option<OrderNumber>, most: u16) -> Page;
+    fn due(shard: u8, now: Timestamp, most: u16) -> Vec<Due>;
+    fn claims(sale: &SaleId, tier: &TierId, row: u32, row_bytes: u32) -> Vec<Claim>;
+    fn statistics(sale: &SaleId) -> Vec<(TierId, TierTotals)>;
+}
+
+each_call_is_a_step! { Catalogue by catalogue:
+    fn sale(id: &SaleId, freshness: Freshness) -> Option<Published>;
+    fn sales() -> Vec<SaleId>;
+    fn publish(file: &SaleFile, replaces: Option<u64>) -> ChangeReply;
+    fn lease(id: &SaleId, now: Timestamp, until: Timestamp) -> ChangeReply;
+    fn loaded(id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply;
+}
+
+each_call_is_a_step! { Queue by queue:
+    fn expire_later(sale: &SaleId, order: OrderNumber, now: Timestamp, deadline: Timestamp) -> ();
+    fn sync(order: OrderNumber) -> ();
+    fn refund(payment: &PaymentRecord) -> ();
+}

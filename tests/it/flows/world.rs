@@ -1,0 +1,210 @@
+//! A sale on real servers, without the processes around them: time is an argument here.
+
+use std::collections::BTreeMap;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use local::queues::Queues;
+use local::servers::Stack;
+use redis::aio::MultiplexedConnection;
+use serde_json::json;
+use shared::domain::choice::{Choice, Together};
+use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::Line;
+use shared::domain::number::{Mint, OrderNumber};
+use shared::domain::order::OrderState;
+use shared::domain::sale::Sale;
+use shared::domain::time::Timestamp;
+use shared::domain::wanted::WantedLine;
+use shared::flows::publish::publish;
+use shared::flows::reserve::Reservation;
+use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports};
+use shared::queue::{QueueConfig, QueueUrls, SqsQueue};
+use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
+use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+
+/// When the tests happen.
+pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+/// The payment window of the sale, in seconds.
+pub const PAY_WINDOW_SECONDS: i64 = 60;
+const SEATS: u32 = 640;
+
+/// The engine's ports on real servers.
+pub struct World {
+    stack: Stack,
+    seats: RedisSeats,
+    gate: RedisGate,
+    orders: DynamoOrders,
+    catalogue: DynamoCatalogue,
+    queue: SqsQueue,
+    mint: Mint,
+}
+
+impl Ports for World {
+    type Seats = RedisSeats;
+    type Gate = RedisGate;
+    type Orders = DynamoOrders;
+    type Catalogue = DynamoCatalogue;
+    type Queue = SqsQueue;
+
+    fn seats(&self) -> &RedisSeats {
+        &self.seats
+    }
+    fn gate(&self) -> &RedisGate {
+        &self.gate
+    }
+    fn orders(&self) -> &DynamoOrders {
+        &self.orders
+    }
+    fn catalogue(&self) -> &DynamoCatalogue {
+        &self.catalogue
+    }
+    fn queue(&self) -> &SqsQueue {
+        &self.queue
+    }
+}
+
+pub fn sale_id() -> SaleId {
+    SaleId::new("crash").unwrap()
+}
+
+fn tier_id() -> TierId {
+    TierId::new("hall").unwrap()
+}
+
+fn sale() -> Sale {
+    let file = json!({
+        "sale": sale_id(), "title": "Crash", "currency": "EUR",
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": PAY_WINDOW_SECONDS,
+        "stops": [{"stop": "A", "name": "a"}, {"stop": "B", "name": "b"}, {"stop": "C", "name": "c"}],
+        "tiers": [{ "tier": tier_id(), "name": "Hall", "price_minor": 500,
+            "general_admission": SEATS }]
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
+impl World {
+    /// Starts the servers and publishes the sale.
+    pub async fn start() -> Self {
+        let stack = Stack::ephemeral().await.unwrap();
+        let endpoints = stack.endpoints();
+        let credentials = Credentials::new("local", "local", None, None, "local");
+        let sdk = SdkConfig::builder()
+            .behavior_version(BehaviorVersion::latest())
+            .region(Region::new("us-east-1"))
+            .credentials_provider(SharedCredentialsProvider::new(credentials))
+            .build();
+        let tables = Tables::with_prefix("crash-");
+        let store = StoreConfig {
+            endpoint: Some(endpoints.dynamodb_url.clone()),
+            ..StoreConfig::new(tables.clone())
+        };
+        let db = Dynamo::new(&sdk, store);
+        create_tables(db.client(), &tables).await.unwrap();
+        let sqs = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&endpoints.sqs_url).build();
+        let queues =
+            Queues::create(&aws_sdk_sqs::Client::from_conf(sqs), "crash-", None).await.unwrap();
+        let urls = QueueUrls {
+            expiry: queues.expiry.url,
+            sync: queues.sync.url,
+            refund: queues.refund.url,
+        };
+        let queue =
+            QueueConfig { endpoint: Some(endpoints.sqs_url.clone()), ..QueueConfig::new(urls) };
+        let topology = Topology::Single(endpoints.redis_url.clone());
+        let redis = Connection::new(&topology, Bounds::default()).unwrap();
+        let world = Self {
+            stack,
+            seats: RedisSeats::new(redis.clone()),
+            gate: RedisGate::new(redis),
+            orders: DynamoOrders::new(db.clone()),
+            catalogue: DynamoCatalogue::new(db),
+            queue: SqsQueue::new(&sdk, queue),
+            mint: Mint::new(7),
+        };
+        publish(&world, &sale(), &epoch("first"), NOW).await.unwrap();
+        world
+    }
+
+    /// A reservation of two places over both legs for a buyer who has not been here yet.
+    pub async fn reservation(&self, user: &str) -> Reservation {
+        let user = UserId::new(user).unwrap();
+        let published = self.catalogue.sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
+        let choice = Choice::Best { count: 2, together: Together::Required };
+        let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
+        let wanted = WantedLine { line, price_minor: 500, attendees: vec![] };
+        let number: OrderNumber = self.mint.mint(NOW, &user);
+        Reservation { published, number, user, lines: vec![wanted] }
+    }
+
+    async fn redis(&self) -> MultiplexedConnection {
+        self.stack.redis.connect().await.unwrap()
+    }
+
+    /// Everything that Redis knows.
+    pub async fn remember(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut redis = self.redis().await;
+        let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut redis).await.unwrap();
+        let mut memory = BTreeMap::new();
+        for key in keys {
+            let value = redis::cmd("DUMP").arg(&key).query_async(&mut redis).await.unwrap();
+            memory.insert(key, value);
+        }
+        memory
+    }
+
+    /// Redis forgets everything since: what a failover to a late replica does.
+    pub async fn forget_since(&self, memory: &BTreeMap<String, Vec<u8>>) {
+        self.lose_everything().await;
+        let mut redis = self.redis().await;
+        for (key, value) in memory {
+            let mut restore = redis::cmd("RESTORE");
+            let () = restore.arg(key).arg(0).arg(value).query_async(&mut redis).await.unwrap();
+        }
+    }
+
+    /// Redis loses everything.
+    pub async fn lose_everything(&self) {
+        let mut redis = self.redis().await;
+        let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
+    }
+
+    /// Every claim there is.
+    async fn claims(&self) -> Vec<Claim> {
+        let mut claims = Vec::new();
+        let sale = sale();
+        let layout = &sale.tiers()[0].layout;
+        for row in 0..layout.rows().len() as u32 {
+            let of_row = self.orders.claims(&sale_id(), &tier_id(), row, layout.row_bytes()).await;
+            claims.extend(of_row.unwrap());
+        }
+        claims
+    }
+
+    /// Claims and live orders correspond one to one, and no seat-leg is claimed twice.
+    pub async fn must_be_consistent(&self) {
+        let claims = self.claims().await;
+        let mut owners: BTreeMap<OrderNumber, usize> = BTreeMap::new();
+        for claim in &claims {
+            *owners.entry(claim.order).or_default() += 1;
+        }
+        for (number, claimed) in owners {
+            let order = self.orders.get(number).await.unwrap().expect("a claim has its order");
+            assert!(order.state.is_live(), "order {number} is {:?} and owns seats", order.state);
+            let seat_legs: usize =
+                order.held_lines().iter().map(|line| line.seat_legs().count()).sum();
+            assert_eq!(claimed, seat_legs, "order {number}");
+        }
+    }
+
+    /// Where an order stands.
+    pub async fn state(&self, number: OrderNumber) -> Option<OrderState> {
+        self.orders.get(number).await.unwrap().map(|order| order.state)
+    }
+}
+
+/// The name of a load.
+pub fn epoch(name: &str) -> Epoch {
+    Epoch::new(name).unwrap()
+}
