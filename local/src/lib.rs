@@ -8,4 +8,5 @@ pub mod event_sources;
 pub mod identity;
 pub mod importers;
 pub mod queues;
+pub mod rush;
 pub mod servers;

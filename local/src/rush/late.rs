@@ -1,0 +1,90 @@
+//! Those who come late and take what is left, until nothing is: returned seats, single seats,
+//! single legs.
+
+use std::time::{Duration, Instant};
+
+use futures_util::stream::{self, StreamExt as _};
+
+use shared::domain::ids::Legs;
+use shared::domain::time::Timestamp;
+use shared::domain::wanted::MOST_SEATS;
+
+use super::visit::Rush;
+
+/// How often the late look at a sale in which seats are still held, in milliseconds.
+const LOOK_MS: u64 = 300;
+
+/// One late buyer: so many tickets of one tier on one journey.
+pub(crate) struct Late {
+    pub user: String,
+    pub sale: usize,
+    pub tier: usize,
+    pub legs: Legs,
+    pub tickets: u16,
+}
+
+impl Rush {
+    /// Sells what is left. Returns true once nothing is free and nothing unpaid can come back.
+    pub async fn sell_the_rest(&self, at_once: usize, until: Instant) -> bool {
+        let mut round = 0;
+        while Instant::now() < until {
+            round += 1;
+            let wanted = self.what_is_left(round).await;
+            if wanted.is_empty() {
+                let deadline = self.tally.last_deadline();
+                if deadline.is_none_or(|deadline| deadline < Timestamp::now())
+                    && self.is_sold_out().await
+                {
+                    return true;
+                }
+                tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
+                continue;
+            }
+            stream::iter(&wanted).for_each_concurrent(at_once, |late| self.take(late)).await;
+        }
+        false
+    }
+
+    /// The whole journey first, then each leg by itself, one journey a round and sale, so that the
+    /// late do not chase the same seats.
+    async fn what_is_left(&self, round: u64) -> Vec<Late> {
+        let mut wanted = Vec::new();
+        for (index, venue) in self.venues.iter().enumerate() {
+            let legs = venue.sale.whole();
+            let single = legs.iter().filter_map(|leg| Legs::new(leg, leg + 1));
+            let journeys = std::iter::once(legs).chain(single.filter(|_| legs.count() > 1));
+            for journey in journeys {
+                let before = wanted.len();
+                let Some(left) = venue.left(&self.client, journey, true).await else { continue };
+                for (tier_index, tier) in venue.sale.tiers().iter().enumerate() {
+                    if tier.price_minor(journey).is_none() {
+                        continue;
+                    }
+                    let most = venue.sale.file().limit_per_buyer.min(MOST_SEATS as u16);
+                    let mut count = left.get(tier.tier.as_str()).map_or(0, |left| left.count);
+                    while count > 0 {
+                        let tickets = count.min(u32::from(most)) as u16;
+                        count -= u32::from(tickets);
+                        wanted.push(Late {
+                            user: format!("late-{round}-{index}-{}", wanted.len()),
+                            sale: index,
+                            tier: tier_index,
+                            legs: journey,
+                            tickets,
+                        });
+                    }
+                }
+                // What overlaps this journey looks different once it is sold.
+                if wanted.len() > before && journey == legs && legs.count() > 1 {
+                    break;
+                }
+            }
+        }
+        wanted
+    }
+
+    /// True if no seat of any sale is free on any journey that is sold.
+    async fn is_sold_out(&self) -> bool {
+        self.what_is_left(0).await.is_empty()
+    }
+}
