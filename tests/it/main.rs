@@ -7,8 +7,8 @@
 )]
 
 mod event_sources;
-mod importers;
 mod flows;
+mod importers;
 mod proxy;
 mod queue;
 mod servers;
