@@ -658,7 +658,10 @@ pub fn records_are_readable(facts: &Facts) -> Finding {
     finding
 }
 
+/// Order numbers in order, so that the same facts are reported in the same words.
 fn numbers(orders: &[OrderNumber]) -> String {
+    let mut orders = orders.to_vec();
+    orders.sort();
     let texts: Vec<String> = orders.iter().map(OrderNumber::to_string).collect();
     texts.join(", ")
 }

@@ -117,7 +117,7 @@ impl Reading<'_> {
         let mut listed = HashSet::new();
         let mut chunks: HashMap<String, BTreeMap<String, &[u8]>> = HashMap::new();
         for item in items {
-            let (Ok(sale), Ok(sk)) = (text(item, "sale"), text(item, "sk")) else { continue };
+            let (Ok(sale), Ok(sk)) = (text(item, "pk"), text(item, "sk")) else { continue };
             if sale == "#sales" {
                 listed.insert(sk.to_owned());
             } else if sk.starts_with("file#")
@@ -128,7 +128,7 @@ impl Reading<'_> {
             }
         }
         for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
-            let chunks = text(item, "sale").ok().and_then(|sale| chunks.get(sale));
+            let chunks = text(item, "pk").ok().and_then(|sale| chunks.get(sale));
             match read_sale(item, chunks) {
                 Ok((sale, epoch)) if self.is_wanted(sale.id()) => {
                     if !listed.contains(sale.id().as_str()) {
@@ -147,12 +147,12 @@ impl Reading<'_> {
     }
 
     fn catalogue_item(&mut self, item: &Item) -> Read<()> {
-        let (sale, sk) = (text(item, "sale")?, text(item, "sk")?);
+        let (sale, sk) = (text(item, "pk")?, text(item, "sk")?);
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_wanted(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
         }
-        let id: SaleId = parsed(sale, "sale")?;
+        let id: SaleId = parsed(sale, "pk")?;
         if sk == "sale" || sk.starts_with("file#") || !self.is_wanted(&id) {
             return Ok(());
         }
@@ -240,18 +240,18 @@ impl Reading<'_> {
     }
 
     fn seat_item(&mut self, item: &Item) -> Read<()> {
-        let block = text(item, "block")?;
+        let block = text(item, "pk")?;
         let mut parts = block.split('#');
         let (Some(sale), Some(tier), Some(block), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
             return Err("is in no block of a tier".to_owned());
         };
-        let (id, tier): (SaleId, TierId) = (parsed(sale, "block")?, parsed(tier, "block")?);
+        let (id, tier): (SaleId, TierId) = (parsed(sale, "pk")?, parsed(tier, "pk")?);
         if !self.is_wanted(&id) {
             return Ok(());
         }
-        let seat = Seat(number(item, "seat")?);
+        let seat = Seat(number(item, "sk")?);
         let sale = self.sale(&id)?;
         for (name, value) in item {
             let Some(leg) = name.strip_prefix('l').and_then(|leg| leg.parse().ok()) else {
@@ -275,13 +275,13 @@ impl Reading<'_> {
 /// The sale that an item is of, where its key or an attribute says so.
 fn sale_of(item: &Item) -> Option<SaleId> {
     let named = text(item, "sale").ok().and_then(|sale| sale.parse().ok());
-    let in_block = || text(item, "block").ok()?.split('#').next()?.parse().ok();
+    let in_partition = || text(item, "pk").ok()?.split('#').next()?.parse().ok();
     let in_key = || {
         let sk = text(item, "sk").ok()?;
         let rest = sk.strip_prefix("buyer#").or_else(|| sk.strip_prefix("attendee#"))?;
         rest.split('#').next()?.parse().ok()
     };
-    named.or_else(in_block).or_else(in_key)
+    named.or_else(in_partition).or_else(in_key)
 }
 
 fn key_of(item: &Item) -> String {
@@ -289,9 +289,8 @@ fn key_of(item: &Item) -> String {
         Some(AttributeValue::S(text) | AttributeValue::N(text)) => Some(text.clone()),
         _ => None,
     };
-    let partition = ["gene", "block", "sale"].iter().find_map(value);
-    let sort = ["sk", "seat"].iter().find_map(value);
-    format!("{}/{}", partition.unwrap_or_default(), sort.unwrap_or_default())
+    let partition = ["gene", "pk"].iter().find_map(value);
+    format!("{}/{}", partition.unwrap_or_default(), value(&"sk").unwrap_or_default())
 }
 
 /// An item of an order lies where its gene is, or nobody finds it.
@@ -320,7 +319,7 @@ fn read_sale(
     }
     let file: SaleFile =
         serde_json::from_slice(&chunks.concat()).map_err(|error| format!("has a file: {error}"))?;
-    if file.sale.as_str() != text(header, "sale")? {
+    if file.sale.as_str() != text(header, "pk")? {
         return Err(format!("has the file of sale {}", file.sale));
     }
     let epoch = header.contains_key("epoch").then(|| text(header, "epoch").map(str::to_owned));

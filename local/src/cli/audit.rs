@@ -12,10 +12,11 @@ use crate::audit::{self, AuditError, BOUND_SECONDS, Options, Report, Target};
 use crate::data_dir;
 use crate::endpoints::{Endpoints, EndpointsError};
 
-/// Check every invariant against Redis and DynamoDB, without the engine.
+/// Check that nothing was oversold, lost or left undecided.
 ///
-/// Reads both stores by itself and writes to neither. Run it at rest: while orders are being made
-/// the two stores are read at different moments and differ.
+/// Reads Redis and DynamoDB without the engine's own code, writes to neither, and checks every
+/// invariant of docs/architecture.md. Run it at rest: while orders are being made the two stores
+/// are read at different moments and differ.
 ///
 /// Exit code 0: clean. 1: something breaks a rule, and is named. 2: the stores could not be read.
 #[derive(Debug, Args)]
@@ -89,20 +90,22 @@ impl AuditCommand {
     /// Audits, prints the report (as JSON with every violation), and says by the exit code how it
     /// went.
     pub async fn run(&self, json: bool) -> ExitCode {
-        match self.report().await {
-            Ok(report) => {
-                if json {
-                    println!("{}", serde_json::json!(report));
-                } else {
-                    println!("{report}");
-                }
-                ExitCode::from(u8::from(!report.clean))
-            }
-            Err(error) => {
-                eprintln!("error: {error}");
-                ExitCode::from(2)
-            }
+        let outcome = self.report().await;
+        match &outcome {
+            Ok(report) if json => println!("{}", serde_json::json!(report)),
+            Ok(report) => println!("{report}"),
+            Err(error) => eprintln!("error: {error}"),
         }
+        ExitCode::from(code(&outcome))
+    }
+}
+
+/// 0 if clean, 1 if something breaks a rule, 2 if that is not known.
+fn code(outcome: &Result<Report, Error>) -> u8 {
+    match outcome {
+        Ok(report) if report.clean => 0,
+        Ok(_) => 1,
+        Err(_) => 2,
     }
 }
 
@@ -116,6 +119,21 @@ mod tests {
     struct Cli {
         #[command(flatten)]
         audit: AuditCommand,
+    }
+
+    #[test]
+    fn the_exit_code_says_how_it_went() {
+        let report = |clean: bool| Report {
+            now: Timestamp::from_ms(0),
+            bound_seconds: BOUND_SECONDS,
+            sales: Vec::new(),
+            clean,
+            findings: Vec::new(),
+        };
+        let unread = AuditError::DynamoDb("no answer".to_owned());
+        assert_eq!(code(&Ok(report(true))), 0);
+        assert_eq!(code(&Ok(report(false))), 1);
+        assert_eq!(code(&Err(Error::Audit(unread))), 2);
     }
 
     #[test]

@@ -22,7 +22,6 @@ pub struct Cli {
 enum Command {
     /// Make, check, publish and look at sales.
     Sale(sale::SaleCommand),
-    /// Check that nothing was oversold, lost or left undecided.
     Audit(audit::AuditCommand),
 }
 
