@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod audit;
 mod event_sources;
 mod flows;
 mod importers;
