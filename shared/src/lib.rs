@@ -6,7 +6,10 @@
 //! - [`scripts`] is the inventory and the gate in Redis.
 //! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS.
 //! - [`http`] checks requests and writes replies.
+//! - [`config`] and [`app`] put it all together for one process.
 
+pub mod app;
+pub mod config;
 pub mod domain;
 pub mod flows;
 pub mod http;

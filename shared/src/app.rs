@@ -1,0 +1,186 @@
+//! The engine with its real adapters, built once at cold start and shared by every request.
+
+use std::collections::BTreeMap;
+
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_lc_rs::rand;
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+
+use crate::config::{AdmissionConfig, Config, Defect, PaymentConfig};
+use crate::domain::ids::{Epoch, InvalidId, ProviderId};
+use crate::domain::number::Mint;
+use crate::domain::time::Timestamp;
+use crate::http::signature::{self, PaymentSecrets};
+use crate::http::tokens::AdmissionKeys;
+use crate::ports::{Ports, StoreError};
+use crate::queue::{QueueConfig, SqsQueue};
+use crate::scripts::{Bounds, Connection, RedisGate, RedisSeats};
+use crate::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
+
+/// Why the engine could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] Defect),
+    /// A client could not be built.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gave no random number.
+    #[error("the system gives no entropy")]
+    NoEntropy,
+}
+
+/// The adapters: Redis, DynamoDB, SQS.
+#[derive(Debug)]
+pub struct LivePorts {
+    seats: RedisSeats,
+    gate: RedisGate,
+    orders: DynamoOrders,
+    catalogue: DynamoCatalogue,
+    queue: SqsQueue,
+}
+
+impl LivePorts {
+    /// Builds the clients. None connects before its first use.
+    ///
+    /// # Errors
+    /// Returns [`StoreError::Contract`] if the address of Redis cannot be read.
+    pub fn new(config: &Config, sdk: &SdkConfig) -> Result<Self, StoreError> {
+        let redis = Connection::new(&config.redis.topology, Bounds::default())?;
+        let store = StoreConfig {
+            endpoint: config.dynamodb.endpoint.clone(),
+            ..StoreConfig::new(config.dynamodb.tables.clone())
+        };
+        let queue = QueueConfig {
+            endpoint: config.sqs.endpoint.clone(),
+            ..QueueConfig::new(config.sqs.urls.clone())
+        };
+        let dynamo = Dynamo::new(sdk, store);
+        Ok(Self {
+            seats: RedisSeats::new(redis.clone()),
+            gate: RedisGate::new(redis),
+            orders: DynamoOrders::new(dynamo.clone()),
+            catalogue: DynamoCatalogue::new(dynamo),
+            queue: SqsQueue::new(sdk, queue),
+        })
+    }
+}
+
+impl Ports for LivePorts {
+    type Seats = RedisSeats;
+    type Gate = RedisGate;
+    type Orders = DynamoOrders;
+    type Catalogue = DynamoCatalogue;
+    type Queue = SqsQueue;
+
+    fn seats(&self) -> &RedisSeats {
+        &self.seats
+    }
+
+    fn gate(&self) -> &RedisGate {
+        &self.gate
+    }
+
+    fn orders(&self) -> &DynamoOrders {
+        &self.orders
+    }
+
+    fn catalogue(&self) -> &DynamoCatalogue {
+        &self.catalogue
+    }
+
+    fn queue(&self) -> &SqsQueue {
+        &self.queue
+    }
+}
+
+/// The engine: what every handler is given.
+#[derive(Debug)]
+pub struct App {
+    /// The adapters.
+    pub ports: LivePorts,
+    /// Mints order numbers for this process.
+    pub mint: Mint,
+    /// Signs and checks admission tokens.
+    pub admissions: AdmissionKeys,
+    payments: BTreeMap<ProviderId, PaymentSecrets>,
+}
+
+impl App {
+    /// The engine that the environment describes.
+    ///
+    /// # Errors
+    /// Returns why it could not be built; the function then does not start.
+    pub async fn from_env() -> Result<Self, Error> {
+        Self::from_config(&Config::from_env()?).await
+    }
+
+    /// The engine that a configuration describes.
+    ///
+    /// # Errors
+    /// Returns why it could not be built.
+    pub async fn from_config(config: &Config) -> Result<Self, Error> {
+        let ports = LivePorts::new(config, &sdk_config(config).await)?;
+        Ok(Self {
+            ports,
+            mint: Mint::new(random_u32()?),
+            admissions: admission_keys(&config.admission),
+            payments: payment_secrets(&config.payments),
+        })
+    }
+
+    /// The secrets of a payment provider.
+    ///
+    /// # Errors
+    /// Returns [`signature::Defect::UnknownProvider`].
+    pub fn payment_secrets(
+        &self,
+        provider: &ProviderId,
+    ) -> Result<&PaymentSecrets, signature::Defect> {
+        self.payments.get(provider).ok_or(signature::Defect::UnknownProvider)
+    }
+}
+
+/// A name for a load of a sale that no other load has: the time, and random digits.
+///
+/// # Errors
+/// Returns [`StoreError::Unavailable`] if the system gives no random number.
+pub fn new_epoch(now: Timestamp) -> Result<Epoch, StoreError> {
+    let random = random_u32().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Epoch::new(format!("{:x}-{random:08x}", now.ms()))
+        .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
+}
+
+fn random_u32() -> Result<u32, Error> {
+    let mut bytes = [0; 4];
+    rand::fill(&mut bytes).map_err(|_| Error::NoEntropy)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+/// The SDK's configuration. Where both services are stand-ins there are no credentials to look for,
+/// and looking would take seconds.
+async fn sdk_config(config: &Config) -> SdkConfig {
+    if config.dynamodb.endpoint.is_none() || config.sqs.endpoint.is_none() {
+        return aws_config::load_defaults(BehaviorVersion::latest()).await;
+    }
+    let credentials = Credentials::new("local", "local", None, None, "local");
+    aws_config::defaults(BehaviorVersion::latest())
+        .region(Region::new("local"))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .load()
+        .await
+}
+
+fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
+    AdmissionKeys::new(config.keys.iter().map(|(kid, secret)| (kid.as_str(), secret.0.as_slice())))
+}
+
+fn payment_secrets(config: &PaymentConfig) -> BTreeMap<ProviderId, PaymentSecrets> {
+    let secrets = |provider: &ProviderId| {
+        let of_provider = config.secrets.iter().filter(|(name, _)| name == provider);
+        let secrets = of_provider.map(|(_, secret)| secret.0.as_slice());
+        PaymentSecrets::new(provider.clone(), secrets, config.tolerance_seconds)
+    };
+    config.secrets.iter().map(|(provider, _)| (provider.clone(), secrets(provider))).collect()
+}
