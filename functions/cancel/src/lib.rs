@@ -1,1 +1,29 @@
-//! Lambda function cancel.
+//! `POST /orders/{order}/cancel`: a buyer gives up an order that is not paid.
+
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::app::App;
+use shared::domain::time::Timestamp;
+use shared::flows;
+use shared::http::Problem;
+use shared::http::identity::Buyer;
+use shared::http::order_reply::OrderReply;
+use shared::http::respond::{Answer, respond};
+use shared::http::route::{NoRoute, Route};
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    respond(cancel(app, &request, Timestamp::now())).await
+}
+
+/// Ends the buyer's own pending order and gives its seats back.
+async fn cancel(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Answer<OrderReply>, Problem> {
+    let Route::CancelOrder(number) = Route::of(request)? else { return Err(NoRoute.into()) };
+    let buyer = Buyer::of(request)?;
+    let order = flows::cancel::cancel(&app.ports, buyer.user(), number, now).await?;
+    Ok(Answer(OrderReply::read(&app.ports, &order).await?))
+}

@@ -1,2 +1,15 @@
-//! Wiring of cancel.
-fn main() {}
+//! Lambda function `cancel`: API Gateway, `POST /orders/{order}/cancel`. Idempotent: an order that
+//! is cancelled already is answered again.
+
+use lambda_http::{Error, Request, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |request: Request| async move {
+        Ok::<_, Error>(cancel::handle(app, request).await)
+    }))
+    .await
+}

@@ -1,2 +1,16 @@
-//! Wiring of expire-orders.
-fn main() {}
+//! Lambda function `expire-orders`: the expiry queue, delayed by the payment window. Idempotent: an
+//! order that has ended is left as it is.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        Ok::<_, Error>(expire_orders::handle(app, event.payload).await)
+    }))
+    .await
+}

@@ -1,1 +1,67 @@
-//! Lambda function orders.
+//! `GET /orders/{order}` and `GET /orders`: a buyer looks at the orders they made.
+
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::app::App;
+use shared::domain::number::OrderNumber;
+use shared::http::identity::Buyer;
+use shared::http::order_reply::{OrderReply, PageReply};
+use shared::http::respond::{Answer, refuse, respond};
+use shared::http::route::{NoRoute, Route};
+use shared::http::{Problem, checks, problem};
+use shared::ports::{Orders as _, Page, Ports as _, Stored};
+
+/// Orders of a page, unless the request says how many.
+const PAGE: u16 = 20;
+/// Most orders of a page.
+const MOST: u16 = 100;
+
+/// Answers one request.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    match Route::of(&request) {
+        Ok(Route::ShowOrder(order)) => respond(show(app, &request, order)).await,
+        Ok(Route::ListOrders) => respond(list(app, &request)).await,
+        Ok(
+            Route::ListSales
+            | Route::PublishSale(_)
+            | Route::ShowSale(_)
+            | Route::ShowAvailability(_)
+            | Route::Admit(_)
+            | Route::Reserve(_)
+            | Route::CancelOrder(_)
+            | Route::PaymentCallback(_),
+        )
+        | Err(NoRoute) => refuse(NoRoute),
+    }
+}
+
+/// Shows the buyer's own order; any other is not found.
+async fn show(
+    app: &App,
+    request: &Request,
+    number: OrderNumber,
+) -> Result<Answer<OrderReply>, Problem> {
+    let buyer = Buyer::of(request)?;
+    let order = app.ports.orders().get(number).await?;
+    let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
+    let order = own.ok_or_else(problem::no_such_order)?;
+    Ok(Answer(OrderReply::read(&app.ports, &order).await?))
+}
+
+/// Lists the buyer's orders, newest first, a page at a time.
+async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
+    let buyer = Buyer::of(request)?;
+    let before = checks::query(request, "before")?;
+    let most = checks::query(request, "limit")?.unwrap_or(PAGE);
+    checks::within("limit", most, 1..=MOST)?;
+    let page = app.ports.orders().of_user(buyer.user(), before, most).await?;
+    Ok(Answer(shown(app, page).await?))
+}
+
+async fn shown(app: &App, page: Page) -> Stored<PageReply> {
+    let mut orders = Vec::with_capacity(page.orders.len());
+    for order in page.orders.iter().filter(|order| !order.is_tombstone()) {
+        orders.push(OrderReply::read(&app.ports, order).await?);
+    }
+    Ok(PageReply { orders, next: page.next })
+}

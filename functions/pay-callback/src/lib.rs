@@ -1,1 +1,33 @@
-//! Lambda function pay-callback.
+//! `POST /payments/{provider}/callback`: a payment provider says that it has captured money.
+
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::app::App;
+use shared::domain::time::Timestamp;
+use shared::flows::pay::pay;
+use shared::http::payment_event::{self, CallbackReply};
+use shared::http::respond::{Answer, respond};
+use shared::http::route::{NoRoute, Route};
+use shared::http::{Problem, checks, signature};
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    respond(pay_callback(app, &request, Timestamp::now())).await
+}
+
+/// Believes the provider if its signature fits, and says so only when all that follows from the
+/// payment is done: until then the provider calls again.
+async fn pay_callback(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Answer<CallbackReply>, Problem> {
+    let Route::PaymentCallback(provider) = Route::of(request)? else { return Err(NoRoute.into()) };
+    checks::check_size(request, checks::MOST_BODY_BYTES)?;
+    let secrets = app.payment_secrets(&provider)?;
+    let payment = secrets.verify(signature::header(request), request.body(), now)?;
+    match payment_event::capture(&payment)? {
+        Some(capture) => Ok(Answer(pay(&app.ports, &capture, now).await?.outcome.into())),
+        None => Ok(Answer(CallbackReply::Ignored)),
+    }
+}

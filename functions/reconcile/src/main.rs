@@ -1,2 +1,15 @@
-//! Wiring of reconcile.
-fn main() {}
+//! Lambda function `reconcile`: EventBridge, every minute. Idempotent: what is in order stays as it is.
+
+use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |event: LambdaEvent<EventBridgeEvent>| async move {
+        reconcile::handle(app, event.payload).await
+    }))
+    .await
+}

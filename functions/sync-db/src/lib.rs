@@ -1,1 +1,21 @@
-//! Lambda function sync-db.
+//! The sync queue: count paid orders in their sales' statistics.
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use shared::app::App;
+use shared::domain::number::OrderNumber;
+use shared::flows;
+use shared::ports::Stored;
+use shared::queue::{Sync, batch};
+
+/// Handles one batch, all messages together.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    batch::together(event, |messages| sync_db(app, messages)).await
+}
+
+/// Counts the orders, each exactly once, with one write for each sale and tier.
+async fn sync_db(app: &App, messages: Vec<Sync>) -> Stored<()> {
+    let orders: Vec<OrderNumber> = messages.iter().map(|message| message.order).collect();
+    let counted = flows::sync::sync(&app.ports, &orders).await?;
+    tracing::debug!(messages = messages.len(), counted, "orders counted");
+    Ok(())
+}

@@ -1,2 +1,16 @@
-//! Wiring of sync-db.
-fn main() {}
+//! Lambda function `sync-db`: the sync queue, with a batching window. Idempotent: an order is counted
+//! once, however often its message comes.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        Ok::<_, Error>(sync_db::handle(app, event.payload).await)
+    }))
+    .await
+}

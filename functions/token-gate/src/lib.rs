@@ -1,1 +1,50 @@
-//! Lambda function token-gate.
+//! `POST /sales/{sale}/admissions`: a buyer asks to be let through the gate.
+
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::app::App;
+use shared::domain::sale::Sale;
+use shared::domain::time::Timestamp;
+use shared::flows::admit::admit;
+use shared::http::admission::{AdmissionBody, AdmissionReply};
+use shared::http::identity::Buyer;
+use shared::http::respond::{Created, respond};
+use shared::http::route::{NoRoute, Route};
+use shared::http::tokens::Grant;
+use shared::http::{Problem, checks};
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    respond(token_gate(app, &request, Timestamp::now())).await
+}
+
+/// Admits the buyer if the gate does, with the number of the order to be.
+async fn token_gate(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Created<AdmissionReply>, Problem> {
+    let Route::Admit(sale) = Route::of(request)? else { return Err(NoRoute.into()) };
+    let buyer = Buyer::of(request)?;
+    let body = AdmissionBody::read(request)?;
+    let published = checks::sale(&app.ports, &sale).await?;
+    let tickets = body.tickets(&published.sale)?;
+    admit(&app.ports, &published, buyer.user(), tickets, now).await?;
+    Ok(Created(sign(app, grant(app, &published.sale, &buyer, tickets, now), now)?))
+}
+
+fn grant(app: &App, sale: &Sale, buyer: &Buyer, tickets: u16, now: Timestamp) -> Grant {
+    Grant {
+        sale: sale.id().clone(),
+        user: buyer.user().clone(),
+        order: app.mint.mint(now, buyer.user()),
+        tickets,
+        expires_at: now.plus_seconds(i64::from(sale.file().gate.token_seconds)),
+    }
+}
+
+fn sign(app: &App, grant: Grant, now: Timestamp) -> Result<AdmissionReply, Problem> {
+    let token = app.admissions.sign(&grant, now)?;
+    let Grant { order, expires_at, tickets, .. } = grant;
+    Ok(AdmissionReply { token, order, expires_at, tickets })
+}

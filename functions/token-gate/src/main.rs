@@ -1,2 +1,15 @@
-//! Wiring of token-gate.
-fn main() {}
+//! Lambda function `token-gate`: API Gateway, `POST /sales/{sale}/admissions`. Not idempotent, and
+//! need not be: an admission that is not used runs out, and the user lock spaces them.
+
+use lambda_http::{Error, Request, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |request: Request| async move {
+        Ok::<_, Error>(token_gate::handle(app, request).await)
+    }))
+    .await
+}
