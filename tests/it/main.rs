@@ -9,8 +9,10 @@
 mod audit;
 mod event_sources;
 mod flows;
+mod handlers;
 mod importers;
 mod proxy;
 mod queue;
 mod servers;
 mod store;
+mod stripe_signature;
