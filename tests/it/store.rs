@@ -451,6 +451,13 @@ async fn a_payment_is_decided_once() {
     assert_eq!(world.orders.settle(&second, &pay, LIMIT).await, Ok(SettleReply::Changed));
     assert_eq!(world.orders.payment(order.number, &key("pi2")).await, Ok(None));
 
+    // Paid is paid: it neither expires nor is cancelled.
+    for event in [OrderEvent::Expire, OrderEvent::Cancel] {
+        let end = after(&order, event, None);
+        assert_eq!(world.orders.end(&end).await, Ok(ChangeReply::Changed));
+    }
+    assert_eq!(world.orders.get(order.number).await, Ok(Some(paid.clone())));
+
     // A paid order is due a minute after it was paid, until it is synced.
     let due = BTreeSet::from([Due::Order(order.number)]);
     assert_eq!(world.due(NOW.plus_seconds(64)).await, BTreeSet::new());
