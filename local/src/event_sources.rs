@@ -89,7 +89,7 @@ where
     Source { name, stop, tasks }
 }
 
-/// Invokes `function` now and then every `period`, never twice at once.
+/// Invokes `function` every `period`, for the first time after one, and never twice at once.
 pub fn schedule<F, Fut>(name: &str, period: Duration, timeout: Duration, function: F) -> Source
 where
     F: Fn() -> Fut + Send + 'static,
@@ -99,7 +99,7 @@ where
     let name = name.to_owned();
     let logged = name.clone();
     let task = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(period);
+        let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         loop {
             tokio::select! {

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod data_dir;
 pub mod endpoints;
 pub mod event_sources;
+pub mod gateway;
 pub mod identity;
 pub mod importers;
 pub mod queues;

@@ -1,0 +1,327 @@
+//! What API Gateway does in front of the functions: it finds the route, checks who asks, bounds
+//! the size and the time of a request, and hands the function the same event.
+//!
+//! One thing differs from a web server on purpose: a function runs to its end when its caller
+//! hangs up, as it does in Lambda.
+
+mod connections;
+mod event;
+mod refusal;
+mod routes;
+
+pub use routes::{Access, Function, ROUTES, Route};
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use aws_lambda_events::apigw::{
+    ApiGatewayRequestAuthorizer, ApiGatewayRequestAuthorizerIamDescription,
+    ApiGatewayRequestAuthorizerJwtDescription,
+};
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::connect_info::Connected;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::response::Response;
+use axum::serve::IncomingStream;
+use chrono::Utc;
+use futures_util::StreamExt as _;
+use http::HeaderValue;
+use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
+use shared::app::App;
+use shared::domain::time::Timestamp;
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::task::JoinHandle;
+
+use crate::event_sources::{Failure, invoke};
+use crate::identity::{Identity, Role};
+use event::ACCOUNT;
+use refusal::Refusal;
+use routes::Matched;
+
+/// The largest request that a function can be invoked with.
+/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+pub const BODY_BYTES_MOST: usize = 6 * 1024 * 1024;
+/// How much of a body that is too large is read and thrown away, so that its sender gets to read
+/// the answer; API Gateway's own limit.
+const DRAIN_BYTES_MOST: usize = 10 * 1024 * 1024;
+/// How long a request may take: API Gateway gives up after 30 s.
+const TIMEOUT: Duration = Duration::from_secs(29);
+/// How many connections may be open at once. With two connections to the stores for each
+/// invocation, both ends of which are in this process, it stays below the usual limit of 1,024
+/// open files.
+const CONNECTIONS_MOST: usize = 400;
+/// How many invocations may run at once; the others wait in line.
+const CONCURRENCY: usize = 64;
+/// How many more are kept for payments, so that buyers cannot starve them.
+const PAYMENT_CONCURRENCY: usize = 16;
+/// How long open connections may take to close when the gateway stops.
+const STOP_SECONDS: u64 = 5;
+
+/// A running gateway on a port of 127.0.0.1; it stops when dropped.
+#[derive(Debug)]
+pub struct Gateway {
+    address: SocketAddr,
+    desk: Arc<Desk>,
+    stop: Option<oneshot::Sender<()>>,
+    server: JoinHandle<io::Result<()>>,
+}
+
+impl Gateway {
+    /// Serves `app` on a port of 127.0.0.1; 0 is a free one.
+    ///
+    /// # Errors
+    /// The port is taken.
+    pub async fn start(app: Arc<App>, identity: Identity, port: u16) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+        let address = listener.local_addr()?;
+        let desk = Arc::new(Desk {
+            app,
+            identity,
+            started_ms: Utc::now().timestamp_millis(),
+            requests: AtomicU64::new(0),
+            connections: Arc::new(Semaphore::new(CONNECTIONS_MOST)),
+            places: Arc::new(Semaphore::new(CONCURRENCY)),
+            payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY)),
+        });
+        let (stop, stopped) = oneshot::channel::<()>();
+        let service = Router::new()
+            .fallback(serve)
+            .with_state(Arc::clone(&desk))
+            .into_make_service_with_connect_info::<Peer>();
+        let listener = connections::Limited::new(listener, Arc::clone(&desk.connections));
+        let server = axum::serve(listener, service).with_graceful_shutdown(async {
+            // Resolves when the handle sends or, as it always does, drops its end.
+            let _dropped = stopped.await;
+        });
+        let server = tokio::spawn(async move { server.await });
+        Ok(Self { address, desk, stop: Some(stop), server })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more requests, and waits until those it took are answered.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        let patience = Duration::from_secs(STOP_SECONDS);
+        if tokio::time::timeout(patience, &mut self.server).await.is_err() {
+            tracing::warn!("connections that did not close are cut off");
+        }
+        // Functions whose callers have hung up still run. A place is free when its function ended.
+        let all = async {
+            let _places = self.desk.places.acquire_many(CONCURRENCY as u32).await;
+            let _places = self.desk.payment_places.acquire_many(PAYMENT_CONCURRENCY as u32).await;
+        };
+        if tokio::time::timeout(patience, all).await.is_err() {
+            tracing::warn!("functions that did not end are cut off");
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+/// What every request needs.
+#[derive(Debug)]
+struct Desk {
+    app: Arc<App>,
+    identity: Identity,
+    started_ms: i64,
+    requests: AtomicU64,
+    connections: Arc<Semaphore>,
+    places: Arc<Semaphore>,
+    payment_places: Arc<Semaphore>,
+}
+
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy)]
+struct Peer(SocketAddr);
+
+impl Connected<IncomingStream<'_, connections::Limited>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, connections::Limited>) -> Self {
+        Self(*stream.remote_addr())
+    }
+}
+
+/// Answers a request.
+async fn serve(
+    State(desk): State<Arc<Desk>>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    request: Request,
+) -> Response {
+    let mut response = match tokio::time::timeout(TIMEOUT, desk.serve(peer, request)).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(refusal)) => refusal.into_response(),
+        Err(_elapsed) => Refusal::TooSlow.into_response(),
+    };
+    if desk.connections.available_permits() == 0 {
+        // Somebody may be waiting for a connection: let this one go round.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}
+
+impl Desk {
+    async fn serve(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
+        let (parts, body) = request.into_parts();
+        check_host(&parts)?;
+        let (route, path_parameters) = match routes::find(&parts.method, parts.uri.path()) {
+            Matched::Route(route, parameters) => (route, parameters),
+            Matched::OtherMethods(methods) => return Err(Refusal::OtherMethods(methods)),
+            Matched::Nothing => return Err(Refusal::NoRoute),
+        };
+        let authorizer = self.authorize(route.access, &parts)?;
+        let body = read(&parts, body).await?;
+        let facts = event::Facts {
+            id: self.request_id(),
+            route: route.key,
+            path_parameters,
+            authorizer,
+            peer,
+            at: Utc::now(),
+        };
+        let request = event::invocation(event::event(&parts, &body, facts));
+        self.invoke(route.function, request).await
+    }
+
+    /// Who asks, as the route's authorizer says; `None` where anybody may.
+    fn authorize(
+        &self,
+        access: Access,
+        parts: &http::request::Parts,
+    ) -> Result<Option<ApiGatewayRequestAuthorizer>, Refusal> {
+        if access == Access::Anybody {
+            return Ok(None);
+        }
+        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let (scheme, token) = header.and_then(|value| value.split_once(' ')).unwrap_or_default();
+        if !scheme.eq_ignore_ascii_case("bearer") {
+            return Err(Refusal::NoToken);
+        }
+        let claims = self.identity.verify(token.trim(), Timestamp::now()).map_err(|refused| {
+            tracing::debug!(%refused, "a token was refused");
+            Refusal::NoToken
+        })?;
+        let mut authorizer = ApiGatewayRequestAuthorizer::default();
+        match (access, claims.role()) {
+            (Access::Operator, Role::Operator) => {
+                authorizer.iam = Some(operator(claims.subject()));
+            }
+            (Access::Operator, Role::Buyer) => return Err(Refusal::NotOperator),
+            (Access::Buyer | Access::Anybody, _) => {
+                let mut jwt = ApiGatewayRequestAuthorizerJwtDescription::default();
+                jwt.claims = claims.into_inner();
+                authorizer.jwt = Some(jwt);
+            }
+        }
+        Ok(Some(authorizer))
+    }
+
+    /// Runs a function when there is a place for it.
+    async fn invoke(
+        &self,
+        function: Function,
+        request: lambda_http::Request,
+    ) -> Result<Response, Refusal> {
+        let places = match function {
+            Function::PayCallback => &self.payment_places,
+            Function::Sales
+            | Function::TokenGate
+            | Function::Reserve
+            | Function::Orders
+            | Function::Cancel => &self.places,
+        };
+        // Nobody closes the semaphore; were it closed, there would be no limit.
+        let place = Arc::clone(places).acquire_owned().await.ok();
+        let app = Arc::clone(&self.app);
+        let answered = invoke(TIMEOUT, async move {
+            let response = run(&app, function, request).await;
+            drop(place);
+            response
+        });
+        match answered.await {
+            Ok(response) => Ok(event::answer(response)),
+            Err(failure) => {
+                tracing::error!(?function, %failure, "an invocation failed");
+                Err(match failure {
+                    Failure::Panicked => Refusal::Failed,
+                    Failure::TimedOut(_) => Refusal::TooSlow,
+                })
+            }
+        }
+    }
+
+    /// A name for a request that no other request of this gateway has.
+    fn request_id(&self) -> String {
+        format!("{:x}-{:x}", self.started_ms, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// Runs the very handler that Lambda runs.
+async fn run(
+    app: &App,
+    function: Function,
+    request: lambda_http::Request,
+) -> lambda_http::Response<lambda_http::Body> {
+    match function {
+        Function::Sales => sales::handle(app, request).await,
+        Function::TokenGate => token_gate::handle(app, request).await,
+        Function::Reserve => reserve::handle(app, request).await,
+        Function::Orders => orders::handle(app, request).await,
+        Function::Cancel => cancel::handle(app, request).await,
+        Function::PayCallback => pay_callback::handle(app, request).await,
+    }
+}
+
+/// What the IAM authorizer says of the operator.
+fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
+    let mut iam = ApiGatewayRequestAuthorizerIamDescription::default();
+    iam.account_id = Some(ACCOUNT.to_owned());
+    iam.caller_id = Some(name.to_owned());
+    iam.user_id = Some(name.to_owned());
+    iam.user_arn = Some(format!("arn:aws:iam::{ACCOUNT}:user/{name}"));
+    iam
+}
+
+/// Refuses a `Host` that is none: the Lambda runtime makes a URL of it and takes it for granted.
+fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
+    let Some(host) = parts.headers.get(HOST) else { return Ok(()) };
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
+    let authority = host.to_str().ok().and_then(|host| host.parse::<http::uri::Authority>().ok());
+    let good = authority.is_some() && host.as_bytes().iter().all(is_plain);
+    if good { Ok(()) } else { Err(Refusal::BadRequest("The Host header names no host.")) }
+}
+
+/// The whole body, if it is not too large.
+async fn read(parts: &http::request::Parts, body: Body) -> Result<Bytes, Refusal> {
+    let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced: usize = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
+    if announced > DRAIN_BYTES_MOST {
+        return Err(Refusal::TooLarge(BODY_BYTES_MOST));
+    }
+    let mut chunks = body.into_data_stream();
+    let mut whole = Vec::with_capacity(announced.min(BODY_BYTES_MOST));
+    let mut count = 0;
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|_gone| Refusal::BadRequest("The body ended too early."))?;
+        count += chunk.len();
+        if count > DRAIN_BYTES_MOST {
+            break;
+        }
+        if count <= BODY_BYTES_MOST {
+            whole.extend_from_slice(&chunk);
+        }
+    }
+    if count > BODY_BYTES_MOST { Err(Refusal::TooLarge(BODY_BYTES_MOST)) } else { Ok(whole.into()) }
+}
