@@ -1,10 +1,8 @@
-//! `onsale`: see [`local::cli`].
+//! `onsale`: see `onsale --help`.
 
 use std::process::ExitCode;
 
-use clap::Parser as _;
-
 #[tokio::main]
 async fn main() -> ExitCode {
-    local::cli::Cli::parse().run().await
+    local::cli::run(std::env::args_os()).await
 }

@@ -6,29 +6,26 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
 
-/// How often a message is tried before it goes to the dead-letter queue.
-pub const RECEIVES_MOST: u32 = 5;
 /// How long messages are kept, in seconds: 14 days, the longest that SQS keeps them.
 const RETENTION_SECONDS: u32 = 14 * 24 * 60 * 60;
 /// What a dead-letter queue's name adds.
 const DEAD: &str = "-dead";
 
-/// What is not the same in every queue.
+/// What happens to a message that was received and not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Definition {
-    /// Its name after the prefix.
-    pub name: &'static str,
-    /// How long a received message is hidden; at least six times as long as its function may
-    /// take, as AWS advises, so that no message is given out twice while it is worked on.
+pub struct Redelivery {
+    /// After how long it is given out again; at least six times as long as its function may take,
+    /// as AWS advises, so that no message is given out twice while it is worked on.
     pub visibility: Duration,
+    /// How often it is given out before it goes to the dead-letter queue.
+    pub receives_most: u32,
 }
 
-/// Expiry of orders that are not paid.
-pub const EXPIRY: Definition = Definition { name: "expiry", visibility: Duration::from_secs(180) };
-/// Counting of paid orders.
-pub const SYNC: Definition = Definition { name: "sync", visibility: Duration::from_secs(360) };
-/// Refund requests; whoever pays the money back takes them.
-pub const REFUND: Definition = Definition { name: "refund", visibility: Duration::from_secs(180) };
+impl Default for Redelivery {
+    fn default() -> Self {
+        Self { visibility: Duration::from_secs(180), receives_most: 10 }
+    }
+}
 
 /// A queue that could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -56,48 +53,78 @@ pub struct QueuePair {
 /// All of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
-    /// [`EXPIRY`]
+    /// Expiry of orders that are not paid.
     pub expiry: QueuePair,
-    /// [`SYNC`]
+    /// Counting of paid orders.
     pub sync: QueuePair,
-    /// [`REFUND`]
+    /// Refund requests; whoever pays the money back takes them.
     pub refund: QueuePair,
 }
 
 impl Queues {
-    /// Creates what is missing and corrects what is different. `visibility` overrules the
-    /// definitions, for tests that cannot wait.
+    /// Creates what is missing and corrects what is different. Without `redelivery`, failures are
+    /// treated as in `template.yaml`.
     ///
     /// # Errors
     /// The first queue that could not be made.
     pub async fn create(
         sqs: &Client,
         prefix: &str,
-        visibility: Option<Duration>,
+        redelivery: Option<Redelivery>,
     ) -> Result<Self, Error> {
-        let pair = async |definition: Definition| {
-            let name = format!("{prefix}{}", definition.name);
-            let hidden = visibility.unwrap_or(definition.visibility);
-            create_pair(sqs, &name, hidden).await.map_err(|why| Error { queue: name, why })
+        let redelivery = redelivery.unwrap_or_default();
+        let pair = async |name: &str| {
+            let queue = format!("{prefix}{name}");
+            let made = create_pair(sqs, &queue, redelivery).await;
+            made.map_err(|why| Error { queue, why })
         };
         Ok(Self {
-            expiry: pair(EXPIRY).await?,
-            sync: pair(SYNC).await?,
-            refund: pair(REFUND).await?,
+            expiry: pair("expiry").await?,
+            sync: pair("sync").await?,
+            refund: pair("refund").await?,
         })
     }
 }
 
-async fn create_pair(sqs: &Client, name: &str, visibility: Duration) -> Result<QueuePair, String> {
+/// How many messages a queue has, those included that are delayed or being worked on.
+///
+/// # Errors
+/// The queue cannot be asked.
+pub async fn depth(sqs: &Client, queue: &QueuePair) -> Result<u64, Error> {
+    use QueueAttributeName as Name;
+    let counts = [
+        Name::ApproximateNumberOfMessages,
+        Name::ApproximateNumberOfMessagesNotVisible,
+        Name::ApproximateNumberOfMessagesDelayed,
+    ];
+    let error = |why: String| Error { queue: queue.name.clone(), why };
+    let asked = sqs.get_queue_attributes().queue_url(&queue.url);
+    let asked = asked.set_attribute_names(Some(counts.to_vec())).send().await;
+    let attributes = asked.map_err(|failed| error(shown(failed)))?.attributes.unwrap_or_default();
+    let count = |name| {
+        let text =
+            attributes.get(name).ok_or_else(|| error(format!("the answer has no {name}")))?;
+        text.parse::<u64>().map_err(|_| error(format!("{name} is no number: {text}")))
+    };
+    counts.iter().map(count).sum()
+}
+
+async fn create_pair(
+    sqs: &Client,
+    name: &str,
+    redelivery: Redelivery,
+) -> Result<QueuePair, String> {
     use QueueAttributeName as Name;
     let retention = (Name::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
     let dead_name = format!("{name}{DEAD}");
     let (dead_url, dead_arn) = create(sqs, &dead_name, vec![retention.clone()]).await?;
-    let redrive =
-        serde_json::json!({ "deadLetterTargetArn": dead_arn, "maxReceiveCount": RECEIVES_MOST });
+    let redrive = serde_json::json!({
+        "deadLetterTargetArn": dead_arn,
+        "maxReceiveCount": redelivery.receives_most,
+    });
     let attributes = vec![
         retention,
-        (Name::VisibilityTimeout, visibility.as_secs().to_string()),
+        (Name::VisibilityTimeout, redelivery.visibility.as_secs().to_string()),
         (Name::RedrivePolicy, redrive.to_string()),
     ];
     let (url, arn) = create(sqs, name, attributes).await?;

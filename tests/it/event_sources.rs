@@ -9,9 +9,11 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sqs::types::QueueAttributeName;
 use local::event_sources::{Mapping, Source, poll, schedule};
-use local::queues::{QueuePair, Queues, RECEIVES_MOST};
+use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::SqsStandin;
 
+/// How often a message is given out before it is dead.
+const RECEIVES_MOST: u32 = 3;
 /// How long a received message is hidden, in seconds; the shortest that brings it back.
 const VISIBILITY: Duration = Duration::from_secs(1);
 
@@ -42,7 +44,8 @@ impl World {
             .credentials_provider(Credentials::new("local", "local", None, None, "local"))
             .endpoint_url(server.endpoint());
         let sqs = aws_sdk_sqs::Client::from_conf(config.build());
-        let queues = Queues::create(&sqs, "test-", Some(visibility)).await.unwrap();
+        let redelivery = Redelivery { visibility, receives_most: RECEIVES_MOST };
+        let queues = Queues::create(&sqs, "test-", Some(redelivery)).await.unwrap();
         Self { sqs, queues, _server: server }
     }
 

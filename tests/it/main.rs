@@ -16,3 +16,4 @@ mod queue;
 mod servers;
 mod store;
 mod stripe_signature;
+mod up;

@@ -1,0 +1,128 @@
+//! `onsale up`: the engine until it is told to stop.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use super::Failure;
+use crate::data_dir;
+use crate::up::{Engine, Options, PORT, RECONCILE_SECONDS};
+
+/// Run the whole engine in this process, with the servers it needs.
+///
+/// The HTTP API, the queues' consumers and the schedule run here; Redis or Valkey is started as a
+/// child. State lives in the data directory: it is there again after a crash or kill -9.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale up                      on http://127.0.0.1:8080, state in .onsale/data
+  onsale up --ephemeral          state in memory, gone when it ends
+  onsale up --port 0 --json      on a free port; prints where everything is as JSON")]
+pub struct UpCommand {
+    /// Keep the state in memory only. Secrets and endpoints are in the data directory all the same.
+    #[arg(long)]
+    ephemeral: bool,
+    /// The port of the API on 127.0.0.1; 0 for a free one.
+    #[arg(long, env = "ONSALE_PORT", default_value_t = PORT)]
+    port: u16,
+    /// How often reconcile runs, in seconds.
+    #[arg(long, value_name = "N", default_value_t = RECONCILE_SECONDS)]
+    reconcile_seconds: u32,
+}
+
+impl UpCommand {
+    /// Runs until Ctrl-C or SIGTERM.
+    ///
+    /// # Errors
+    /// Why the engine did not start, or not stop in good order.
+    pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        // Before anything is started, so that no signal finds the default behaviour.
+        let mut signals = Signals::new()?;
+        let options = Options {
+            ephemeral: self.ephemeral,
+            port: self.port,
+            reconcile_seconds: self.reconcile_seconds,
+            ..Options::persistent(data_dir)
+        };
+        let engine = tokio::select! {
+            engine = Engine::start(options) => engine?,
+            () = signals.next() => return Ok(ExitCode::SUCCESS),
+        };
+        let said = if json {
+            serde_json::to_string(engine.endpoints())?
+        } else {
+            banner(&engine, self.ephemeral, data_dir)
+        };
+        // Whoever started us may not listen; the engine runs all the same.
+        let _unheard = writeln!(std::io::stdout(), "{said}");
+        signals.next().await;
+        tracing::info!("stopping; once more to stop at once");
+        tokio::select! {
+            stopped = engine.stop() => stopped?,
+            () = signals.next() => tracing::warn!("stopped at once"),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The two ways to be told to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Where everything is, and what to do next.
+fn banner(engine: &Engine, ephemeral: bool, path: &Path) -> String {
+    let endpoints = engine.endpoints();
+    let url = engine.url();
+    let state = if ephemeral {
+        "in memory; gone when this ends".to_owned()
+    } else {
+        format!("{}; survives kill -9", engine.data_dir().display())
+    };
+    // Commands find the engine by its data directory: name it where it is not the usual one.
+    let here = if path == Path::new(data_dir::DEFAULT) {
+        String::new()
+    } else {
+        format!(" --data-dir {}", path.display())
+    };
+    format!(
+        "\
+Onsale is up at {url}
+
+  Redis      {redis}
+  DynamoDB   {dynamodb}
+  SQS        {sqs}
+  State      {state}
+
+Next, in another terminal:
+  onsale{here} sale put sales/demo-stadium.json     put a sale on sale
+  onsale{here} sale list                            what is on sale
+  onsale{here} token --user alice                   a buyer's bearer token, for curl
+  onsale{here} audit                                check every invariant
+
+Ctrl-C stops it.",
+        redis = endpoints.redis,
+        dynamodb = endpoints.dynamodb,
+        sqs = endpoints.sqs,
+    )
+}

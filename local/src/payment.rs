@@ -1,0 +1,48 @@
+//! The payment provider's part, for trying things out: the event that says that money was
+//! captured, signed as Stripe signs.
+
+use serde_json::{Value, json};
+use shared::domain::money::Money;
+use shared::domain::number::OrderNumber;
+use shared::domain::time::Timestamp;
+use shared::http::signature;
+
+use crate::data_dir::Secrets;
+
+/// The provider whose callbacks the local engine takes.
+pub const PROVIDER: &str = "stripe";
+/// The header that a signature travels in.
+pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
+
+/// The value of [`SIGNATURE_HEADER`] for a body.
+#[must_use]
+pub fn sign(secrets: &Secrets, body: &[u8], now: Timestamp) -> String {
+    signature::sign(secrets.stripe.as_bytes(), body, now)
+}
+
+/// The path that callbacks are sent to.
+#[must_use]
+pub fn callback_path() -> String {
+    format!("/payments/{PROVIDER}/callback")
+}
+
+/// The event of a captured payment.
+/// Source: <https://docs.stripe.com/api/events/types#event_types-payment_intent.succeeded>
+#[must_use]
+pub fn captured(payment: &str, order: OrderNumber, amount: Money, now: Timestamp) -> Value {
+    json!({
+        "id": format!("evt_{payment}"),
+        "object": "event",
+        "type": "payment_intent.succeeded",
+        "created": now.ms().div_euclid(1000),
+        "data": { "object": {
+            "id": payment,
+            "object": "payment_intent",
+            "status": "succeeded",
+            "amount": amount.amount_minor,
+            "amount_received": amount.amount_minor,
+            "currency": amount.currency.to_string().to_ascii_lowercase(),
+            "metadata": { "order": order.to_string() },
+        } },
+    })
+}

@@ -1,0 +1,378 @@
+//! The whole engine in one process: the servers it stands on, the gateway in front of the HTTP
+//! functions, the pollers in front of the queue functions, and the schedule of reconcile.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_lambda_events::sqs::SqsEvent;
+use chrono::Utc;
+use shared::app::App;
+use shared::config::{
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, RedisConfig,
+    Secret, SqsConfig,
+};
+use shared::domain::ids::{InvalidId, ProviderId};
+use shared::domain::time::Timestamp;
+use shared::flows::reconcile::Report;
+use shared::ports::StoreError;
+use shared::queue::QueueUrls;
+use shared::scripts::Topology;
+use shared::store::{Tables, create_tables};
+
+use crate::data_dir::{self, DataDir, Secrets};
+use crate::endpoints::{Endpoints, EndpointsError};
+use crate::event_sources::{Failure, Mapping, Source, invoke, poll, schedule};
+use crate::gateway::Gateway;
+use crate::identity::{Identity, Refused, Role};
+use crate::payment;
+use crate::queues::{self, QueuePair, Queues, Redelivery};
+use crate::servers::{self, Stack};
+use crate::stores;
+
+/// What the names of tables and queues begin with.
+const PREFIX: &str = "onsale-";
+/// The port of the gateway unless another is asked for.
+pub const PORT: u16 = 8080;
+/// How often reconcile runs unless told otherwise, in seconds; as in `template.yaml`.
+pub const RECONCILE_SECONDS: u32 = 60;
+/// How long a queue function may take, as in `template.yaml`.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long reconcile may take, as in `template.yaml`.
+const RECONCILE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long a token from an [`Engine`] is good, in seconds.
+const TOKEN_SECONDS: u32 = 24 * 60 * 60;
+
+/// How to run an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Where it keeps its secrets, its endpoints and its state; `None` is a temporary directory
+    /// that goes with the engine.
+    pub data_dir: Option<PathBuf>,
+    /// Whether the state is in memory only; secrets and endpoints are files all the same.
+    pub ephemeral: bool,
+    /// The port of the gateway on 127.0.0.1; 0 for a free one.
+    pub port: u16,
+    /// How often reconcile runs, in seconds.
+    pub reconcile_seconds: u32,
+    /// What happens to messages that fail.
+    pub redelivery: Redelivery,
+}
+
+impl Options {
+    /// An engine that leaves nothing behind, on a free port.
+    #[must_use]
+    pub fn ephemeral() -> Self {
+        Self {
+            data_dir: None,
+            ephemeral: true,
+            port: 0,
+            reconcile_seconds: RECONCILE_SECONDS,
+            redelivery: Redelivery::default(),
+        }
+    }
+
+    /// An engine whose state is in `data_dir`, on a free port.
+    #[must_use]
+    pub fn persistent(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: Some(data_dir.into()), ephemeral: false, ..Self::ephemeral() }
+    }
+}
+
+/// Why an engine did not start, or not stop in good order.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] data_dir::Error),
+    /// A server did not start or stop.
+    #[error(transparent)]
+    Servers(#[from] servers::Error),
+    /// The tables could not be created.
+    #[error("tables: {0}")]
+    Tables(#[from] StoreError),
+    /// The queues could not be created.
+    #[error(transparent)]
+    Queues(#[from] queues::Error),
+    /// The engine could not be built.
+    #[error(transparent)]
+    App(#[from] shared::app::Error),
+    /// The gateway cannot listen.
+    #[error("127.0.0.1:{port}: {source}; --port chooses another, 0 a free one")]
+    Port {
+        /// The port that was asked for.
+        port: u16,
+        /// The refusal.
+        source: io::Error,
+    },
+    /// The endpoints could not be written.
+    #[error(transparent)]
+    Endpoints(#[from] EndpointsError),
+    /// One of our own names is refused by our own rules.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+}
+
+/// A running engine. [`Engine::stop`] ends it in good order; dropping it ends it as a crash would.
+#[derive(Debug)]
+pub struct Engine {
+    gateway: Gateway,
+    sources: Vec<Source>,
+    app: Arc<App>,
+    sqs: aws_sdk_sqs::Client,
+    queues: Queues,
+    endpoints: Endpoints,
+    identity: Identity,
+    secrets: Secrets,
+    stack: Stack,
+    // Last, so that the directory is given up when nothing uses it any more.
+    data_dir: DataDir,
+}
+
+impl Engine {
+    /// Starts everything. When this returns, the API answers, and what an earlier run left undone
+    /// has been looked at once.
+    ///
+    /// # Errors
+    /// The first [`Error`]; whatever was started by then is stopped.
+    pub async fn start(options: Options) -> Result<Self, Error> {
+        let data_dir = match &options.data_dir {
+            Some(path) => DataDir::open(path)?,
+            None => DataDir::temporary()?,
+        };
+        // Of an earlier run that was killed.
+        Endpoints::remove(data_dir.path())?;
+        let secrets = data_dir.secrets()?;
+        let stack = if options.ephemeral {
+            Stack::ephemeral().await?
+        } else {
+            Stack::persistent(data_dir.path()).await?
+        };
+        let servers = stack.endpoints();
+        let sqs = stores::sqs(&servers.sqs_url);
+        let queues = Queues::create(&sqs, PREFIX, Some(options.redelivery)).await?;
+        let endpoints = Endpoints {
+            gateway: String::new(),
+            redis: servers.redis_url,
+            dynamodb: servers.dynamodb_url,
+            sqs: servers.sqs_url,
+            table_prefix: PREFIX.to_owned(),
+        };
+        let dynamo = stores::dynamo(&endpoints);
+        create_tables(dynamo.client(), &dynamo.config().tables).await?;
+        let config = config(&endpoints, &queues, &secrets)?;
+        let app = Arc::new(App::from_config(&config).await?);
+
+        // A crash loses at most a second of Redis; DynamoDB has it all. Nobody should meet the gap.
+        report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
+
+        let identity = || Identity::new(secrets.identity.as_bytes());
+        let gateway = Gateway::start(Arc::clone(&app), identity(), options.port)
+            .await
+            .map_err(|source| Error::Port { port: options.port, source })?;
+        let sources = start_sources(&app, &sqs, &queues, options.reconcile_seconds);
+        let gateway_url = format!("http://{}", gateway.address());
+        let endpoints = Endpoints { gateway: gateway_url, ..endpoints };
+        endpoints.write(data_dir.path())?;
+        let identity = identity();
+        Ok(Self {
+            gateway,
+            sources,
+            app,
+            sqs,
+            queues,
+            endpoints,
+            identity,
+            secrets,
+            stack,
+            data_dir,
+        })
+    }
+
+    /// The address of the API: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.endpoints.gateway
+    }
+
+    /// Where everything listens.
+    #[must_use]
+    pub fn endpoints(&self) -> &Endpoints {
+        &self.endpoints
+    }
+
+    /// Where its files are.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        self.data_dir.path()
+    }
+
+    /// The handlers' side of the engine.
+    #[must_use]
+    pub fn app(&self) -> &Arc<App> {
+        &self.app
+    }
+
+    /// The servers it stands on.
+    #[must_use]
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// The queues.
+    #[must_use]
+    pub fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// How many paid orders wait to be counted, those included that are being counted.
+    ///
+    /// # Errors
+    /// The queue cannot be asked.
+    pub async fn sync_backlog(&self) -> Result<u64, queues::Error> {
+        queues::depth(&self.sqs, &self.queues.sync).await
+    }
+
+    /// The secrets of its data directory.
+    #[must_use]
+    pub fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// A bearer token of a buyer.
+    ///
+    /// # Errors
+    /// [`Refused`] when it cannot be signed.
+    pub fn token(&self, user: &str) -> Result<String, Refused> {
+        self.identity.token(user, Role::Buyer, Timestamp::now(), TOKEN_SECONDS)
+    }
+
+    /// A bearer token of the operator.
+    ///
+    /// # Errors
+    /// [`Refused`] when it cannot be signed.
+    pub fn operator_token(&self) -> Result<String, Refused> {
+        self.identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)
+    }
+
+    /// The `Stripe-Signature` header of a payment callback with this body.
+    #[must_use]
+    pub fn sign_payment(&self, body: &[u8]) -> String {
+        payment::sign(&self.secrets, body, Timestamp::now())
+    }
+
+    /// Runs reconcile now, as the schedule does.
+    ///
+    /// # Errors
+    /// Why it failed.
+    pub async fn reconcile(&self) -> Result<Report, lambda_http::Error> {
+        reconcile(Arc::clone(&self.app)).await
+    }
+
+    /// Takes no more work, finishes what was begun, and stops the servers.
+    ///
+    /// # Errors
+    /// The first [`Error`]; nothing is left running.
+    pub async fn stop(self) -> Result<(), Error> {
+        let removed = Endpoints::remove(self.data_dir.path());
+        self.gateway.stop().await;
+        for source in self.sources {
+            source.stop().await;
+        }
+        self.stack.stop().await?;
+        Ok(removed?)
+    }
+}
+
+/// The configuration that the environment has in Lambda.
+fn config(endpoints: &Endpoints, queues: &Queues, secrets: &Secrets) -> Result<Config, InvalidId> {
+    let secret = |text: &str| Secret(text.as_bytes().to_vec());
+    let provider = ProviderId::new(payment::PROVIDER)?;
+    Ok(Config {
+        redis: RedisConfig { topology: Topology::Single(endpoints.redis.clone()) },
+        dynamodb: DynamoDbConfig {
+            tables: Tables::with_prefix(&endpoints.table_prefix),
+            endpoint: Some(endpoints.dynamodb.clone()),
+        },
+        sqs: SqsConfig {
+            urls: QueueUrls {
+                expiry: queues.expiry.url.clone(),
+                sync: queues.sync.url.clone(),
+                refund: queues.refund.url.clone(),
+            },
+            endpoint: Some(endpoints.sqs.clone()),
+        },
+        admission: AdmissionConfig { keys: vec![("local".to_owned(), secret(&secrets.admission))] },
+        payments: PaymentConfig {
+            secrets: vec![(provider, secret(&secrets.stripe))],
+            tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
+        },
+    })
+}
+
+/// Everything that invokes functions without a request, with the figures of `template.yaml`.
+fn start_sources(
+    app: &Arc<App>,
+    sqs: &aws_sdk_sqs::Client,
+    queues: &Queues,
+    reconcile_seconds: u32,
+) -> Vec<Source> {
+    let mapping = |queue: &QueuePair, batch_most, window_seconds, concurrency| Mapping {
+        name: queue.name.clone(),
+        url: queue.url.clone(),
+        arn: queue.arn.clone(),
+        batch_most,
+        window: Duration::from_secs(window_seconds),
+        concurrency,
+        timeout: QUEUE_TIMEOUT,
+    };
+    let expiry = {
+        let app = Arc::clone(app);
+        move |event: SqsEvent| {
+            let app = Arc::clone(&app);
+            async move { expire_orders::handle(&app, event).await }
+        }
+    };
+    let sync = {
+        let app = Arc::clone(app);
+        move |event: SqsEvent| {
+            let app = Arc::clone(&app);
+            async move { sync_db::handle(&app, event).await }
+        }
+    };
+    let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
+    let reconciled = {
+        let app = Arc::clone(app);
+        move || {
+            let app = Arc::clone(&app);
+            async move { report(Ok(reconcile(app).await)) }
+        }
+    };
+    vec![
+        poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 4), expiry),
+        poll(sqs.clone(), mapping(&queues.sync, 100, 2, 1), sync),
+        schedule("reconcile", period, RECONCILE_TIMEOUT, reconciled),
+    ]
+}
+
+/// Invokes reconcile as EventBridge does.
+async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Error> {
+    let mut event = EventBridgeEvent::<serde_json::Value>::default();
+    event.source = "aws.scheduler".to_owned();
+    event.detail_type = "Scheduled Event".to_owned();
+    event.time = Some(Utc::now());
+    event.detail = serde_json::json!({});
+    reconcile::handle(&app, event).await
+}
+
+/// Logs a run of reconcile that failed.
+fn report(outcome: Result<Result<Report, lambda_http::Error>, Failure>) {
+    match outcome {
+        // What it did, it has logged itself.
+        Ok(Ok(_report)) => {}
+        Ok(Err(error)) => tracing::error!(%error, "reconcile failed; the next run tries again"),
+        Err(failure) => tracing::error!(%failure, "reconcile failed; the next run tries again"),
+    }
+}

@@ -1,0 +1,367 @@
+//! The whole engine over HTTP: a sale from the operator's file to the paid order, what the gateway
+//! refuses, what the queues do, and what is still there after `kill -9`.
+
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use local::data_dir::{self, DataDir, Secrets};
+use local::endpoints::Endpoints;
+use local::identity::{Identity, Role};
+use local::payment;
+use local::queues::Redelivery;
+use local::up::{Engine, Error, Options};
+use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use shared::domain::money::{Currency, Money};
+use shared::domain::time::Timestamp;
+
+/// Names the data directory on which [`serve_until_killed`] is to serve.
+const SERVE_ON: &str = "ONSALE_TEST_UP_ON";
+/// What the engine may have resident while it does nothing, its servers aside, in kB.
+const IDLE_KB_MOST: u64 = 150 * 1024;
+
+/// Asks until it is so; fails the test after half a minute.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let asked_since = Instant::now();
+    while !is_so().await {
+        assert!(asked_since.elapsed() < Duration::from_secs(30), "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Somebody who talks to an engine over HTTP, with all its secrets.
+struct Caller {
+    url: String,
+    http: reqwest::Client,
+    secrets: Secrets,
+    identity: Identity,
+}
+
+impl Caller {
+    fn new(url: &str, data_dir: &Path) -> Self {
+        let secrets = Secrets::read(data_dir).unwrap();
+        let identity = Identity::new(secrets.identity.as_bytes());
+        Self { url: url.to_owned(), http: reqwest::Client::new(), secrets, identity }
+    }
+
+    fn of(engine: &Engine) -> Self {
+        Self::new(engine.url(), engine.data_dir())
+    }
+
+    fn token(&self, user: &str, role: Role) -> String {
+        self.identity.token(user, role, Timestamp::now(), 60).unwrap()
+    }
+
+    /// A request of nobody.
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    /// A request of a buyer.
+    fn buyer(&self, user: &str, method: Method, path: &str) -> RequestBuilder {
+        self.request(method, path).bearer_auth(self.token(user, Role::Buyer))
+    }
+
+    async fn put_sale(&self, sale: &Value) {
+        let path = format!("/sales/{}", sale["sale"].as_str().unwrap());
+        let put = self.request(Method::PUT, &path).json(sale);
+        let reply = put.bearer_auth(self.token("ops", Role::Operator)).send().await.unwrap();
+        assert_eq!(reply.status(), StatusCode::OK, "{}", reply.text().await.unwrap());
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        body(self.request(Method::GET, path).send().await.unwrap(), StatusCode::OK).await
+    }
+
+    /// How many seats the hall has left.
+    async fn available(&self, sale: &str) -> u64 {
+        let availability = self.get(&format!("/sales/{sale}/availability")).await;
+        availability["tiers"][0]["available"].as_u64().unwrap()
+    }
+
+    async fn order_of(&self, user: &str, order: &str) -> Value {
+        let asked = self.buyer(user, Method::GET, &format!("/orders/{order}"));
+        body(asked.send().await.unwrap(), StatusCode::OK).await
+    }
+
+    /// Admission and order of two seats side by side.
+    async fn buy_two(&self, user: &str, sale: &str) -> Value {
+        let admission = self.buyer(user, Method::POST, &format!("/sales/{sale}/admissions"));
+        let admission = admission.json(&json!({ "tickets": 2 })).send().await.unwrap();
+        let admission = body(admission, StatusCode::CREATED).await;
+        let order = self.buyer(user, Method::POST, &format!("/sales/{sale}/orders")).json(&json!({
+            "admission": admission["token"],
+            "lines": [{ "tier": "hall", "best": { "count": 2, "together": "required" } }],
+        }));
+        let order = body(order.send().await.unwrap(), StatusCode::CREATED).await;
+        assert_eq!(order["order"], admission["order"], "the order was named at admission");
+        order
+    }
+
+    /// The provider's callback for a whole order.
+    async fn pay(&self, order: &Value) -> Response {
+        let number = order["order"].as_str().unwrap();
+        let amount = Money {
+            amount_minor: order["amount_minor"].as_i64().unwrap(),
+            currency: Currency::new(order["currency"].as_str().unwrap()).unwrap(),
+        };
+        let now = Timestamp::now();
+        let event =
+            payment::captured(&format!("pi_{number}"), number.parse().unwrap(), amount, now);
+        let event = event.to_string();
+        let signature = payment::sign(&self.secrets, event.as_bytes(), now);
+        self.callback(event, &signature).await
+    }
+
+    async fn callback(&self, body: String, signature: &str) -> Response {
+        let callback = self.request(Method::POST, &payment::callback_path());
+        let callback = callback.header(payment::SIGNATURE_HEADER, signature);
+        callback.header(CONTENT_TYPE, "application/json").body(body).send().await.unwrap()
+    }
+}
+
+/// The body of a reply, which must have this status.
+async fn body(reply: Response, status: StatusCode) -> Value {
+    let was = reply.status();
+    let text = reply.text().await.unwrap();
+    assert_eq!(was, status, "{text}");
+    serde_json::from_str(&text).unwrap()
+}
+
+/// A hall of four rows of five seats, on sale now.
+fn hall(sale: &str, pay_window_seconds: u32) -> Value {
+    let row = |row: &str| json!({ "row": row, "seats": { "prefix": format!("{row}-"), "first": 1, "count": 5 } });
+    let now = Timestamp::now();
+    json!({
+        "sale": sale,
+        "title": "A small hall",
+        "currency": "EUR",
+        "opens_at": now.plus_seconds(-60),
+        "closes_at": now.plus_seconds(3600),
+        "limit_per_buyer": 4,
+        "pay_window_seconds": pay_window_seconds,
+        "tiers": [{
+            "tier": "hall", "name": "Hall", "price_minor": 2500,
+            "sections": [{ "section": "A", "rows": [row("A"), row("B"), row("C"), row("D")] }],
+        }],
+    })
+}
+
+async fn ephemeral() -> (Engine, Caller) {
+    let engine = Engine::start(Options::ephemeral()).await.unwrap();
+    let caller = Caller::of(&engine);
+    (engine, caller)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_ticket_is_sold_over_http() {
+    let (engine, caller) = ephemeral().await;
+    caller.put_sale(&hall("hall-1", 300)).await;
+    assert_eq!(caller.get("/sales").await["sales"][0]["sale"], "hall-1");
+    assert_eq!(caller.available("hall-1").await, 20);
+
+    let order = caller.buy_two("alice", "hall-1").await;
+    assert_eq!((&order["state"], &order["amount_minor"]), (&json!("pending"), &json!(5000)));
+    let number = order["order"].as_str().unwrap();
+    // What everyone may see is a second old at most.
+    until("the seats are gone", async || caller.available("hall-1").await == 18).await;
+
+    assert_eq!(caller.pay(&order).await.status(), StatusCode::OK);
+    assert_eq!(caller.order_of("alice", number).await["state"], "paid");
+    assert_eq!(caller.pay(&order).await.status(), StatusCode::OK, "the same callback again");
+    let mine = caller.buyer("alice", Method::GET, "/orders").send().await.unwrap();
+    assert_eq!(body(mine, StatusCode::OK).await["orders"][0]["order"], number);
+
+    // Another buyer is not shown it, and the counting consumer finishes it.
+    let other = caller.buyer("bob", Method::GET, &format!("/orders/{number}"));
+    assert_eq!(other.send().await.unwrap().status(), StatusCode::NOT_FOUND);
+    use shared::ports::{Orders as _, Ports as _};
+    let orders = engine.app().ports.orders();
+    let is_synced = async || orders.get(number.parse().unwrap()).await.unwrap().unwrap().synced;
+    until("the order is counted", is_synced).await;
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_unpaid_order_expires_by_its_message() {
+    let (engine, caller) = ephemeral().await;
+    caller.put_sale(&hall("hall-2", 5)).await;
+    let order = caller.buy_two("alice", "hall-2").await;
+    let number = order["order"].as_str().unwrap();
+    let is_expired = async || caller.order_of("alice", number).await["state"] == "expired";
+    until("the order expires", is_expired).await;
+    until("its seats are back", async || caller.available("hall-2").await == 20).await;
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_gateway_refuses_what_no_function_should_see() {
+    let (engine, caller) = ephemeral().await;
+    let old = Timestamp::now().plus_seconds(-120);
+    let expired = caller.identity.token("alice", Role::Buyer, old, 60).unwrap();
+    let forged = Identity::new(b"guessed").token("ops", Role::Operator, Timestamp::now(), 60);
+    let buyer = caller.token("alice", Role::Buyer);
+    let ask = |method: Method, path: &str| caller.request(method, path);
+    for (what, request, status, kind) in [
+        ("no token", ask(Method::GET, "/orders"), 401, "/problems/not-authenticated"),
+        (
+            "an expired token",
+            ask(Method::GET, "/orders").bearer_auth(expired),
+            401,
+            "/problems/not-authenticated",
+        ),
+        (
+            "a forged token",
+            ask(Method::PUT, "/sales/x").bearer_auth(forged.unwrap()),
+            401,
+            "/problems/not-authenticated",
+        ),
+        (
+            "a buyer as operator",
+            ask(Method::PUT, "/sales/x").bearer_auth(buyer),
+            403,
+            "about:blank",
+        ),
+        ("no such path", ask(Method::GET, "/nothing"), 404, "/problems/not-found"),
+        ("another method", ask(Method::DELETE, "/sales/x"), 405, "about:blank"),
+        (
+            "no such host",
+            ask(Method::GET, "/sales").header(HOST, "a[b"),
+            400,
+            "/problems/malformed",
+        ),
+        (
+            "a body over 6 MB",
+            ask(Method::POST, "/payments/stripe/callback").body(vec![b' '; 6 * 1024 * 1024 + 1]),
+            413,
+            "/problems/too-large",
+        ),
+    ] {
+        let reply = request.send().await.unwrap();
+        assert_eq!(reply.headers()[CONTENT_TYPE], "application/problem+json", "{what}");
+        assert_eq!(reply.headers().contains_key(WWW_AUTHENTICATE), status == 401, "{what}");
+        assert_eq!(reply.headers().contains_key(ALLOW), status == 405, "{what}");
+        let problem = body(reply, StatusCode::from_u16(status).unwrap()).await;
+        assert_eq!(problem["type"], kind, "{what}");
+        assert_eq!(problem["status"], status, "{what}");
+    }
+    // What a function refuses comes through as it is.
+    let unsigned = caller.callback("{}".to_owned(), "t=1,v1=00").await;
+    assert!(unsigned.status().is_client_error());
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
+    let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 2 };
+    let options = Options { redelivery, ..Options::ephemeral() };
+    let engine = Engine::start(options).await.unwrap();
+    let sqs = local::stores::sqs(&engine.endpoints().sqs);
+    for queue in [&engine.queues().expiry, &engine.queues().sync] {
+        let send = sqs.send_message().queue_url(&queue.url).message_body("poison");
+        send.send().await.unwrap();
+        let dead = sqs.receive_message().queue_url(&queue.dead_url).wait_time_seconds(1);
+        let is_dead = async || {
+            let received = dead.clone().send().await.unwrap().messages.unwrap_or_default();
+            received.first().is_some_and(|message| message.body() == Some("poison"))
+        };
+        until(&format!("the poison of {} is dead", queue.name), is_dead).await;
+    }
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_directory_has_one_engine() {
+    let dir = tempfile::tempdir().unwrap();
+    let engine = Engine::start(Options::persistent(dir.path())).await.unwrap();
+    for options in [
+        Options::persistent(dir.path()),
+        Options { data_dir: Some(dir.path().to_owned()), ..Options::ephemeral() },
+    ] {
+        let second = Engine::start(options).await;
+        assert!(matches!(second, Err(Error::DataDir(data_dir::Error::InUse(_)))));
+    }
+    assert_eq!(Endpoints::read(dir.path()).unwrap(), *engine.endpoints());
+    engine.stop().await.unwrap();
+    assert!(Endpoints::read(dir.path()).is_err(), "nobody looks for it any more");
+    DataDir::open(dir.path()).unwrap();
+}
+
+/// `onsale up` in a process of its own, killed when dropped.
+struct Process(Child);
+
+impl Process {
+    /// Starts it on `dir`, and waits until it says where it is.
+    async fn up(dir: &Path) -> (Self, Caller) {
+        Endpoints::remove(dir).unwrap();
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "up::serve_until_killed", "--nocapture"])
+            .env(SERVE_ON, dir)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        until("the engine is up", async || {
+            assert!(child.try_wait().unwrap().is_none(), "the engine ended by itself");
+            Endpoints::read(dir).is_ok()
+        })
+        .await;
+        let url = Endpoints::read(dir).unwrap().gateway;
+        (Self(child), Caller::new(&url, dir))
+    }
+
+    /// What it has resident, in kB.
+    fn resident_kb(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    /// Kills it as `kill -9` does.
+    fn kill(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_survives_kill_9_and_is_paid_after_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let (mut process, caller) = Process::up(dir.path()).await;
+    let resident_kb = process.resident_kb();
+    println!("idle: {resident_kb} kB resident");
+    assert!(resident_kb < IDLE_KB_MOST, "{resident_kb} kB resident");
+    caller.put_sale(&hall("hall-9", 300)).await;
+    let order = caller.buy_two("alice", "hall-9").await;
+    let number = order["order"].as_str().unwrap();
+    let token = caller.token("alice", Role::Buyer);
+    process.kill();
+
+    let (_process, caller) = Process::up(dir.path()).await;
+    let asked = caller.request(Method::GET, &format!("/orders/{number}")).bearer_auth(token);
+    let kept = body(asked.send().await.unwrap(), StatusCode::OK).await;
+    assert_eq!((&kept["state"], &kept["lines"]), (&json!("pending"), &order["lines"]));
+    assert_eq!(caller.available("hall-9").await, 18, "its seats are still held");
+    assert_eq!(caller.pay(&order).await.status(), StatusCode::OK);
+    assert_eq!(caller.order_of("alice", number).await["state"], "paid");
+}
+
+/// Not a test by itself: the process in [`an_order_survives_kill_9_and_is_paid_after_it`].
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn serve_until_killed() {
+    let Some(dir) = std::env::var_os(SERVE_ON) else {
+        return;
+    };
+    let dir = dir.to_str().unwrap();
+    let line = ["onsale", "up", "--port", "0", "--json", "--data-dir", dir];
+    let code = local::cli::run(line).await;
+    assert_eq!(code, ExitCode::SUCCESS);
+}
