@@ -299,3 +299,12 @@ fn the_command_refuses_with_exit_code_1_and_lists_everything() {
     assert_eq!(code, 1);
     assert!(checked.contains("limit_per_buyer: must be 1 to 1,000"), "{checked}");
 }
+
+#[test]
+fn the_example_of_the_documentation_breaks_no_rule() {
+    let page = std::fs::read_to_string(root().join("docs/sale-file.md")).unwrap();
+    let (_, example) = page.split_once("```json\n").unwrap();
+    let (example, _) = example.split_once("```").unwrap();
+    let sale = Sale::new(serde_json::from_str(example).unwrap()).unwrap();
+    assert_eq!(sale.seat_legs(), 1000 + 13 + 4);
+}

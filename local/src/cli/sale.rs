@@ -4,6 +4,7 @@
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
+use std::collections::HashMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -178,7 +179,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The gateway cannot be reached, or what it says cannot be read.
-    #[error("{url} does not answer: {source}")]
+    #[error("{url} does not answer: {}", root_of(source))]
     Unreachable {
         /// What was asked.
         url: String,
@@ -215,6 +216,11 @@ impl Error {
             | Self::Unexpected { .. } => ExitCode::from(2),
         }
     }
+}
+
+/// The innermost cause: "connection refused" rather than "error sending request".
+fn root_of(error: &dyn std::error::Error) -> &dyn std::error::Error {
+    error.source().map_or(error, root_of)
 }
 
 fn declined(status: StatusCode, problem: &Value) -> String {
@@ -411,7 +417,7 @@ fn headline(sale: &Sale) -> String {
 }
 
 /// The tiers with their seats and prices, and what is left where that is known.
-fn tier_table(sale: &Sale, available: Option<&dyn Fn(&str) -> Option<u64>>) -> Table {
+fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let mut header = vec!["  tier", "name", "seats", "price (minor units)"];
@@ -434,7 +440,7 @@ fn tier_table(sale: &Sale, available: Option<&dyn Fn(&str) -> Option<u64>>) -> T
             format!("{price} {}", sale.file().currency),
         ];
         if let Some(available) = available {
-            let left = available(tier.tier.as_str());
+            let left = available.get(tier.tier.as_str());
             cells.push(left.map_or_else(|| "not sold".to_owned(), |left| left.to_string()));
         }
         table.add_row(cells);
@@ -514,11 +520,12 @@ async fn status(
     let file = sale.file();
     let between = journey.map_or_else(String::new, |(from, to)| format!(", {from} to {to}"));
     // A tier that does not sell the journey is not part of the answer.
-    let available = |tier: &str| {
-        let tiers = left.get("tiers")?.as_array()?;
-        let found = tiers.iter().find(|found| found.get("tier").is_some_and(|id| id == tier))?;
-        found.get("available")?.as_u64()
-    };
+    let listed = left.get("tiers").and_then(Value::as_array);
+    let available: HashMap<String, u64> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(|tier| Some((text(tier, "tier"), tier.get("available")?.as_u64()?)))
+        .collect();
     out(&format!(
         "{}\n{}, on sale from {} to {}\navailable as of {}{between}:\n{}\n",
         headline(&sale),

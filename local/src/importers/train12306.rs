@@ -182,22 +182,23 @@ fn table<T: DeserializeOwned>(
     text: impl Fn(&str) -> Result<Vec<u8>, Error>,
 ) -> Result<Vec<Lined<T>>, Error> {
     let bytes = text(name)?;
-    let malformed = |error: &csv::Error| {
-        let line = error.position().map(csv::Position::line);
-        let what = line.map_or_else(|| name.to_owned(), |line| line_of(name, line));
-        Error::Malformed { what, why: error.to_string() }
+    let bytes = without_mark(&bytes);
+    let mut lines = Lines { bytes, counted: 0, line: 1 };
+    let malformed = |line: Option<u64>, error: csv::Error| Error::Malformed {
+        what: line.map_or_else(|| name.to_owned(), |line| line_of(name, line)),
+        why: why(&error),
     };
-    let mut reader =
-        csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(without_mark(&bytes));
-    let headers = reader.headers().map_err(|error| malformed(&error))?.clone();
+    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
+    let headers = reader.headers().map_err(|error| malformed(Some(1), error))?.clone();
     let mut rows = Vec::new();
     for record in reader.records() {
-        let record = record.map_err(|error| malformed(&error))?;
-        let line = record.position().map_or(0, csv::Position::line);
-        let row = record.deserialize(Some(&headers)).map_err(|error| Error::Malformed {
-            what: line_of(name, line),
-            why: error.to_string(),
+        let record = record.map_err(|error| {
+            let line = error.position().map(|position| lines.line_at(position.byte()));
+            malformed(line, error)
         })?;
+        let line = record.position().map_or(0, |position| lines.line_at(position.byte()));
+        let row =
+            record.deserialize(Some(&headers)).map_err(|error| malformed(Some(line), error))?;
         if rows.len() == MOST_SEATS {
             let most = MOST_SEATS as u64;
             return Err(Error::TooLarge { what: name.to_owned(), most, unit: "rows" });
@@ -205,6 +206,40 @@ fn table<T: DeserializeOwned>(
         rows.push((line, row));
     }
     Ok(rows)
+}
+
+/// What is wrong with a record, without the position: csv counts lines from the wrong end of CRLF.
+fn why(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
+        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+            format!("it has {len} fields, the header {expected_len}")
+        }
+        csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
+        csv::ErrorKind::Io(_) | csv::ErrorKind::Seek | csv::ErrorKind::Serialize(_) | _ => {
+            error.to_string()
+        }
+    }
+}
+
+/// Counts lines up to bytes of a text, each byte once.
+struct Lines<'text> {
+    bytes: &'text [u8],
+    counted: usize,
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// The line on which the record stands that begins at a byte, or after the line ends there.
+    fn line_at(&mut self, byte: u64) -> u64 {
+        let is_end = |index: &usize| matches!(self.bytes[*index], b'\r' | b'\n');
+        let byte = (byte as usize).min(self.bytes.len());
+        let start = (byte..self.bytes.len()).find(|index| !is_end(index)).unwrap_or(byte);
+        let passed = self.bytes.get(self.counted..start).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.counted = self.counted.max(start);
+        self.line
+    }
 }
 
 /// One train while it is being read.
@@ -291,6 +326,14 @@ impl<'tables> Reading<'tables> {
                 self.findings
                     .add(SourceDefect::DeclaredTwice { what, first, again: at }, leave_out);
             } else if let Some(station) = self.station(row, &at) {
+                let same = stops.iter().position(|other: &Stop| other.stop == station.stop);
+                if let Some(first) = same {
+                    let what = format!("the code {}", station.stop);
+                    let first = place_of_stop(kept[first]);
+                    self.findings
+                        .add(SourceDefect::DeclaredTwice { what, first, again: at }, Remedy::None);
+                    continue;
+                }
                 kept.push(stop);
                 stops.push(station);
             }
@@ -902,6 +945,10 @@ mod tests {
             (("train_stations.csv", "1,10,3,杭州\n1,01,1,北京\n", ""), "1 stops"),
             (("stations.csv", "2,NJH,南京\n", ""), "names station \"南京\", which is not declared"),
             (("stations.csv", "2,NJH,南京\n", "2,,南京\n"), "has no usable key: stop id"),
+            (
+                ("stations.csv", "2,NJH,南京\n", "2,BJP,南京\n"),
+                "the code BJP is declared twice: train_stations.csv line 3 (stop 1, 北京) and train_stations.csv line 4 (stop 2, 南京)",
+            ),
         ];
         for (change, defect) in cases {
             let refused = read(&[change]).accept(true).unwrap_err();
@@ -927,13 +974,14 @@ mod tests {
         let padded = Tables::parse("folder", |name| {
             let text = match name {
                 "stations.csv" => {
-                    "\u{feff} id , code,name \r\n1 , BJP,  北京 \r\n2,NJH,南京\r\n3,HGH,杭州\r\n"
+                    "\u{feff} id , code,name \r\n1 , BJP,  北京 \r\n\r\n2,NJH,南京\r\n3,HGH,杭州\r\n"
                 }
                 _ => return Ok(header_of(name)),
             };
             Ok(text.as_bytes().to_vec())
         });
         let stations = padded.unwrap().stations;
+        assert_eq!(stations.iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 4, 5]);
         assert_eq!((stations[0].1.code.as_str(), stations[0].1.name.as_str()), ("BJP", "北京"));
     }
 
