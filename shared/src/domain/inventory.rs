@@ -208,6 +208,12 @@ impl TierGrid {
         bits
     }
 
+    /// True if there is such a place. What an order names beyond the grid is passed over.
+    fn has(&self, leg: u16, seat: Seat) -> bool {
+        let places = |bitmap: &Vec<u8>| bitmap.len() as u64 * 8;
+        self.taken.get(usize::from(leg)).is_some_and(|bitmap| u64::from(seat.0) < places(bitmap))
+    }
+
     /// True if the seat is taken on the leg.
     #[must_use]
     pub fn is_taken(&self, leg: u16, seat: Seat) -> bool {
@@ -582,7 +588,7 @@ impl Inventory {
         } else {
             let mut all_sold = true;
             self.for_each_seat_leg(&command.lines, |grid, leg, seat| {
-                all_sold &= grid.is_sold(leg, seat);
+                all_sold &= grid.is_sold(leg, seat) || !grid.has(leg, seat);
             });
             if !all_sold {
                 self.add_bought(&command.user, i32::from(tickets(&command.lines)));
@@ -684,5 +690,373 @@ impl Inventory {
         due.retain(|(deadline, _)| *deadline <= now);
         due.sort();
         due.into_iter().map(|(_, order)| order).take(most).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::choice::Together;
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_000_000);
+
+    fn tier(name: &str) -> TierId {
+        TierId::new(name).unwrap()
+    }
+
+    fn epoch() -> Epoch {
+        Epoch::new("e1").unwrap()
+    }
+
+    fn number(order: u64) -> OrderNumber {
+        order.to_string().parse().unwrap()
+    }
+
+    fn sale() -> SaleId {
+        SaleId::new("s").unwrap()
+    }
+
+    fn terms() -> Terms {
+        Terms {
+            state: SaleState::Open,
+            opens_at: NOW,
+            closes_at: NOW.plus_seconds(3600),
+            limit: 4,
+            legs: 2,
+        }
+    }
+
+    /// Tiers `a` and `b`, two rows of eight seats each, over two legs.
+    fn load() -> Load {
+        let empty = || vec![vec![0; 2]; 2];
+        let grid = |name| TierGrid {
+            tier: tier(name),
+            row_bytes: 1,
+            taken: empty(),
+            sold: empty(),
+            freed: 0,
+        };
+        Load {
+            sale: sale(),
+            terms: terms(),
+            expected: None,
+            epoch: epoch(),
+            tiers: vec![grid("a"), grid("b")],
+            holds: BTreeMap::new(),
+            bought: BTreeMap::new(),
+        }
+    }
+
+    fn loaded() -> Inventory {
+        let mut inventory = Inventory::default();
+        assert_eq!(inventory.load(&load()), LoadReply::Loaded);
+        inventory
+    }
+
+    fn line(name: &str, (from, to): (u16, u16), choice: Choice) -> Line {
+        Line { tier: tier(name), legs: Legs::new(from, to).unwrap(), choice }
+    }
+
+    fn best(count: u16) -> Choice {
+        Choice::Best { count, together: Together::Required }
+    }
+
+    fn these(seats: &[u32]) -> Choice {
+        Choice::Seats(seats.iter().copied().map(Seat).collect())
+    }
+
+    fn ask(order: u64, user: &str, lines: Vec<Line>) -> Hold {
+        Hold {
+            sale: sale(),
+            epoch: epoch(),
+            order: number(order),
+            user: UserId::new(user).unwrap(),
+            content: Content::new("00000000000000aa").unwrap(),
+            now: NOW,
+            deadline: NOW.plus_seconds(600),
+            lines,
+        }
+    }
+
+    /// Holds, and says what is remembered of it.
+    fn held(inventory: &mut Inventory, hold: &Hold) -> HoldRecord {
+        match inventory.hold(hold) {
+            HoldReply::Held { record, .. } => record,
+            other => panic!("not held: {other:?}"),
+        }
+    }
+
+    fn release(order: u64, record: &HoldRecord) -> Release {
+        Release { sale: sale(), order: number(order), record: record.clone() }
+    }
+
+    fn sell(order: u64, record: &HoldRecord) -> Sell {
+        let (user, lines) = (record.user.clone(), record.lines.clone());
+        Sell { sale: sale(), epoch: epoch(), order: number(order), user, lines }
+    }
+
+    fn bought(inventory: &Inventory, user: &str) -> Option<u16> {
+        inventory.bought.get(&UserId::new(user).unwrap()).copied()
+    }
+
+    #[test]
+    fn a_load_starts_updates_or_is_stale() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), best(1))]));
+        let update = Load { terms: Terms { limit: 9, ..terms() }, ..load() };
+        assert_eq!(inventory.load(&update), LoadReply::Updated);
+        assert_eq!(inventory.loaded.as_ref().unwrap().1.limit, 9);
+        assert_eq!(inventory.holds.len(), 1, "an update leaves the seats alone");
+        let before = inventory.clone();
+        let other = Load { epoch: Epoch::new("e2").unwrap(), ..load() };
+        assert_eq!(inventory.load(&other), LoadReply::Stale(Some(epoch())));
+        let unexpected = Load { expected: Some(epoch()), ..other.clone() };
+        assert_eq!(Inventory::default().load(&unexpected), LoadReply::Stale(None));
+        assert_eq!(inventory, before);
+        assert_eq!(inventory.load(&unexpected), LoadReply::Loaded);
+        assert!(inventory.holds.is_empty() && inventory.bought.is_empty());
+    }
+
+    #[test]
+    fn a_hold_is_answered_again_with_the_same_seats() {
+        let mut inventory = loaded();
+        let hold = ask(1, "u", vec![line("a", (0, 2), best(2)), line("b", (1, 2), these(&[3]))]);
+        let first = inventory.hold(&hold);
+        let HoldReply::Held { record, allowance } = &first else { panic!("{first:?}") };
+        assert_eq!((record.tickets(), *allowance), (3, 1));
+        assert_eq!(pack_lines(&record.lines), "a,0,2,0.1;b,1,2,3");
+        let after = inventory.clone();
+        let later = Hold { now: NOW.plus_seconds(599), ..hold.clone() };
+        assert_eq!(inventory.hold(&later), first);
+        let content = Content::new("00000000000000bb").unwrap();
+        let other_content = Hold { content, ..hold.clone() };
+        assert_eq!(inventory.hold(&other_content), HoldReply::ContentDiffers);
+        let other_user = Hold { user: UserId::new("v").unwrap(), ..hold.clone() };
+        assert_eq!(inventory.hold(&other_user), HoldReply::ContentDiffers);
+        let late = Hold { now: NOW.plus_seconds(600), ..hold };
+        assert_eq!(inventory.hold(&late), HoldReply::HoldExpired);
+        assert_eq!(inventory, after);
+    }
+
+    #[test]
+    fn every_refusal_of_a_hold_writes_nothing() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "x", vec![line("b", (0, 1), these(&[0, 1, 2]))]));
+        held(&mut inventory, &ask(2, "y", vec![line("b", (0, 1), these(&[4, 6]))]));
+        held(&mut inventory, &ask(3, "y", vec![line("b", (0, 1), these(&[9, 11]))]));
+        let one = |choice| vec![line("a", (0, 1), best(1)), line("b", (0, 1), choice)];
+        let refusals = [
+            (ask(9, "u", one(these(&[0, 2, 3]))), {
+                HoldReply::SeatTaken(tier("b"), vec![Seat(0), Seat(2)])
+            }),
+            (ask(9, "u", one(these(&[99]))), HoldReply::SeatTaken(tier("b"), vec![Seat(99)])),
+            (ask(9, "u", vec![line("c", (0, 1), best(1))]), HoldReply::SoldOut(tier("c"))),
+            (ask(9, "u", one(best(4))), HoldReply::LimitReached(4)),
+            (ask(9, "y", one(best(1))), HoldReply::LimitReached(0)),
+            (
+                Hold { epoch: Epoch::new("e2").unwrap(), ..ask(9, "u", one(best(1))) },
+                HoldReply::NotLoaded,
+            ),
+            (Hold { now: NOW.plus_ms(-1), ..ask(9, "u", one(best(1))) }, HoldReply::SaleClosed),
+            (
+                Hold { now: NOW.plus_seconds(3600), ..ask(9, "u", one(best(1))) },
+                HoldReply::SaleClosed,
+            ),
+        ];
+        let before = inventory.clone();
+        for (hold, refusal) in refusals {
+            assert_eq!(inventory.hold(&hold), refusal);
+            assert_eq!(inventory, before);
+        }
+        let unloaded = Inventory::default().hold(&ask(9, "u", one(best(1))));
+        assert_eq!(unloaded, HoldReply::NotLoaded);
+        let paused = Load { terms: Terms { state: SaleState::Paused, ..terms() }, ..load() };
+        inventory.load(&paused);
+        assert_eq!(inventory.hold(&ask(9, "u", one(best(1)))), HoldReply::SaleClosed);
+    }
+
+    #[test]
+    fn scattered_seats_are_not_side_by_side() {
+        let mut inventory = loaded();
+        let taken = vec![0b1010_1010, 0b1111_1111];
+        inventory.tiers.get_mut(&tier("a")).unwrap().taken[0] = taken;
+        let hold = ask(1, "u", vec![line("a", (0, 1), best(2))]);
+        assert_eq!(inventory.hold(&hold), HoldReply::NoAdjacent(tier("a")));
+        let split = Choice::Best { count: 2, together: Together::Preferred };
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), split)]));
+        assert_eq!(pack_lines(&record.lines), "a,0,1,1.3");
+        inventory.bought.clear();
+        let three = ask(2, "u", vec![line("a", (0, 1), best(3))]);
+        assert_eq!(inventory.hold(&three), HoldReply::SoldOut(tier("a")));
+    }
+
+    #[test]
+    fn journeys_meet_only_where_they_share_a_leg() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), these(&[0]))]));
+        held(&mut inventory, &ask(2, "v", vec![line("a", (1, 2), these(&[0]))]));
+        let whole = ask(3, "w", vec![line("a", (0, 2), these(&[0]))]);
+        assert_eq!(inventory.hold(&whole), HoldReply::SeatTaken(tier("a"), vec![Seat(0)]));
+    }
+
+    #[test]
+    fn a_release_gives_back_once_and_only_what_the_caller_saw() {
+        let mut inventory = loaded();
+        let fresh = inventory.clone();
+        let hold = ask(1, "u", vec![line("a", (0, 2), best(2))]);
+        let record = held(&mut inventory, &hold);
+        let other = HoldRecord { deadline: NOW, ..record.clone() };
+        assert_eq!(inventory.release(&release(1, &other)), ReleaseReply::Changed);
+        assert_eq!(inventory.release(&release(2, &record)), ReleaseReply::NotHeld);
+        assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);
+        assert_eq!(inventory.tiers[&tier("a")].taken, fresh.tiers[&tier("a")].taken);
+        assert_eq!((inventory.tiers[&tier("a")].freed, bought(&inventory, "u")), (1, None));
+        // Another order takes the seats; a second release must not give those back.
+        held(&mut inventory, &ask(2, "v", vec![line("a", (0, 2), best(2))]));
+        let before = inventory.clone();
+        assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::NotHeld);
+        assert_eq!(inventory, before);
+    }
+
+    #[test]
+    fn a_release_never_frees_what_is_sold() {
+        let mut inventory = loaded();
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        let first_seat = vec![HeldLine { seats: vec![Seat(0)], ..record.lines[0].clone() }];
+        let part = Sell { lines: first_seat, ..sell(1, &record) };
+        assert_eq!(inventory.sell(&part), SellReply::Sold);
+        assert_eq!(inventory.holds.len(), 1, "other seats were sold than the hold's");
+        assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);
+        let grid = &inventory.tiers[&tier("a")];
+        assert!(grid.is_taken(0, Seat(0)) && grid.is_sold(1, Seat(0)));
+        assert!(!grid.is_taken(0, Seat(1)));
+    }
+
+    #[test]
+    fn a_sale_ends_its_hold_and_counts_once() {
+        let mut inventory = loaded();
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        let wrong = Sell { epoch: Epoch::new("e2").unwrap(), ..sell(1, &record) };
+        assert_eq!(inventory.sell(&wrong), SellReply::NotLoaded);
+        for _ in 0..2 {
+            assert_eq!(inventory.sell(&sell(1, &record)), SellReply::Sold);
+            assert!(inventory.holds.is_empty());
+            assert_eq!(bought(&inventory, "u"), Some(2));
+        }
+        let mut forgotten = loaded();
+        for _ in 0..2 {
+            assert_eq!(forgotten.sell(&sell(1, &record)), SellReply::Sold);
+            assert_eq!(bought(&forgotten, "u"), Some(2));
+        }
+        assert_eq!(forgotten.tiers, inventory.tiers);
+        let mut beyond = sell(2, &record);
+        beyond.lines[0].seats = vec![Seat(99)];
+        for _ in 0..2 {
+            assert_eq!(forgotten.sell(&beyond), SellReply::Sold);
+            assert_eq!(bought(&forgotten, "u"), Some(2), "there is no such place");
+        }
+    }
+
+    #[test]
+    fn a_mark_takes_a_seat_out_whole_and_leaves_it_taken_where_others_own_it() {
+        let mut inventory = loaded();
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        let lost = |leg, seat| SeatLeg { tier: tier("a"), leg, seat: Seat(seat) };
+        let mark = |record: &HoldRecord, taken| Mark {
+            sale: sale(),
+            order: number(1),
+            record: record.clone(),
+            taken,
+        };
+        let other = HoldRecord { deadline: NOW, ..record.clone() };
+        assert_eq!(inventory.mark(&mark(&other, vec![lost(0, 0)])), MarkReply::Changed);
+        let MarkReply::Marked(Some(kept)) = inventory.mark(&mark(&record, vec![lost(0, 0)])) else {
+            panic!("nothing was kept");
+        };
+        assert_eq!(pack_lines(&kept.lines), "a,0,2,1");
+        assert_eq!(inventory.holds[&number(1)], kept);
+        let grid = &inventory.tiers[&tier("a")];
+        assert!(grid.is_taken(0, Seat(0)) && !grid.is_taken(1, Seat(0)));
+        assert_eq!((grid.freed, bought(&inventory, "u")), (1, Some(1)));
+        assert_eq!(inventory.mark(&mark(&record, vec![lost(0, 0)])), MarkReply::Changed);
+        let rest = mark(&kept, vec![lost(0, 1), lost(1, 1)]);
+        assert_eq!(inventory.mark(&rest), MarkReply::Marked(None));
+        assert_eq!((inventory.holds.len(), bought(&inventory, "u")), (0, None));
+        assert!(inventory.tiers[&tier("a")].is_taken(1, Seat(1)));
+        assert_eq!(inventory.mark(&rest), MarkReply::NotHeld);
+    }
+
+    #[test]
+    fn a_forgotten_hold_is_restored_once() {
+        let mut inventory = loaded();
+        let record = held(&mut loaded(), &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        let restore = Restore { sale: sale(), epoch: epoch(), order: number(1), record };
+        let wrong = Restore { epoch: Epoch::new("e2").unwrap(), ..restore.clone() };
+        assert_eq!(inventory.restore(&wrong), RestoreReply::NotLoaded);
+        for _ in 0..2 {
+            assert_eq!(inventory.restore(&restore), RestoreReply::Restored);
+            assert_eq!(inventory.holds[&number(1)], restore.record);
+            assert_eq!(bought(&inventory, "u"), Some(2));
+            assert!(inventory.tiers[&tier("a")].is_taken(1, Seat(1)));
+        }
+    }
+
+    #[test]
+    fn a_repair_is_refused_once_anything_was_freed_since_the_look() {
+        let mut inventory = loaded();
+        // A leak: taken, but nobody's.
+        let grid = inventory.tiers.get_mut(&tier("a")).unwrap();
+        grid.set_taken(0, Seat(5), true);
+        let repair = Repair {
+            sale: sale(),
+            epoch: epoch(),
+            tier: tier("a"),
+            freed: 0,
+            leaked: vec![(0, Seat(5))],
+        };
+        let wrong = Repair { epoch: Epoch::new("e2").unwrap(), ..repair.clone() };
+        assert_eq!(inventory.repair(&wrong), RepairReply::NotLoaded);
+        let nowhere = Repair { tier: tier("c"), ..repair.clone() };
+        assert_eq!(inventory.repair(&nowhere), RepairReply::NotLoaded);
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), best(1))]));
+        inventory.release(&release(1, &record));
+        let before = inventory.clone();
+        assert_eq!(inventory.repair(&repair), RepairReply::Changed);
+        assert_eq!(inventory, before);
+        let again = Repair { freed: 1, ..repair };
+        assert_eq!(inventory.repair(&again), RepairReply::Repaired);
+        assert!(!inventory.tiers[&tier("a")].is_taken(0, Seat(5)));
+        assert_eq!(inventory.repair(&again), RepairReply::Changed, "a repair counts as freeing");
+    }
+
+    #[test]
+    fn due_is_by_deadline_and_bounded() {
+        let mut inventory = loaded();
+        for (order, seconds) in [(3, 10), (1, 30), (2, 20)] {
+            let hold = ask(order, "u", vec![line("a", (0, 1), best(1))]);
+            held(&mut inventory, &Hold { deadline: NOW.plus_seconds(seconds), ..hold });
+        }
+        assert_eq!(inventory.due(NOW.plus_seconds(20), 9), [number(3), number(2)]);
+        assert_eq!(inventory.due(NOW.plus_seconds(60), 1), [number(3)]);
+        assert!(inventory.due(NOW, 9).is_empty());
+    }
+
+    #[test]
+    fn records_survive_being_text() {
+        let hold =
+            ask(1, "auth0|x;y,z", vec![line("a", (0, 2), best(2)), line("b", (0, 1), best(1))]);
+        let record = held(&mut loaded(), &hold);
+        assert_eq!(HoldRecord::unpack(&record.pack()), Ok(record.clone()));
+        let text = record.pack();
+        for bad in [
+            "",
+            "1|2",
+            &text.replace("|3|", "|2|"),
+            &text.replace("a,0,2", "a,2,0"),
+            &text.replace("0.1", "0.x"),
+            &text.replace("00000000000000aa", "aa"),
+        ] {
+            assert_eq!(HoldRecord::unpack(bad), Err(MalformedRecord(bad.to_owned())));
+        }
     }
 }
