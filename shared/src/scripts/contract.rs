@@ -340,20 +340,39 @@ mod tests {
         lines
     }
 
+    /// Where the header of a script and its contract differ.
+    fn difference(source: &str, contract: &Contract) -> Option<String> {
+        if !source.contains(&format!("--- {}.lua: ", contract.script)) {
+            return Some("the title".to_owned());
+        }
+        let (header, written) = (header(source), written(contract));
+        if header.len() != written.len() {
+            return Some(format!("{} lines and {}", header.len(), written.len()));
+        }
+        let differs = |(said, meant): &(&Vec<&str>, &Vec<String>)| {
+            // After the name and the kind of a key or an argument follows free text.
+            let words = if meant[0] == "reply" { said.len() } else { said.len().min(3) };
+            said[..words] != meant[..]
+        };
+        let first = header.iter().zip(&written).find(differs);
+        first.map(|(said, meant)| format!("{said:?} and {meant:?}"))
+    }
+
     #[test]
     fn every_header_says_what_its_contract_says() {
         for script in Scripts::standard().all() {
             let contract = script.contract();
-            let name = contract.script;
-            let source = script.source();
-            assert!(source.contains(&format!("--- {name}.lua: ")), "{name}.lua has no title");
-            let header = header(source);
-            let written = written(contract);
-            assert_eq!(header.len(), written.len(), "{name}.lua and its contract differ in length");
-            for (said, meant) in header.iter().zip(&written) {
-                // After the name and the kind of a key or an argument follows free text.
-                let words = if meant[0] == "reply" { said.len() } else { 3 };
-                assert_eq!(&said[..words.min(said.len())], meant, "in {name}.lua");
+            assert_eq!(difference(script.source(), contract), None, "{}.lua", contract.script);
+            // The same look finds a difference when there is one.
+            for (said, instead) in [
+                ("--- @key ", "--- @arg "),
+                ("--- @arg ", "--- @reply "),
+                ("--- @reply ", "--- @reply not_"),
+                (" hash ", " zset "),
+                ("--- ", "-- "),
+            ] {
+                let source = script.source().replacen(said, instead, 1);
+                assert!(difference(&source, contract).is_some(), "{said:?} to {instead:?}");
             }
         }
     }

@@ -463,9 +463,9 @@ impl Seats for RedisSeats {
         let keys = SaleKeys(sale);
         let taken: Vec<String> = (0..legs).map(|leg| keys.taken(tier, leg)).collect();
         let sold: Vec<String> = (0..legs).map(|leg| keys.sold(tier, leg)).collect();
-        // In this order: a seat that is freed and held again between the reads raises the counter,
-        // and a hold whose bits were seen is either among the holds or was released, which raises
-        // it too. So whoever finds a leak and the same counter has found a leak.
+        // In this order, the guard of `repair` sees whatever came in between: a seat that was given
+        // back and taken again raises the counter, and the hold of a bit that was seen is among the
+        // holds unless it was given back, which raises the counter, or sold, which its order tells.
         let mut pipeline = redis::pipe();
         pipeline.cmd("HMGET").arg(keys.tier(tier)).arg("row_bytes").arg("freed");
         pipeline.cmd("MGET").arg(taken);
