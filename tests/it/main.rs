@@ -13,6 +13,7 @@ mod handlers;
 mod importers;
 mod proxy;
 mod queue;
+mod scripts;
 mod servers;
 mod store;
 mod stripe_signature;

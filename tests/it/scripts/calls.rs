@@ -1,0 +1,373 @@
+//! What a random sequence does not show: lost replies, dead connections, a cold script cache, full
+//! memory, and which keys the scripts touch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use local::servers::{Flavour, RedisServer};
+use shared::domain::choice::{Choice, Offset, Together};
+use shared::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use shared::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release, ReleaseReply,
+    SeatLeg, Sell, SellReply, Terms, TierGrid,
+};
+use shared::domain::sale::SaleState;
+use shared::domain::time::Timestamp;
+use shared::ports::{Seats as _, StoreError};
+use shared::scripts::keys::SaleKeys;
+use shared::scripts::{Bounds, Connection, RedisSeats, Scripts, Topology};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+use super::wire::{Loss, Wire};
+use super::world::World;
+use super::{connect, patient, server};
+
+const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
+
+fn sale() -> SaleId {
+    SaleId::new("show").unwrap()
+}
+
+fn tier() -> TierId {
+    TierId::new("a").unwrap()
+}
+
+fn epoch() -> Epoch {
+    Epoch::new("e1").unwrap()
+}
+
+/// A sale of one tier, four rows of eight seats.
+fn load(legs: u16) -> Load {
+    let terms = Terms {
+        state: SaleState::Open,
+        opens_at: NOW,
+        closes_at: NOW.plus_seconds(3600),
+        limit: 100,
+        legs,
+    };
+    let empty = || (0..legs).map(|_| vec![0; 4]).collect();
+    let grid = TierGrid { tier: tier(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    Load {
+        sale: sale(),
+        terms,
+        expected: None,
+        epoch: epoch(),
+        tiers: vec![grid],
+        holds: BTreeMap::new(),
+        bought: BTreeMap::new(),
+    }
+}
+
+fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
+    Hold {
+        sale: sale(),
+        epoch: epoch(),
+        order: order.to_string().parse().unwrap(),
+        user: UserId::new("alice").unwrap(),
+        content: Content::new("0123456789abcdef").unwrap(),
+        now: NOW,
+        deadline: NOW.plus_seconds(600),
+        lines: vec![Line { tier: tier(), legs, choice }],
+    }
+}
+
+fn best(count: u16) -> Choice {
+    Choice::Best { count, together: Together::Required }
+}
+
+fn seats_of(reply: &HoldReply) -> Vec<u32> {
+    match reply {
+        HoldReply::Held { record, .. } => record.lines[0].seats.iter().map(|seat| seat.0).collect(),
+        other => panic!("not held: {other:?}"),
+    }
+}
+
+fn record_of(reply: HoldReply) -> HoldRecord {
+    match reply {
+        HoldReply::Held { record, .. } => record,
+        other => panic!("not held: {other:?}"),
+    }
+}
+
+async fn loaded(server: &RedisServer, legs: u16) -> RedisSeats {
+    let seats = RedisSeats::new(connect(server));
+    assert_eq!(seats.load(&load(legs)).await, Ok(LoadReply::Loaded));
+    seats
+}
+
+async fn tell(server: &RedisServer, words: &[&str]) {
+    let mut command = redis::cmd(words[0]);
+    command.arg(&words[1..]);
+    let mut connection = server.connect().await.unwrap();
+    command.query_async::<redis::Value>(&mut connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cold_script_cache_is_filled_by_the_call_that_meets_it() {
+    let server = server(Flavour::Valkey).await;
+    let seats = loaded(&server, 1).await;
+    for order in 1..4 {
+        tell(&server, &["SCRIPT", "FLUSH"]).await;
+        let reply = seats.hold(&hold(order, Legs::ONE, best(2))).await.unwrap();
+        assert_eq!(seats_of(&reply)[0], (order as u32 - 1) * 2);
+    }
+}
+
+#[tokio::test]
+async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
+    let server = server(Flavour::Valkey).await;
+    let direct = loaded(&server, 1).await;
+    let wire = Wire::to(server.port()).await;
+    let once = Connection::new(&Topology::Single(wire.url()), patient()).unwrap();
+    once.warm_up().await.unwrap();
+    let seats = RedisSeats::new(once);
+    let first = hold(1, Legs::ONE, best(3));
+    direct.hold(&hold(9, Legs::ONE, best(1))).await.unwrap();
+
+    wire.lose(Loss::Cut, 1);
+    let lost = seats.hold(&first).await;
+    assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
+    let record = direct.record(&sale(), first.order).await.unwrap().expect("the hold was made");
+    let again = seats.hold(&first).await.unwrap();
+    assert_eq!(record_of(again), record);
+    assert_eq!(direct.count_holds(&sale()).await, Ok(2));
+
+    let twice = Bounds { attempts: 2, ..patient() };
+    let twice = Connection::new(&Topology::Single(wire.url()), twice).unwrap();
+    twice.warm_up().await.unwrap();
+    wire.lose(Loss::Cut, 1);
+    let second = hold(2, Legs::ONE, best(2));
+    let reply = RedisSeats::new(twice).hold(&second).await.unwrap();
+    let record = direct.record(&sale(), second.order).await.unwrap();
+    assert_eq!(Some(record_of(reply)), record, "the repetition found what the first has done");
+    assert_eq!(direct.count_holds(&sale()).await, Ok(3));
+}
+
+#[tokio::test]
+async fn a_connection_that_fell_silent_is_dropped_and_the_next_request_works() {
+    let server = server(Flavour::Valkey).await;
+    loaded(&server, 1).await;
+    let wire = Wire::to(server.port()).await;
+    let bounds = Bounds { response: Duration::from_millis(300), ..patient() };
+    let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
+    connection.warm_up().await.unwrap();
+    let seats = RedisSeats::new(connection);
+    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+    wire.lose(Loss::Silence, 1);
+    let silent = seats.epoch(&sale()).await;
+    assert!(matches!(silent, Err(StoreError::Unknown(_))), "{silent:?}");
+    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+}
+
+#[tokio::test]
+async fn a_cluster_that_fell_silent_is_connected_to_anew() {
+    let cluster = super::cluster().await;
+    let bounds = Bounds { response: Duration::from_secs(1), ..patient() };
+    let connection = Connection::new(&Topology::Cluster(cluster.urls()), bounds).unwrap();
+    let seats = RedisSeats::new(connection);
+    seats.load(&load(1)).await.unwrap();
+    // A paused server accepts everything and answers nothing, as a frozen one does.
+    for node in cluster.nodes() {
+        tell(node, &["CLIENT", "PAUSE", "2500", "ALL"]).await;
+    }
+    let silent = seats.epoch(&sale()).await;
+    assert!(matches!(silent, Err(StoreError::Unknown(_))), "{silent:?}");
+    let begun = std::time::Instant::now();
+    while seats.epoch(&sale()).await.is_err() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "the cluster is not connected to again");
+    }
+    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+}
+
+#[tokio::test]
+async fn nothing_was_sent_where_nobody_listens() {
+    let mut server = server(Flavour::Valkey).await;
+    let url = server.url();
+    server.kill().unwrap();
+    for topology in [Topology::Single(url.clone()), Topology::Cluster(vec![url])] {
+        let bounds = Bounds { connect: Duration::from_secs(2), ..patient() };
+        let seats = RedisSeats::new(Connection::new(&topology, bounds).unwrap());
+        let refused = seats.epoch(&sale()).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{topology:?}: {refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_only_a_bug_can_cause_is_told_apart() {
+    let server = server(Flavour::Valkey).await;
+    let seats = loaded(&server, 1).await;
+    let beyond = hold(1, Legs::new(0, 2).unwrap(), best(1));
+    let broken = seats.hold(&beyond).await;
+    assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
+    let mut twice = hold(1, Legs::ONE, best(1));
+    twice.lines.push(twice.lines[0].clone());
+    let broken = seats.hold(&twice).await;
+    assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
+    tell(&server, &["SET", &SaleKeys(&sale()).bought(), "no hash"]).await;
+    let broken = seats.hold(&hold(1, Legs::ONE, best(1))).await;
+    assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
+    assert_eq!(seats.count_holds(&sale()).await, Ok(0));
+    assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(0));
+}
+
+#[tokio::test]
+async fn full_memory_refuses_a_hold_whole_and_lets_orders_end() {
+    for flavour in [Flavour::Valkey, Flavour::Redis] {
+        let server = server(flavour).await;
+        let seats = loaded(&server, 1).await;
+        let first = record_of(seats.hold(&hold(1, Legs::ONE, best(2))).await.unwrap());
+        let second = record_of(seats.hold(&hold(2, Legs::ONE, best(2))).await.unwrap());
+        tell(&server, &["CONFIG", "SET", "maxmemory", "1"]).await;
+        let refused = seats.hold(&hold(3, Legs::ONE, best(2))).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(4));
+        let order = |number: u64| number.to_string().parse().unwrap();
+        let release = Release { sale: sale(), order: order(1), record: first };
+        assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
+        let user = second.user.clone();
+        let sell =
+            Sell { sale: sale(), epoch: epoch(), order: order(2), user, lines: second.lines };
+        assert_eq!(seats.sell(&sell).await, Ok(SellReply::Sold));
+        assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(2));
+    }
+}
+
+/// The scripts with one fragment of one of them replaced.
+fn with_mistake(script: &str, fragment: &str, with: &str) -> Arc<Scripts> {
+    let mut scripts = Scripts::clone(&Scripts::standard());
+    let slot = match script {
+        "mark" => &mut scripts.mark,
+        _ => &mut scripts.release,
+    };
+    *slot = slot.replaced(fragment, with).expect("the fragment is in the script");
+    Arc::new(scripts)
+}
+
+#[tokio::test]
+async fn a_search_goes_back_to_seats_that_a_mark_has_freed() {
+    let server = server(Flavour::Valkey).await;
+    let careless = with_mistake("mark", "lower_cursors(tier.cursor_key, tier.row)", "");
+    for (scripts, is_found) in [(Scripts::standard(), true), (careless, false)] {
+        tell(&server, &["FLUSHALL"]).await;
+        let seats = RedisSeats::with_scripts(connect(&server), scripts);
+        let mut model = Inventory::default();
+        let (both, second) = (Legs::new(0, 2).unwrap(), Legs::new(1, 2).unwrap());
+        seats.load(&load(2)).await.unwrap();
+        model.load(&load(2));
+        let lost = record_of(seats.hold(&hold(1, both, best(1))).await.unwrap());
+        model.hold(&hold(1, both, best(1)));
+        // Fills every other seat of the second leg, so that the search ends with nothing left.
+        for order in 2..5 {
+            let eight = hold(order, second, best(8));
+            assert_eq!(seats.hold(&eight).await.unwrap(), model.hold(&eight));
+        }
+        let seven = hold(6, second, best(7));
+        assert_eq!(seats.hold(&seven).await.unwrap(), model.hold(&seven));
+        let one = hold(7, second, best(1));
+        assert_eq!(seats.hold(&one).await.unwrap(), HoldReply::SoldOut(tier()));
+        let taken = vec![SeatLeg { tier: tier(), leg: 0, seat: Seat(0) }];
+        let order = "1".parse().unwrap();
+        let mark = Mark { sale: sale(), order, record: lost, taken };
+        assert_eq!(seats.mark(&mark).await.unwrap(), model.mark(&mark));
+        let reply = seats.hold(&one).await.unwrap();
+        assert_eq!(reply == model.hold(&one), is_found, "{reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pattern_goes_back_to_the_row_above_freed_seats() {
+    let server = server(Flavour::Valkey).await;
+    let careless = with_mistake("release", "math.max(row - reach, 0)", "row");
+    for (scripts, is_found) in [(Scripts::standard(), true), (careless, false)] {
+        tell(&server, &["FLUSHALL"]).await;
+        let seats = RedisSeats::with_scripts(connect(&server), scripts);
+        let mut model = Inventory::default();
+        seats.load(&load(1)).await.unwrap();
+        model.load(&load(1));
+        // The seat below the first is taken; then the column is searched from the third row on.
+        let below = hold(1, Legs::ONE, Choice::Seats(vec![Seat(8)]));
+        let record = record_of(seats.hold(&below).await.unwrap());
+        model.hold(&below);
+        let offsets = vec![Offset { row: 1, column: 0 }];
+        let column = |order| {
+            let offsets = offsets.clone();
+            hold(order, Legs::ONE, Choice::Pattern { column: 0, offsets })
+        };
+        assert_eq!(seats_of(&seats.hold(&column(2)).await.unwrap()), [16, 24]);
+        model.hold(&column(2));
+        let release = Release { sale: sale(), order: below.order, record };
+        assert_eq!(seats.release(&release).await.unwrap(), model.release(&release));
+        let reply = seats.hold(&column(3)).await.unwrap();
+        assert_eq!(reply == model.hold(&column(3)), is_found, "{reply:?}");
+    }
+}
+
+/// The words of a line of MONITOR: `+time [db client] "WORD" "word"`. Keys hold no quotes.
+fn words(line: &str) -> Option<(bool, Vec<&str>)> {
+    let (source, command) = line.split_once("] \"")?;
+    let words = command.strip_suffix('"')?.split("\" \"").collect();
+    Some((source.ends_with(" lua"), words))
+}
+
+#[tokio::test]
+async fn no_script_touches_a_key_that_it_was_not_given() {
+    let server = server(Flavour::Valkey).await;
+    let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    monitor.write_all(b"MONITOR\r\n").await.unwrap();
+    let mut lines = BufReader::new(monitor).lines();
+    assert_eq!(lines.next_line().await.unwrap().unwrap(), "+OK");
+    let watching = tokio::spawn(async move {
+        let (mut given, mut touched) = (Vec::<String>::new(), 0);
+        while let Some(line) = lines.next_line().await.unwrap() {
+            let Some((by_script, words)) = words(&line) else { continue };
+            match (by_script, words[0]) {
+                (false, "EVALSHA" | "EVAL") => {
+                    let count: usize = words[2].parse().unwrap();
+                    given = words[3..3 + count].iter().map(|key| (*key).to_owned()).collect();
+                }
+                (false, "ECHO") => break,
+                (false, _) => {}
+                (true, command) => {
+                    let keys = match command {
+                        "BITOP" => &words[2..],
+                        "DEL" => &words[1..],
+                        _ => &words[1..2],
+                    };
+                    for key in keys {
+                        touched += 1;
+                        assert!(given.iter().any(|known| known == key), "{line}\nnot in {given:?}");
+                    }
+                }
+            }
+        }
+        touched
+    });
+    let connection = connect(&server);
+    for seed in 0..60 {
+        World::new(&connection, &Scripts::standard(), seed, "watched").run().await.unwrap();
+    }
+    tell(&server, &["ECHO", "end"]).await;
+    let touched = watching.await.unwrap();
+    println!("{touched} keys touched, all of them given");
+    assert!(touched > 5000, "only {touched} keys were seen");
+}
+
+#[tokio::test]
+async fn nothing_of_a_sale_has_a_time_to_live() {
+    let server = server(Flavour::Valkey).await;
+    let seats = loaded(&server, 2).await;
+    let both = Legs::new(0, 2).unwrap();
+    let record = record_of(seats.hold(&hold(1, both, best(2))).await.unwrap());
+    seats.hold(&hold(2, both, best(2))).await.unwrap();
+    let release = Release { sale: sale(), order: "1".parse().unwrap(), record };
+    seats.release(&release).await.unwrap();
+    let mut connection = server.connect().await.unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+    assert!(keys.len() >= 9, "{keys:?}");
+    for key in keys {
+        let ttl: i64 = redis::cmd("TTL").arg(&key).query_async(&mut connection).await.unwrap();
+        assert_eq!(ttl, -1, "{key}");
+    }
+}

@@ -1,0 +1,39 @@
+//! The scripts of `lua/` against the pure model, on real servers.
+
+mod calls;
+mod commands;
+mod property;
+mod wire;
+mod world;
+
+use local::servers::{Error, Flavour, RedisCluster, RedisOptions, RedisServer};
+use shared::scripts::{Bounds, Connection, Topology};
+
+/// Starts a server of one flavour; a machine without it has not run `make setup`.
+async fn server(flavour: Flavour) -> RedisServer {
+    let options = RedisOptions::default().flavour(flavour);
+    RedisServer::start(options).await.unwrap_or_else(|error| panic!("{}", hint(&error)))
+}
+
+/// Starts three masters of Valkey.
+async fn cluster() -> RedisCluster {
+    let cluster = RedisCluster::start(Flavour::Valkey).await;
+    cluster.unwrap_or_else(|error| panic!("{}", hint(&error)))
+}
+
+fn hint(error: &Error) -> String {
+    match error {
+        Error::NoBinary { .. } => format!("run make setup ({error})"),
+        other => other.to_string(),
+    }
+}
+
+fn connect(server: &RedisServer) -> Connection {
+    Connection::new(&Topology::Single(server.url()), patient()).unwrap()
+}
+
+/// Bounds that a busy machine keeps: nothing here is about being late.
+fn patient() -> Bounds {
+    let seconds = std::time::Duration::from_secs(30);
+    Bounds { connect: seconds, response: seconds, attempts: 1 }
+}

@@ -1,0 +1,221 @@
+//! One sale on both sides: in Redis through the adapter, and in the model.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Debug;
+
+use shared::domain::gate::GateShard;
+use shared::domain::ids::{Legs, TierId};
+use shared::domain::inventory::Inventory;
+use shared::domain::sale::SaleState;
+use shared::domain::time::Timestamp;
+use shared::ports::{Gate as _, Seats as _, Stored};
+use shared::scripts::keys::{GateKeys, SaleKeys};
+use shared::scripts::{Connection, RedisGate, RedisSeats, Scripts};
+
+use super::commands::{Command, Dice};
+
+/// Redis and the model, which must answer alike.
+pub struct World {
+    connection: Connection,
+    seats: RedisSeats,
+    gate: RedisGate,
+    model: Inventory,
+    shards: [GateShard; 2],
+    dice: Dice,
+}
+
+/// What a sequence came to.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// How many commands.
+    pub commands: usize,
+    /// How often each reply was given, by its name.
+    pub replies: BTreeMap<String, usize>,
+}
+
+fn same<T: Debug + PartialEq>(what: &str, redis: &Stored<T>, model: &T) -> Result<(), String> {
+    match redis {
+        Ok(answered) if answered == model => Ok(()),
+        _ => Err(format!("{what}\n  Redis: {redis:?}\n  model: {model:?}")),
+    }
+}
+
+impl World {
+    pub fn new(
+        connection: &Connection,
+        scripts: &std::sync::Arc<Scripts>,
+        seed: u64,
+        prefix: &str,
+    ) -> Self {
+        Self {
+            connection: connection.clone(),
+            seats: RedisSeats::with_scripts(connection.clone(), scripts.clone()),
+            gate: RedisGate::with_scripts(connection.clone(), scripts.clone()),
+            model: Inventory::default(),
+            shards: Default::default(),
+            dice: Dice::new(seed, prefix),
+        }
+    }
+
+    /// Runs a whole sequence and compares every reply and the state at the end.
+    pub async fn run(mut self) -> Result<Tally, String> {
+        let mut tally = Tally::default();
+        for step in 0..self.dice.length() {
+            let command = self.dice.command(&self.model);
+            let reply = self.step(&command).await.map_err(|difference| {
+                format!("step {step}: {command:?}\nin state {:?}\n{difference}", self.model)
+            })?;
+            tally.commands += 1;
+            let name: String = reply.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let verb = format!("{command:?}");
+            let verb = verb.split(['(', ' ']).next().unwrap_or_default();
+            *tally.replies.entry(format!("{verb} {name}")).or_default() += 1;
+        }
+        self.compare_state().await?;
+        self.clean_up().await?;
+        Ok(tally)
+    }
+
+    /// Gives one command to both sides; answers what both have said.
+    async fn step(&mut self, command: &Command) -> Result<String, String> {
+        macro_rules! both {
+            ($verb:ident, $command:expr) => {{
+                let model = self.model.$verb($command);
+                same(stringify!($verb), &self.seats.$verb($command).await, &model)?;
+                Ok(format!("{model:?}"))
+            }};
+        }
+        match command {
+            Command::Load(load) => both!(load, load),
+            Command::Hold(hold) => both!(hold, hold),
+            Command::Sell(sell) => both!(sell, sell),
+            Command::Release(release) => both!(release, release),
+            Command::Mark(mark) => both!(mark, mark),
+            Command::Restore(restore) => both!(restore, restore),
+            Command::Repair(repair) => both!(repair, repair),
+            Command::Admit(admit) => {
+                let model = self.shards[usize::from(admit.shard)].admit(admit);
+                same("admit", &self.gate.admit(admit).await, &model)?;
+                Ok(format!("{model:?}"))
+            }
+            Command::Forget => {
+                let mut flush = redis::cmd("SCRIPT");
+                flush.arg("FLUSH");
+                let flushed: Stored<redis::Value> = self.connection.query(&flush).await;
+                flushed.map_err(|error| error.to_string())?;
+                Ok("Forgotten".to_owned())
+            }
+        }
+    }
+
+    async fn read<T: redis::FromRedisValue>(&self, verb: &str, key: &str) -> Stored<T> {
+        let mut command = redis::cmd(verb);
+        command.arg(key);
+        self.connection.query(&command).await
+    }
+
+    /// Reads back everything of the sale.
+    async fn compare_state(&self) -> Result<(), String> {
+        let sale = self.dice.sale();
+        let keys = SaleKeys(sale);
+        let (model, seats) = (&self.model, &self.seats);
+        let epoch = model.loaded.as_ref().map(|(epoch, _)| epoch.clone());
+        same("epoch", &seats.epoch(sale).await, &epoch)?;
+        let holds: Vec<_> =
+            model.holds.iter().map(|(order, hold)| (*order, hold.clone())).collect();
+        let mut legs = 1;
+        for (tier, grid) in &model.tiers {
+            legs = grid.taken.len() as u16;
+            let snapshot = seats.snapshot(sale, tier, legs).await.map_err(|e| e.to_string())?;
+            let mut read = snapshot.holds;
+            read.sort_by_key(|(order, _)| *order);
+            same("grid", &Ok(&snapshot.grid), &grid)?;
+            same("holds", &Ok(read), &holds)?;
+        }
+        for (order, _) in &holds {
+            let record = model.holds.get(order).cloned();
+            same("record", &seats.record(sale, *order).await, &record)?;
+        }
+        same("count of holds", &seats.count_holds(sale).await, &(holds.len() as u64))?;
+        for (now, most) in [(self.dice.now(), 2), (Timestamp::from_ms(i64::MAX >> 11), 100)] {
+            same("due", &seats.due(sale, now, most).await, &model.due(now, most))?;
+        }
+        let tiers: Vec<TierId> = model.tiers.keys().cloned().collect();
+        let whole = Legs::new(0, legs).unwrap();
+        let taken: Vec<_> = model.tiers.values().map(|grid| grid.taken_over(whole)).collect();
+        same("taken", &seats.taken(sale, &tiers, whole).await, &taken)?;
+        let bitmaps = model.tiers.values().flat_map(|grid| grid.taken.iter().flatten());
+        let ones: u64 = bitmaps.map(|byte| u64::from(byte.count_ones())).sum();
+        same("count of taken", &seats.count_taken(sale, &tiers, legs).await, &ones)?;
+        let bought: BTreeMap<String, u16> =
+            model.bought.iter().map(|(user, count)| (user.to_string(), *count)).collect();
+        same("bought", &self.read("HGETALL", &keys.bought()).await, &bought)?;
+        same("scratch", &self.read("EXISTS", &keys.scratch()).await, &0)?;
+        if let Some((_, terms)) = &model.loaded {
+            let state = if terms.state == SaleState::Open { "open" } else { "paused" };
+            let (opens, closes) = (terms.opens_at.ms(), terms.closes_at.ms());
+            let fields = [
+                ("state", state.to_owned()),
+                ("opens_ms", opens.to_string()),
+                ("closes_ms", closes.to_string()),
+                ("limit", terms.limit.to_string()),
+                ("legs", terms.legs.to_string()),
+            ];
+            let mut read: BTreeMap<String, String> =
+                self.read("HGETALL", &keys.sale()).await.map_err(|error| error.to_string())?;
+            read.remove("epoch");
+            read.remove("tiers");
+            let expected = fields.map(|(field, value)| (field.to_owned(), value)).into();
+            same("terms", &Ok(read), &expected)?;
+        }
+        self.compare_gate().await
+    }
+
+    async fn compare_gate(&self) -> Result<(), String> {
+        for (shard, model) in (0..).zip(&self.shards) {
+            let keys = GateKeys { sale: self.dice.sale(), shard };
+            let gate: HashMap<String, String> =
+                self.read("HGETALL", &keys.gate()).await.map_err(|error| error.to_string())?;
+            let field = |name: &str| gate.get(name).filter(|text| !text.is_empty());
+            let number = |name: &str| field(name).map(|text| text.parse::<i64>().unwrap());
+            let read = GateShard {
+                budget: number("budget"),
+                generation: number("generation").unwrap_or(0) as u64,
+                second: number("second").unwrap_or(0),
+                admitted: number("admitted").unwrap_or(0) as u32,
+                dry_until: number("dry_until_ms").map(Timestamp::from_ms),
+                holds: field("holds").is_some_and(|text| text == "held"),
+                locks: model.locks.clone(),
+            };
+            same("gate", &Ok(&read), &model)?;
+            for user in self.dice.users() {
+                let now = self.dice.now();
+                let until = model.locks.get(user).filter(|until| **until > now);
+                let lock: Option<i64> =
+                    self.read("GET", &keys.lock(user)).await.map_err(|error| error.to_string())?;
+                let lock = lock.filter(|until| *until > now.ms());
+                same("lock", &Ok(lock), &until.map(|until| until.ms()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the sale, and finds nothing that should not have been there.
+    async fn clean_up(&self) -> Result<(), String> {
+        let keys = SaleKeys(self.dice.sale());
+        let mut known = vec![keys.sale(), keys.hold(), keys.due(), keys.bought()];
+        for (tier, grid) in &self.model.tiers {
+            known.extend([keys.tier(tier), keys.cursor(tier)]);
+            for leg in 0..grid.taken.len() as u16 {
+                known.extend([keys.taken(tier, leg), keys.sold(tier, leg)]);
+            }
+        }
+        let mut delete = redis::cmd("DEL");
+        delete.arg(&known);
+        let _: i64 = self.connection.query(&delete).await.map_err(|error| error.to_string())?;
+        let pattern = format!("{{{}}}*", self.dice.sale());
+        let left: Vec<String> =
+            self.read("KEYS", &pattern).await.map_err(|error| error.to_string())?;
+        same("keys left over", &Ok(left), &Vec::new())
+    }
+}
