@@ -99,8 +99,8 @@ pub(super) fn answer(
     returned.map(|body| match body {
         lambda_http::Body::Text(text) => axum::body::Body::from(text),
         lambda_http::Body::Binary(bytes) => axum::body::Body::from(bytes),
-        // Empty, or a kind of body that is not known yet.
-        _ => axum::body::Body::empty(),
+        lambda_http::Body::Empty => axum::body::Body::empty(),
+        kind => unreachable!("a body of a kind that the runtime does not have: {kind:?}"),
     })
 }
 
