@@ -94,7 +94,7 @@ impl Cli {
             Command::Token(command) => command.run(&data_dir, json),
             Command::Pay(command) => command.run(&data_dir, json).await,
             Command::Sign(command) => command.run(&data_dir, json),
-            Command::Sale(command) => Ok(command.run(json).await),
+            Command::Sale(command) => Ok(command.run(&data_dir, json).await),
             Command::Rush(command) => {
                 let went_well = command.run(json).await;
                 went_well

@@ -19,10 +19,15 @@ use shared::domain::money::Currency;
 use shared::domain::sale::{AttendeeRule, Defect, GateSettings, Sale, SaleFile};
 use shared::domain::time::Timestamp;
 
+use crate::data_dir::{self, Secrets};
+use crate::endpoints::{Endpoints, EndpointsError};
+use crate::identity::{Identity, Refused, Role};
 use crate::importers::pretix::{self, Prices, RowOrder};
 use crate::importers::train12306::Tables;
 use crate::importers::{self, Import, Report, Terms, read_bounded, written};
 
+/// How long a token that is made for one request is good, in seconds.
+const TOKEN_SECONDS: u32 = 60;
 /// How long a gateway may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -51,17 +56,17 @@ enum Verb {
         /// The sale file.
         file: PathBuf,
         #[command(flatten)]
-        gateway: Gateway,
-        /// An operator's token (`onsale token --operator` prints one for development).
+        at: At,
+        /// An operator's token [default: one that the engine of the data directory accepts]
         #[arg(long, env = "ONSALE_TOKEN", hide_env_values = true)]
-        token: String,
+        token: Option<String>,
     },
     /// Show a sale and what is left of it.
     Status {
         /// The sale's id.
         sale: SaleId,
         #[command(flatten)]
-        gateway: Gateway,
+        at: At,
         /// What is left from this stop (of a train).
         #[arg(long, requires = "to")]
         from: Option<StopId>,
@@ -72,7 +77,7 @@ enum Verb {
     /// List the sales.
     List {
         #[command(flatten)]
-        gateway: Gateway,
+        at: At,
     },
 }
 
@@ -158,15 +163,48 @@ struct Making {
 }
 
 #[derive(Debug, Args)]
+struct At {
+    /// The gateway to ask [default: that of the engine of the data directory]
+    #[arg(long, env = "ONSALE_URL")]
+    url: Option<String>,
+}
+
+impl At {
+    /// The gateway that is named, or else that of the engine that runs on `data_dir`.
+    fn gateway(self, data_dir: &Path) -> Result<Gateway, Error> {
+        let url = match self.url {
+            Some(url) => url,
+            None => Endpoints::read(data_dir)?.gateway,
+        };
+        Ok(Gateway { url })
+    }
+}
+
+/// A gateway to ask.
+#[derive(Debug)]
 struct Gateway {
-    /// The gateway to ask.
-    #[arg(long, env = "ONSALE_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
+}
+
+/// A token by which the engine of a data directory knows its operator.
+fn operator_token(data_dir: &Path) -> Result<String, Error> {
+    let secrets = Secrets::read(data_dir)?;
+    let identity = Identity::new(secrets.identity.as_bytes());
+    Ok(identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)?)
 }
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// No engine runs on the data directory, and no gateway was named.
+    #[error(transparent)]
+    Endpoints(#[from] EndpointsError),
+    /// The data directory has no secret to sign a token with, and no token was given.
+    #[error(transparent)]
+    DataDir(#[from] data_dir::Error),
+    /// The token cannot be signed.
+    #[error(transparent)]
+    Token(#[from] Refused),
     /// A source or a sale file cannot be read.
     #[error(transparent)]
     Import(#[from] importers::Error),
@@ -210,7 +248,10 @@ impl Error {
             Self::Declined { .. } | Self::Import(importers::Error::Rules { .. }) => {
                 ExitCode::from(1)
             }
-            Self::Import(_)
+            Self::Endpoints(_)
+            | Self::DataDir(_)
+            | Self::Token(_)
+            | Self::Import(_)
             | Self::Unwritable { .. }
             | Self::Unreachable { .. }
             | Self::Unexpected { .. } => ExitCode::from(2),
@@ -242,8 +283,8 @@ fn price(text: &str) -> Result<(String, i64), String> {
 impl SaleCommand {
     /// Carries the command out; `json` asks for reports as JSON. Exit code 1 says that something
     /// was refused, 2 that the command could not be carried out.
-    pub async fn run(self, json: bool) -> ExitCode {
-        self.carry_out(json).await.unwrap_or_else(|error| {
+    pub async fn run(self, data_dir: &Path, json: bool) -> ExitCode {
+        self.carry_out(data_dir, json).await.unwrap_or_else(|error| {
             eprintln!("error: {error}");
             error.exit_code()
         })
@@ -251,16 +292,20 @@ impl SaleCommand {
 
     /// # Errors
     /// See [`Error`]. What was checked and found wanting is no error but exit code 1.
-    async fn carry_out(self, json: bool) -> Result<ExitCode, Error> {
+    async fn carry_out(self, data_dir: &Path, json: bool) -> Result<ExitCode, Error> {
         match self.verb {
             Verb::Import(source) => import(source, json),
             Verb::Check { files } => check(&files, json),
             Verb::Schema => out(&schema()),
-            Verb::Put { file, gateway, token } => put(&file, &gateway, &token, json).await,
-            Verb::Status { sale, gateway, from, to } => {
-                status(&sale, &gateway, from.as_ref().zip(to.as_ref()), json).await
+            Verb::Put { file, at, token } => {
+                let token = token.map_or_else(|| operator_token(data_dir), Ok)?;
+                put(&file, &at.gateway(data_dir)?, &token, json).await
             }
-            Verb::List { gateway } => list(&gateway, json).await,
+            Verb::Status { sale, at, from, to } => {
+                let journey = from.as_ref().zip(to.as_ref());
+                status(&sale, &at.gateway(data_dir)?, journey, json).await
+            }
+            Verb::List { at } => list(&at.gateway(data_dir)?, json).await,
         }
     }
 }
