@@ -309,6 +309,21 @@ mod tests {
     }
 
     #[test]
+    fn the_documentation_lists_exactly_what_is_read() {
+        let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let find = |variable: &str| {
+            asked.borrow_mut().insert(variable.to_owned());
+            LEAST.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+        };
+        Config::read(find).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let listed = rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned());
+        assert_eq!(listed.collect::<std::collections::BTreeSet<_>>(), asked.into_inner());
+    }
+
+    #[test]
     fn debug_shows_no_secret() {
         let keys = format!("a:{KEY}");
         let changes = [

@@ -247,7 +247,8 @@ mod tests {
         let now = Timestamp::from_ms(0);
         let first_leg = Legs::new(0, 1).unwrap();
         let second = sale.tiers()[1].layout.initial().to_vec();
-        let reply = AvailabilityReply::new(&sale, first_leg, &[second.clone()], now, 1).unwrap();
+        let reply = AvailabilityReply::new(&sale, first_leg, std::slice::from_ref(&second), now, 1)
+            .unwrap();
         assert_eq!(reply.tiers.len(), 1);
         assert_eq!(AvailabilityReply::new(&sale, sale.whole(), &[vec![], second], now, 1), None);
         assert_eq!(AvailabilityReply::new(&sale, sale.whole(), &[], now, 1), None);
