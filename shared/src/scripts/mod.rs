@@ -107,23 +107,25 @@ static STANDARD: LazyLock<Arc<Scripts>> = LazyLock::new(|| {
     Arc::new(Scripts {
         load: script!(contract::LOAD_CONTRACT, needs_memory: "load.lua"),
         hold: script!(contract::HOLD_CONTRACT, needs_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/search.lua"
+            "include/runs.lua" "include/grid.lua" "include/lines.lua" "include/search.lua"
             "hold.lua"),
         sell: script!(contract::SELL_CONTRACT, needs_no_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/epoch.lua"
-            "include/bought.lua" "sell.lua"),
+            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
+            "include/held.lua" "include/epoch.lua" "include/bought.lua" "sell.lua"),
         release: script!(contract::RELEASE_CONTRACT, needs_no_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/cursor.lua"
+            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
+            "include/held.lua" "include/cursor.lua"
             "include/bought.lua" "release.lua"),
         mark: script!(contract::MARK_CONTRACT, needs_no_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/cursor.lua"
+            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
+            "include/held.lua" "include/cursor.lua"
             "include/bought.lua" "mark.lua"),
         restore: script!(contract::RESTORE_CONTRACT, needs_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/epoch.lua"
-            "include/bought.lua" "restore.lua"),
+            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
+            "include/held.lua" "include/epoch.lua" "include/bought.lua" "restore.lua"),
         repair: script!(contract::REPAIR_CONTRACT, needs_no_memory:
-            "include/bits.lua" "include/grid.lua" "include/lines.lua" "include/epoch.lua"
-            "repair.lua"),
+            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
+            "include/epoch.lua" "repair.lua"),
         admit: script!(contract::ADMIT_CONTRACT, needs_memory: "admit.lua"),
     })
 });
