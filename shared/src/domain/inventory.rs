@@ -780,10 +780,9 @@ mod tests {
 
     /// Holds, and says what is remembered of it.
     fn held(inventory: &mut Inventory, hold: &Hold) -> HoldRecord {
-        match inventory.hold(hold) {
-            HoldReply::Held { record, .. } => record,
-            other => panic!("not held: {other:?}"),
-        }
+        let reply = inventory.hold(hold);
+        let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
+        record
     }
 
     fn release(order: u64, record: &HoldRecord) -> Release {

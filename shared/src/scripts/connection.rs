@@ -71,8 +71,8 @@ struct Shared {
 
 #[derive(Debug)]
 enum Endpoint {
-    Single(Client),
-    Cluster(ClusterClient),
+    Single(Box<Client>),
+    Cluster(Box<ClusterClient>),
 }
 
 /// The connection of now, and how many there were: whoever finds it dead drops that one only.
@@ -129,8 +129,8 @@ impl Connection {
     /// [`StoreError::Contract`] if an address cannot be read.
     pub fn new(topology: &Topology, bounds: Bounds) -> Stored<Self> {
         let endpoint = match topology {
-            Topology::Single(url) => Endpoint::Single(single(url, bounds)?),
-            Topology::Cluster(urls) => Endpoint::Cluster(cluster(urls, bounds)?),
+            Topology::Single(url) => Endpoint::Single(Box::new(single(url, bounds)?)),
+            Topology::Cluster(urls) => Endpoint::Cluster(Box::new(cluster(urls, bounds)?)),
         };
         let current = Mutex::default();
         Ok(Self(Arc::new(Shared { endpoint, bounds, current })))

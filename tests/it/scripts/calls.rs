@@ -78,17 +78,13 @@ fn best(count: u16) -> Choice {
 }
 
 fn seats_of(reply: &HoldReply) -> Vec<u32> {
-    match reply {
-        HoldReply::Held { record, .. } => record.lines[0].seats.iter().map(|seat| seat.0).collect(),
-        other => panic!("not held: {other:?}"),
-    }
+    let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
+    record.lines[0].seats.iter().map(|seat| seat.0).collect()
 }
 
 fn record_of(reply: HoldReply) -> HoldRecord {
-    match reply {
-        HoldReply::Held { record, .. } => record,
-        other => panic!("not held: {other:?}"),
-    }
+    let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
+    record
 }
 
 async fn loaded(server: &RedisServer, legs: u16) -> RedisSeats {

@@ -22,10 +22,8 @@ async fn cluster() -> RedisCluster {
 }
 
 fn hint(error: &Error) -> String {
-    match error {
-        Error::NoBinary { .. } => format!("run make setup ({error})"),
-        other => other.to_string(),
-    }
+    let is_missing = matches!(error, Error::NoBinary { .. });
+    if is_missing { format!("run make setup ({error})") } else { error.to_string() }
 }
 
 fn connect(server: &RedisServer) -> Connection {
