@@ -57,7 +57,8 @@ const TIMEOUT: Duration = Duration::from_secs(29);
 const CONNECTIONS_MOST: usize = 400;
 /// How many invocations may run at once; the others wait in line.
 const CONCURRENCY: usize = 64;
-/// How many more are kept for payments, so that buyers cannot starve them.
+/// How many more are kept for payments, so that buyers cannot starve them; payments take a
+/// common place as well when one is free first.
 const PAYMENT_CONCURRENCY: usize = 16;
 /// How long open connections may take to close when the gateway stops.
 const STOP_SECONDS: u64 = 5;
@@ -234,21 +235,25 @@ impl Desk {
         function: Function,
         request: lambda_http::Request,
     ) -> Result<Response, Refusal> {
-        let places = match function {
-            Function::PayCallback => &self.payment_places,
+        let common = Arc::clone(&self.places).acquire_owned();
+        let place = match function {
+            Function::PayCallback => tokio::select! {
+                biased;
+                place = Arc::clone(&self.payment_places).acquire_owned() => place,
+                place = common => place,
+            },
             Function::Sales
             | Function::TokenGate
             | Function::Reserve
             | Function::Orders
-            | Function::Cancel => &self.places,
+            | Function::Cancel => common.await,
         };
-        // Nobody closes the semaphore; were it closed, there would be no limit.
-        let place = Arc::clone(places).acquire_owned().await.ok();
         let app = Arc::clone(&self.app);
         let answered = invoke(TIMEOUT, async move {
-            let response = run(&app, function, request).await;
-            drop(place);
-            response
+            // Held until the function ends. Nobody closes the semaphores; were one closed, there
+            // would be no limit.
+            let _place = place;
+            run(&app, function, request).await
         });
         match answered.await {
             Ok(response) => Ok(event::answer(response)),
