@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod cli;
 pub mod data_dir;
+pub mod demo;
 pub mod endpoints;
 pub mod event_sources;
 pub mod gateway;

@@ -14,6 +14,8 @@ use shared::domain::ids::SeatName;
 use shared::domain::sale::{Places, Sale, SaleFile, Section};
 use shared::domain::time::Timestamp;
 
+use crate::program;
+
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -263,10 +265,7 @@ fn the_sales_of_this_repository_break_no_rule() {
 
 /// Runs `onsale` and returns its exit code, what it printed, and what it said beside.
 fn onsale(arguments: &[&str]) -> (i32, String, String) {
-    let program = std::env::current_exe().unwrap();
-    let program = program.ancestors().nth(2).unwrap().join("onsale");
-    assert!(program.exists(), "build the workspace first: this test runs {}", program.display());
-    let done = std::process::Command::new(program).args(arguments).output().unwrap();
+    let done = std::process::Command::new(program::onsale()).args(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (done.status.code().unwrap(), text(done.stdout), text(done.stderr))
 }

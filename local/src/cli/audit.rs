@@ -1,7 +1,8 @@
 //! `onsale audit`: proves, or refutes, that nothing was oversold, lost or left undecided.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use shared::domain::ids::SaleId;
@@ -9,8 +10,10 @@ use shared::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, BOUND_SECONDS, Options, Report, Target};
-use crate::data_dir;
 use crate::endpoints::{Endpoints, EndpointsError};
+
+/// How long `--wait-seconds` waits between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Check that nothing was oversold, lost or left undecided.
 ///
@@ -21,9 +24,6 @@ use crate::endpoints::{Endpoints, EndpointsError};
 /// Exit code 0: clean. 1: something breaks a rule, and is named. 2: the stores could not be read.
 #[derive(Debug, Args)]
 pub struct AuditCommand {
-    /// Where a running `onsale up` keeps its state and says where its servers are.
-    #[arg(long, value_name = "DIR", default_value = data_dir::DEFAULT, env = "ONSALE_DATA_DIR")]
-    pub data_dir: PathBuf,
     /// Redis to audit instead, any node of a cluster.
     #[arg(long, value_name = "URL")]
     pub redis: Option<String>,
@@ -44,6 +44,9 @@ pub struct AuditCommand {
     /// How long after its deadline an order may still be pending.
     #[arg(long, value_name = "N", default_value_t = BOUND_SECONDS)]
     pub bound_seconds: u32,
+    /// Look again until all is clean, at most so many seconds: messages may still be on their way.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub wait_seconds: u64,
     /// What time it is (RFC 3339) instead of now.
     #[arg(long, value_name = "TIME")]
     pub now: Option<Timestamp>,
@@ -61,14 +64,14 @@ pub enum Error {
 }
 
 impl AuditCommand {
-    fn target(&self) -> Result<Target, EndpointsError> {
+    fn target(&self, data_dir: &Path) -> Result<Target, EndpointsError> {
         match &self.redis {
             Some(redis) => Ok(Target {
                 redis: redis.clone(),
                 dynamodb: self.dynamodb.clone(),
                 table_prefix: self.table_prefix.clone(),
             }),
-            None => Endpoints::read(&self.data_dir).map(|endpoints| Target::from(&endpoints)),
+            None => Endpoints::read(data_dir).map(|endpoints| Target::from(&endpoints)),
         }
     }
 
@@ -76,7 +79,7 @@ impl AuditCommand {
     ///
     /// # Errors
     /// Returns an [`Error`] if something cannot be read.
-    pub async fn report(&self) -> Result<Report, Error> {
+    pub async fn report(&self, data_dir: &Path) -> Result<Report, Error> {
         let ledger = self.ledger.as_deref().map(LedgerFacts::read).transpose()?;
         let options = Options {
             sale: self.sale.clone(),
@@ -84,13 +87,25 @@ impl AuditCommand {
             bound_seconds: self.bound_seconds,
             ledger,
         };
-        Ok(audit::run(&self.target()?, &options).await?)
+        Ok(audit::run(&self.target(data_dir)?, &options).await?)
+    }
+
+    /// The first clean report, or the last one once the wait is over.
+    async fn settled_report(&self, data_dir: &Path) -> Result<Report, Error> {
+        let until = Instant::now() + Duration::from_secs(self.wait_seconds);
+        loop {
+            let report = self.report(data_dir).await?;
+            if report.clean || Instant::now() >= until {
+                return Ok(report);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     /// Audits, prints the report (as JSON with every violation), and says by the exit code how it
     /// went.
-    pub async fn run(&self, json: bool) -> ExitCode {
-        let outcome = self.report().await;
+    pub async fn run(&self, data_dir: &Path, json: bool) -> ExitCode {
+        let outcome = self.settled_report(data_dir).await;
         match &outcome {
             Ok(report) if json => println!("{}", serde_json::json!(report)),
             Ok(report) => println!("{report}"),
@@ -141,11 +156,10 @@ mod tests {
         let parse =
             |args: &[&str]| Cli::try_parse_from([&["audit"], args].concat()).map(|cli| cli.audit);
         let dir = tempfile::tempdir().unwrap();
-        let here = dir.path().to_str().unwrap();
-        assert!(parse(&["--data-dir", here]).unwrap().target().is_err());
+        assert!(parse(&[]).unwrap().target(dir.path()).is_err());
 
         let named = ["--redis", "redis://a", "--dynamodb", "http://b", "--table-prefix", "t-"];
-        let target = parse(&named).unwrap().target().unwrap();
+        let target = parse(&named).unwrap().target(dir.path()).unwrap();
         let dynamodb = Some("http://b".to_owned());
         let table_prefix = "t-".to_owned();
         assert_eq!(target, Target { redis: "redis://a".to_owned(), dynamodb, table_prefix });

@@ -1,6 +1,7 @@
 //! The command line of `onsale`: one module a command.
 
 pub mod audit;
+pub mod demo;
 pub mod pay;
 pub mod rush;
 pub mod sale;
@@ -66,7 +67,8 @@ enum Command {
     Pay(pay::PayCommand),
     Sign(pay::SignCommand),
     Sale(sale::SaleCommand),
-    Rush(rush::RushArgs),
+    Rush(rush::RushCommand),
+    Demo(demo::DemoCommand),
     Audit(audit::AuditCommand),
 }
 
@@ -95,13 +97,9 @@ impl Cli {
             Command::Pay(command) => command.run(&data_dir, json).await,
             Command::Sign(command) => command.run(&data_dir, json),
             Command::Sale(command) => Ok(command.run(&data_dir, json).await),
-            Command::Rush(command) => {
-                let went_well = command.run(json).await;
-                went_well
-                    .map(|well| ExitCode::from(if well { 0 } else { DECLINED }))
-                    .map_err(Failure::from)
-            }
-            Command::Audit(command) => Ok(command.run(json).await),
+            Command::Rush(command) => command.run(&data_dir, json).await,
+            Command::Demo(command) => command.run(json).await,
+            Command::Audit(command) => Ok(command.run(&data_dir, json).await),
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");
@@ -143,7 +141,8 @@ mod tests {
     #[test]
     fn every_command_finds_the_engine_by_the_same_directory() {
         for line in ["onsale --data-dir d audit", "onsale audit --data-dir d"] {
-            let Command::Audit(audit) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
+            let Command::Audit(audit) = Cli::try_parse_from(line.split(' ')).unwrap().command
+            else {
                 panic!("{line} is no audit");
             };
             assert_eq!(audit.data_dir, PathBuf::from("d"), "{line}");

@@ -1,10 +1,10 @@
 //! What lets the crowd act as buyers, and as the provider that captures their money.
 
 use shared::domain::time::Timestamp;
-use shared::http::signature::sign;
 
 use crate::data_dir::Secrets;
 use crate::identity::{Identity, Refused, Role};
+use crate::payment;
 
 /// How long a buyer's token is good for: longer than any rush.
 const TOKEN_SECONDS: u32 = 24 * 3600;
@@ -13,17 +13,14 @@ const TOKEN_SECONDS: u32 = 24 * 3600;
 #[derive(Debug)]
 pub struct Credentials {
     identity: Identity,
-    provider_secret: String,
+    secrets: Secrets,
 }
 
 impl Credentials {
     /// Acts with the secrets of an engine.
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
-        Self {
-            identity: Identity::new(secrets.identity.as_bytes()),
-            provider_secret: secrets.stripe.clone(),
-        }
+        Self { identity: Identity::new(secrets.identity.as_bytes()), secrets: secrets.clone() }
     }
 
     /// The authorization header of a buyer.
@@ -38,6 +35,6 @@ impl Credentials {
     /// The signature header of a payment callback.
     #[must_use]
     pub fn signature(&self, body: &[u8], now: Timestamp) -> String {
-        sign(self.provider_secret.as_bytes(), body, now)
+        payment::sign(&self.secrets, body, now)
     }
 }

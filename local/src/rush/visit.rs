@@ -13,9 +13,12 @@ use serde_json::{Value, json};
 
 use shared::domain::choice::Together;
 use shared::domain::ids::Legs;
-use shared::domain::money::Currency;
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::OrderNumber;
 use shared::domain::sale::{AttendeeRule, Tier};
 use shared::domain::time::Timestamp;
+
+use crate::payment::{PROVIDER, SIGNATURE_HEADER, callback_path, captured};
 
 use super::client::{Client, Endpoint, Reply};
 use super::credentials::Credentials;
@@ -29,8 +32,6 @@ use super::venue::Venue;
 const REPEATS: u32 = 30;
 /// How often a buyer whose seats are gone asks for others with the same admission.
 const OTHER_SEATS: u32 = 3;
-/// The payment provider of the crowd.
-const PROVIDER: &str = "stripe";
 
 /// What the crowd counts.
 #[derive(Debug, Default)]
@@ -114,9 +115,8 @@ fn is_passing(kind: &str) -> bool {
 
 /// An order as the engine acknowledged it.
 struct Acknowledged {
-    order: String,
-    amount_minor: i64,
-    currency: Currency,
+    order: OrderNumber,
+    amount: Money,
     pay_by: Timestamp,
     seats: Vec<String>,
 }
@@ -127,9 +127,11 @@ impl Acknowledged {
         let tickets =
             lines.iter().flat_map(|line| line["tickets"].as_array().into_iter().flatten());
         Some(Self {
-            order: body["order"].as_str()?.to_owned(),
-            amount_minor: body["amount_minor"].as_i64()?,
-            currency: Currency::new(body["currency"].as_str()?).ok()?,
+            order: body["order"].as_str()?.parse().ok()?,
+            amount: Money {
+                amount_minor: body["amount_minor"].as_i64()?,
+                currency: Currency::new(body["currency"].as_str()?).ok()?,
+            },
             pay_by: body["pay_by"].as_str()?.parse().ok()?,
             seats: tickets
                 .map(|ticket| Some(ticket["seat"].as_str()?.to_owned()))
@@ -346,7 +348,7 @@ impl Rush {
             Reply::Ok(answer) => match Acknowledged::read(&answer) {
                 Some(order) => {
                     self.tally.orders.fetch_add(1, Ordering::Relaxed);
-                    self.note(Entry::Acknowledged { order: order.order.clone() });
+                    self.note(Entry::Acknowledged { order: order.order.to_string() });
                     Ok(order)
                 }
                 None => {
@@ -413,32 +415,18 @@ impl Rush {
     /// The provider captures the money, and calls until it is heard, `calls` times over.
     async fn pay(&self, order: &Acknowledged, tickets: u16, calls: u32) {
         let payment = format!("pi_{}", order.order);
-        let currency = order.currency.to_string();
         self.note(Entry::Captured {
-            order: order.order.clone(),
+            order: order.order.to_string(),
             provider: PROVIDER.to_owned(),
             payment: payment.clone(),
-            amount_minor: order.amount_minor,
-            currency: currency.clone(),
+            amount_minor: order.amount.amount_minor,
+            currency: order.amount.currency.to_string(),
         });
-        let event = json!({
-            "id": format!("evt_{}", order.order),
-            "object": "event",
-            "type": "payment_intent.succeeded",
-            "data": { "object": {
-                "id": payment,
-                "object": "payment_intent",
-                "amount": order.amount_minor,
-                "amount_received": order.amount_minor,
-                "currency": currency.to_lowercase(),
-                "metadata": { "order": order.order },
-            } },
-        })
-        .to_string();
-        let path = format!("/payments/{PROVIDER}/callback");
+        let event = captured(&payment, order.order, order.amount, Timestamp::now()).to_string();
+        let path = callback_path();
         for call in 0..calls {
             let signature = self.credentials.signature(event.as_bytes(), Timestamp::now());
-            let headers = [("stripe-signature", signature.as_str())];
+            let headers = [(SIGNATURE_HEADER, signature.as_str())];
             match self.persist(Endpoint::PayCallback, &path, &headers, &event).await {
                 Reply::Ok(_) if call == 0 => {
                     self.tally.paid.fetch_add(1, Ordering::Relaxed);

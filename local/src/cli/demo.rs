@@ -1,0 +1,71 @@
+//! `onsale demo`: the whole engine at work, in one command.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{DECLINED, Failure, out};
+use crate::demo::{self, Outcome};
+
+/// Sell out a stadium and a train to a crowd, and prove by audit that nothing went wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own on free ports, with servers in memory, and leaves nothing behind.
+Exit code 1 if a seat was left, an invariant is broken, or the crowd met what must never happen.")]
+pub struct DemoCommand {
+    /// Sell the real stadium and train of this folder instead of the repository's own.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// How many buyers come, besides the late ones who take what is left.
+    #[arg(long, default_value_t = 20_000)]
+    buyers: u64,
+    /// How many are on the site at once.
+    #[arg(long, default_value_t = 64)]
+    at_once: usize,
+    /// Seed of the crowd.
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// Stop selling after so many seconds.
+    #[arg(long, default_value_t = 170)]
+    most_seconds: u64,
+}
+
+impl DemoCommand {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Fails if it cannot be carried out.
+    pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let sales = match &self.data {
+            Some(data) => demo::real_sales(data)?,
+            None => demo::own_sales()?,
+        };
+        let options = demo::Options {
+            buyers: self.buyers,
+            at_once: self.at_once,
+            seed: self.seed,
+            most: Duration::from_secs(self.most_seconds),
+            progress: !json,
+        };
+        let outcome = demo::run(&sales, &options).await?;
+        let good = outcome.is_good();
+        if json {
+            out(&serde_json::to_string_pretty(&outcome)?)?;
+        } else {
+            out(&text(&outcome))?;
+        }
+        Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+    }
+}
+
+fn text(outcome: &Outcome) -> String {
+    let Outcome { seconds, rush, audit } = outcome;
+    let verdict = if outcome.is_good() {
+        "every seat sold, nothing oversold, lost or left undecided"
+    } else {
+        "NOT as it should be: see above"
+    };
+    format!("{}\n\n{audit}\n{verdict} ({seconds:.0} s)", rush.tables())
+}

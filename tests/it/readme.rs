@@ -1,0 +1,40 @@
+//! Every command of the README's steps, run as it stands there.
+
+use std::path::Path;
+use std::process::Command;
+
+use local::up::{Engine, Options};
+
+use crate::program::onsale;
+
+/// The code blocks of a document whose fence is `sh step`.
+fn steps(document: &str) -> Vec<String> {
+    let blocks = document.split("```sh step\n").skip(1);
+    blocks.map(|block| block.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_steps_of_the_readme_buy_a_ticket() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
+    let steps = steps(&std::fs::read_to_string(root.join("README.md")).unwrap());
+    assert!(steps.len() >= 5, "the README lost its steps");
+    let data = tempfile::tempdir().unwrap();
+    let engine = Engine::start(Options::persistent(data.path())).await.unwrap();
+    let desk = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root.join("sales"), desk.path().join("sales")).unwrap();
+    let script = format!(
+        "set -euxo pipefail\nonsale() {{ '{}' \"$@\"; }}\n{}",
+        onsale().display(),
+        steps.concat()
+    );
+    let mut run = Command::new("bash");
+    run.args(["-c", &script])
+        .current_dir(desk.path())
+        .env("URL", engine.url())
+        .env("ONSALE_DATA_DIR", data.path());
+    let done = tokio::task::spawn_blocking(move || run.output()).await.unwrap().unwrap();
+    let said =
+        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "{said}");
+    engine.stop().await.unwrap();
+}
