@@ -139,27 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn every_command_finds_the_engine_by_the_same_directory() {
-        for line in ["onsale --data-dir d audit", "onsale audit --data-dir d"] {
-            let Command::Audit(audit) = Cli::try_parse_from(line.split(' ')).unwrap().command
-            else {
-                panic!("{line} is no audit");
-            };
-            assert_eq!(audit.data_dir, PathBuf::from("d"), "{line}");
-        }
-        for line in ["onsale --data-dir d rush --sale s", "onsale rush --sale s --data-dir d"] {
-            let Command::Rush(rush) = Cli::try_parse_from(line.split(' ')).unwrap().command else {
-                panic!("{line} is no rush");
-            };
-            assert_eq!(rush.data_dir, PathBuf::from("d"), "{line}");
-        }
-    }
-
-    #[test]
     fn global_options_stand_before_and_after_the_command() {
         for line in [
             "onsale --json --data-dir d token --operator",
             "onsale token --operator --json --data-dir d",
+            "onsale audit --json --data-dir d",
+            "onsale --data-dir d rush --sale s --json",
         ] {
             let cli = Cli::try_parse_from(line.split(' ')).unwrap();
             assert!(cli.json, "{line}");
