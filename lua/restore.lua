@@ -3,15 +3,18 @@
 --- @key   hold             hash    order -> deadline|content|tickets|lines|user
 --- @key   due              zset    orders by deadline
 --- @key   bought           hash    user -> tickets held or bought
---- @key   tier[line]       hash    rows, row_bytes, legs
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
+--- @key   sold[line,leg]   bitmap  1 where a seat is sold
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   record           string  deadline|content|tickets|lines|user
+--- @arg   freed[line]      string
 --- @reply restored
+--- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY = 5
+local FIRST_LINE_KEY, FIRST_FREED_ARG = 5, 4
 
 local sale_key, hold_key, due_key, bought_key = unpack(KEYS, 1, 4)
 local epoch, order, record = unpack(ARGV, 1, 3)
@@ -26,17 +29,27 @@ elseif redis.call('HEXISTS', hold_key, order) == 1 then
   return { 'restored' }
 end
 
+-- The order may have ended since the caller read it: then its seats are sold, or were freed.
 local writes = {}
 local key = FIRST_LINE_KEY
-for _, line in ipairs(lines) do
+for i, line in ipairs(lines) do
+  if redis.call('HGET', KEYS[key], 'freed') ~= ARGV[FIRST_FREED_ARG + i - 1] then
+    return { 'changed' }
+  end
   local grid = grid_of(KEYS[key])
   key = key + 1
-  local fields = grid and setting(runs_of(line.seats, grid.places))
+  local runs = runs_of(line.seats, grid.places)
+  local fields = setting(runs)
   for leg = line.from, line.to - 1 do
-    if grid and leg < grid.legs then
+    if leg < grid.legs and #runs > 0 then
+      for _, sold in ipairs(reading(KEYS[key + 1], runs)) do
+        if sold ~= 0 then
+          return { 'changed' }
+        end
+      end
       writes[#writes + 1] = { key = KEYS[key], fields = fields }
     end
-    key = key + 1
+    key = key + 2
   end
 end
 

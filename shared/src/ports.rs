@@ -55,6 +55,13 @@ pub struct Snapshot {
     pub holds: Vec<(OrderNumber, HoldRecord)>,
 }
 
+impl Snapshot {
+    /// Every order that held something.
+    pub fn orders(&self) -> impl Iterator<Item = OrderNumber> {
+        self.holds.iter().map(|(number, _)| *number)
+    }
+}
+
 /// The inventory of seats (Redis). Each of the first seven is one script; the rules are in
 /// [`crate::domain::inventory`].
 ///

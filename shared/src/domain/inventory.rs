@@ -413,6 +413,9 @@ pub struct Restore {
     pub order: OrderNumber,
     /// Its hold.
     pub record: HoldRecord,
+    /// For each line, the `freed` counter of its tier before the caller looked: if seats were freed
+    /// since, the order may have ended and its seats be held by others, and nothing is done.
+    pub freed: Vec<u64>,
 }
 
 /// What `restore` answers.
@@ -420,6 +423,8 @@ pub struct Restore {
 pub enum RestoreReply {
     /// The order has a hold, now or already.
     Restored,
+    /// Seats were freed since the caller looked, or one of these is sold: look again.
+    Changed,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
 }
@@ -652,14 +657,26 @@ impl Inventory {
         MarkReply::Marked(Some(kept))
     }
 
-    /// Writes a pending order's hold if there is none under its number.
+    /// Writes a pending order's hold if there is none under its number, unless the order may have
+    /// ended since the caller read it: paid, then its seats are sold; else, then they were freed.
     pub fn restore(&mut self, command: &Restore) -> RestoreReply {
         if !self.knows(&command.epoch) {
             return RestoreReply::NotLoaded;
         }
-        if !self.holds.contains_key(&command.order) {
-            self.put_hold(command.order, &command.record);
+        if self.holds.contains_key(&command.order) {
+            return RestoreReply::Restored;
         }
+        let lines = &command.record.lines;
+        let freed = |line: &HeldLine| self.tiers.get(&line.tier).map(|grid| grid.freed);
+        if !lines.iter().map(freed).eq(command.freed.iter().copied().map(Some)) {
+            return RestoreReply::Changed;
+        }
+        let mut is_sold = false;
+        self.for_each_seat_leg(lines, |grid, leg, seat| is_sold |= grid.is_sold(leg, seat));
+        if is_sold {
+            return RestoreReply::Changed;
+        }
+        self.put_hold(command.order, &command.record);
         RestoreReply::Restored
     }
 
@@ -989,7 +1006,8 @@ mod tests {
     fn a_forgotten_hold_is_restored_once() {
         let mut inventory = loaded();
         let record = held(&mut loaded(), &ask(1, "u", vec![line("a", (0, 2), best(2))]));
-        let restore = Restore { sale: sale(), epoch: epoch(), order: number(1), record };
+        let freed = vec![0];
+        let restore = Restore { sale: sale(), epoch: epoch(), order: number(1), record, freed };
         let wrong = Restore { epoch: Epoch::new("e2").unwrap(), ..restore.clone() };
         assert_eq!(inventory.restore(&wrong), RestoreReply::NotLoaded);
         for _ in 0..2 {
@@ -998,6 +1016,27 @@ mod tests {
             assert_eq!(bought(&inventory, "u"), Some(2));
             assert!(inventory.tiers[&tier("a")].is_taken(1, Seat(1)));
         }
+    }
+
+    #[test]
+    fn an_order_that_ended_since_the_look_is_not_restored() {
+        let restore = |record: HoldRecord| Restore {
+            sale: sale(),
+            epoch: epoch(),
+            order: number(1),
+            record,
+            freed: vec![0],
+        };
+        let mut paid = loaded();
+        let record = held(&mut paid, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        paid.sell(&sell(1, &record));
+        assert_eq!(paid.restore(&restore(record.clone())), RestoreReply::Changed);
+        assert_eq!(bought(&paid, "u"), Some(2), "no ticket is counted twice");
+        let mut ended = loaded();
+        held(&mut ended, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
+        ended.release(&Release { sale: sale(), order: number(1), record: record.clone() });
+        assert_eq!(ended.restore(&restore(record)), RestoreReply::Changed);
+        assert!(ended.holds.is_empty() && bought(&ended, "u").is_none());
     }
 
     #[test]

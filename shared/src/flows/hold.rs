@@ -1,9 +1,7 @@
 //! Bringing a hold in Redis to where its order is: the steps that several flows end with.
 
 use crate::domain::ids::{Epoch, SaleId};
-use crate::domain::inventory::{
-    HoldRecord, Release, ReleaseReply, Restore, RestoreReply, Sell, SellReply,
-};
+use crate::domain::inventory::{HoldRecord, Release, ReleaseReply, Sell, SellReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::ports::{Catalogue, Freshness, Ports, Published, Seats, StoreError, Stored};
@@ -69,27 +67,6 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
     Err(StoreError::Unavailable(format!("sale {} is not loaded", order.sale)))
 }
 
-/// Writes the hold of a pending order if Redis has none under its number.
-///
-/// # Errors
-/// `Unavailable` while the sale is being loaded again.
-pub async fn restore(ports: &impl Ports, order: &Order) -> Stored<()> {
-    for freshness in [Freshness::Cached, Freshness::Fresh] {
-        let published = sale_of(ports, &order.sale, freshness).await?;
-        let command = Restore {
-            sale: order.sale.clone(),
-            epoch: epoch_of(&published)?.clone(),
-            order: order.number,
-            record: order.hold_record(),
-        };
-        match ports.seats().restore(&command).await? {
-            RestoreReply::Restored => return Ok(()),
-            RestoreReply::NotLoaded => {}
-        }
-    }
-    Err(StoreError::Unavailable(format!("sale {} is not loaded", order.sale)))
-}
-
 /// Brings what Redis holds under an order's number to what the order says: held while pending,
 /// sold when paid, free when it has ended. A pending order without a hold is left alone.
 ///
@@ -110,10 +87,9 @@ pub async fn align_to(ports: &impl Ports, order: &Order, record: &HoldRecord) ->
     let is_of_the_order = record.lines == order.held_lines();
     match order.state {
         OrderState::Pending if is_of_the_order => Ok(()),
-        OrderState::Pending => {
-            release(ports, &order.sale, order.number).await?;
-            restore(ports, order).await
-        }
+        // Redis has forgotten the order's hold, and a repeated attempt took other seats. The
+        // reconciler writes the right hold; until then its claims keep the seats.
+        OrderState::Pending => release(ports, &order.sale, order.number).await,
         OrderState::Paid => {
             if !is_of_the_order {
                 release(ports, &order.sale, order.number).await?;

@@ -68,7 +68,7 @@ pub async fn load(
     if ports.catalogue().lease(id, now, until).await? == ChangeReply::Changed {
         return Ok(Loaded::Busy);
     }
-    let owned = owned_seats(ports, &published.sale).await?;
+    let owned = owned_seats(ports, &published.sale, BTreeSet::new()).await?;
     let orders = owned.orders.len();
     let command = owned.into_load(&published.sale, current, epoch.clone());
     match ports.seats().load(&command).await? {
@@ -86,18 +86,23 @@ pub async fn load(
 pub(crate) struct Owned {
     /// Claims, tier by tier.
     pub claims: BTreeMap<TierId, Vec<Claim>>,
-    /// The owners.
+    /// The owners, and the orders asked for besides.
     pub orders: BTreeMap<OrderNumber, Order>,
 }
 
-/// Reads the claims of every row of a sale, many rows at a time, and then their orders.
-pub(crate) async fn owned_seats(ports: &impl Ports, sale: &Sale) -> Stored<Owned> {
+/// Reads the claims of every row of a sale, many rows at a time, and then their orders and those
+/// `besides`.
+pub(crate) async fn owned_seats(
+    ports: &impl Ports,
+    sale: &Sale,
+    besides: BTreeSet<OrderNumber>,
+) -> Stored<Owned> {
     let mut claims = BTreeMap::new();
     for tier in sale.tiers() {
         claims.insert(tier.tier.clone(), claims_of(ports, sale.id(), tier).await?);
     }
-    let numbers: BTreeSet<OrderNumber> =
-        claims.values().flatten().map(|claim| claim.order).collect();
+    let mut numbers = besides;
+    numbers.extend(claims.values().flatten().map(|claim| claim.order));
     let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
     let orders = ports.orders().get_many(&numbers).await?;
     let orders = orders.into_iter().map(|order| (order.number, order)).collect();
@@ -105,11 +110,7 @@ pub(crate) async fn owned_seats(ports: &impl Ports, sale: &Sale) -> Stored<Owned
 }
 
 /// Every claim in one tier.
-pub(crate) async fn claims_of(
-    ports: &impl Ports,
-    sale: &SaleId,
-    tier: &Tier,
-) -> Stored<Vec<Claim>> {
+async fn claims_of(ports: &impl Ports, sale: &SaleId, tier: &Tier) -> Stored<Vec<Claim>> {
     let rows = tier.layout.rows().iter().enumerate();
     let with_seats = rows.filter(|(_, row)| row.seats.iter().any(Option::is_some));
     let indexes: Vec<u32> = with_seats.map(|(index, _)| index as u32).collect();

@@ -3,19 +3,19 @@
 //! It finishes what is due in DynamoDB and in Redis, loads sales that Redis has lost, and compares
 //! the two tier by tier: hold by hold, with a compare-and-set, while the sale goes on.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, SaleId, Seat};
-use crate::domain::inventory::{Repair, RepairReply};
+use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
+use crate::domain::inventory::{HeldLine, HoldRecord, Repair, RepairReply, Restore, RestoreReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::sale::Tier;
+use crate::domain::sale::{Sale, Tier};
 use crate::domain::time::Timestamp;
 use crate::flows::expire::{Expired, expire};
-use crate::flows::hold::{align, restore, sell};
-use crate::flows::load::{Loaded, claims_of, load};
+use crate::flows::hold::{align, sell};
+use crate::flows::load::{Loaded, Owned, load, owned_seats};
 use crate::flows::{pay, sync};
 use crate::ports::{
     Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, Snapshot, Stored,
@@ -91,11 +91,9 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
         }
         sweep_holds(ports, &sale, now, &mut report).await?;
         if let Some(published) = ports.catalogue().sale(&sale, Freshness::Fresh).await? {
-            for tier in published.sale.tiers() {
-                if let Err(error) = compare(ports, &published, tier, &mut report).await {
-                    tracing::warn!(%sale, tier = %tier.tier, %error, "left to the next run");
-                    report.failed += 1;
-                }
+            if let Err(error) = compare(ports, &published, &mut report).await {
+                tracing::warn!(%sale, %error, "left to the next run");
+                report.failed += 1;
             }
         }
     }
@@ -172,54 +170,91 @@ async fn sweep_holds(
     Ok(())
 }
 
-/// Compares one tier. The order of reading matters: first what Redis has (its `freed` counter
-/// before its bitmaps, its holds after them), then what DynamoDB claims. A seat-leg that was taken
-/// then, that no hold covers and that nobody claims now, cannot have been given to anyone since,
-/// unless seats of the tier were freed meanwhile; and that is what `repair` checks.
-async fn compare(
-    ports: &impl Ports,
-    published: &Published,
-    tier: &Tier,
-    report: &mut Report,
-) -> Stored<()> {
-    let sale = published.sale.id();
-    let snapshot = ports.seats().snapshot(sale, &tier.tier, published.sale.legs()).await?;
-    let claims = claims_of(ports, sale, tier).await?;
-    let held = snapshot.holds.iter().map(|(number, _)| *number);
-    let numbers: BTreeSet<OrderNumber> =
-        claims.iter().map(|claim| claim.order).chain(held).collect();
-    let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
-    let orders = ports.orders().get_many(&numbers).await?;
-    let orders: BTreeMap<OrderNumber, Order> =
-        orders.into_iter().map(|order| (order.number, order)).collect();
+/// One sale in both stores.
+struct Picture {
+    /// Tier by tier, what Redis has.
+    snapshots: BTreeMap<TierId, Snapshot>,
+    /// Everything that DynamoDB claims, and every order that claims or holds.
+    owned: Owned,
+}
 
-    align_holds(ports, &snapshot, &orders, report).await;
-    make_up_for_forgotten(ports, &snapshot, tier, &orders, report).await;
-
-    let mut owned: HashSet<(u16, Seat)> =
-        claims.iter().map(|claim| (claim.leg, claim.seat)).collect();
-    let held_lines = snapshot.holds.iter().flat_map(|(_, record)| &record.lines);
-    for line in held_lines.filter(|line| line.tier == tier.tier) {
-        owned.extend(line.seat_legs().map(|seat_leg| (seat_leg.leg, seat_leg.seat)));
+impl Picture {
+    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
+    /// its bitmaps, the holds after them), then what DynamoDB claims, then the orders. A seat-leg
+    /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
+    /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
+    /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
+    /// `restore` checks that.
+    async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
+        let mut snapshots = BTreeMap::new();
+        for tier in sale.tiers() {
+            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.legs()).await?;
+            snapshots.insert(tier.tier.clone(), snapshot);
+        }
+        let held = snapshots.values().flat_map(Snapshot::orders).collect();
+        let owned = owned_seats(ports, sale, held).await?;
+        Ok(Self { snapshots, owned })
     }
-    let leaked = leaks(published, tier, &snapshot, &owned);
-    if !leaked.is_empty() && published.epoch.is_some() {
-        let freed = free_leaks(ports, published, tier, &snapshot, leaked).await;
+
+    /// Every hold that was seen. Those of later tiers are the newer ones.
+    fn holds(&self) -> BTreeMap<OrderNumber, &HoldRecord> {
+        let holds = self.snapshots.values().flat_map(|snapshot| &snapshot.holds);
+        holds.map(|(number, record)| (*number, record)).collect()
+    }
+
+    /// For each line, the `freed` counter of its tier; `None` if a tier is not of the sale.
+    fn freed(&self, lines: &[HeldLine]) -> Option<Vec<u64>> {
+        let freed = |line: &HeldLine| Some(self.snapshots.get(&line.tier)?.grid.freed);
+        lines.iter().map(freed).collect()
+    }
+
+    /// True if Redis has every seat-leg of the lines as sold.
+    fn has_sold(&self, lines: &[HeldLine]) -> bool {
+        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
+            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat) && grid.is_taken(at.leg, at.seat))
+        })
+    }
+
+    /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
+    fn leaks(&self, sale: &Sale, tier: &Tier) -> Vec<(u16, Seat)> {
+        let Some(Snapshot { grid, holds }) = self.snapshots.get(&tier.tier) else {
+            return Vec::new();
+        };
+        let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
+        let mut owned: HashSet<(u16, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
+        let held_lines = holds.iter().flat_map(|(_, record)| &record.lines);
+        for line in held_lines.filter(|line| line.tier == tier.tier) {
+            owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
+        }
+        let places = tier.layout.initial().len() as u32 * 8;
+        let seats = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
+        let legs = sale.whole();
+        seats
+            .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))
+            .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
+            .filter(|at| !owned.contains(at))
+            .collect()
+    }
+}
+
+/// Compares Redis with DynamoDB and repairs Redis, hold by hold.
+async fn compare(ports: &impl Ports, published: &Published, report: &mut Report) -> Stored<()> {
+    let picture = Picture::read(ports, &published.sale).await?;
+    align_holds(ports, &picture, report).await;
+    make_up_for_forgotten(ports, published, &picture, report).await;
+    for tier in published.sale.tiers() {
+        let freed = free_leaks(ports, published, tier, &picture).await;
         report.count(freed, |report| &mut report.freed);
     }
     Ok(())
 }
 
 /// Holds whose order is not, or no longer, what the hold says.
-async fn align_holds(
-    ports: &impl Ports,
-    snapshot: &Snapshot,
-    orders: &BTreeMap<OrderNumber, Order>,
-    report: &mut Report,
-) {
-    for (number, record) in &snapshot.holds {
+async fn align_holds(ports: &impl Ports, picture: &Picture, report: &mut Report) {
+    for (number, record) in picture.holds() {
         // A hold without an order is a reservation on its way, or waits for its deadline.
-        let Some(order) = orders.get(number) else { continue };
+        let Some(order) = picture.owned.orders.get(&number) else { continue };
         let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
         if !agrees {
             let done = align(ports, order).await.map(|()| 1);
@@ -228,35 +263,26 @@ async fn align_holds(
     }
 }
 
-/// Orders that own seats of the tier and that Redis does not know of.
+/// Orders that own seats and that Redis does not know of.
 async fn make_up_for_forgotten(
     ports: &impl Ports,
-    snapshot: &Snapshot,
-    tier: &Tier,
-    orders: &BTreeMap<OrderNumber, Order>,
+    published: &Published,
+    picture: &Picture,
     report: &mut Report,
 ) {
-    let held: HashSet<OrderNumber> = snapshot.holds.iter().map(|(number, _)| *number).collect();
-    for order in orders.values() {
+    let holds = picture.holds();
+    let orders = picture.owned.orders.values();
+    for order in orders.filter(|order| !holds.contains_key(&order.number)) {
         match order.state {
-            OrderState::Pending if !held.contains(&order.number) => {
-                let done = restore(ports, order).await.map(|()| 1);
+            OrderState::Pending => {
+                let done = restore(ports, published, picture, order).await;
                 report.count(done, |report| &mut report.restored);
             }
-            OrderState::Paid if !held.contains(&order.number) => {
-                let lines = order.held_lines();
-                let of_tier = lines.iter().filter(|line| line.tier == tier.tier);
-                let grid = &snapshot.grid;
-                let is_sold = of_tier
-                    .flat_map(|line| line.seat_legs())
-                    .all(|at| grid.is_sold(at.leg, at.seat) && grid.is_taken(at.leg, at.seat));
-                if !is_sold {
-                    let done = sell(ports, order).await.map(|()| 1);
-                    report.count(done, |report| &mut report.sold);
-                }
+            OrderState::Paid if !picture.has_sold(&order.held_lines()) => {
+                let done = sell(ports, order).await.map(|()| 1);
+                report.count(done, |report| &mut report.sold);
             }
-            OrderState::Pending
-            | OrderState::Paid
+            OrderState::Paid
             | OrderState::Cancelled
             | OrderState::Expired
             | OrderState::RefundDue
@@ -265,32 +291,39 @@ async fn make_up_for_forgotten(
     }
 }
 
-fn leaks(
+/// Writes the hold of a pending order that Redis has forgotten.
+async fn restore(
+    ports: &impl Ports,
     published: &Published,
-    tier: &Tier,
-    snapshot: &Snapshot,
-    owned: &HashSet<(u16, Seat)>,
-) -> Vec<(u16, Seat)> {
-    let places = tier.layout.initial().len() as u32 * 8;
-    let seats = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
-    let legs = published.sale.whole();
-    let of_seat = |seat: Seat| legs.iter().map(move |leg| (leg, seat));
-    let grid = &snapshot.grid;
-    seats
-        .flat_map(of_seat)
-        .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
-        .filter(|at| !owned.contains(at))
-        .collect()
+    picture: &Picture,
+    order: &Order,
+) -> Stored<u32> {
+    let record = order.hold_record();
+    let Some((epoch, freed)) = published.epoch.clone().zip(picture.freed(&record.lines)) else {
+        return Ok(0);
+    };
+    let sale = order.sale.clone();
+    let command = Restore { sale, epoch, order: order.number, record, freed };
+    Ok(match ports.seats().restore(&command).await? {
+        RestoreReply::Restored => 1,
+        // The order may have ended, or the sale was lost: the next run looks again.
+        RestoreReply::Changed | RestoreReply::NotLoaded => 0,
+    })
 }
 
+/// Frees what is taken for nobody.
 async fn free_leaks(
     ports: &impl Ports,
     published: &Published,
     tier: &Tier,
-    snapshot: &Snapshot,
-    leaked: Vec<(u16, Seat)>,
+    picture: &Picture,
 ) -> Stored<u32> {
-    let Some(epoch) = published.epoch.clone() else { return Ok(0) };
+    let leaked = picture.leaks(&published.sale, tier);
+    let snapshot = picture.snapshots.get(&tier.tier);
+    let Some((epoch, snapshot)) = published.epoch.clone().zip(snapshot) else { return Ok(0) };
+    if leaked.is_empty() {
+        return Ok(0);
+    }
     let count = leaked.len() as u32;
     let command = Repair {
         sale: published.sale.id().clone(),

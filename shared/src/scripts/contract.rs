@@ -214,9 +214,9 @@ pub const MARK_CONTRACT: Contract = Contract {
 /// `lua/restore.lua`
 pub const RESTORE_CONTRACT: Contract = Contract {
     script: "restore",
-    keys: &[SALE, HOLD, DUE, BOUGHT, TIER_OF_LINE, TAKEN_OF_LINE],
-    args: &[string("epoch"), string("order"), string("record")],
-    replies: &[reply("restored", &[]), reply("not_loaded", &[])],
+    keys: &[SALE, HOLD, DUE, BOUGHT, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
+    replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
 };
 
 /// `lua/repair.lua`

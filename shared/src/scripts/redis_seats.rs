@@ -357,10 +357,14 @@ impl Seats for RedisSeats {
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
             .arg("record", command.record.pack());
-        let takes = LineKeys { cursor: false, sold: false };
+        let takes = LineKeys { cursor: false, sold: true };
         add_held_keys(&mut call, keys, &command.record.lines, takes);
+        for freed in &command.freed {
+            call = call.arg("freed[line]", freed.to_string());
+        }
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
+            "changed" => Ok(RestoreReply::Changed),
             "restored" => Ok(RestoreReply::Restored),
             "not_loaded" => Ok(RestoreReply::NotLoaded),
             _ => Err(reply.unexpected()),

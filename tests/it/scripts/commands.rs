@@ -330,7 +330,12 @@ impl Dice {
         let known = self.rng.random_bool(0.5);
         let record = if known { record } else { self.new_record(model) };
         let epoch = self.epoch(model);
-        Command::Restore(Restore { sale: self.sale.clone(), epoch, order, record })
+        let seen = |line: &HeldLine| model.tiers.get(&line.tier).map_or(0, |grid| grid.freed);
+        let mut freed: Vec<u64> = record.lines.iter().map(seen).collect();
+        if let Some(first) = freed.first_mut().filter(|_| self.rng.random_bool(0.1)) {
+            *first += 1;
+        }
+        Command::Restore(Restore { sale: self.sale.clone(), epoch, order, record, freed })
     }
 
     fn repair(&mut self, model: &Inventory) -> Command {
