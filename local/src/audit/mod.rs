@@ -1,6 +1,6 @@
 //! The audit: are the invariants I1 to I7 true of what the stores say?
 //!
-//! It reads Redis and DynamoDB by itself ([`read_redis`], [`read_dynamodb`]) and decodes keys and
+//! It reads Redis and DynamoDB by itself (`read_redis`, `read_dynamodb`) and decodes keys and
 //! items from their documented format, so that a mistake in the engine's adapters cannot hide
 //! itself. What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
 //! what was found. Nothing is written anywhere.

@@ -244,7 +244,7 @@ impl Rush {
                 Reply::Problem { kind, retry_after, .. } if kind == "too-many-requests" => {
                     tokio::time::sleep(patience(attempt, retry_after)).await;
                 }
-                other => {
+                other @ (Reply::Problem { .. } | Reply::Lost(_)) => {
                     self.refused(Endpoint::Admission, other);
                     return None;
                 }
@@ -406,7 +406,9 @@ impl Rush {
                     Reply::Ok(_) => {
                         self.tally.cancelled.fetch_add(1, Ordering::Relaxed);
                     }
-                    other => self.refused(Endpoint::Cancel, other),
+                    other @ (Reply::Problem { .. } | Reply::Lost(_)) => {
+                        self.refused(Endpoint::Cancel, other)
+                    }
                 }
             }
         }
@@ -433,7 +435,9 @@ impl Rush {
                     self.tally.tickets.fetch_add(u64::from(tickets), Ordering::Relaxed);
                 }
                 Reply::Ok(_) => {}
-                other => self.refused(Endpoint::PayCallback, other),
+                other @ (Reply::Problem { .. } | Reply::Lost(_)) => {
+                    self.refused(Endpoint::PayCallback, other)
+                }
             }
         }
     }

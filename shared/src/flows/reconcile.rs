@@ -90,11 +90,11 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
             }
         }
         sweep_holds(ports, &sale, now, &mut report).await?;
-        if let Some(published) = ports.catalogue().sale(&sale, Freshness::Fresh).await? {
-            if let Err(error) = compare(ports, &published, &mut report).await {
-                tracing::warn!(%sale, %error, "left to the next run");
-                report.failed += 1;
-            }
+        if let Some(published) = ports.catalogue().sale(&sale, Freshness::Fresh).await?
+            && let Err(error) = compare(ports, &published, &mut report).await
+        {
+            tracing::warn!(%sale, %error, "left to the next run");
+            report.failed += 1;
         }
     }
     Ok(report)
