@@ -11,6 +11,7 @@ mod event_sources;
 mod flows;
 mod handlers;
 mod importers;
+mod kill;
 mod program;
 mod proxy;
 mod queue;
