@@ -6,12 +6,11 @@ use std::fmt::Debug;
 use std::io::Write as _;
 use std::str::FromStr;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_dynamodb::types::AttributeValue;
 use local::audit::facts::LedgerFacts;
 use local::audit::{self, AuditError, Options, Report, Rule, Target};
 use local::servers::{DynamoDb, Flavour, RedisCluster, RedisOptions, RedisServer};
+use local::stores::sdk_config;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::domain::choice::{Choice, Together};
@@ -257,12 +256,7 @@ impl World {
     /// A world whose engine finds Redis by its topology, and whose auditor finds it by one address.
     async fn on(url: &str, topology: &Topology) -> Self {
         let dynamodb = DynamoDb::memory().unwrap();
-        let credentials = Credentials::new("local", "local", None, None, "local");
-        let sdk = SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(SharedCredentialsProvider::new(credentials))
-            .build();
+        let sdk = sdk_config();
         let tables = Tables::with_prefix("test-");
         let config = StoreConfig { endpoint: Some(dynamodb.url()), ..StoreConfig::new(tables) };
         let db = Dynamo::new(&sdk, config);

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_sqs::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
 use local::queues::Queues;
 use local::servers::SqsStandin;
+use local::stores::sdk_config;
 use serde_json::json;
 use shared::domain::ids::{PaymentId, ProviderId, SaleId};
 use shared::domain::money::{Currency, Money};
@@ -26,15 +25,6 @@ struct World {
     urls: QueueUrls,
 }
 
-fn sdk() -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "local");
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .build()
-}
-
 fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
     let config = QueueConfig {
         endpoint: Some(endpoint.to_owned()),
@@ -42,7 +32,7 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
         call_timeout: Duration::from_secs(20),
         ..QueueConfig::new(urls.clone())
     };
-    SqsQueue::new(&sdk(), config)
+    SqsQueue::new(&sdk_config(), config)
 }
 
 impl World {

@@ -7,10 +7,9 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use local::servers::DynamoDb;
+use local::stores::sdk_config;
 use serde_json::json;
 use shared::domain::ids::{
     AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
@@ -48,15 +47,6 @@ struct World {
     mint: Mint,
 }
 
-fn sdk() -> SdkConfig {
-    let credentials = Credentials::new("local", "local", None, None, "local");
-    SdkConfig::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .build()
-}
-
 /// A configuration with patience, for machines that are busy with other tests.
 fn config(endpoint: String, tables: Tables) -> StoreConfig {
     StoreConfig {
@@ -81,7 +71,7 @@ impl World {
         // Tables of its own, because other tests may use the same server.
         let world = WORLDS.fetch_add(1, Ordering::Relaxed);
         let tables = Tables::with_prefix(&format!("test-{}-{world}-", std::process::id()));
-        let db = Dynamo::new(&sdk(), config(url.clone(), tables));
+        let db = Dynamo::new(&sdk_config(), config(url.clone(), tables));
         create_tables(db.client(), &db.config().tables).await.unwrap();
         // Twice, as at every start of the local stack.
         create_tables(db.client(), &db.config().tables).await.unwrap();
@@ -101,7 +91,7 @@ impl World {
     /// The same tables behind another endpoint.
     fn db_at(&self, endpoint: String, attempts: u32) -> Dynamo {
         let tables = self.db.config().tables.clone();
-        Dynamo::new(&sdk(), StoreConfig { attempts, ..config(endpoint, tables) })
+        Dynamo::new(&sdk_config(), StoreConfig { attempts, ..config(endpoint, tables) })
     }
 
     fn order(&self, user: &str, lines: Vec<OrderLine>) -> Order {
@@ -800,7 +790,7 @@ async fn a_server_that_never_answers_is_given_up() {
         attempts: 2,
         ..config(format!("http://{}", silent.local_addr().unwrap()), Tables::with_prefix(""))
     };
-    let orders = DynamoOrders::new(Dynamo::new(&sdk(), config));
+    let orders = DynamoOrders::new(Dynamo::new(&sdk_config(), config));
     let order = world.order("alice", seats(&[0]));
     assert!(matches!(orders.create(&order, LIMIT).await, Err(StoreError::Unknown(_))));
     assert!(matches!(orders.get(order.number).await, Err(StoreError::Unavailable(_))));

@@ -40,7 +40,7 @@ async fn at_every_call(mut attempt: impl AsyncFnMut(i64, Cut) -> bool) -> i64 {
 }
 
 async fn reserved(world: &World, reservation: &Reservation) -> Reserved {
-    reserve(world, reservation, NOW).await.expect("the repeated request gets its order")
+    reserve(&world.ports, reservation, NOW).await.expect("the repeated request gets its order")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -51,7 +51,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
             let user = format!("{redis:?}-{call}-{cut:?}");
             let reservation = world.reservation(&user).await;
             let memory = world.remember().await;
-            let crashing = Crashing::at(&world, call, cut);
+            let crashing = Crashing::at(&world.ports, call, cut);
             let first = reserve(&crashing, &reservation, NOW).await;
             match redis {
                 Redis::Remembers => {}
@@ -60,7 +60,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
                     world.lose_everything().await;
                     let again =
                         epoch(&format!("again-{}", user.to_lowercase()).replace("thecall", ""));
-                    load(&world, &sale_id(), &again, NOW).await.unwrap();
+                    load(&world.ports, &sale_id(), &again, NOW).await.unwrap();
                 }
             }
             let second = reserved(&world, &reservation).await;
@@ -72,7 +72,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
             }
             let mut other = reservation.clone();
             other.lines[0].line.legs = shared::domain::ids::Legs::new(0, 1).unwrap();
-            let refused = reserve(&world, &other, NOW).await;
+            let refused = reserve(&world.ports, &other, NOW).await;
             assert_eq!(refused, Err(Refusal::TokenReused), "{user}");
             crashing.has_died()
         })
@@ -82,8 +82,8 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
         world.must_be_consistent().await;
     }
     // Whatever Redis was made to forget is made up for, and then there is nothing left to do.
-    reconcile(&world, &epoch("later"), NOW).await.unwrap();
-    let quiet = reconcile(&world, &epoch("later"), NOW).await.unwrap();
+    reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
+    let quiet = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
     assert!(quiet.is_quiet(), "{quiet:?}");
 }
 
@@ -95,7 +95,7 @@ async fn a_refused_attempt_does_not_burn_the_token() {
         count: 5,
         together: shared::domain::choice::Together::Required,
     };
-    assert_eq!(reserve(&world, &reservation, NOW).await, Err(Refusal::LimitReached(4)));
+    assert_eq!(reserve(&world.ports, &reservation, NOW).await, Err(Refusal::LimitReached(4)));
     let modest = world.reservation("greedy").await;
     let modest = Reservation { number: reservation.number, ..modest };
     assert_eq!(reserved(&world, &modest).await.order.number, reservation.number);
@@ -112,12 +112,16 @@ async fn a_payment_is_carried_out_from_any_crash_point_on() {
             payment: PaymentId::new(format!("pi_{user}")).unwrap(),
         };
         let capture = Capture { key, order: order.number, amount: order.total };
-        let crashing = Crashing::at(&world, call, cut);
+        let crashing = Crashing::at(&world.ports, call, cut);
         let _ = pay(&crashing, &capture, NOW).await;
-        let record = pay(&world, &capture, NOW).await.unwrap();
+        let record = pay(&world.ports, &capture, NOW).await.unwrap();
         assert_eq!(record.outcome, PaymentOutcome::Accepted, "{user}");
         assert_eq!(world.state(order.number).await, Some(OrderState::Paid), "{user}");
-        assert_eq!(world.seats().record(&sale_id(), order.number).await.unwrap(), None, "{user}");
+        assert_eq!(
+            world.ports.seats().record(&sale_id(), order.number).await.unwrap(),
+            None,
+            "{user}"
+        );
         crashing.has_died()
     })
     .await;
@@ -125,9 +129,9 @@ async fn a_payment_is_carried_out_from_any_crash_point_on() {
     world.must_be_consistent().await;
     // Past the follow-up time of a paid order nobody has counted yet, the sweeper counts it.
     let later = NOW.plus_seconds(PAY_WINDOW_SECONDS * 10);
-    let report = reconcile(&world, &epoch("later"), later).await.unwrap();
+    let report = reconcile(&world.ports, &epoch("later"), later).await.unwrap();
     assert!(report.synced > 0 && report.failed == 0, "{report:?}");
-    assert!(reconcile(&world, &epoch("later"), later).await.unwrap().is_quiet());
+    assert!(reconcile(&world.ports, &epoch("later"), later).await.unwrap().is_quiet());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,19 +140,19 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
     let late = NOW.plus_seconds(PAY_WINDOW_SECONDS);
     let first_seats = reserved(&world, &world.reservation("probe").await).await;
     let probe = first_seats.order.clone();
-    cancel(&world, &probe.user, probe.number, NOW).await.unwrap();
+    cancel(&world.ports, &probe.user, probe.number, NOW).await.unwrap();
     for end in [OrderState::Cancelled, OrderState::Expired] {
         let calls = at_every_call(async |call, cut| {
             let user = format!("{}-{call}-{cut:?}", end.as_str());
             let order = reserved(&world, &world.reservation(&user).await).await.order;
             assert_eq!(order.held_lines(), probe.held_lines(), "the best seats are free again");
-            let crashing = Crashing::at(&world, call, cut);
+            let crashing = Crashing::at(&world.ports, call, cut);
             if end == OrderState::Cancelled {
                 let _ = cancel(&crashing, &order.user, order.number, NOW).await;
-                cancel(&world, &order.user, order.number, NOW).await.unwrap();
+                cancel(&world.ports, &order.user, order.number, NOW).await.unwrap();
             } else {
                 let _ = expire(&crashing, &sale_id(), order.number, late).await;
-                expire(&world, &sale_id(), order.number, late).await.unwrap();
+                expire(&world.ports, &sale_id(), order.number, late).await.unwrap();
             }
             assert_eq!(world.state(order.number).await, Some(end), "{user}");
             crashing.has_died()
@@ -157,7 +161,7 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
         println!("{}: cut off at each of {calls} calls", end.as_str());
     }
     world.must_be_consistent().await;
-    let quiet = reconcile(&world, &epoch("later"), NOW).await.unwrap();
+    let quiet = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
     assert!(quiet.is_quiet(), "{quiet:?}");
 }
 
@@ -166,12 +170,12 @@ async fn a_hold_without_an_order_is_buried_and_its_late_writer_fails() {
     let world = World::start().await;
     let reservation = world.reservation("sleeper").await;
     // The process dies after the hold and before the claim.
-    let crashing = Crashing::at(&world, 0, Cut::AfterTheCall);
+    let crashing = Crashing::at(&world.ports, 0, Cut::AfterTheCall);
     let _ = reserve(&crashing, &reservation, NOW).await;
     let late = NOW.plus_seconds(PAY_WINDOW_SECONDS);
-    let report = reconcile(&world, &epoch("later"), late).await.unwrap();
+    let report = reconcile(&world.ports, &epoch("later"), late).await.unwrap();
     assert_eq!(report.expired, 1, "{report:?}");
     assert_eq!(world.state(reservation.number).await, Some(OrderState::Expired));
-    assert_eq!(reserve(&world, &reservation, late).await, Err(Refusal::HoldExpired));
+    assert_eq!(reserve(&world.ports, &reservation, late).await, Err(Refusal::HoldExpired));
     world.must_be_consistent().await;
 }

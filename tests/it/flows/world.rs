@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use local::queues::Queues;
 use local::servers::Stack;
+use local::stores::{sdk_config, sqs};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
+use shared::app::LivePorts;
+use shared::config::{
+    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, SqsConfig,
+};
 use shared::domain::choice::{Choice, Together};
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use shared::domain::inventory::Line;
@@ -19,9 +22,9 @@ use shared::domain::wanted::WantedLine;
 use shared::flows::publish::publish;
 use shared::flows::reserve::Reservation;
 use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports};
-use shared::queue::{QueueConfig, QueueUrls, SqsQueue};
-use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
-use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+use shared::queue::QueueUrls;
+use shared::scripts::Topology;
+use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
 /// When the tests happen.
 pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -32,36 +35,9 @@ const SEATS: u32 = 640;
 /// The engine's ports on real servers.
 pub struct World {
     stack: Stack,
-    seats: RedisSeats,
-    gate: RedisGate,
-    orders: DynamoOrders,
-    catalogue: DynamoCatalogue,
-    queue: SqsQueue,
+    /// The ports.
+    pub ports: LivePorts,
     mint: Mint,
-}
-
-impl Ports for World {
-    type Seats = RedisSeats;
-    type Gate = RedisGate;
-    type Orders = DynamoOrders;
-    type Catalogue = DynamoCatalogue;
-    type Queue = SqsQueue;
-
-    fn seats(&self) -> &RedisSeats {
-        &self.seats
-    }
-    fn gate(&self) -> &RedisGate {
-        &self.gate
-    }
-    fn orders(&self) -> &DynamoOrders {
-        &self.orders
-    }
-    fn catalogue(&self) -> &DynamoCatalogue {
-        &self.catalogue
-    }
-    fn queue(&self) -> &SqsQueue {
-        &self.queue
-    }
 }
 
 pub fn sale_id() -> SaleId {
@@ -89,48 +65,41 @@ impl World {
     pub async fn start() -> Self {
         let stack = Stack::ephemeral().await.unwrap();
         let endpoints = stack.endpoints();
-        let credentials = Credentials::new("local", "local", None, None, "local");
-        let sdk = SdkConfig::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(SharedCredentialsProvider::new(credentials))
-            .build();
-        let tables = Tables::with_prefix("crash-");
-        let store = StoreConfig {
-            endpoint: Some(endpoints.dynamodb_url.clone()),
-            ..StoreConfig::new(tables.clone())
+        let sdk = sdk_config();
+        let queues = Queues::create(&sqs(&endpoints.sqs_url), "crash-", None).await.unwrap();
+        let config = Config {
+            redis: RedisConfig { topology: Topology::Single(endpoints.redis_url) },
+            dynamodb: DynamoDbConfig {
+                tables: Tables::with_prefix("crash-"),
+                endpoint: Some(endpoints.dynamodb_url),
+            },
+            sqs: SqsConfig {
+                urls: QueueUrls {
+                    expiry: queues.expiry.url,
+                    sync: queues.sync.url,
+                    refund: queues.refund.url,
+                },
+                endpoint: Some(endpoints.sqs_url),
+            },
+            admission: AdmissionConfig::default(),
+            payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
         };
-        let db = Dynamo::new(&sdk, store);
-        create_tables(db.client(), &tables).await.unwrap();
-        let sqs = aws_sdk_sqs::config::Builder::from(&sdk).endpoint_url(&endpoints.sqs_url).build();
-        let queues =
-            Queues::create(&aws_sdk_sqs::Client::from_conf(sqs), "crash-", None).await.unwrap();
-        let urls = QueueUrls {
-            expiry: queues.expiry.url,
-            sync: queues.sync.url,
-            refund: queues.refund.url,
+        let tables = StoreConfig {
+            endpoint: config.dynamodb.endpoint.clone(),
+            ..StoreConfig::new(config.dynamodb.tables.clone())
         };
-        let queue =
-            QueueConfig { endpoint: Some(endpoints.sqs_url.clone()), ..QueueConfig::new(urls) };
-        let topology = Topology::Single(endpoints.redis_url.clone());
-        let redis = Connection::new(&topology, Bounds::default()).unwrap();
-        let world = Self {
-            stack,
-            seats: RedisSeats::new(redis.clone()),
-            gate: RedisGate::new(redis),
-            orders: DynamoOrders::new(db.clone()),
-            catalogue: DynamoCatalogue::new(db),
-            queue: SqsQueue::new(&sdk, queue),
-            mint: Mint::new(7),
-        };
-        publish(&world, &sale(), &epoch("first"), NOW).await.unwrap();
-        world
+        let client = Dynamo::new(&sdk, tables);
+        create_tables(client.client(), &config.dynamodb.tables).await.unwrap();
+        let ports = LivePorts::new(&config, &sdk).unwrap();
+        publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
+        Self { stack, ports, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.
     pub async fn reservation(&self, user: &str) -> Reservation {
         let user = UserId::new(user).unwrap();
-        let published = self.catalogue.sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
+        let published =
+            self.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
         let choice = Choice::Best { count: 2, together: Together::Required };
         let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
         let wanted = WantedLine { line, price_minor: 500, attendees: vec![] };
@@ -176,7 +145,8 @@ impl World {
         let sale = sale();
         let layout = &sale.tiers()[0].layout;
         for row in 0..layout.rows().len() as u32 {
-            let of_row = self.orders.claims(&sale_id(), &tier_id(), row, layout.row_bytes()).await;
+            let of_row =
+                self.ports.orders().claims(&sale_id(), &tier_id(), row, layout.row_bytes()).await;
             claims.extend(of_row.unwrap());
         }
         claims
@@ -190,7 +160,8 @@ impl World {
             *owners.entry(claim.order).or_default() += 1;
         }
         for (number, claimed) in owners {
-            let order = self.orders.get(number).await.unwrap().expect("a claim has its order");
+            let order =
+                self.ports.orders().get(number).await.unwrap().expect("a claim has its order");
             assert!(order.state.is_live(), "order {number} is {:?} and owns seats", order.state);
             let seat_legs: usize =
                 order.held_lines().iter().map(|line| line.seat_legs().count()).sum();
@@ -200,7 +171,7 @@ impl World {
 
     /// Where an order stands.
     pub async fn state(&self, number: OrderNumber) -> Option<OrderState> {
-        self.orders.get(number).await.unwrap().map(|order| order.state)
+        self.ports.orders().get(number).await.unwrap().map(|order| order.state)
     }
 }
 
