@@ -72,11 +72,27 @@ enum Command {
     Audit(audit::AuditCommand),
 }
 
+impl Command {
+    /// What is logged unless ONSALE_LOG says otherwise. A demo's report stands for itself.
+    fn log(&self) -> &'static str {
+        match self {
+            Self::Demo(_) => "error",
+            Self::Up(_)
+            | Self::Token(_)
+            | Self::Pay(_)
+            | Self::Sign(_)
+            | Self::Sale(_)
+            | Self::Rush(_)
+            | Self::Audit(_) => LOG,
+        }
+    }
+}
+
 /// Reads the command line and carries it out.
 pub async fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
     match Cli::try_parse_from(arguments) {
         Ok(cli) => {
-            start_log();
+            start_log(cli.command.log());
             cli.run().await
         }
         // Help and version are errors to the parser; it knows where each goes and what it means.
@@ -115,8 +131,8 @@ fn out(text: &impl Display) -> Result<ExitCode, Failure> {
 }
 
 /// Logs to standard error, so that standard output has nothing but reports.
-fn start_log() {
-    let filter = EnvFilter::try_from_env("ONSALE_LOG").unwrap_or_else(|_unset| LOG.into());
+fn start_log(usual: &str) {
+    let filter = EnvFilter::try_from_env("ONSALE_LOG").unwrap_or_else(|_unset| usual.into());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     // A second engine in one process, as in tests, finds the log started.
     let _started = log.try_init();

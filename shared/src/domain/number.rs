@@ -13,7 +13,7 @@
 //! the order decides it.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -133,26 +133,38 @@ impl From<OrderNumber> for String {
 }
 
 /// Mints numbers for one process: 12 bits of its own entropy and a counter. No registry of worker
-/// ids could survive a thousand environments starting in ten seconds; a clash is met by the
-/// conditional put instead.
+/// ids could survive a thousand environments starting in ten seconds; a clash between two of them is
+/// met by the conditional put instead. One process never repeats a number: when it mints more than
+/// its counter holds in a second, it goes on in the next.
 #[derive(Debug)]
 pub struct Mint {
     process: u16,
-    counter: AtomicU32,
+    first_count: u64,
+    /// The second and, in the low bits, how many were minted in it.
+    last: AtomicU64,
 }
 
 impl Mint {
-    /// A mint with the process's share of entropy (the low 12 bits are used) and a first count.
+    /// A mint with the process's share of entropy: the low 12 bits name the process, the next 9 are
+    /// where its counter begins.
     #[must_use]
     pub fn new(entropy: u32) -> Self {
-        Self { process: (entropy & 0xfff) as u16, counter: AtomicU32::new(entropy >> 12) }
+        let process = (entropy & 0xfff) as u16;
+        Self { process, first_count: u64::from(entropy >> PROCESS_BITS), last: AtomicU64::new(0) }
     }
 
     /// The next number for a buyer.
     #[must_use]
     pub fn mint(&self, now: Timestamp, user: &UserId) -> OrderNumber {
-        let count = self.counter.fetch_add(1, Ordering::Relaxed);
-        OrderNumber::compose(now, self.process, (count & 0x1ff) as u16, Gene::of(user.as_str()))
+        let second = now.ms().saturating_sub(NUMBER_EPOCH_MS).max(0) as u64 / 1000;
+        let after = |last: u64| (last + 1).max(second << COUNTER_BITS);
+        let last =
+            self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
+        let turn = after(last.unwrap_or_else(|last| last));
+        let seconds = (turn >> COUNTER_BITS) as i64;
+        let at = Timestamp::from_ms(NUMBER_EPOCH_MS.saturating_add(seconds.saturating_mul(1000)));
+        let count = (turn.wrapping_add(self.first_count) & 0x1ff) as u16;
+        OrderNumber::compose(at, self.process, count, Gene::of(user.as_str()))
     }
 }
 
@@ -186,13 +198,15 @@ mod tests {
     }
 
     #[test]
-    fn one_process_repeats_no_number_within_its_counter() {
-        let mint = Mint::new(1);
+    fn one_process_repeats_no_number_however_quick_it_is() {
+        let mint = Mint::new(0x00ff_f001);
         let user = UserId::new("alice").unwrap();
+        let now = Timestamp::from_ms(NUMBER_EPOCH_MS + 5_000);
         let mut seen = std::collections::HashSet::new();
-        assert!(
-            (0..512).all(|_| seen.insert(mint.mint(Timestamp::from_ms(NUMBER_EPOCH_MS), &user)))
-        );
+        assert!((0..5000).all(|_| seen.insert(mint.mint(now, &user))));
+        let later = mint.mint(now.plus_seconds(60), &user);
+        assert_eq!(later.minted_at(), now.plus_seconds(60), "it is back at the clock's second");
+        assert!(seen.insert(later));
     }
 
     #[test]
