@@ -1,26 +1,29 @@
 //! Those who come late and take what is left, until nothing is: returned seats, single seats,
 //! single legs.
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
-
+use serde_json::json;
+use shared::domain::choice::Together;
 use shared::domain::ids::Legs;
 use shared::domain::time::Timestamp;
 use shared::domain::wanted::MOST_SEATS;
 
-use super::visit::Rush;
+use super::visit::{Rush, line};
 
-/// How often the late look at a sale in which seats are still held, in milliseconds.
+/// How long the late wait between two looks at a sale in which seats are still held, in
+/// milliseconds.
 const LOOK_MS: u64 = 300;
 
 /// One late buyer: so many tickets of one tier on one journey.
-pub(crate) struct Late {
-    pub user: String,
-    pub sale: usize,
-    pub tier: usize,
-    pub legs: Legs,
-    pub tickets: u16,
+struct Late {
+    user: String,
+    sale: usize,
+    tier: usize,
+    legs: Legs,
+    tickets: u16,
 }
 
 impl Rush {
@@ -86,5 +89,20 @@ impl Rush {
     /// True if no seat of any sale is free on any journey that is sold.
     async fn is_sold_out(&self) -> bool {
         self.what_is_left(0).await.is_empty()
+    }
+
+    /// A late buyer takes what is left, in any seats, and pays.
+    async fn take(&self, late: &Late) {
+        self.tally.buyers.fetch_add(1, Ordering::Relaxed);
+        let venue = &self.venues[late.sale];
+        let Some(bearer) = self.bearer(&late.user) else { return };
+        let Some(admission) = self.admission(venue, &bearer, late.tickets).await else { return };
+        let choice = json!({ "best": { "count": late.tickets, "together": Together::Preferred } });
+        let tier = &venue.sale.tiers()[late.tier];
+        let line = line(venue, &late.user, tier, late.legs, choice, 0..late.tickets);
+        let body = json!({ "admission": admission, "lines": [line] }).to_string();
+        if let Ok(order) = self.order(venue, &bearer, &body, false).await {
+            self.pay(&order, late.tickets, 1).await;
+        }
     }
 }

@@ -23,7 +23,6 @@ use crate::payment::{PROVIDER, SIGNATURE_HEADER, callback_path, captured};
 use super::client::{Client, Endpoint, Reply};
 use super::credentials::Credentials;
 use super::crowd::{Buyer, Conduct, Way};
-use super::late::Late;
 use super::ledger::{Entry, Ledger};
 use super::venue::Venue;
 
@@ -113,8 +112,17 @@ fn is_passing(kind: &str) -> bool {
     matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded")
 }
 
+/// What a buyer without an order does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Asks for other seats with the same admission, which a refusal does not burn.
+    OtherSeats,
+    /// Leaves.
+    Leave,
+}
+
 /// An order as the engine acknowledged it.
-struct Acknowledged {
+pub(super) struct Acknowledged {
     order: OrderNumber,
     amount: Money,
     pay_by: Timestamp,
@@ -141,7 +149,7 @@ impl Acknowledged {
 }
 
 /// One line of a request: a choice in a tier on a journey, for these of the buyer's people.
-fn line(
+pub(super) fn line(
     venue: &Venue,
     user: &str,
     tier: &Tier,
@@ -208,33 +216,23 @@ impl Rush {
             let twice = buyer.conduct == Conduct::DoubleSubmit;
             match self.order(venue, &bearer, &body, twice).await {
                 Ok(order) => return self.conclude(buyer, &bearer, order, tickets).await,
-                Err(again) if again => way = Way::Best,
-                Err(_) => return,
+                Err(Next::OtherSeats) => way = Way::Best,
+                Err(Next::Leave) => return,
             }
         }
     }
 
-    /// A late buyer takes what is left, in any seats, and pays.
-    pub(super) async fn take(&self, late: &Late) {
-        self.tally.buyers.fetch_add(1, Ordering::Relaxed);
-        let venue = &self.venues[late.sale];
-        let Some(bearer) = self.bearer(&late.user) else { return };
-        let Some(admission) = self.admission(venue, &bearer, late.tickets).await else { return };
-        let choice = json!({ "best": { "count": late.tickets, "together": Together::Preferred } });
-        let tier = &venue.sale.tiers()[late.tier];
-        let line = line(venue, &late.user, tier, late.legs, choice, 0..late.tickets);
-        let body = json!({ "admission": admission, "lines": [line] }).to_string();
-        if let Ok(order) = self.order(venue, &bearer, &body, false).await {
-            self.pay(&order, late.tickets, 1).await;
-        }
-    }
-
-    fn bearer(&self, user: &str) -> Option<String> {
+    pub(super) fn bearer(&self, user: &str) -> Option<String> {
         let bearer = self.credentials.buyer(user, Timestamp::now());
         bearer.inspect_err(|error| self.tally.anomaly(format!("no token: {error}"))).ok()
     }
 
-    async fn admission(&self, venue: &Venue, bearer: &str, tickets: u16) -> Option<String> {
+    pub(super) async fn admission(
+        &self,
+        venue: &Venue,
+        bearer: &str,
+        tickets: u16,
+    ) -> Option<String> {
         let path = format!("/sales/{}/admissions", venue.sale.id());
         let headers = [("authorization", bearer)];
         let body = json!({ "tickets": tickets }).to_string();
@@ -326,14 +324,14 @@ impl Rush {
         }
     }
 
-    /// Asks for the order. `Err(true)` means that other seats may be had with the same admission.
-    async fn order(
+    /// Asks for the order.
+    pub(super) async fn order(
         &self,
         venue: &Venue,
         bearer: &str,
         body: &str,
         twice: bool,
-    ) -> Result<Acknowledged, bool> {
+    ) -> Result<Acknowledged, Next> {
         let path = format!("/sales/{}/orders", venue.sale.id());
         let headers = [("authorization", bearer)];
         let once = || self.persist(Endpoint::Reserve, &path, &headers, body);
@@ -353,20 +351,17 @@ impl Rush {
                 }
                 None => {
                     self.refused(Endpoint::Reserve, Reply::Ok(answer));
-                    Err(false)
+                    Err(Next::Leave)
                 }
             },
             Reply::Problem { ref kind, .. } => {
-                let others = matches!(
-                    kind.as_str(),
-                    "seat-taken" | "sold-out" | "no-adjacent" | "contended"
-                );
+                let others = matches!(kind.as_str(), "seat-taken" | "sold-out" | "no-adjacent");
                 self.refused(Endpoint::Reserve, reply);
-                Err(others)
+                Err(if others { Next::OtherSeats } else { Next::Leave })
             }
             Reply::Lost(_) => {
                 self.refused(Endpoint::Reserve, reply);
-                Err(false)
+                Err(Next::Leave)
             }
         }
     }
@@ -415,7 +410,7 @@ impl Rush {
     }
 
     /// The provider captures the money, and calls until it is heard, `calls` times over.
-    async fn pay(&self, order: &Acknowledged, tickets: u16, calls: u32) {
+    pub(super) async fn pay(&self, order: &Acknowledged, tickets: u16, calls: u32) {
         let payment = format!("pi_{}", order.order);
         self.note(Entry::Captured {
             order: order.order.to_string(),
