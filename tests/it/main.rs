@@ -16,6 +16,7 @@ mod program;
 mod proxy;
 mod queue;
 mod readme;
+mod rooms;
 mod scripts;
 mod servers;
 mod store;

@@ -1,0 +1,43 @@
+//! Who may know whom: the rules and the flows know no AWS, Redis or HTTP crate.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// What the pure part of the engine must not name.
+const FORBIDDEN: [&str; 8] =
+    ["aws_", "redis::", "lambda_", "http::", "reqwest", "jsonwebtoken", "SystemTime", "rand::"];
+
+fn sources(place: &Path) -> Vec<PathBuf> {
+    if place.is_file() {
+        return vec![place.to_owned()];
+    }
+    fs::read_dir(place).unwrap().flat_map(|entry| sources(&entry.unwrap().path())).collect()
+}
+
+#[test]
+fn the_rules_and_the_flows_know_no_adapter() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src");
+    let pure = ["domain", "flows", "ports.rs"].map(|place| shared.join(place));
+    let files: Vec<PathBuf> = pure.iter().flat_map(|place| sources(place)).collect();
+    assert!(files.len() > 20, "the rooms have moved");
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for (index, line) in text.lines().enumerate() {
+            let code = line.trim_start();
+            let names =
+                FORBIDDEN.iter().find(|name| !code.starts_with("//") && code.contains(**name));
+            assert_eq!(names, None, "{}:{}: {line}", file.display(), index + 1);
+        }
+    }
+}
+
+/// A function is wired in a dozen lines; what it does is in its library.
+#[test]
+fn a_main_wires_and_never_decides() {
+    let functions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../functions");
+    for function in fs::read_dir(functions).unwrap() {
+        let main = function.unwrap().path().join("src/main.rs");
+        let lines = fs::read_to_string(&main).unwrap().lines().count();
+        assert!(lines <= 20, "{} has {lines} lines", main.display());
+    }
+}
