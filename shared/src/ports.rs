@@ -76,7 +76,7 @@ pub trait Seats: Send + Sync {
     fn sell(&self, command: &Sell) -> impl Future<Output = Stored<SellReply>> + Send;
     /// Gives a hold back.
     fn release(&self, command: &Release) -> impl Future<Output = Stored<ReleaseReply>> + Send;
-    /// Takes seats that others own out of a hold.
+    /// Gives a hold back, but for what others own.
     fn mark(&self, command: &Mark) -> impl Future<Output = Stored<MarkReply>> + Send;
     /// Writes a forgotten hold.
     fn restore(&self, command: &Restore) -> impl Future<Output = Stored<RestoreReply>> + Send;

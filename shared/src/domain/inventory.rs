@@ -377,13 +377,12 @@ pub enum ReleaseReply {
     Changed,
 }
 
-/// After a claim conflict: take seats that truly belong to other orders out of a hold, and leave
-/// them taken.
+/// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// Which sale.
     pub sale: SaleId,
-    /// Which order lost them.
+    /// Which order lost its seats.
     pub order: OrderNumber,
     /// The hold that the caller saw.
     pub record: HoldRecord,
@@ -392,10 +391,10 @@ pub struct Mark {
 }
 
 /// What `mark` answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarkReply {
-    /// What is left of the hold; `None` if nothing is.
-    Marked(Option<HoldRecord>),
+    /// The hold has ended; what others own stays taken.
+    Marked,
     /// The order holds nothing.
     NotHeld,
     /// The order holds something else than the caller saw; nothing was written.
@@ -620,41 +619,24 @@ impl Inventory {
         ReleaseReply::Released
     }
 
-    /// Takes seats that others own out of a hold. A seat goes whole: the legs of it that nobody
-    /// else owns are free again.
+    /// Gives a hold back, as [`Inventory::release`], but leaves taken what others own. All at once:
+    /// part of a hold must never be found by a repeated attempt, which would order only that.
     pub fn mark(&mut self, command: &Mark) -> MarkReply {
         match self.holds.get(&command.order) {
             None => return MarkReply::NotHeld,
             Some(record) if *record != command.record => return MarkReply::Changed,
             Some(_) => {}
         }
-        let is_lost = |tier: &TierId, seat: Seat| {
-            command.taken.iter().any(|lost| lost.tier == *tier && lost.seat == seat)
-        };
-        let mut kept = command.record.clone();
-        let mut gone = command.record.lines.clone();
-        for line in &mut kept.lines {
-            line.seats.retain(|seat| !is_lost(&line.tier, *seat));
-        }
-        for line in &mut gone {
-            line.seats.retain(|seat| is_lost(&line.tier, *seat));
-        }
-        kept.lines.retain(|line| !line.seats.is_empty());
-        gone.retain(|line| !line.seats.is_empty());
-        self.for_each_seat_leg(&gone, |grid, leg, seat| {
+        self.holds.remove(&command.order);
+        self.for_each_seat_leg(&command.record.lines, |grid, leg, seat| {
             let seat_leg = SeatLeg { tier: grid.tier.clone(), leg, seat };
             if !command.taken.contains(&seat_leg) {
                 grid.free(leg, seat);
             }
         });
-        self.count_freed(&gone);
-        self.add_bought(&command.record.user, -i32::from(tickets(&gone)));
-        if kept.lines.is_empty() {
-            self.holds.remove(&command.order);
-            return MarkReply::Marked(None);
-        }
-        self.holds.insert(command.order, kept.clone());
-        MarkReply::Marked(Some(kept))
+        self.count_freed(&command.record.lines);
+        self.add_bought(&command.record.user, -i32::from(command.record.tickets()));
+        MarkReply::Marked
     }
 
     /// Writes a pending order's hold if there is none under its number, unless the order may have
@@ -974,32 +956,23 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_takes_a_seat_out_whole_and_leaves_it_taken_where_others_own_it() {
+    fn a_mark_gives_a_hold_back_but_for_what_others_own() {
         let mut inventory = loaded();
         let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
-        let lost = |leg, seat| SeatLeg { tier: tier("a"), leg, seat: Seat(seat) };
-        let mark = |record: &HoldRecord, taken| Mark {
+        let mark = |record: &HoldRecord| Mark {
             sale: sale(),
             order: number(1),
             record: record.clone(),
-            taken,
+            taken: vec![SeatLeg { tier: tier("a"), leg: 0, seat: Seat(0) }],
         };
         let other = HoldRecord { deadline: NOW, ..record.clone() };
-        assert_eq!(inventory.mark(&mark(&other, vec![lost(0, 0)])), MarkReply::Changed);
-        let MarkReply::Marked(Some(kept)) = inventory.mark(&mark(&record, vec![lost(0, 0)])) else {
-            panic!("nothing was kept");
-        };
-        assert_eq!(pack_lines(&kept.lines), "a,0,2,1");
-        assert_eq!(inventory.holds[&number(1)], kept);
+        assert_eq!(inventory.mark(&mark(&other)), MarkReply::Changed);
+        assert_eq!(inventory.mark(&mark(&record)), MarkReply::Marked);
         let grid = &inventory.tiers[&tier("a")];
         assert!(grid.is_taken(0, Seat(0)) && !grid.is_taken(1, Seat(0)));
-        assert_eq!((grid.freed, bought(&inventory, "u")), (1, Some(1)));
-        assert_eq!(inventory.mark(&mark(&record, vec![lost(0, 0)])), MarkReply::Changed);
-        let rest = mark(&kept, vec![lost(0, 1), lost(1, 1)]);
-        assert_eq!(inventory.mark(&rest), MarkReply::Marked(None));
-        assert_eq!((inventory.holds.len(), bought(&inventory, "u")), (0, None));
-        assert!(inventory.tiers[&tier("a")].is_taken(1, Seat(1)));
-        assert_eq!(inventory.mark(&rest), MarkReply::NotHeld);
+        assert!(!grid.is_taken(0, Seat(1)) && !grid.is_taken(1, Seat(1)));
+        assert_eq!((grid.freed, inventory.holds.len(), bought(&inventory, "u")), (1, 0, None));
+        assert_eq!(inventory.mark(&mark(&record)), MarkReply::NotHeld);
     }
 
     #[test]

@@ -77,7 +77,8 @@ pub fn order_lines(
         return None;
     }
     let line = |(wanted, held): (&WantedLine, &super::inventory::HeldLine)| {
-        let tier = sale.tier(&held.tier).filter(|_| held.tier == wanted.line.tier)?;
+        let is_whole = held.seats.len() == wanted.line.choice.count();
+        let tier = sale.tier(&held.tier).filter(|_| held.tier == wanted.line.tier && is_whole)?;
         let ticket = |(index, seat): (usize, &super::ids::Seat)| {
             let name: SeatName = tier.layout.name(*seat)?.clone();
             Some(Ticket { seat: *seat, name, attendee: wanted.attendees.get(index).cloned() })

@@ -1,7 +1,7 @@
 //! Reserve: hold in Redis, then claim in DynamoDB; the admission's number names the attempt.
 
-use crate::domain::ids::{AttendeeId, Content, SaleId, Seat, SeatName, TierId, UserId};
-use crate::domain::inventory::{Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, SeatLeg};
+use crate::domain::ids::{AttendeeId, Content, Seat, SeatName, TierId, UserId};
+use crate::domain::inventory::{Hold, HoldRecord, HoldReply, Mark, MarkReply, SeatLeg};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
@@ -247,24 +247,21 @@ async fn claim(
     })
 }
 
-/// Redis thought that these seats were free: correct it, and give the rest of the hold back.
+/// Redis thought that these seats were free: correct it, and give the rest of the hold back, in
+/// one step, so that no repeated attempt finds half of a hold.
 async fn give_up_lost(
     ports: &impl Ports,
     reservation: &Reservation,
     record: HoldRecord,
     lost: &[SeatLeg],
 ) -> Result<(), StoreError> {
-    let sale: SaleId = reservation.published.sale.id().clone();
-    let order = reservation.number;
-    let mark = Mark { sale: sale.clone(), order, record, taken: lost.to_vec() };
+    let sale = reservation.published.sale.id().clone();
+    let mark = Mark { sale, order: reservation.number, record, taken: lost.to_vec() };
     match ports.seats().mark(&mark).await? {
-        MarkReply::Marked(Some(record)) => {
-            ports.seats().release(&Release { sale, order, record }).await?;
-        }
-        // Expiry was quicker and gave the hold back; the reconciler finds what that left wrong.
-        MarkReply::Marked(None) | MarkReply::NotHeld | MarkReply::Changed => {}
+        // If it is gone or another, the same request sent twice, or expiry, was quicker; the
+        // reconciler finds what that left wrong.
+        MarkReply::Marked | MarkReply::NotHeld | MarkReply::Changed => Ok(()),
     }
-    Ok(())
 }
 
 /// The refusal if seats that the buyer had chosen are lost: other seats were not asked for.

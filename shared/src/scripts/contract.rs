@@ -203,12 +203,7 @@ pub const MARK_CONTRACT: Contract = Contract {
     script: "mark",
     keys: &[HOLD, DUE, BOUGHT, TIER_OF_LINE, CURSOR_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
     args: &[string("order"), string("record"), string("lost")],
-    replies: &[
-        reply("marked", &["record"]),
-        reply("emptied", &[]),
-        reply("not_held", &[]),
-        reply("changed", &[]),
-    ],
+    replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
 };
 
 /// `lua/restore.lua`

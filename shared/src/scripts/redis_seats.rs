@@ -339,8 +339,7 @@ impl Seats for RedisSeats {
         add_held_keys(&mut call, keys, &command.record.lines, takes);
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
-            "marked" => Ok(MarkReply::Marked(Some(read_record(&reply)?))),
-            "emptied" => Ok(MarkReply::Marked(None)),
+            "marked" => Ok(MarkReply::Marked),
             "not_held" => Ok(MarkReply::NotHeld),
             "changed" => Ok(MarkReply::Changed),
             _ => Err(reply.unexpected()),

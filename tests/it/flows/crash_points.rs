@@ -1,6 +1,7 @@
 //! Every flow is cut off at every call it makes, before it and after it, and then repeated.
 
-use shared::domain::ids::{PaymentId, ProviderId};
+use shared::domain::choice::Choice;
+use shared::domain::ids::{PaymentId, ProviderId, Seat};
 use shared::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
 use shared::flows::cancel::cancel;
 use shared::flows::expire::expire;
@@ -99,6 +100,44 @@ async fn a_refused_attempt_does_not_burn_the_token() {
     let modest = world.reservation("greedy").await;
     let modest = Reservation { number: reservation.number, ..modest };
     assert_eq!(reserved(&world, &modest).await.order.number, reservation.number);
+}
+
+/// What an attempt comes to that finds out, after its hold, that one of its seats is another's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_claim_leaves_all_or_nothing_from_any_crash_point_on() {
+    let world = World::start().await;
+    for chosen in [false, true] {
+        let calls = at_every_call(async |call, cut| {
+            let user = format!("{chosen}-{call}-{cut:?}");
+            let memory = world.remember().await;
+            let owner = world.reservation_of(&format!("owner-{user}"), 1).await;
+            let lost = reserved(&world, &owner).await.order.held_lines()[0].seats[0];
+            // Redis gives the owner's seat out again, with the one beside it.
+            world.forget_since(&memory).await;
+            let mut reservation = world.reservation(&user).await;
+            if chosen {
+                let seats = vec![lost, Seat(lost.0 + 1)];
+                reservation.lines[0].line.choice = Choice::Seats(seats);
+            }
+            let crashing = Crashing::at(&world.ports, call, cut);
+            let _ = reserve(&crashing, &reservation, NOW).await;
+            if chosen {
+                let again = reserve(&world.ports, &reservation, NOW).await;
+                assert!(matches!(again, Err(Refusal::SeatTaken(..))), "{user}: {again:?}");
+                // The refusal burns nothing: the token is good for other seats.
+                reservation.lines = world.reservation(&user).await.lines;
+            }
+            let order = reserved(&world, &reservation).await.order;
+            assert_eq!(order.tickets(), 2, "{user}: {order:?}");
+            crashing.has_died()
+        })
+        .await;
+        println!("chosen {chosen}: cut off at each of {calls} calls");
+    }
+    world.must_be_consistent().await;
+    reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
+    let quiet = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
+    assert!(quiet.is_quiet(), "{quiet:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

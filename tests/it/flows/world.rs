@@ -97,10 +97,15 @@ impl World {
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.
     pub async fn reservation(&self, user: &str) -> Reservation {
+        self.reservation_of(user, 2).await
+    }
+
+    /// The same of so many places.
+    pub async fn reservation_of(&self, user: &str, count: u16) -> Reservation {
         let user = UserId::new(user).unwrap();
         let published =
             self.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
-        let choice = Choice::Best { count: 2, together: Together::Required };
+        let choice = Choice::Best { count, together: Together::Required };
         let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
         let wanted = WantedLine { line, price_minor: 500, attendees: vec![] };
         let number: OrderNumber = self.mint.mint(NOW, &user);

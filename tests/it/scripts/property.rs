@@ -150,7 +150,7 @@ struct Mutant {
     with: &'static str,
 }
 
-const MUTANTS: [Mutant; 9] = [
+const MUTANTS: [Mutant; 10] = [
     Mutant {
         name: "release clears sold seats",
         script: |scripts| &mut scripts.release,
@@ -186,6 +186,12 @@ const MUTANTS: [Mutant; 9] = [
         script: |scripts| &mut scripts.release,
         fragment: "elseif record ~= seen then",
         with: "elseif false then",
+    },
+    Mutant {
+        name: "mark frees what others own",
+        script: |scripts| &mut scripts.mark,
+        fragment: "if not is_lost[line.tier .. ',' .. leg .. ',' .. seat] then",
+        with: "if true then",
     },
     Mutant {
         name: "a run crosses the end of its row",
