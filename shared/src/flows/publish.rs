@@ -1,11 +1,16 @@
 //! Publish: an operator puts a sale on sale, or changes its terms.
 
-use crate::domain::ids::Epoch;
+use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::Load;
 use crate::domain::sale::{Sale, SaleFile};
 use crate::domain::time::Timestamp;
 use crate::flows::load::{Loaded, load, terms};
-use crate::ports::{Catalogue, ChangeReply, Freshness, Ports, Published, Seats, StoreError};
+use crate::ports::{
+    Catalogue, ChangeReply, Freshness, Ports, Published, Seats, StoreError, Stored,
+};
+
+/// How often the terms are written again because they changed meanwhile.
+const ATTEMPTS: usize = 4;
 
 /// Why a sale was not published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,24 +52,37 @@ pub async fn publish(
     match load(ports, sale.id(), epoch, now).await? {
         Loaded::Now { .. } => {}
         Loaded::Busy => return Err(Refusal::Busy),
-        Loaded::Already => replace_terms(ports, sale).await?,
+        Loaded::Already => replace_terms(ports, sale.id()).await?,
     }
     let published = catalogue.sale(sale.id(), Freshness::Fresh).await?;
     published.ok_or_else(|| StoreError::Contract("a published sale is not there".to_owned()).into())
 }
 
-/// Tells Redis the new terms of a sale that it has.
-async fn replace_terms(ports: &impl Ports, sale: &Sale) -> Result<(), StoreError> {
-    let Some(epoch) = ports.seats().epoch(sale.id()).await? else { return Ok(()) };
-    let command = Load {
-        sale: sale.id().clone(),
-        terms: terms(sale),
-        expected: Some(epoch.clone()),
-        epoch,
-        tiers: Vec::new(),
-        holds: Default::default(),
-        bought: Default::default(),
-    };
-    ports.seats().load(&command).await?;
-    Ok(())
+/// Tells Redis the terms of a sale that it has, until they are those that the catalogue still has
+/// afterwards: of two that publish at once, the one that is late here must not have the last word.
+///
+/// # Errors
+/// Fails if a store does; `Unavailable` if the sale keeps changing.
+pub(crate) async fn replace_terms(ports: &impl Ports, id: &SaleId) -> Stored<()> {
+    let mut told = None;
+    for _ in 0..ATTEMPTS {
+        let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
+        let Some(Published { sale, version, .. }) = published else { return Ok(()) };
+        if told == Some(version) {
+            return Ok(());
+        }
+        let Some(epoch) = ports.seats().epoch(id).await? else { return Ok(()) };
+        let command = Load {
+            sale: id.clone(),
+            terms: terms(&sale),
+            expected: Some(epoch.clone()),
+            epoch,
+            tiers: Vec::new(),
+            holds: Default::default(),
+            bought: Default::default(),
+        };
+        ports.seats().load(&command).await?;
+        told = Some(version);
+    }
+    Err(StoreError::Unavailable(format!("sale {id} keeps changing")))
 }

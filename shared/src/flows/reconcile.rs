@@ -14,11 +14,13 @@ use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
 use crate::domain::time::Timestamp;
 use crate::flows::expire::{Expired, expire};
-use crate::flows::hold::{align, sell};
+use crate::flows::hold::{align, sale_of, sell};
 use crate::flows::load::{Loaded, Owned, load, owned_seats};
+use crate::flows::publish::replace_terms;
 use crate::flows::{pay, sync};
 use crate::ports::{
-    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, Snapshot, Stored,
+    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, Snapshot, StoreError,
+    Stored,
 };
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
@@ -54,6 +56,12 @@ impl Report {
         *self == Self::default()
     }
 
+    /// Logs why a sale was not finished; the next run tries it again.
+    fn fail(&mut self, sale: &SaleId, error: &StoreError) {
+        tracing::warn!(%sale, %error, "left to the next run");
+        self.failed += 1;
+    }
+
     /// Counts one piece of work, or logs why it failed; the next run tries it again.
     fn count(&mut self, done: Stored<u32>, field: fn(&mut Self) -> &mut u32) {
         match done {
@@ -74,30 +82,44 @@ impl Report {
 pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Report> {
     let mut report = Report::default();
     sweep_orders(ports, now, &mut report).await?;
+    let mut selling = Vec::new();
+    // Every sale sells again, and its deadlines are kept, before the first one is compared, which
+    // may take long.
     for sale in ports.catalogue().sales().await? {
-        match load(ports, &sale, epoch, now).await {
-            Ok(Loaded::Already) => {}
-            Ok(Loaded::Now { orders }) => {
-                tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
-                report.loaded += 1;
-            }
-            // Its loader compares nothing with nothing: leave the sale to the next run.
-            Ok(Loaded::Busy) => continue,
-            Err(error) => {
-                tracing::warn!(%sale, %error, "left to the next run");
-                report.failed += 1;
-                continue;
-            }
+        match prepare(ports, &sale, epoch, now, &mut report).await {
+            Ok(true) => selling.push(sale),
+            Ok(false) => {}
+            Err(error) => report.fail(&sale, &error),
         }
-        sweep_holds(ports, &sale, now, &mut report).await?;
-        if let Some(published) = ports.catalogue().sale(&sale, Freshness::Fresh).await?
-            && let Err(error) = compare(ports, &published, &mut report).await
-        {
-            tracing::warn!(%sale, %error, "left to the next run");
-            report.failed += 1;
+    }
+    for sale in selling {
+        if let Err(error) = compare(ports, &sale, &mut report).await {
+            report.fail(&sale, &error);
         }
     }
     Ok(report)
+}
+
+/// Loads a sale that Redis has lost, brings its terms to what the catalogue says, and finishes the
+/// holds that are due. False if somebody else is loading it: the sale is left to the next run,
+/// because there is nothing yet to compare.
+async fn prepare(
+    ports: &impl Ports,
+    sale: &SaleId,
+    epoch: &Epoch,
+    now: Timestamp,
+    report: &mut Report,
+) -> Stored<bool> {
+    match load(ports, sale, epoch, now).await? {
+        Loaded::Already => replace_terms(ports, sale).await?,
+        Loaded::Now { orders } => {
+            tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
+            report.loaded += 1;
+        }
+        Loaded::Busy => return Ok(false),
+    }
+    sweep_holds(ports, sale, now, report).await?;
+    Ok(true)
 }
 
 /// Finishes what the index in DynamoDB says is due.
@@ -239,7 +261,8 @@ impl Picture {
 }
 
 /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
-async fn compare(ports: &impl Ports, published: &Published, report: &mut Report) -> Stored<()> {
+async fn compare(ports: &impl Ports, sale: &SaleId, report: &mut Report) -> Stored<()> {
+    let published = &sale_of(ports, sale, Freshness::Fresh).await?;
     let picture = Picture::read(ports, &published.sale).await?;
     align_holds(ports, &picture, report).await;
     make_up_for_forgotten(ports, published, &picture, report).await;

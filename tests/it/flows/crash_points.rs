@@ -3,10 +3,12 @@
 use shared::domain::choice::Choice;
 use shared::domain::ids::{PaymentId, ProviderId, Seat};
 use shared::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
+use shared::domain::sale::{Sale, SaleFile, SaleState};
 use shared::flows::cancel::cancel;
 use shared::flows::expire::expire;
 use shared::flows::load::load;
 use shared::flows::pay::pay;
+use shared::flows::publish::publish;
 use shared::flows::reconcile::reconcile;
 use shared::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use shared::ports::{Ports, Seats};
@@ -202,6 +204,30 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
     world.must_be_consistent().await;
     let quiet = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
     assert!(quiet.is_quiet(), "{quiet:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redis_has_the_terms_of_the_catalogue_from_any_crash_point_on() {
+    let world = World::start().await;
+    let open = world.reservation("first").await.published.sale;
+    let file = SaleFile { state: SaleState::Paused, ..open.file().clone() };
+    let paused = Sale::new(file).unwrap();
+    let calls = at_every_call(async |call, cut| {
+        let crashing = Crashing::at(&world.ports, call, cut);
+        let _ = publish(&crashing, &paused, &epoch("pause"), NOW).await;
+        let report = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
+        assert_eq!(report.failed, 0, "{call} {cut:?}");
+        let reservation = world.reservation(&format!("{call}-{cut:?}")).await;
+        let reply = reserve(&world.ports, &reservation, NOW).await;
+        match reservation.published.sale.file().state {
+            SaleState::Paused => assert_eq!(reply, Err(Refusal::SaleClosed), "{call} {cut:?}"),
+            SaleState::Open => assert!(reply.is_ok(), "{call} {cut:?}: {reply:?}"),
+        }
+        publish(&world.ports, &open, &epoch("open"), NOW).await.unwrap();
+        crashing.has_died()
+    })
+    .await;
+    println!("publish: cut off at each of {calls} calls");
 }
 
 #[tokio::test(flavor = "multi_thread")]
