@@ -15,7 +15,8 @@ const DEAD: &str = "-dead";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redelivery {
     /// After how long it is given out again; at least six times as long as its function may take,
-    /// as AWS advises, so that no message is given out twice while it is worked on.
+    /// and as long as a batch is gathered, as AWS advises, so that no message is given out twice
+    /// while it is worked on.
     pub visibility: Duration,
     /// How often it is given out before it goes to the dead-letter queue.
     pub receives_most: u32,
@@ -23,7 +24,7 @@ pub struct Redelivery {
 
 impl Default for Redelivery {
     fn default() -> Self {
-        Self { visibility: Duration::from_secs(180), receives_most: 10 }
+        Self { visibility: Duration::from_secs(200), receives_most: 10 }
     }
 }
 
@@ -150,4 +151,33 @@ async fn create(
 
 fn shown(error: impl std::error::Error) -> String {
     DisplayErrorContext(error).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEMPLATE: &str = include_str!("../../template.yaml");
+
+    /// The number behind each `name` in a part of the template.
+    fn figures(part: &str, name: &str) -> Vec<u64> {
+        let figure = |text: &str| {
+            let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
+            digits.parse().unwrap()
+        };
+        part.split(name).skip(1).map(figure).collect()
+    }
+
+    #[test]
+    fn failures_are_treated_as_in_the_template() {
+        let Redelivery { visibility, receives_most } = Redelivery::default();
+        assert_eq!(figures(TEMPLATE, " VisibilityTimeout: "), [visibility.as_secs(); 3]);
+        assert_eq!(figures(TEMPLATE, " maxReceiveCount: "), [u64::from(receives_most); 3]);
+        for function in ["\n  ExpireOrdersFunction:", "\n  SyncDbFunction:"] {
+            let part = TEMPLATE.split(function).nth(1).unwrap().split("Policies:").next().unwrap();
+            let timeout = figures(part, " Timeout: ")[0];
+            let window: u64 = figures(part, " MaximumBatchingWindowInSeconds: ").iter().sum();
+            assert!(visibility.as_secs() >= 6 * timeout + window, "{function}");
+        }
+    }
 }
