@@ -62,7 +62,13 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         };
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(record),
-            SettleReply::Known(record) => return Ok(record),
+            SettleReply::Known(record) => {
+                // Money is captured once and decided once, whatever the provider says of it later.
+                if record.capture != *capture {
+                    tracing::error!(?record, ?capture, "a payment was decided as another capture");
+                }
+                return Ok(record);
+            }
             SettleReply::Changed => {}
             SettleReply::Gone => rescue = false,
         }
