@@ -130,6 +130,26 @@ impl App {
         })
     }
 
+    /// The engine of a function that signs or checks admissions: without a key it does not start,
+    /// rather than turn every buyer away.
+    ///
+    /// # Errors
+    /// Returns the variable that is missing.
+    pub fn with_admission_keys(self) -> Result<Self, Error> {
+        let missing = Defect { variable: "ONSALE_ADMISSION_KEYS", rule: "must be set" };
+        if self.admissions.is_empty() { Err(missing.into()) } else { Ok(self) }
+    }
+
+    /// The engine of a function that takes callbacks: without a secret it does not start, rather
+    /// than turn every provider away.
+    ///
+    /// # Errors
+    /// Returns the variable that is missing.
+    pub fn with_payment_secrets(self) -> Result<Self, Error> {
+        let missing = Defect { variable: "ONSALE_PAYMENT_SECRETS", rule: "must be set" };
+        if self.payments.is_empty() { Err(missing.into()) } else { Ok(self) }
+    }
+
     /// The secrets of a payment provider.
     ///
     /// # Errors
@@ -183,4 +203,33 @@ fn payment_secrets(config: &PaymentConfig) -> BTreeMap<ProviderId, PaymentSecret
         PaymentSecrets::new(provider.clone(), secrets, config.tolerance_seconds)
     };
     config.secrets.iter().map(|(provider, _)| (provider.clone(), secrets(provider))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn app(keys: &str, secrets: &str) -> App {
+        let variable = |variable: &str| match variable {
+            "ONSALE_ADMISSION_KEYS" => Some(keys.to_owned()),
+            "ONSALE_PAYMENT_SECRETS" => Some(secrets.to_owned()),
+            "ONSALE_REDIS_URL" => Some("redis://127.0.0.1:1".to_owned()),
+            _ => Some("http://127.0.0.1:1".to_owned()).filter(|_| variable.ends_with("_URL")),
+        };
+        let mut config = Config::read(variable).unwrap();
+        config.dynamodb.endpoint = Some("http://127.0.0.1:1".to_owned());
+        config.sqs.endpoint = Some("http://127.0.0.1:1".to_owned());
+        App::from_config(&config).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_function_without_the_secrets_it_needs_does_not_start() {
+        let key = format!("a:{}=", "A".repeat(43));
+        assert!(app(&key, "").await.with_admission_keys().is_ok());
+        assert!(app("", "stripe:whsec").await.with_payment_secrets().is_ok());
+        let missing = app("", "stripe:whsec").await.with_admission_keys().unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_ADMISSION_KEYS must be set");
+        let missing = app(&key, "").await.with_payment_secrets().unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
+    }
 }

@@ -7,7 +7,7 @@ use shared::app::App;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?;
+    let app = &App::from_env().await?.with_payment_secrets()?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(pay_callback::handle(app, request).await)
     }))

@@ -135,6 +135,12 @@ impl AdmissionKeys {
         Self { keys: keys.into_iter().map(key).collect() }
     }
 
+    /// True if there is no key: nothing can be signed, and no token is ours.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
     /// Signs a grant that is given at `now`.
     ///
     /// # Errors
