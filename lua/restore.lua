@@ -1,4 +1,5 @@
---- restore.lua: write the hold of a pending order that Redis has forgotten, unless it has one.
+--- restore.lua: write the hold of a pending order that Redis has forgotten; if it has this very hold, take
+--- the seats of it that are free.
 --- @key   sale             hash    epoch
 --- @key   hold             hash    order -> deadline|content|tickets|lines|user
 --- @key   due              zset    orders by deadline
@@ -25,25 +26,28 @@ if not lines then
 end
 if not is_loaded(sale_key, epoch) then
   return { 'not_loaded' }
-elseif redis.call('HEXISTS', hold_key, order) == 1 then
+end
+local held = redis.call('HGET', hold_key, order)
+if held and held ~= record then
   return { 'restored' }
 end
 
--- The order may have ended since the caller read it: then its seats are sold, or were freed.
+-- The order may have ended since the caller read it: then its seats are sold, or were freed. Not so
+-- while its hold is there: what a hold names is taken, whatever another one has given back.
 local writes = {}
 local key = FIRST_LINE_KEY
 for i, line in ipairs(lines) do
-  if redis.call('HGET', KEYS[key], 'freed') ~= ARGV[FIRST_FREED_ARG + i - 1] then
+  if not held and redis.call('HGET', KEYS[key], 'freed') ~= ARGV[FIRST_FREED_ARG + i - 1] then
     return { 'changed' }
   end
   local grid = grid_of(KEYS[key])
   key = key + 1
-  local runs = runs_of(line.seats, grid.places)
-  local fields = setting(runs)
+  local runs = grid and runs_of(line.seats, grid.places)
+  local fields = grid and setting(runs)
   for leg = line.from, line.to - 1 do
-    if leg < grid.legs and #runs > 0 then
+    if grid and leg < grid.legs and #runs > 0 then
       for _, sold in ipairs(reading(KEYS[key + 1], runs)) do
-        if sold ~= 0 then
+        if not held and sold ~= 0 then
           return { 'changed' }
         end
       end
@@ -56,7 +60,9 @@ end
 for _, write in ipairs(writes) do
   write_bits(write.key, write.fields)
 end
-redis.call('HSET', hold_key, order, record)
-redis.call('ZADD', due_key, deadline, order)
-add_bought(bought_key, user, tonumber(tickets))
+if not held then
+  redis.call('HSET', hold_key, order, record)
+  redis.call('ZADD', due_key, deadline, order)
+  add_bought(bought_key, user, tonumber(tickets))
+end
 return { 'restored' }

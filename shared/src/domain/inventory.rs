@@ -640,15 +640,20 @@ impl Inventory {
     }
 
     /// Writes a pending order's hold if there is none under its number, unless the order may have
-    /// ended since the caller read it: paid, then its seats are sold; else, then they were freed.
+    /// ended since the caller read it: paid, then its seats are sold; else, then they were freed. If
+    /// it has this very hold, its seats are taken again: another hold that had them too, because
+    /// this one was forgotten when it took them, may have given them back.
     pub fn restore(&mut self, command: &Restore) -> RestoreReply {
         if !self.knows(&command.epoch) {
             return RestoreReply::NotLoaded;
         }
-        if self.holds.contains_key(&command.order) {
+        let lines = &command.record.lines;
+        if let Some(held) = self.holds.get(&command.order) {
+            if *held == command.record {
+                self.for_each_seat_leg(lines, |grid, leg, seat| grid.set_taken(leg, seat, true));
+            }
             return RestoreReply::Restored;
         }
-        let lines = &command.record.lines;
         let freed = |line: &HeldLine| self.tiers.get(&line.tier).map(|grid| grid.freed);
         if !lines.iter().map(freed).eq(command.freed.iter().copied().map(Some)) {
             return RestoreReply::Changed;
@@ -976,7 +981,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forgotten_hold_is_restored_once() {
+    fn a_forgotten_hold_is_restored_once_and_its_seats_again() {
         let mut inventory = loaded();
         let record = held(&mut loaded(), &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         let freed = vec![0];
@@ -987,7 +992,11 @@ mod tests {
             assert_eq!(inventory.restore(&restore), RestoreReply::Restored);
             assert_eq!(inventory.holds[&number(1)], restore.record);
             assert_eq!(bought(&inventory, "u"), Some(2));
-            assert!(inventory.tiers[&tier("a")].is_taken(1, Seat(1)));
+            let grid = inventory.tiers.get_mut(&tier("a")).unwrap();
+            assert!(grid.is_taken(1, Seat(1)));
+            // As another hold of the seat does that is given back.
+            grid.set_taken(1, Seat(1), false);
+            grid.freed += 1;
         }
     }
 

@@ -230,6 +230,14 @@ impl Picture {
         lines.iter().map(freed).collect()
     }
 
+    /// True if Redis has every seat-leg of the lines as taken.
+    fn has_taken(&self, lines: &[HeldLine]) -> bool {
+        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
+            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat))
+        })
+    }
+
     /// True if Redis has every seat-leg of the lines as sold.
     fn has_sold(&self, lines: &[HeldLine]) -> bool {
         lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
@@ -286,7 +294,8 @@ async fn align_holds(ports: &impl Ports, picture: &Picture, report: &mut Report)
     }
 }
 
-/// Orders that own seats and that Redis does not know of.
+/// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
+/// hold of the same seats, taken while theirs was forgotten, may have given them back.
 async fn make_up_for_forgotten(
     ports: &impl Ports,
     published: &Published,
@@ -294,18 +303,20 @@ async fn make_up_for_forgotten(
     report: &mut Report,
 ) {
     let holds = picture.holds();
-    let orders = picture.owned.orders.values();
-    for order in orders.filter(|order| !holds.contains_key(&order.number)) {
+    for order in picture.owned.orders.values() {
+        let is_held = holds.contains_key(&order.number);
         match order.state {
-            OrderState::Pending => {
+            // Seats that were held between reading bitmaps and holds look free too: no harm.
+            OrderState::Pending if !is_held || !picture.has_taken(&order.held_lines()) => {
                 let done = restore(ports, published, picture, order).await;
                 report.count(done, |report| &mut report.restored);
             }
-            OrderState::Paid if !picture.has_sold(&order.held_lines()) => {
+            OrderState::Paid if !is_held && !picture.has_sold(&order.held_lines()) => {
                 let done = sell(ports, order).await.map(|()| 1);
                 report.count(done, |report| &mut report.sold);
             }
-            OrderState::Paid
+            OrderState::Pending
+            | OrderState::Paid
             | OrderState::Cancelled
             | OrderState::Expired
             | OrderState::RefundDue

@@ -207,6 +207,31 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hold_that_was_forgotten_and_doubled_keeps_its_seats() {
+    let world = World::start().await;
+    let memory = world.remember().await;
+    let order = reserved(&world, &world.reservation("owner").await).await.order;
+    world.forget_since(&memory).await;
+    // Another buyer is given the same seats, and the process dies before the claim could fail.
+    let other = world.reservation("other").await;
+    let crashing = Crashing::at(&world.ports, 0, Cut::AfterTheCall);
+    let earlier = NOW.plus_seconds(-10);
+    let _ = reserve(&crashing, &other, earlier).await;
+    let restored = reconcile(&world.ports, &epoch("later"), NOW).await.unwrap();
+    assert_eq!(restored.restored, 1, "{restored:?}");
+    // The other hold ends, and with it what it had taken.
+    let expiry = NOW.plus_seconds(PAY_WINDOW_SECONDS - 10);
+    let expired = reconcile(&world.ports, &epoch("later"), expiry).await.unwrap();
+    assert_eq!(expired.expired, 1, "{expired:?}");
+    let line = &order.held_lines()[0];
+    let (sale, tiers) = (sale_id(), [line.tier.clone()]);
+    let bits = &world.ports.seats().taken(&sale, &tiers, line.legs).await.unwrap()[0];
+    let is_taken = |seat: &Seat| bits[seat.0 as usize / 8] & (0x80 >> (seat.0 % 8)) != 0;
+    assert!(line.seats.iter().all(is_taken), "{bits:02x?}");
+    assert!(reconcile(&world.ports, &epoch("later"), expiry).await.unwrap().is_quiet());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn redis_has_the_terms_of_the_catalogue_from_any_crash_point_on() {
     let world = World::start().await;
     let open = world.reservation("first").await.published.sale;
