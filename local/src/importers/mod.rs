@@ -23,8 +23,8 @@ pub use written::written;
 
 /// Most bytes of one source file. A plan of a million seats has about 150 bytes a seat.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
-/// Most seats of one source: as many as one tier may have.
-pub const MOST_SEATS: usize = shared::domain::sale::MOST_SEATS_PER_TIER;
+/// Most seats of one source: as many as a sale may have.
+pub const MOST_SEATS: usize = shared::domain::sale::MOST_SEATS;
 
 /// Why a source cannot be read at all. Defects inside a readable source are findings instead.
 #[derive(Debug, thiserror::Error)]

@@ -18,8 +18,11 @@ use super::time::Timestamp;
 pub const MOST_TIERS: usize = 64;
 /// Most legs of a sale.
 pub const MOST_LEGS: usize = 64;
-/// Most seats of one tier.
-pub const MOST_SEATS_PER_TIER: usize = 1_000_000;
+/// Most seats of a sale, all tiers together.
+pub const MOST_SEATS: usize = 1_000_000;
+/// Most bytes of a sale's bitmaps of what is taken, all tiers and legs together: what one script
+/// loads at once. Every row is as long as its tier's longest.
+pub const MOST_BITMAP_BYTES: usize = 16_000_000;
 /// Most places of one row.
 pub const MOST_PLACES_PER_ROW: usize = 1024;
 /// Longest and shortest payment window, in seconds. Windows over 15 minutes hop through the queue.
@@ -258,6 +261,8 @@ impl Sale {
     /// # Errors
     /// Returns every defect that was found, never an empty list.
     pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
+        // A few bytes can describe more seats than there is memory: this comes before the rest.
+        check_size(&file)?;
         let mut defects = Vec::new();
         check_terms(&file, &mut defects);
         let stops = check_stops(&file, &mut defects);
@@ -353,6 +358,32 @@ impl Sale {
                 .zip(&other.tiers)
                 .all(|(ours, theirs)| seats(ours) == seats(theirs))
     }
+}
+
+/// Measures what the file describes, without making it.
+fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
+    let mut places = 0_usize;
+    let mut bitmap_bytes = 0_usize;
+    for tier in &file.tiers {
+        let rows = tier.sections.iter().flat_map(|section| &section.rows);
+        let counts: Vec<usize> = rows.map(|row| row.seats.count()).collect();
+        let spots = tier.general_admission.unwrap_or(0) as usize;
+        places = counts.iter().copied().fold(places.saturating_add(spots), usize::saturating_add);
+        let longest = counts.iter().max().map_or(0, |longest| longest.div_ceil(8));
+        // One blank row may follow each section.
+        let rows = counts.len() + tier.sections.len();
+        bitmap_bytes =
+            bitmap_bytes.saturating_add(rows.saturating_mul(longest) + spots.div_ceil(8));
+    }
+    let legs = file.stops.len().max(2) - 1;
+    if places > MOST_SEATS {
+        return Err(vec![Defect::new("tiers", "must have at most 1,000,000 places in all")]);
+    }
+    if bitmap_bytes.saturating_mul(legs) > MOST_BITMAP_BYTES {
+        let rule = "rows × bytes of the longest row × legs must be at most 16,000,000 in all";
+        return Err(vec![Defect::new("tiers", rule)]);
+    }
+    Ok(())
 }
 
 fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
@@ -474,8 +505,8 @@ fn read_fares(
 fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
     match (tier.general_admission, tier.sections.is_empty()) {
         (Some(spots), true) => {
-            if !(1..=MOST_SEATS_PER_TIER as u32).contains(&spots) {
-                defects.push(Defect::new(at, "general_admission must be 1 to 1,000,000"));
+            if spots == 0 {
+                defects.push(Defect::new(at, "general_admission must be at least 1"));
                 return None;
             }
             if !tier.columns.is_empty() || !tier.not_for_sale.is_empty() {
@@ -494,7 +525,6 @@ fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<La
 
 fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
     let mut rows = Vec::new();
-    let mut places = 0;
     for (index, section) in tier.sections.iter().enumerate() {
         // A blank row between two coaches keeps a pattern from reaching over the gap.
         if index > 0 && !tier.columns.is_empty() {
@@ -503,12 +533,8 @@ fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Opt
         for (row_index, row) in section.rows.iter().enumerate() {
             let at = format!("{at}.sections[{index}].rows[{row_index}]");
             let count = row.seats.count();
-            places += count;
             if !(1..=MOST_PLACES_PER_ROW).contains(&count) {
                 defects.push(Defect::new(at, "must have 1 to 1,024 places"));
-            } else if places > MOST_SEATS_PER_TIER {
-                defects.push(Defect::new(at, "the tier has more than 1,000,000 places"));
-                return None;
             } else if !tier.columns.is_empty() && count > tier.columns.len() {
                 defects.push(Defect::new(at, "has more places than the tier has columns"));
             } else {
@@ -649,7 +675,7 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 14] = [
+        let cases: [(Change, &str); 16] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),
@@ -670,6 +696,19 @@ mod tests {
             (|f| f["tiers"][0]["columns"] = json!(["A", "A", "B"]), "distinct"),
             (|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"] = json!([]), "1 to 1,024 places"),
             (|f| f["colour"] = json!("red"), "unknown field"),
+            (
+                |f| {
+                    f["tiers"][0]["sections"][0]["rows"][0]["seats"] =
+                        json!({"prefix": "", "first": 1, "count": 4_000_000_000u32})
+                },
+                "at most 1,000,000 places",
+            ),
+            (
+                |f| {
+                    f["tiers"][0]["sections"] = (0..200_000).map(|row| json!({"section": row.to_string(), "rows": [{"row": "1", "seats": {"prefix": format!("{row}-"), "first": 1, "count": if row == 0 { 1000 } else { 1 }}}]})).collect()
+                },
+                "16,000,000",
+            ),
         ];
         for (change, expected) in cases {
             let message = broken(change);
