@@ -233,6 +233,18 @@ async fn the_gateway_refuses_what_no_function_should_see() {
             "/problems/malformed",
         ),
         (
+            "no such port",
+            ask(Method::GET, "/sales").header(HOST, "a:99999"),
+            400,
+            "/problems/malformed",
+        ),
+        (
+            "no such address",
+            ask(Method::GET, "/sales").header(HOST, "256.1.1.1"),
+            400,
+            "/problems/malformed",
+        ),
+        (
             "a body over 6 MB",
             ask(Method::POST, "/payments/stripe/callback").body(vec![b' '; 6 * 1024 * 1024 + 1]),
             413,

@@ -304,7 +304,11 @@ fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
     let Some(host) = parts.headers.get(HOST) else { return Ok(()) };
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     let authority = host.to_str().ok().and_then(|host| host.parse::<http::uri::Authority>().ok());
-    let good = authority.is_some() && host.as_bytes().iter().all(is_plain);
+    // The runtime's parser is stricter: of ports, and of what looks like an IP address.
+    let is_in_a_url = |authority: http::uri::Authority| {
+        reqwest::Url::parse(&format!("http://{authority}/")).is_ok()
+    };
+    let good = authority.is_some_and(is_in_a_url) && host.as_bytes().iter().all(is_plain);
     if good { Ok(()) } else { Err(Refusal::BadRequest("The Host header names no host.")) }
 }
 
