@@ -51,7 +51,8 @@ impl Refusal {
                 response
             }
             Self::NoToken => {
-                let detail = "A bearer token is needed; onsale token prints one.";
+                let detail = "A bearer token is needed, and one that this engine issued and that has \
+                              not run out; onsale token prints one.";
                 let mut response = problem(Problem::new(Kind::NotAuthenticated, detail));
                 let bearer = HeaderValue::from_static("Bearer");
                 response.headers_mut().insert(WWW_AUTHENTICATE, bearer);
