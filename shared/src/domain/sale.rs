@@ -30,7 +30,7 @@ pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
 
 /// The sale file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a sale file, which is an object")]
 pub struct SaleFile {
     /// The sale's id; in `PUT /sales/{sale}` the same as in the path.
     pub sale: SaleId,
@@ -86,7 +86,7 @@ pub enum AttendeeRule {
 
 /// A stop of a train.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a stop, which is an object")]
 pub struct Stop {
     /// The operator's code, unique in the sale.
     pub stop: StopId,
@@ -96,7 +96,7 @@ pub struct Stop {
 
 /// How the admission gate of a sale is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct GateSettings {
     /// Over how many Redis slots the flood is spread.
     pub shards: u16,
@@ -125,7 +125,7 @@ impl Default for GateSettings {
 /// One tier of the file. Exactly one of `sections` and `general_admission` is given, and exactly
 /// one of `price_minor` and `fares`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a tier, which is an object")]
 pub struct TierFile {
     /// The tier's id, unique in the sale.
     pub tier: TierId,
@@ -153,7 +153,7 @@ pub struct TierFile {
 
 /// The price of one journey.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a fare, which is an object")]
 pub struct Fare {
     /// Where the journey begins.
     pub from: StopId,
@@ -165,7 +165,7 @@ pub struct Fare {
 
 /// A block of rows; neighbours are neighbours within it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section, which is an object")]
 pub struct Section {
     /// What the block or coach is called.
     pub section: String,
@@ -175,7 +175,7 @@ pub struct Section {
 
 /// A row of a section.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a row, which is an object")]
 pub struct SectionRow {
     /// What the row is called.
     pub row: String,
@@ -185,7 +185,7 @@ pub struct SectionRow {
 
 /// The places of a row: each by name, or a run of numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a list of seat names or a run of prefix, first and count")]
 pub enum Places {
     /// Names; `null` is an aisle or a pillar.
     Named(Vec<Option<SeatName>>),

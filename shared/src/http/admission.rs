@@ -11,7 +11,7 @@ use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
 
 /// What a buyer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with tickets")]
 pub struct AdmissionBody {
     tickets: u16,
 }

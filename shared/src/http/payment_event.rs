@@ -39,22 +39,26 @@ impl From<PaymentOutcome> for CallbackReply {
 
 /// What every event has. A provider adds fields as it likes.
 #[derive(Deserialize)]
+#[serde(expecting = "an event, which is an object")]
 struct Event {
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an event, which is an object")]
 struct CapturedEvent {
     data: Data,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct Data {
     object: PaymentIntent,
 }
 
 #[derive(Deserialize)]
+#[serde(expecting = "an object")]
 struct PaymentIntent {
     id: PaymentId,
     amount_received: i64,
@@ -64,6 +68,7 @@ struct PaymentIntent {
 }
 
 #[derive(Default, Deserialize)]
+#[serde(expecting = "an object")]
 struct Metadata {
     order: Option<OrderNumber>,
 }
@@ -81,6 +86,9 @@ pub fn capture(payment: &VerifiedPayment<'_>) -> Result<Option<Capture>, Defect>
     }
     let event: CapturedEvent = serde_json::from_slice(payment.body()).map_err(defect)?;
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
+    if amount_received < 0 {
+        return Err(Defect("amount_received must not be negative".to_owned()));
+    }
     Ok(metadata.order.map(|order| Capture {
         key: PaymentKey { provider: payment.provider().clone(), payment: id },
         order,
@@ -153,6 +161,10 @@ mod tests {
         let mut wrong = succeeded();
         wrong["data"]["object"]["metadata"]["order"] = json!("forty-two");
         assert!(read(&wrong).is_err());
-        assert!(read(&json!([1])).is_err());
+        let mut negative = succeeded();
+        negative["data"]["object"]["amount_received"] = json!(-1);
+        assert!(read(&negative).is_err());
+        let list = read(&json!([])).unwrap_err().to_string();
+        assert!(!list.contains("struct"), "{list}");
     }
 }

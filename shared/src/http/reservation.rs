@@ -18,7 +18,7 @@ const ADMISSION_HEADER: &str = "admission";
 
 /// What a buyer sends.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with lines")]
 pub struct ReservationBody {
     /// The admission token, unless the header `Admission` carries it.
     #[serde(default)]
@@ -29,7 +29,7 @@ pub struct ReservationBody {
 
 /// One line. Exactly one of `seats`, `best` and `pattern` is given.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a line, which is an object")]
 struct LineBody {
     tier: TierId,
     #[serde(default)]
@@ -48,7 +48,7 @@ struct LineBody {
 
 /// So many seats, adjacent if possible or if required.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with count")]
 struct BestBody {
     count: u16,
     #[serde(default = "preferred")]
@@ -61,7 +61,7 @@ fn preferred() -> Together {
 
 /// One place of a pattern: a column letter, in the first place's row or in the next.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with column")]
 struct PlaceBody {
     column: String,
     #[serde(default)]
@@ -329,6 +329,26 @@ mod tests {
         let mut file = terms();
         file.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         Sale::new(serde_json::from_value::<SaleFile>(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_refusal_of_another_shape_speaks_of_json_and_not_of_our_types() {
+        for body in [
+            r#"null"#,
+            r#"[]"#,
+            r#"{"lines": [1]}"#,
+            r#"{"lines": [{"tier": "t", "best": 2}]}"#,
+            r#"{"lines": [{"tier": "t", "pattern": [[]]}]}"#,
+        ] {
+            let refusal = parse::<ReservationBody>(body.as_bytes()).unwrap_err().to_string();
+            assert!(!refusal.contains("struct") && !refusal.contains("Body"), "{refusal}");
+        }
+        let places = parse::<SaleFile>(
+            br#"{"tiers": [{"tier": "t", "name": "T", "sections": [
+                {"section": "s", "rows": [{"row": "1", "seats": 5}]}]}]}"#,
+        );
+        let refusal = places.unwrap_err().to_string();
+        assert!(refusal.contains("a list of seat names or a run"), "{refusal}");
     }
 
     /// Two coaches of one row, columns A, aisle, B; and standing room.
