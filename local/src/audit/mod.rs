@@ -86,12 +86,20 @@ pub enum AuditError {
     /// The chosen sale is not in the catalogue.
     #[error("sale {0} is not in the catalogue")]
     NoSuchSale(SaleId),
-    /// The ledger cannot be read.
+    /// The ledger cannot be opened.
+    #[error("cannot read {}: {source}", path.display())]
+    NoLedger {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line of the ledger cannot be read.
     #[error("{}, line {line}: {what}", path.display())]
     Ledger {
         /// The file.
         path: PathBuf,
-        /// The line, from 1; 0 if the file itself cannot be read.
+        /// The line, from 1.
         line: usize,
         /// Why not.
         what: String,

@@ -45,11 +45,12 @@ impl LedgerFacts {
     /// Reads a ledger from a file.
     ///
     /// # Errors
-    /// [`AuditError::Ledger`] with the number of the first line that cannot be read.
+    /// [`AuditError::NoLedger`], or [`AuditError::Ledger`] with the number of the first line that cannot be read.
     pub fn read(path: &Path) -> Result<Self, AuditError> {
         let refused =
             |line: usize, what: String| AuditError::Ledger { path: path.to_owned(), line, what };
-        let file = std::fs::File::open(path).map_err(|error| refused(0, error.to_string()))?;
+        let file = std::fs::File::open(path)
+            .map_err(|source| AuditError::NoLedger { path: path.to_owned(), source })?;
         let mut ledger = Self::default();
         for (index, line) in BufReader::new(file).lines().enumerate() {
             let line = line.map_err(|error| refused(index + 1, error.to_string()))?;
@@ -81,6 +82,13 @@ impl LedgerFacts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_ledger_that_is_not_there_is_named() {
+        let gone = std::path::Path::new("no-such-ledger");
+        let error = LedgerFacts::read(gone).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read no-such-ledger: "), "{error}");
+    }
 
     #[test]
     fn each_kind_of_line_is_read_and_any_other_refused() {

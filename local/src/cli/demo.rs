@@ -19,16 +19,16 @@ pub struct DemoCommand {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// How many buyers come, besides the late ones who take what is left.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     buyers: u64,
     /// How many are on the site at once.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64)]
     at_once: usize,
     /// Seed of the crowd.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// Stop selling after so many seconds.
-    #[arg(long, default_value_t = 170)]
+    #[arg(long, value_name = "N", default_value_t = 170)]
     most_seconds: u64,
 }
 

@@ -28,6 +28,9 @@ pub const FAILED: u8 = 2;
 /// that fails, which is how the engine finds out what is so.
 const LOG: &str = "info,dynoxide=error";
 
+/// Where the options of every command stand in the help of one: behind its own.
+const LAST: usize = 900;
+
 /// Why a command could not be carried out, in words for whoever ran it.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -51,10 +54,11 @@ or by module, as in warn,local=debug."
 )]
 pub struct Cli {
     /// Where the engine keeps its state, and where commands look for a running one.
-    #[arg(long, global = true, value_name = "DIR", env = "ONSALE_DATA_DIR", default_value = data_dir::DEFAULT)]
+    #[arg(long, global = true, value_name = "DIR", env = "ONSALE_DATA_DIR", default_value = data_dir::DEFAULT,
+          display_order = LAST)]
     data_dir: PathBuf,
     /// Report as JSON.
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = LAST)]
     json: bool,
     #[command(subcommand)]
     command: Command,
@@ -151,6 +155,15 @@ mod tests {
         for subcommand in command.get_subcommands_mut() {
             let name = subcommand.get_name().to_owned();
             assert!(subcommand.get_about().is_some(), "{name} says what it does");
+        }
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_meant_is_refused() {
+        for line in
+            ["onsale up --reconcile-seconds 0", "onsale token --user a#b", "onsale token --user "]
+        {
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }
 

@@ -25,22 +25,22 @@ pub struct RushCommand {
     #[arg(long = "sale", value_name = "ID", required = true)]
     sales: Vec<String>,
     /// How many buyers come, besides the late ones who take what is left.
-    #[arg(long, default_value_t = 20_000)]
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
     buyers: u64,
     /// How many are on the site at once.
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64)]
     at_once: usize,
     /// Seed of the crowd.
-    #[arg(long, default_value_t = 7)]
+    #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// Give up after so many seconds.
-    #[arg(long, default_value_t = 600)]
+    #[arg(long, value_name = "N", default_value_t = 600)]
     most_seconds: u64,
     /// Append every acknowledged order and every captured payment to this file, for the audit.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
-    /// The gateway, if it is not the one that runs on the data directory.
-    #[arg(long)]
+    /// The gateway to ask [default: that of the engine of the data directory]
+    #[arg(long, env = "ONSALE_URL")]
     url: Option<String>,
 }
 

@@ -33,6 +33,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Make, check, publish and look at sales.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale sale import train12306 FOLDER --train G35 --out g35.json
+  onsale sale check g35.json
+  onsale sale put g35.json
+  onsale sale status demo-train --from HBS --to NGT")]
 pub struct SaleCommand {
     #[command(subcommand)]
     verb: Verb,
@@ -122,43 +128,43 @@ struct Making {
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// The sale's id [default: made from the source's name]
-    #[arg(long, help_heading = "Terms")]
+    #[arg(long, value_name = "ID", help_heading = "Terms")]
     sale: Option<SaleId>,
     /// The sale's title [default: the source's name]
-    #[arg(long, help_heading = "Terms")]
+    #[arg(long, value_name = "TEXT", help_heading = "Terms")]
     title: Option<String>,
     /// The currency of the prices [default: EUR for a plan, CNY for a train]
-    #[arg(long, help_heading = "Terms", value_parser = Currency::new)]
+    #[arg(long, value_name = "CODE", help_heading = "Terms", value_parser = Currency::new)]
     currency: Option<Currency>,
     /// When selling begins, RFC 3339 [default: now]
-    #[arg(long, help_heading = "Terms")]
+    #[arg(long, value_name = "TIME", help_heading = "Terms")]
     opens_at: Option<Timestamp>,
     /// When selling ends [default: 30 days after it begins]
-    #[arg(long, help_heading = "Terms")]
+    #[arg(long, value_name = "TIME", help_heading = "Terms")]
     closes_at: Option<Timestamp>,
     /// Most tickets of one buyer.
-    #[arg(long, help_heading = "Terms", default_value_t = 5)]
+    #[arg(long, value_name = "N", help_heading = "Terms", default_value_t = 5)]
     limit_per_buyer: u16,
     /// How long a buyer has to pay.
-    #[arg(long, help_heading = "Terms", default_value_t = 600)]
+    #[arg(long, value_name = "N", help_heading = "Terms", default_value_t = 600)]
     pay_window_seconds: u32,
     /// Require each ticket to name the person who will use it.
     #[arg(long, help_heading = "Terms")]
     require_attendees: bool,
     /// Over how many slots the gate is spread.
-    #[arg(long, help_heading = "Gate", default_value_t = GateSettings::default().shards)]
+    #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().shards)]
     gate_shards: u16,
     /// Tickets admitted for each 100 seat-legs that are left.
-    #[arg(long, help_heading = "Gate", default_value_t = GateSettings::default().budget_percent)]
+    #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().budget_percent)]
     gate_budget_percent: u16,
     /// Most admissions a second.
-    #[arg(long, help_heading = "Gate", default_value_t = GateSettings::default().rate_per_second)]
+    #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().rate_per_second)]
     gate_rate_per_second: u32,
     /// How long a buyer waits between two admissions.
-    #[arg(long, help_heading = "Gate", default_value_t = GateSettings::default().user_lock_ms)]
+    #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().user_lock_ms)]
     gate_user_lock_ms: u32,
     /// How long an admission is good for.
-    #[arg(long, help_heading = "Gate", default_value_t = GateSettings::default().token_seconds)]
+    #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().token_seconds)]
     gate_token_seconds: u32,
 }
 
@@ -426,7 +432,7 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
             Err(defects) => {
                 all_good = false;
                 if json {
-                    reports.push(json!({"file": name.to_string(), "defects": defects}));
+                    reports.push(refusal_facts(path, &defects));
                 } else {
                     out(&refusal(path, &defects))?;
                 }
@@ -441,7 +447,14 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
 
 fn refusal(path: &Path, defects: &[Defect]) -> String {
     let lines: String = defects.iter().map(|defect| format!("  {defect}\n")).collect();
-    format!("{}: {} defects\n{lines}", path.display(), defects.len())
+    let count = defects.len();
+    let noun = if count == 1 { "defect" } else { "defects" };
+    format!("{}: {count} {noun}\n{lines}", path.display())
+}
+
+/// The same as JSON.
+fn refusal_facts(path: &Path, defects: &[Defect]) -> Value {
+    json!({"file": path.display().to_string(), "defects": defects})
 }
 
 fn tier_facts(tier: &shared::domain::sale::Tier) -> Value {
@@ -525,7 +538,8 @@ async fn put(path: &Path, gateway: &Gateway, token: &str, json: bool) -> Result<
     let sale = match read_sale(path)? {
         Ok(sale) => sale,
         Err(defects) => {
-            out(&refusal(path, &defects))?;
+            let facts = || pretty(&Value::Array(vec![refusal_facts(path, &defects)]));
+            out(&if json { facts() } else { refusal(path, &defects) })?;
             return Ok(ExitCode::FAILURE);
         }
     };

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use serde_json::json;
+use shared::domain::ids::UserId;
 use shared::domain::time::Timestamp;
 
 use super::{Failure, out};
@@ -23,7 +24,7 @@ Examples:
 pub struct TokenCommand {
     /// Whose token it is.
     #[arg(long, value_name = "ID", required_unless_present = "operator")]
-    user: Option<String>,
+    user: Option<UserId>,
     /// May publish sales.
     #[arg(long)]
     operator: bool,
@@ -40,7 +41,7 @@ impl TokenCommand {
     pub fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let secrets = Secrets::read(data_dir)?;
         let role = if self.operator { Role::Operator } else { Role::Buyer };
-        let user = self.user.unwrap_or_else(|| "operator".to_owned());
+        let user = self.user.map_or_else(|| "operator".to_owned(), |user| user.to_string());
         let now = Timestamp::now();
         let identity = Identity::new(secrets.identity.as_bytes());
         let token = identity.token(&user, role, now, self.ttl)?;

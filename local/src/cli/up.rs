@@ -29,7 +29,8 @@ pub struct UpCommand {
     #[arg(long, env = "ONSALE_PORT", default_value_t = PORT)]
     port: u16,
     /// How often reconcile runs, in seconds.
-    #[arg(long, value_name = "N", default_value_t = RECONCILE_SECONDS)]
+    #[arg(long, value_name = "N", default_value_t = RECONCILE_SECONDS,
+          value_parser = clap::value_parser!(u32).range(1..))]
     reconcile_seconds: u32,
 }
 

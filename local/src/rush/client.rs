@@ -31,6 +31,19 @@ pub enum Reply {
     Lost(String),
 }
 
+impl std::fmt::Display for Reply {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Ok(_) => formatter.write_str("done"),
+            Self::Problem { status, kind, body, .. } => {
+                let detail = body.get("detail").and_then(Value::as_str).unwrap_or(kind);
+                write!(formatter, "{status} {kind}: {detail}")
+            }
+            Self::Lost(why) => formatter.write_str(why),
+        }
+    }
+}
+
 /// The endpoints that are timed, by the name that the report gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {

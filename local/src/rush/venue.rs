@@ -71,9 +71,7 @@ impl Venue {
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
                 Ok(Self { sale, looks: Mutex::default() })
             }
-            other @ (Reply::Problem { .. } | Reply::Lost(_)) => {
-                Err(format!("GET {path}: {other:?}"))
-            }
+            other @ (Reply::Problem { .. } | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
         }
     }
 
