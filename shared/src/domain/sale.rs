@@ -393,7 +393,9 @@ fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
         }
     };
     let title = file.title.trim();
-    refuse(title.is_empty() || title.len() > 200, "title", "must have 1 to 200 bytes");
+    let is_text = !file.title.chars().any(char::is_control);
+    let rule = "must have 1 to 200 bytes without control characters";
+    refuse(title.is_empty() || title.len() > 200 || !is_text, "title", rule);
     refuse(file.closes_at <= file.opens_at, "closes_at", "must be later than opens_at");
     refuse(!(1..=1000).contains(&file.limit_per_buyer), "limit_per_buyer", "must be 1 to 1,000");
     refuse(
@@ -675,7 +677,7 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 16] = [
+        let cases: [(Change, &str); 17] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
             (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),
@@ -696,6 +698,7 @@ mod tests {
             (|f| f["tiers"][0]["columns"] = json!(["A", "A", "B"]), "distinct"),
             (|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"] = json!([]), "1 to 1,024 places"),
             (|f| f["colour"] = json!("red"), "unknown field"),
+            (|f| f["title"] = json!("a\u{0}b"), "without control characters"),
             (
                 |f| {
                     f["tiers"][0]["sections"][0]["rows"][0]["seats"] =
