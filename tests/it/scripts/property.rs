@@ -132,14 +132,14 @@ async fn the_scripts_answer_as_the_model_on_valkey() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scripts_answer_as_the_model_on_redis() {
     let server = server(Flavour::Redis).await;
-    check(&connect(&server), "redis", 300).await;
+    check(&connect(&server), "redis", 1_000).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scripts_answer_as_the_model_on_a_cluster() {
     let cluster = cluster().await;
     let connection = Connection::new(&Topology::Cluster(cluster.urls()), patient()).unwrap();
-    check(&connection, "cluster", 300).await;
+    check(&connection, "cluster", 1_000).await;
 }
 
 /// A mistake to plant: which script, what to replace in it, and with what.
