@@ -11,6 +11,7 @@ use shared::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, Target};
+use crate::cpu;
 use crate::importers::pretix::{Prices, RowOrder};
 use crate::importers::train12306::Tables;
 use crate::importers::{self, Terms, pretix, read_bounded};
@@ -95,6 +96,9 @@ pub enum Error {
     /// The crowd could not begin.
     #[error(transparent)]
     Rush(#[from] RushError),
+    /// The crowd has no threads, or panicked on them.
+    #[error("the crowd: {0}")]
+    Crowd(std::io::Error),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -158,8 +162,11 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        endpoints: Some(engine.endpoints().clone()),
     };
-    let (report, _) = rush::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let credentials = Credentials::new(engine.secrets());
+    let crowd = cpu::apart(move || async move { rush::run(&crowd, credentials).await });
+    let (report, _) = crowd.await.map_err(Error::Crowd)??;
     settle(&engine, Instant::now() + SETTLE).await?;
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),

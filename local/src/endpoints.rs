@@ -22,6 +22,8 @@ pub struct Endpoints {
     pub sqs: String,
     /// What the names of the tables begin with; may be empty.
     pub table_prefix: String,
+    /// The process that the engine and its stand-ins are threads of.
+    pub pid: u32,
 }
 
 /// Why the endpoints could not be read or written.
@@ -108,6 +110,7 @@ mod tests {
             dynamodb: "http://127.0.0.1:2".to_owned(),
             sqs: "http://127.0.0.1:3".to_owned(),
             table_prefix: "onsale-".to_owned(),
+            pid: 4,
         };
         endpoints.write(dir.path()).unwrap();
         assert_eq!(Endpoints::read(dir.path()).unwrap(), endpoints);

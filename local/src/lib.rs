@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod cli;
+pub mod cpu;
 pub mod data_dir;
 pub mod demo;
 pub mod endpoints;

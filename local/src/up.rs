@@ -159,6 +159,7 @@ impl Engine {
             dynamodb: servers.dynamodb_url,
             sqs: servers.sqs_url,
             table_prefix: PREFIX.to_owned(),
+            pid: std::process::id(),
         };
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;

@@ -58,6 +58,9 @@ use crate::store::Store;
 
 pub use crate::mischief::Mischief;
 
+/// What the names of its threads begin with, by which their processor time is known.
+pub const THREADS: &str = "sqs-standin";
+
 /// The `SenderId` of every message: no signature is checked, so nobody is known.
 pub(crate) const SENDER_ID: &str = "AIDASTANDINSTANDINSTA";
 
@@ -147,29 +150,28 @@ impl SqsStandin {
         let server = Arc::new(Server::new(broker, store));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .thread_name("sqs-standin")
+            .thread_name(THREADS)
             .enable_all()
             .build()?;
         let (stop, stop_asked) = oneshot::channel();
         let (stopped_tell, stopped) = oneshot::channel();
         let serving = server.clone();
-        let thread =
-            std::thread::Builder::new().name("sqs-standin".to_owned()).spawn(move || {
-                runtime.block_on(async move {
-                    let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
-                        return;
-                    };
-                    tokio::select! {
-                        // The sender is dropped or used: both mean stop.
-                        _ = stop_asked => {}
-                        outcome = serving.serve(listener) => {
-                            tracing::error!(?outcome, "the queue server ended by itself");
-                        }
+        let thread = std::thread::Builder::new().name(THREADS.to_owned()).spawn(move || {
+            runtime.block_on(async move {
+                let Ok(listener) = tokio::net::TcpListener::from_std(listener) else {
+                    return;
+                };
+                tokio::select! {
+                    // The sender is dropped or used: both mean stop.
+                    _ = stop_asked => {}
+                    outcome = serving.serve(listener) => {
+                        tracing::error!(?outcome, "the queue server ended by itself");
                     }
-                });
-                runtime.shutdown_timeout(STOP_MAX);
-                let _ = stopped_tell.send(());
-            })?;
+                }
+            });
+            runtime.shutdown_timeout(STOP_MAX);
+            let _ = stopped_tell.send(());
+        })?;
         let (stop, stopped, thread) = (Some(stop), Some(stopped), Some(thread));
         Ok(SqsStandin { endpoint, server, stop, stopped, thread })
     }

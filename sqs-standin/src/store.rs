@@ -95,7 +95,7 @@ impl Store {
         let snapshot = load(&connection)?;
         let (batches, received) = channel();
         let thread = std::thread::Builder::new()
-            .name("sqs-standin-store".to_owned())
+            .name(format!("{}-store", crate::THREADS))
             .spawn(move || write(connection, &received))
             .map_err(|error| StoreError::Contents(error.to_string()))?;
         Ok((Store { batches: Some(batches), thread: Some(thread) }, snapshot))

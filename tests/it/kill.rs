@@ -109,6 +109,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         most: PATIENCE,
         ledger: Some(ledger.clone()),
         progress: false,
+        endpoints: None,
     };
     let credentials = Credentials::new(&Secrets::read(dir.path()).unwrap());
     let crowd = tokio::spawn(async move { rush::run(&options, credentials).await });

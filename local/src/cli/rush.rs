@@ -51,9 +51,12 @@ impl RushCommand {
     /// Fails if the crowd cannot begin.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let secrets = Secrets::read(data_dir)?;
-        let url = match self.url {
-            Some(url) => url,
-            None => Endpoints::read(data_dir)?.gateway,
+        let (url, endpoints) = match self.url {
+            Some(url) => (url, None),
+            None => {
+                let endpoints = Endpoints::read(data_dir)?;
+                (endpoints.gateway.clone(), Some(endpoints))
+            }
         };
         let options = rush::Options {
             url,
@@ -64,6 +67,7 @@ impl RushCommand {
             most: Duration::from_secs(self.most_seconds),
             ledger: self.ledger,
             progress: !json,
+            endpoints,
         };
         let (report, _) = rush::run(&options, Credentials::new(&secrets)).await?;
         out(&if json { report.json() } else { report.tables() })?;

@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 use futures_util::stream::{self, StreamExt as _};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::cpu::{Meter, Shares};
+use crate::endpoints::Endpoints;
 use crate::rush::client::Client;
 use crate::rush::credentials::Credentials;
 use crate::rush::ledger::Ledger;
@@ -46,6 +48,8 @@ pub struct Options {
     pub ledger: Option<PathBuf>,
     /// Whether to draw progress bars.
     pub progress: bool,
+    /// Where the engine's processor time is known, if it runs on this machine.
+    pub endpoints: Option<Endpoints>,
 }
 
 /// Why a rush could not begin.
@@ -79,6 +83,7 @@ pub async fn run(
         options.ledger.as_deref().map_or_else(|| Ok(Ledger::default()), Ledger::in_file)?;
     let rush = Rush { client, venues, tally: Tally::default(), ledger, credentials };
     let weights: Vec<u64> = rush.venues.iter().map(|venue| venue.sale.seat_legs()).collect();
+    let meter = meter(options.endpoints.as_ref()).await;
     let started = Instant::now();
     let until = started + options.most;
 
@@ -107,8 +112,21 @@ pub async fn run(
     let sold_out = rush.sell_the_rest(options.at_once, until).await;
     tickets.finish();
 
-    let report = rush.report(options, started.elapsed(), came, sold_out).await;
+    let took = started.elapsed();
+    let cpu = shares(meter.as_ref()).await;
+    let report = Report { cpu, ..rush.report(options, took, came, sold_out).await };
     Ok((report, rush.ledger))
+}
+
+/// Begins the account of the processors, where there is one to be had.
+async fn meter(endpoints: Option<&Endpoints>) -> Option<Meter> {
+    let meter = Meter::start(endpoints?).await;
+    meter.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
+}
+
+async fn shares(meter: Option<&Meter>) -> Option<Shares> {
+    let shares = meter?.read().await;
+    shares.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
 }
 
 fn bar(what: &'static str, length: u64) -> ProgressBar {
@@ -172,6 +190,7 @@ impl Rush {
             refusals: tally.refusals(),
             latency: latency.collect(),
             anomalies: tally.anomalies(),
+            cpu: None,
         }
     }
 }

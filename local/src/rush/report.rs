@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use comfy_table::{Table, presets};
 use serde::Serialize;
 
+use crate::cpu::Shares;
+
 /// Latency of one endpoint, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Latency {
@@ -68,6 +70,8 @@ pub struct Report {
     pub latency: BTreeMap<&'static str, Latency>,
     /// Everything that must never happen, and did.
     pub anomalies: Vec<String>,
+    /// Where the processors' time went, if the engine runs on this machine.
+    pub cpu: Option<Shares>,
 }
 
 impl Report {
@@ -118,11 +122,12 @@ impl Report {
                 ms(of.max_ms),
             ]);
         }
+        let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
         let anomalies: String =
             self.anomalies.iter().take(20).map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
         format!(
             "{} buyers came in {:.0} s (seed {}): {} orders ({:.0} a second), {} paid for {} tickets, \
-             {} cancelled, {} never paid; {} requests repeated\n{sales}\n{refusals}\n{latency}{anomalies}",
+             {} cancelled, {} never paid; {} requests repeated\n{sales}\n{refusals}\n{latency}{cpu}{anomalies}",
             self.buyers,
             self.seconds,
             self.seed,

@@ -12,6 +12,8 @@ use tokio::task::JoinHandle;
 
 use super::Error;
 
+/// The name of its threads, by which their processor time is known.
+pub const DYNAMODB_THREADS: &str = "dynamodb";
 /// Threads of its own: a request waits in SQLite for the disk and for the one before it, and must
 /// not hold up the engine's threads meanwhile. Two, because it does one write at a time.
 const THREADS: usize = 2;
@@ -80,7 +82,7 @@ impl DynamoDb {
         let address = listener.local_addr().map_err(listening())?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .thread_name("dynamodb")
+            .thread_name(DYNAMODB_THREADS)
             .enable_all()
             .build()
             .map_err(Error::io("starting the threads of DynamoDB"))?;

@@ -12,9 +12,9 @@ mod redis;
 
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
-pub use dynamodb::DynamoDb;
+pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
 pub use redis::{RedisOptions, RedisServer};
-pub use sqs_standin::SqsStandin;
+pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
 
 use std::io;
 use std::net::TcpListener;
