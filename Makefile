@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test clean-tools
+.PHONY: help setup demo test test-ministack clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -17,6 +17,10 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 
 test: setup ## format, lints, documentation and every test; the last line counts them
 	@scripts/test
+
+test-ministack: ## the integration tests with ministack in place of our stand-ins for DynamoDB and SQS
+	@scripts/setup ministack
+	@scripts/test-against ministack
 
 clean-tools: ## remove what setup installed (below .onsale/tools and .venv)
 	rm -rf .onsale/tools .venv

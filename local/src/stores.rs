@@ -2,6 +2,7 @@
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use shared::app::STAND_IN_REGION;
 use shared::store::{Dynamo, StoreConfig, Tables};
 
 use crate::endpoints::Endpoints;
@@ -12,7 +13,7 @@ pub fn sdk_config() -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
+        .region(Region::new(STAND_IN_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .build()
 }

@@ -29,11 +29,11 @@ use crate::gateway::Gateway;
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, QueuePair, Queues, Redelivery};
-use crate::servers::{self, Stack};
+use crate::servers::{self, External, Stack};
 use crate::stores;
 
-/// What the names of tables and queues begin with.
-const PREFIX: &str = "onsale-";
+/// What the names of tables and queues begin with unless told otherwise.
+pub const PREFIX: &str = "onsale-";
 /// The port of the gateway unless another is asked for.
 pub const PORT: u16 = 8080;
 /// How often reconcile runs unless told otherwise, in seconds; as in `template.yaml`.
@@ -59,6 +59,11 @@ pub struct Options {
     pub reconcile_seconds: u32,
     /// What happens to messages that fail.
     pub redelivery: Redelivery,
+    /// Servers that run already, in place of our own.
+    pub external: External,
+    /// What the names of its tables and queues begin with: engines that share external servers
+    /// need different ones.
+    pub prefix: String,
 }
 
 impl Options {
@@ -71,6 +76,8 @@ impl Options {
             port: 0,
             reconcile_seconds: RECONCILE_SECONDS,
             redelivery: Redelivery::default(),
+            external: External::default(),
+            prefix: PREFIX.to_owned(),
         }
     }
 
@@ -145,20 +152,17 @@ impl Engine {
         // Of an earlier run that was killed.
         Endpoints::remove(data_dir.path())?;
         let secrets = data_dir.secrets()?;
-        let stack = if options.ephemeral {
-            Stack::ephemeral().await?
-        } else {
-            Stack::persistent(data_dir.path()).await?
-        };
+        let kept_in = (!options.ephemeral).then_some(data_dir.path());
+        let stack = Stack::start(kept_in, &options.external).await?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
-        let queues = Queues::create(&sqs, PREFIX, Some(options.redelivery)).await?;
+        let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
         let endpoints = Endpoints {
             gateway: String::new(),
             redis: servers.redis_url,
             dynamodb: servers.dynamodb_url,
             sqs: servers.sqs_url,
-            table_prefix: PREFIX.to_owned(),
+            table_prefix: options.prefix,
             pid: std::process::id(),
         };
         let dynamo = stores::dynamo(&endpoints);

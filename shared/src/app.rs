@@ -17,6 +17,10 @@ use crate::queue::{QueueConfig, SqsQueue};
 use crate::scripts::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
 
+/// The region of servers that stand in for AWS. Every client of theirs must name the same one: some
+/// keep the tables and queues of each region apart, as AWS does.
+pub const STAND_IN_REGION: &str = "us-east-1";
+
 /// Why the engine could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -186,7 +190,7 @@ async fn sdk_config(config: &Config) -> SdkConfig {
     }
     let credentials = Credentials::new("local", "local", None, None, "local");
     aws_config::defaults(BehaviorVersion::latest())
-        .region(Region::new("local"))
+        .region(Region::new(STAND_IN_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .load()
         .await

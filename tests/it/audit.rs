@@ -32,6 +32,8 @@ use shared::ports::{Ports, Published, Queue, Seats as _, Stored};
 use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
 
+use crate::ground::{self, Server};
+
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LATER: Timestamp = NOW.plus_seconds(1000);
 
@@ -242,7 +244,7 @@ struct World {
     dynamodb: aws_sdk_dynamodb::Client,
     redis: MultiplexedConnection,
     _redis: Option<RedisServer>,
-    _dynamodb: DynamoDb,
+    _dynamodb: Server<DynamoDb>,
 }
 
 impl World {
@@ -255,10 +257,12 @@ impl World {
 
     /// A world whose engine finds Redis by its topology, and whose auditor finds it by one address.
     async fn on(url: &str, topology: &Topology) -> Self {
-        let dynamodb = DynamoDb::memory().unwrap();
+        let dynamodb = ground::dynamodb();
+        let prefix = ground::prefix();
         let sdk = sdk_config();
-        let tables = Tables::with_prefix("test-");
-        let config = StoreConfig { endpoint: Some(dynamodb.url()), ..StoreConfig::new(tables) };
+        let tables = Tables::with_prefix(&prefix);
+        let config =
+            StoreConfig { endpoint: Some(dynamodb.url.clone()), ..StoreConfig::new(tables) };
         let db = Dynamo::new(&sdk, config);
         create_tables(db.client(), &db.config().tables).await.unwrap();
         let connection = Connection::new(topology, Bounds::default()).unwrap();
@@ -273,14 +277,18 @@ impl World {
             mint: Mint::new(7),
             target: Target {
                 redis: url.to_owned(),
-                dynamodb: Some(dynamodb.url()),
-                table_prefix: "test-".to_owned(),
+                dynamodb: Some(dynamodb.url.clone()),
+                table_prefix: prefix,
             },
             dynamodb: db.client().clone(),
             redis: connect(url).await,
             _redis: None,
             _dynamodb: dynamodb,
         }
+    }
+
+    fn table(&self, name: &str) -> String {
+        format!("{}{name}", self.target.table_prefix)
     }
 
     async fn reserve(
@@ -399,7 +407,7 @@ impl World {
     }
 
     async fn items(&self, table: &str) -> Vec<Item> {
-        let scan = self.dynamodb.scan().table_name(format!("test-{table}"));
+        let scan = self.dynamodb.scan().table_name(self.table(table));
         let items = scan.consistent_read(true).into_paginator().items().send();
         items.try_collect().await.unwrap()
     }
@@ -434,13 +442,13 @@ impl World {
                 assert_ne!(done, redis::Value::Nil, "{command:?}");
             }
             Change::Put(table, item) => {
-                let put = self.dynamodb.put_item().table_name(format!("test-{table}"));
+                let put = self.dynamodb.put_item().table_name(self.table(table));
                 put.set_item(Some(item.clone())).send().await.unwrap();
             }
             Change::Delete(table, item) => {
                 let names = [if *table == "orders" { "gene" } else { "pk" }, "sk"];
                 let key = names.map(|name| (name.to_owned(), item[name].clone())).into();
-                let delete = self.dynamodb.delete_item().table_name(format!("test-{table}"));
+                let delete = self.dynamodb.delete_item().table_name(self.table(table));
                 delete.set_key(Some(key)).send().await.unwrap();
             }
             Change::All(changes) => {

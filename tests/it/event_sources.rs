@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use aws_sdk_sqs::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_sqs::types::QueueAttributeName;
 use local::event_sources::{Mapping, Source, poll, schedule};
 use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::SqsStandin;
+use local::stores;
+
+use crate::ground::{self, Server};
 
 /// How often a message is given out before it is dead.
 const RECEIVES_MOST: u32 = 3;
@@ -32,20 +34,15 @@ type Seen = Arc<Mutex<Vec<Vec<String>>>>;
 struct World {
     sqs: aws_sdk_sqs::Client,
     queues: Queues,
-    _server: SqsStandin,
+    _server: Server<SqsStandin>,
 }
 
 impl World {
     async fn start(visibility: Duration) -> Self {
-        let server = SqsStandin::start(sqs_standin::Options::default()).unwrap();
-        let config = aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("us-east-1"))
-            .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-            .endpoint_url(server.endpoint());
-        let sqs = aws_sdk_sqs::Client::from_conf(config.build());
+        let server = ground::sqs();
+        let sqs = stores::sqs(&server.url);
         let redelivery = Redelivery { visibility, receives_most: RECEIVES_MOST };
-        let queues = Queues::create(&sqs, "test-", Some(redelivery)).await.unwrap();
+        let queues = Queues::create(&sqs, &ground::prefix(), Some(redelivery)).await.unwrap();
         Self { sqs, queues, _server: server }
     }
 

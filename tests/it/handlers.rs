@@ -1,9 +1,7 @@
 //! The functions as they run in Lambda, over real Redis and stand-ins for DynamoDB and SQS: from an
 //! API Gateway event to the response, and what every refusal looks like.
 
-use aws_config::{BehaviorVersion, Region};
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use aws_sdk_dynamodb::config::Credentials;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,6 +9,7 @@ use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::queues::Queues;
 use local::servers::Stack;
+use local::stores;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::config::{
@@ -25,7 +24,9 @@ use shared::http::tokens::Grant;
 use shared::ports::{Orders as _, Ports as _};
 use shared::queue::QueueUrls;
 use shared::scripts::Topology;
-use shared::store::{Tables, create_tables};
+use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
+
+use crate::ground;
 
 const PAYMENT_SECRET: &[u8] = b"whsec_test";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
@@ -161,24 +162,18 @@ fn train() -> Value {
 impl World {
     /// Servers, tables, queues, and the engine on them.
     async fn start() -> Self {
-        let stack = Stack::ephemeral().await.unwrap();
+        let stack = ground::stack().await;
+        let prefix = ground::prefix();
         let endpoints = stack.endpoints();
-        let credentials = Credentials::new("local", "local", None, None, "local");
-        let sqs = aws_sdk_sqs::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            .credentials_provider(credentials.clone())
-            .endpoint_url(&endpoints.sqs_url);
-        let sqs = aws_sdk_sqs::Client::from_conf(sqs.build());
-        let queues = Queues::create(&sqs, "test-", None).await.unwrap();
-        let dynamodb = aws_sdk_dynamodb::Config::builder()
-            .behavior_version(BehaviorVersion::latest())
-            .region(Region::new("local"))
-            .credentials_provider(credentials)
-            .endpoint_url(&endpoints.dynamodb_url);
-        let dynamodb = aws_sdk_dynamodb::Client::from_conf(dynamodb.build());
-        let tables = Tables::with_prefix("test-");
-        create_tables(&dynamodb, &tables).await.unwrap();
+        let sqs = stores::sqs(&endpoints.sqs_url);
+        let queues = Queues::create(&sqs, &prefix, None).await.unwrap();
+        let tables = Tables::with_prefix(&prefix);
+        let store = StoreConfig {
+            endpoint: Some(endpoints.dynamodb_url.clone()),
+            ..StoreConfig::new(tables.clone())
+        };
+        let dynamo = Dynamo::new(&stores::sdk_config(), store);
+        create_tables(dynamo.client(), &tables).await.unwrap();
         let urls = QueueUrls {
             expiry: queues.expiry.url.clone(),
             sync: queues.sync.url.clone(),

@@ -16,6 +16,7 @@ use serde_json::json;
 use shared::domain::time::Timestamp;
 use tokio::time::{sleep, timeout};
 
+use crate::ground;
 use crate::program::onsale;
 
 /// How long anything may take before the test fails.
@@ -28,21 +29,24 @@ struct Up {
     child: Child,
     dir: PathBuf,
     port: u16,
+    /// What its tables and queues are called.
+    prefix: String,
 }
 
 impl Up {
-    async fn start(dir: &Path, port: u16) -> Self {
+    async fn start(dir: &Path, port: u16, prefix: &str) -> Self {
         Endpoints::remove(dir).unwrap();
         let child = Command::new(onsale())
             .arg("--data-dir")
             .arg(dir)
             .args(["up", "--reconcile-seconds", "2", "--port", &port.to_string()])
+            .args(ground::up_arguments(prefix))
             .env("ONSALE_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let mut up = Self { child, dir: dir.to_owned(), port };
+        let mut up = Self { child, dir: dir.to_owned(), port, prefix: prefix.to_owned() };
         let is_up = async {
             while Endpoints::read(dir).is_err() {
                 assert!(up.child.try_wait().unwrap().is_none(), "the engine ended by itself");
@@ -57,8 +61,8 @@ impl Up {
     async fn kill_and_start(mut self) -> Self {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        let (dir, port) = (self.dir.clone(), self.port);
-        Self::start(&dir, port).await
+        let (dir, port, prefix) = (self.dir.clone(), self.port, self.prefix.clone());
+        Self::start(&dir, port, &prefix).await
     }
 }
 
@@ -80,7 +84,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
     let dir = tempfile::tempdir().unwrap();
     // The port must be the same after each kill: the crowd knows no other.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut up = Up::start(dir.path(), port).await;
+    let mut up = Up::start(dir.path(), port, &ground::prefix()).await;
     let sale = json!({
         "sale": "killed", "title": "Killed", "currency": "EUR",
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",

@@ -9,6 +9,7 @@
 mod audit;
 mod event_sources;
 mod flows;
+mod ground;
 mod handlers;
 mod importers;
 mod kill;

@@ -15,12 +15,13 @@ use shared::domain::time::Timestamp;
 use shared::ports::{Queue, StoreError};
 use shared::queue::{Expiry, Message, QueueConfig, QueueUrls, Refund, SqsQueue, Sync};
 
+use crate::ground::{self, Server};
 use crate::proxy::{Act, Proxy};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
 struct World {
-    server: SqsStandin,
+    server: Server<SqsStandin>,
     queue: SqsQueue,
     urls: QueueUrls,
 }
@@ -37,17 +38,17 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
 
 impl World {
     async fn new() -> Self {
-        let server = SqsStandin::start(sqs_standin::Options::default()).unwrap();
+        let server = ground::sqs();
         let nowhere =
             QueueUrls { expiry: String::new(), sync: String::new(), refund: String::new() };
-        let client = queue_at(server.endpoint(), &nowhere).client().clone();
-        let queues = Queues::create(&client, "test-", None).await.unwrap();
+        let client = queue_at(&server.url, &nowhere).client().clone();
+        let queues = Queues::create(&client, &ground::prefix(), None).await.unwrap();
         let urls = QueueUrls {
             expiry: queues.expiry.url,
             sync: queues.sync.url,
             refund: queues.refund.url,
         };
-        Self { queue: queue_at(server.endpoint(), &urls), server, urls }
+        Self { queue: queue_at(&server.url, &urls), server, urls }
     }
 
     /// Everything that arrives within `seconds`, and at least one message.
@@ -120,7 +121,7 @@ async fn an_accepted_payment_is_never_sent_back() {
 #[tokio::test]
 async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
     let world = World::new().await;
-    let proxy = Proxy::start(world.server.endpoint(), |_, before| match before {
+    let proxy = Proxy::start(&world.server.url, |_, before| match before {
         0 => Act::LoseAnswer,
         _ => Act::Forward,
     })
@@ -136,12 +137,12 @@ async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
 #[tokio::test]
 async fn a_queue_that_refuses_says_how() {
     let world = World::new().await;
-    let lost = Proxy::start(world.server.endpoint(), |_, _| Act::LoseRequest).await;
+    let lost = Proxy::start(&world.server.url, |_, _| Act::LoseRequest).await;
     let error = queue_at(&lost.url(), &world.urls).sync(order()).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
 
     let absent = QueueUrls { sync: format!("{}-not", world.urls.sync), ..world.urls.clone() };
-    let queue = queue_at(world.server.endpoint(), &absent);
+    let queue = queue_at(&world.server.url, &absent);
     let error = queue.sync(order()).await.unwrap_err();
     assert!(matches!(error, StoreError::Contract(_)), "{error}");
 }

@@ -41,3 +41,22 @@ fn a_main_wires_and_never_decides() {
         assert!(lines <= 20, "{} has {lines} lines", main.display());
     }
 }
+
+/// Tests take their DynamoDB and SQS from one place, where others can be put in place of our
+/// stand-ins; only the tests of the servers themselves start their own.
+#[test]
+fn tests_stand_on_servers_that_can_be_exchanged() {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let own = ["ground.rs", "rooms.rs", "servers.rs"].map(|name| tests.join(name));
+    let starts = ["DynamoDb::memory", "DynamoDb::file", "SqsStandin::start", "Stack::"];
+    let is_under_rule =
+        |file: &PathBuf| file.extension().is_some_and(|kind| kind == "rs") && !own.contains(file);
+    for file in sources(tests).into_iter().filter(is_under_rule) {
+        let code: String = fs::read_to_string(&file).unwrap().split_whitespace().collect();
+        let start = starts.iter().find(|start| code.contains(**start));
+        assert_eq!(start, None, "{}", file.display());
+        let engines = code.matches("Engine::start(").count();
+        let on_this_ground = code.matches("Engine::start(ground::engine(").count();
+        assert_eq!(engines, on_this_ground, "{}", file.display());
+    }
+}

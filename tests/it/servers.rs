@@ -13,6 +13,8 @@ use aws_sdk_dynamodb::types::{
 use local::servers::{DynamoDb, Error, Flavour, RedisCluster, RedisOptions, RedisServer, Stack};
 use redis::AsyncCommands as _;
 
+use crate::ground;
+
 const FLAVOURS: [Flavour; 2] = [Flavour::Valkey, Flavour::Redis];
 
 /// Names the directory in which [`leave_a_server_behind`] is to start a server.
@@ -262,6 +264,9 @@ async fn a_master_comes_back_into_its_cluster() {
 
 #[tokio::test]
 async fn a_database_file_survives_its_server() {
+    if ground::is_foreign("it is about the file of our stand-in") {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("new/dynamodb.sqlite");
     let server = DynamoDb::file(&file).unwrap();
@@ -284,6 +289,9 @@ async fn a_database_file_survives_its_server() {
 
 #[tokio::test]
 async fn two_stacks_side_by_side_do_not_meet() {
+    if ground::is_foreign("it is about two of our stand-ins") {
+        return;
+    }
     // Each started in a task of its own, as anyone may.
     let (one, other) =
         tokio::join!(tokio::spawn(Stack::ephemeral()), tokio::spawn(Stack::ephemeral()));
@@ -307,6 +315,9 @@ async fn two_stacks_side_by_side_do_not_meet() {
 
 #[tokio::test]
 async fn a_persistent_stack_is_there_again() {
+    if ground::is_foreign("it is about the files of our stand-ins") {
+        return;
+    }
     let dir = tempfile::tempdir().unwrap();
     let stack = Stack::persistent(dir.path()).await.unwrap();
     set(&stack.redis, "seat", "taken").await;

@@ -1,10 +1,6 @@
 //! The orders and the catalogue against a DynamoDB stand-in, and against one that misbehaves.
-//!
-//! The stand-in is the one of the local stack; `ONSALE_TEST_DYNAMODB_URL` names another that is
-//! running already, for a second opinion.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
@@ -31,17 +27,14 @@ use shared::store::{
     Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables, tables,
 };
 
+use crate::ground::{self, Server};
 use crate::proxy::{Act, Proxy, Request};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LIMIT: u16 = 6;
 
-/// Names a running server to test against instead of the local stack's.
-const ANOTHER: &str = "ONSALE_TEST_DYNAMODB_URL";
-
 struct World {
-    url: String,
-    _server: Option<DynamoDb>,
+    server: Server<DynamoDb>,
     db: Dynamo,
     orders: DynamoOrders,
     mint: Mint,
@@ -60,22 +53,13 @@ fn config(endpoint: String, tables: Tables) -> StoreConfig {
 
 impl World {
     async fn new() -> Self {
-        static WORLDS: AtomicU32 = AtomicU32::new(0);
-        let (url, server) = match std::env::var(ANOTHER) {
-            Ok(url) => (url, None),
-            Err(_) => {
-                let server = DynamoDb::memory().unwrap();
-                (server.url(), Some(server))
-            }
-        };
-        // Tables of its own, because other tests may use the same server.
-        let world = WORLDS.fetch_add(1, Ordering::Relaxed);
-        let tables = Tables::with_prefix(&format!("test-{}-{world}-", std::process::id()));
-        let db = Dynamo::new(&sdk_config(), config(url.clone(), tables));
+        let server = ground::dynamodb();
+        let tables = Tables::with_prefix(&ground::prefix());
+        let db = Dynamo::new(&sdk_config(), config(server.url.clone(), tables));
         create_tables(db.client(), &db.config().tables).await.unwrap();
         // Twice, as at every start of the local stack.
         create_tables(db.client(), &db.config().tables).await.unwrap();
-        Self { url, _server: server, orders: DynamoOrders::new(db.clone()), db, mint: Mint::new(5) }
+        Self { server, orders: DynamoOrders::new(db.clone()), db, mint: Mint::new(5) }
     }
 
     /// Orders that reach the same database through a proxy.
@@ -83,7 +67,7 @@ impl World {
         &self,
         decide: impl Fn(&Request, usize) -> Act + Send + Sync + 'static,
     ) -> (Proxy, DynamoOrders) {
-        let proxy = Proxy::start(&self.url, decide).await;
+        let proxy = Proxy::start(&self.server.url, decide).await;
         let orders = DynamoOrders::new(self.db_at(proxy.url(), 4));
         (proxy, orders)
     }
@@ -933,12 +917,13 @@ async fn a_publication_that_dies_between_chunks_changes_nothing() {
     assert!(before > 1);
 
     // The process gets one chunk through and no more.
-    let proxy =
-        Proxy::start(&world.url, |request, before| match (request.operation.as_str(), before) {
+    let proxy = Proxy::start(&world.server.url, |request, before| {
+        match (request.operation.as_str(), before) {
             ("PutItem", 0) => Act::Forward,
             _ => Act::LoseRequest,
-        })
-        .await;
+        }
+    })
+    .await;
     let dying = DynamoCatalogue::new(world.db_at(proxy.url(), 2));
     let new = file("hall", "New", 25_000);
     assert!(dying.publish(&new, Some(1)).await.unwrap_err().retryable());

@@ -17,8 +17,12 @@ use serde_json::{Value, json};
 use shared::domain::money::{Currency, Money};
 use shared::domain::time::Timestamp;
 
+use crate::ground;
+
 /// Names the data directory on which [`serve_until_killed`] is to serve.
 const SERVE_ON: &str = "ONSALE_TEST_UP_ON";
+/// Names what its tables and queues are called.
+const SERVE_AS: &str = "ONSALE_TEST_UP_AS";
 /// What the engine may have resident while it does nothing, its servers aside, in kB.
 const IDLE_KB_MOST: u64 = 150 * 1024;
 
@@ -150,7 +154,7 @@ fn hall(sale: &str, pay_window_seconds: u32) -> Value {
 }
 
 async fn ephemeral() -> (Engine, Caller) {
-    let engine = Engine::start(Options::ephemeral()).await.unwrap();
+    let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
     let caller = Caller::of(&engine);
     (engine, caller)
 }
@@ -269,7 +273,7 @@ async fn the_gateway_refuses_what_no_function_should_see() {
 async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
     let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 2 };
     let options = Options { redelivery, ..Options::ephemeral() };
-    let engine = Engine::start(options).await.unwrap();
+    let engine = Engine::start(ground::engine(options)).await.unwrap();
     let sqs = local::stores::sqs(&engine.endpoints().sqs);
     for queue in [&engine.queues().expiry, &engine.queues().sync] {
         let send = sqs.send_message().queue_url(&queue.url).message_body("poison");
@@ -287,12 +291,12 @@ async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_directory_has_one_engine() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Engine::start(Options::persistent(dir.path())).await.unwrap();
+    let engine = Engine::start(ground::engine(Options::persistent(dir.path()))).await.unwrap();
     for options in [
         Options::persistent(dir.path()),
         Options { data_dir: Some(dir.path().to_owned()), ..Options::ephemeral() },
     ] {
-        let second = Engine::start(options).await;
+        let second = Engine::start(ground::engine(options)).await;
         assert!(matches!(second, Err(Error::DataDir(data_dir::Error::InUse(_)))));
     }
     assert_eq!(Endpoints::read(dir.path()).unwrap(), *engine.endpoints());
@@ -306,11 +310,12 @@ struct Process(Child);
 
 impl Process {
     /// Starts it on `dir`, and waits until it says where it is.
-    async fn up(dir: &Path) -> (Self, Caller) {
+    async fn up(dir: &Path, prefix: &str) -> (Self, Caller) {
         Endpoints::remove(dir).unwrap();
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "up::serve_until_killed", "--nocapture"])
             .env(SERVE_ON, dir)
+            .env(SERVE_AS, prefix)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
@@ -347,7 +352,8 @@ impl Drop for Process {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_survives_kill_9_and_is_paid_after_it() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut process, caller) = Process::up(dir.path()).await;
+    let prefix = ground::prefix();
+    let (mut process, caller) = Process::up(dir.path(), &prefix).await;
     let resident_kb = process.resident_kb();
     println!("idle: {resident_kb} kB resident");
     assert!(resident_kb < IDLE_KB_MOST, "{resident_kb} kB resident");
@@ -357,7 +363,7 @@ async fn an_order_survives_kill_9_and_is_paid_after_it() {
     let token = caller.token("alice", Role::Buyer);
     process.kill();
 
-    let (_process, caller) = Process::up(dir.path()).await;
+    let (_process, caller) = Process::up(dir.path(), &prefix).await;
     let asked = caller.request(Method::GET, &format!("/orders/{number}")).bearer_auth(token);
     let kept = body(asked.send().await.unwrap(), StatusCode::OK).await;
     assert_eq!((&kept["state"], &kept["lines"]), (&json!("pending"), &order["lines"]));
@@ -373,7 +379,8 @@ async fn serve_until_killed() {
         return;
     };
     let dir = dir.to_str().unwrap();
-    let line = ["onsale", "up", "--port", "0", "--json", "--data-dir", dir];
-    let code = local::cli::run(line).await;
+    let line = ["onsale", "up", "--port", "0", "--json", "--data-dir", dir].map(str::to_owned);
+    let servers = ground::up_arguments(&std::env::var(SERVE_AS).unwrap());
+    let code = local::cli::run(line.into_iter().chain(servers)).await;
     assert_eq!(code, ExitCode::SUCCESS);
 }

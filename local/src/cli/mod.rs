@@ -160,9 +160,13 @@ mod tests {
 
     #[test]
     fn an_option_that_cannot_be_meant_is_refused() {
-        for line in
-            ["onsale up --reconcile-seconds 0", "onsale token --user a#b", "onsale token --user "]
-        {
+        for line in [
+            "onsale up --reconcile-seconds 0",
+            "onsale up --dynamodb-url 127.0.0.1:8000",
+            "onsale up --sqs-url http://127.0.0.1:4566/queue",
+            "onsale token --user a#b",
+            "onsale token --user ",
+        ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
         }
     }

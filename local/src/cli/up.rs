@@ -9,7 +9,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 use crate::data_dir;
-use crate::up::{Engine, Options, PORT, RECONCILE_SECONDS};
+use crate::servers::External;
+use crate::up::{Engine, Options, PORT, PREFIX, RECONCILE_SECONDS};
 
 /// Run the whole engine in this process, with the servers it needs.
 ///
@@ -20,7 +21,9 @@ use crate::up::{Engine, Options, PORT, RECONCILE_SECONDS};
 Examples:
   onsale up                      on http://127.0.0.1:8080, state in .onsale/data
   onsale up --ephemeral          state in memory, gone when it ends
-  onsale up --port 0 --json      on a free port; prints where everything is as JSON")]
+  onsale up --port 0 --json      on a free port; prints where everything is as JSON
+  onsale up --dynamodb-url http://127.0.0.1:4566 --sqs-url http://127.0.0.1:4566
+                                 on a stand-in for AWS that runs already")]
 pub struct UpCommand {
     /// Keep the state in memory only. Secrets and endpoints are in the data directory all the same.
     #[arg(long)]
@@ -32,6 +35,26 @@ pub struct UpCommand {
     #[arg(long, value_name = "N", default_value_t = RECONCILE_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..))]
     reconcile_seconds: u32,
+    /// A DynamoDB to use instead of the engine's own: one that checks no credentials, such as
+    /// DynamoDB Local or ministack. Its tables stay there when the engine ends.
+    #[arg(long, value_name = "URL", value_parser = server_url)]
+    dynamodb_url: Option<String>,
+    /// An SQS to use instead of the engine's own: one that checks no credentials.
+    #[arg(long, value_name = "URL", value_parser = server_url)]
+    sqs_url: Option<String>,
+    /// What the names of the tables and queues begin with; engines that share a server need
+    /// different ones.
+    #[arg(long, value_name = "TEXT", default_value = PREFIX)]
+    prefix: String,
+}
+
+/// The address of a server: `http://host:port`, and nothing behind it.
+fn server_url(text: &str) -> Result<String, String> {
+    let wrong = || format!("{text} is not of the form http://host:port");
+    let url = reqwest::Url::parse(text).map_err(|_unreadable| wrong())?;
+    let is_bare = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
+    let is_server = matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare;
+    if is_server { Ok(text.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
 }
 
 impl UpCommand {
@@ -42,10 +65,14 @@ impl UpCommand {
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         // Before anything is started, so that no signal finds the default behaviour.
         let mut signals = Signals::new()?;
+        let external = External { dynamodb_url: self.dynamodb_url, sqs_url: self.sqs_url };
+        let state = State { ephemeral: self.ephemeral, external: external.clone() };
         let options = Options {
             ephemeral: self.ephemeral,
             port: self.port,
             reconcile_seconds: self.reconcile_seconds,
+            external,
+            prefix: self.prefix,
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {
@@ -55,7 +82,7 @@ impl UpCommand {
         let said = if json {
             serde_json::to_string(engine.endpoints())?
         } else {
-            banner(&engine, self.ephemeral, data_dir)
+            banner(&engine, &state, data_dir)
         };
         // Whoever started us may not listen; the engine runs all the same.
         let _unheard = writeln!(std::io::stdout(), "{said}");
@@ -91,15 +118,35 @@ impl Signals {
     }
 }
 
+/// Where the state of an engine is.
+struct State {
+    ephemeral: bool,
+    external: External,
+}
+
+impl State {
+    /// In words.
+    fn text(&self, data_dir: &Path) -> String {
+        let own = if self.ephemeral {
+            "in memory; gone when this ends".to_owned()
+        } else {
+            format!("{}; survives kill -9", data_dir.display())
+        };
+        let External { dynamodb_url, sqs_url } = &self.external;
+        match (dynamodb_url, sqs_url) {
+            (None, None) => own,
+            (Some(_), None) => format!("{own}; tables where DynamoDB is"),
+            (None, Some(_)) => format!("{own}; messages where SQS is"),
+            (Some(_), Some(_)) => format!("{own}; tables and messages where DynamoDB and SQS are"),
+        }
+    }
+}
+
 /// Where everything is, and what to do next.
-fn banner(engine: &Engine, ephemeral: bool, path: &Path) -> String {
+fn banner(engine: &Engine, state: &State, path: &Path) -> String {
     let endpoints = engine.endpoints();
     let url = engine.url();
-    let state = if ephemeral {
-        "in memory; gone when this ends".to_owned()
-    } else {
-        format!("{}; survives kill -9", engine.data_dir().display())
-    };
+    let state = state.text(engine.data_dir());
     // Commands find the engine by its data directory: name it where it is not the usual one.
     let here = if path == Path::new(data_dir::DEFAULT) {
         String::new()

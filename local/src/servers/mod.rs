@@ -3,7 +3,8 @@
 //! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
 //! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
 //! ([`SqsStandin`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
-//! number of them run side by side, and each stops when its handle is dropped.
+//! number of them run side by side, and each stops when its handle is dropped. In place of the last
+//! two, servers that somebody else runs will do ([`External`]).
 
 mod binary;
 mod cluster;
@@ -101,15 +102,47 @@ pub struct Endpoints {
     pub sqs_url: String,
 }
 
+/// Servers that run already, in place of ours. They must check no credentials: ministack, DynamoDB
+/// Local and their like.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct External {
+    /// A DynamoDB, `http://host:port`.
+    pub dynamodb_url: Option<String>,
+    /// An SQS, `http://host:port`.
+    pub sqs_url: Option<String>,
+}
+
+/// A server of ours, or the address of one that is not.
+#[derive(Debug)]
+enum Server<S> {
+    Own(S),
+    External(String),
+}
+
+impl<S> Server<S> {
+    /// The server at `external`, or else the one that `start` starts.
+    fn at<E>(external: Option<&String>, start: impl FnOnce() -> Result<S, E>) -> Result<Self, E> {
+        match external {
+            Some(url) => Ok(Self::External(url.trim_end_matches('/').to_owned())),
+            None => start().map(Self::Own),
+        }
+    }
+
+    fn url(&self, own: impl FnOnce(&S) -> String) -> String {
+        match self {
+            Self::Own(server) => own(server),
+            Self::External(url) => url.clone(),
+        }
+    }
+}
+
 /// Every server the engine needs, each on a port of its own.
 #[derive(Debug)]
 pub struct Stack {
     /// The cache that holds the inventory while a sale runs.
     pub redis: RedisServer,
-    /// The database of record.
-    pub dynamodb: DynamoDb,
-    /// The queues.
-    pub sqs: SqsStandin,
+    dynamodb: Server<DynamoDb>,
+    sqs: Server<SqsStandin>,
 }
 
 impl Stack {
@@ -119,11 +152,7 @@ impl Stack {
     ///
     /// Returns the first [`Error`] of a server that did not start.
     pub async fn ephemeral() -> Result<Self, Error> {
-        Ok(Self {
-            redis: RedisServer::start(RedisOptions::default()).await?,
-            dynamodb: DynamoDb::memory()?,
-            sqs: SqsStandin::start(sqs_standin::Options::default())?,
-        })
+        Self::start(None, &External::default()).await
     }
 
     /// Starts servers on the state kept in `data_dir`, creating it when it is absent.
@@ -136,15 +165,30 @@ impl Stack {
     /// [`Error::InUse`] while another process has this directory, otherwise the first
     /// [`Error`] of a server that did not start.
     pub async fn persistent(data_dir: &Path) -> Result<Self, Error> {
+        Self::start(Some(data_dir), &External::default()).await
+    }
+
+    /// Starts what is not `external`, on the state kept in `data_dir` or, without one, in memory.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::persistent`]. Whether an external server answers is not looked at here.
+    pub async fn start(data_dir: Option<&Path>, external: &External) -> Result<Self, Error> {
+        let redis = match data_dir {
+            Some(dir) => RedisOptions::persistent(dir.join("redis")),
+            None => RedisOptions::default(),
+        };
         // Redis first: its lock on the directory keeps a second process out of the whole stack.
-        Ok(Self {
-            redis: RedisServer::start(RedisOptions::persistent(data_dir.join("redis"))).await?,
-            dynamodb: DynamoDb::file(&data_dir.join("dynamodb.sqlite"))?,
-            sqs: SqsStandin::start(sqs_standin::Options {
-                file: Some(data_dir.join("sqs.sqlite")),
-                ..Default::default()
-            })?,
-        })
+        let redis = RedisServer::start(redis).await?;
+        let dynamodb = Server::at(external.dynamodb_url.as_ref(), || match data_dir {
+            Some(dir) => DynamoDb::file(&dir.join("dynamodb.sqlite")),
+            None => DynamoDb::memory(),
+        })?;
+        let sqs = Server::at(external.sqs_url.as_ref(), || {
+            let file = data_dir.map(|dir| dir.join("sqs.sqlite"));
+            SqsStandin::start(sqs_standin::Options { file, ..Default::default() })
+        })?;
+        Ok(Self { redis, dynamodb, sqs })
     }
 
     /// Where the servers listen.
@@ -152,19 +196,24 @@ impl Stack {
     pub fn endpoints(&self) -> Endpoints {
         Endpoints {
             redis_url: self.redis.url(),
-            dynamodb_url: self.dynamodb.url(),
-            sqs_url: self.sqs.endpoint().to_owned(),
+            dynamodb_url: self.dynamodb.url(DynamoDb::url),
+            sqs_url: self.sqs.url(|server| server.endpoint().to_owned()),
         }
     }
 
-    /// Stops every server in good order; dropping the stack stops them at once.
+    /// Stops every server of ours in good order; dropping the stack stops them at once.
     ///
     /// # Errors
     ///
     /// Returns the first [`Error`] of a server that did not stop; none is left running.
     pub async fn stop(self) -> Result<(), Error> {
-        self.sqs.shutdown().await;
-        let dynamodb = self.dynamodb.stop().await;
+        if let Server::Own(sqs) = self.sqs {
+            sqs.shutdown().await;
+        }
+        let dynamodb = match self.dynamodb {
+            Server::Own(dynamodb) => dynamodb.stop().await,
+            Server::External(_) => Ok(()),
+        };
         self.redis.stop().await?;
         dynamodb
     }

@@ -26,6 +26,8 @@ use shared::queue::QueueUrls;
 use shared::scripts::Topology;
 use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
+use crate::ground;
+
 /// When the tests happen.
 pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// The payment window of the sale, in seconds.
@@ -63,14 +65,15 @@ fn sale() -> Sale {
 impl World {
     /// Starts the servers and publishes the sale.
     pub async fn start() -> Self {
-        let stack = Stack::ephemeral().await.unwrap();
+        let stack = ground::stack().await;
+        let prefix = ground::prefix();
         let endpoints = stack.endpoints();
         let sdk = sdk_config();
-        let queues = Queues::create(&sqs(&endpoints.sqs_url), "crash-", None).await.unwrap();
+        let queues = Queues::create(&sqs(&endpoints.sqs_url), &prefix, None).await.unwrap();
         let config = Config {
             redis: RedisConfig { topology: Topology::Single(endpoints.redis_url) },
             dynamodb: DynamoDbConfig {
-                tables: Tables::with_prefix("crash-"),
+                tables: Tables::with_prefix(&prefix),
                 endpoint: Some(endpoints.dynamodb_url),
             },
             sqs: SqsConfig {

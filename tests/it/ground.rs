@@ -1,0 +1,88 @@
+//! What the tests stand on: our own stand-ins for DynamoDB and SQS, or the servers that
+//! `ONSALE_TEST_DYNAMODB_URL` and `ONSALE_TEST_SQS_URL` name, for a second opinion
+//! (docs/independence.md).
+//!
+//! Every test takes its servers from here, and names of its own with them, because all tests share a
+//! server that is not ours. A test that is about our own stand-ins says so with [`is_foreign`].
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use local::servers::{DynamoDb, External, SqsStandin, Stack};
+use local::up::Options;
+
+/// Names a DynamoDB that runs already.
+const DYNAMODB_URL: &str = "ONSALE_TEST_DYNAMODB_URL";
+/// Names an SQS that runs already.
+const SQS_URL: &str = "ONSALE_TEST_SQS_URL";
+
+/// The servers that are not ours.
+pub fn external() -> External {
+    let url = |variable| std::env::var(variable).ok().filter(|url| !url.is_empty());
+    External { dynamodb_url: url(DYNAMODB_URL), sqs_url: url(SQS_URL) }
+}
+
+/// What names of tables and queues begin with that no other test has, in any process.
+pub fn prefix() -> String {
+    static PREFIXES: AtomicU32 = AtomicU32::new(0);
+    let number = PREFIXES.fetch_add(1, Ordering::Relaxed);
+    format!("t{}-{number}-", std::process::id())
+}
+
+/// Redis, DynamoDB and SQS that keep nothing of ours.
+pub async fn stack() -> Stack {
+    Stack::start(None, &external()).await.unwrap()
+}
+
+/// An engine as `options` say, on these servers and with names of its own.
+pub fn engine(options: Options) -> Options {
+    Options { external: external(), prefix: prefix(), ..options }
+}
+
+/// The arguments of `onsale up` for the same servers and these names.
+pub fn up_arguments(prefix: &str) -> Vec<String> {
+    let External { dynamodb_url, sqs_url } = external();
+    let servers = [("--dynamodb-url", dynamodb_url), ("--sqs-url", sqs_url)];
+    let named = servers.into_iter().filter_map(|(option, url)| Some([option.to_owned(), url?]));
+    let prefix = ["--prefix".to_owned(), prefix.to_owned()];
+    std::iter::once(prefix).chain(named).flatten().collect()
+}
+
+/// One server, which is stopped when this is dropped if it is ours.
+pub struct Server<S> {
+    /// Where it is.
+    pub url: String,
+    _own: Option<S>,
+}
+
+/// A DynamoDB.
+pub fn dynamodb() -> Server<DynamoDb> {
+    match external().dynamodb_url {
+        Some(url) => Server { url, _own: None },
+        None => {
+            let own = DynamoDb::memory().unwrap();
+            Server { url: own.url(), _own: Some(own) }
+        }
+    }
+}
+
+/// An SQS.
+pub fn sqs() -> Server<SqsStandin> {
+    match external().sqs_url {
+        Some(url) => Server { url, _own: None },
+        None => {
+            let own = SqsStandin::start(sqs_standin::Options::default()).unwrap();
+            Server { url: own.endpoint().to_owned(), _own: Some(own) }
+        }
+    }
+}
+
+/// True if a server is not ours, so that a test about our own has nothing to test; it says so, and
+/// `scripts/test-against` counts it as skipped.
+pub fn is_foreign(why: &str) -> bool {
+    let is_foreign = external() != External::default();
+    if is_foreign {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        println!("skipped: {test}: {why}");
+    }
+    is_foreign
+}
