@@ -465,12 +465,12 @@ fn lay_out(
                 before = Some((*seat, *position, tier));
             }
             for (tier, seats) in places {
-                sections[tier]
-                    .push(SectionRow { row: row_name(row_of, *row), seats: Places::Named(seats) });
+                sections[tier].push(SectionRow::one(row_name(row_of, *row), Places::Named(seats)));
             }
         }
         for (tier, rows) in sections.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
-            tiers[tier].push(Section { section: zone_name(zone_of, zone), rows });
+            let section = zone_name(zone_of, zone);
+            tiers[tier].push(Section { section, alike: Vec::new(), rows });
         }
     }
     (tiers, holes)
@@ -566,7 +566,7 @@ mod tests {
                 .map(|name| name.as_ref().map_or("_", SeatName::as_str))
                 .collect::<Vec<_>>()
                 .join(" "),
-            Places::Run(_) => unreachable!("the importer writes names"),
+            Places::Run(_) | Places::Lettered(_) => unreachable!("the importer writes names"),
         };
         tier.sections.iter().flat_map(|section| &section.rows).map(text).collect()
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use shared::domain::ids::{SaleId, SeatName, TierId};
-use shared::domain::sale::{Places, SectionRow, TierFile};
+use shared::domain::sale::TierFile;
 
 /// Where something stands in a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -202,11 +202,7 @@ pub struct TierCount {
 impl TierCount {
     /// Counts the seats that an importer placed in a tier.
     pub(super) fn of(tier: &TierFile) -> Self {
-        let in_row = |row: &SectionRow| match &row.seats {
-            Places::Named(names) => names.iter().flatten().count(),
-            Places::Run(run) => run.count as usize,
-        };
-        let seats = tier.sections.iter().flat_map(|section| &section.rows).map(in_row).sum();
+        let seats = tier.sections.iter().map(|section| section.seats(&tier.columns)).sum();
         Self { tier: tier.tier.clone(), name: tier.name.clone(), seats }
     }
 }

@@ -711,9 +711,10 @@ fn sections(seats: &[&Claimed], columns: &[Option<char>]) -> Vec<Section> {
         .iter()
         .map(|(coach, rows)| Section {
             section: coach.0.to_owned(),
+            alike: Vec::new(),
             rows: rows
                 .iter()
-                .map(|(row, seats)| SectionRow { row: row.to_string(), seats: in_columns(seats) })
+                .map(|(row, seats)| SectionRow::one(row.to_string(), in_columns(seats)))
                 .collect(),
         })
         .collect()

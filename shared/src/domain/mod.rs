@@ -9,5 +9,6 @@ pub mod money;
 pub mod number;
 pub mod order;
 pub mod sale;
+pub mod sections;
 pub mod time;
 pub mod wanted;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::ids::{Legs, SaleId, SeatName, StopId, TierId};
 use super::layout::{Layout, Row};
 use super::money::{Currency, Money};
+pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 use super::time::Timestamp;
 
 /// Most tiers of a sale: a script takes the keys of every tier it may touch.
@@ -161,48 +162,6 @@ pub struct Fare {
     pub to: StopId,
     /// Its price, in minor units.
     pub price_minor: i64,
-}
-
-/// A block of rows; neighbours are neighbours within it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a section, which is an object")]
-pub struct Section {
-    /// What the block or coach is called.
-    pub section: String,
-    /// Its rows, most desirable first; two rows that follow each other are neighbours.
-    pub rows: Vec<SectionRow>,
-}
-
-/// A row of a section.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a row, which is an object")]
-pub struct SectionRow {
-    /// What the row is called.
-    pub row: String,
-    /// Its places from left to right.
-    pub seats: Places,
-}
-
-/// The places of a row: each by name, or a run of numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a list of seat names or a run of prefix, first and count")]
-pub enum Places {
-    /// Names; `null` is an aisle or a pillar.
-    Named(Vec<Option<SeatName>>),
-    /// `count` seats called `<prefix><number>`, from `first`.
-    Run(Run),
-}
-
-/// A run of numbered seats.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Run {
-    /// What stands before each number.
-    pub prefix: String,
-    /// The first number.
-    pub first: u32,
-    /// How many seats.
-    pub count: u32,
 }
 
 /// A rule that a sale file breaks, with its place.
@@ -365,15 +324,23 @@ fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
     let mut places = 0_usize;
     let mut bitmap_bytes = 0_usize;
     for tier in &file.tiers {
-        let rows = tier.sections.iter().flat_map(|section| &section.rows);
-        let counts: Vec<usize> = rows.map(|row| row.seats.count()).collect();
         let spots = tier.general_admission.unwrap_or(0) as usize;
-        places = counts.iter().copied().fold(places.saturating_add(spots), usize::saturating_add);
-        let longest = counts.iter().max().map_or(0, |longest| longest.div_ceil(8));
-        // One blank row may follow each section.
-        let rows = counts.len() + tier.sections.len();
-        bitmap_bytes =
-            bitmap_bytes.saturating_add(rows.saturating_mul(longest) + spots.div_ceil(8));
+        places = places.saturating_add(spots);
+        let (mut rows, mut longest) = (0_usize, 0_usize);
+        for section in &tier.sections {
+            for row in &section.rows {
+                // A row without places is refused later; until then it takes memory as well.
+                let long = row.places(&tier.columns).max(1);
+                let many = row.rows().saturating_mul(section.sections());
+                places = places.saturating_add(many.saturating_mul(long));
+                longest = longest.max(long);
+            }
+            // One blank row may follow each section.
+            rows = rows.saturating_add(section.rows_in_all());
+            rows = rows.saturating_add(section.sections());
+        }
+        let bytes = rows.saturating_mul(longest.div_ceil(8));
+        bitmap_bytes = bitmap_bytes.saturating_add(bytes).saturating_add(spots.div_ceil(8));
     }
     let legs = file.stops.len().max(2) - 1;
     if places > MOST_SEATS {
@@ -527,27 +494,24 @@ fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<La
 
 fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
     let mut rows = Vec::new();
+    let mut refused = HashSet::new();
+    let mut is_first = true;
     for (index, section) in tier.sections.iter().enumerate() {
-        // A blank row between two coaches keeps a pattern from reaching over the gap.
-        if index > 0 && !tier.columns.is_empty() {
-            rows.push(Row { label: String::new(), seats: Vec::new() });
-        }
-        for (row_index, row) in section.rows.iter().enumerate() {
-            let at = format!("{at}.sections[{index}].rows[{row_index}]");
-            let count = row.seats.count();
-            if !(1..=MOST_PLACES_PER_ROW).contains(&count) {
-                defects.push(Defect::new(at, "must have 1 to 1,024 places"));
-            } else if !tier.columns.is_empty() && count > tier.columns.len() {
-                defects.push(Defect::new(at, "has more places than the tier has columns"));
-            } else {
-                match row.seats.names() {
-                    Some(seats) => {
-                        rows.push(Row { label: format!("{} {}", section.section, row.row), seats })
+        for name in section.names() {
+            // A blank row between two coaches keeps a pattern from reaching over the gap.
+            if !is_first && !tier.columns.is_empty() {
+                rows.push(Row { label: String::new(), seats: Vec::new() });
+            }
+            is_first = false;
+            for row in section.laid(name, &tier.columns) {
+                match check_places(tier, row.places) {
+                    Ok(seats) => rows.push(Row { label: format!("{name} {}", row.label), seats }),
+                    // Once for a whole range, however many rows it stands for.
+                    Err(rule) if refused.insert((index, row.index)) => {
+                        let at = format!("{at}.sections[{index}].rows[{}]", row.index);
+                        defects.push(Defect::new(at, rule));
                     }
-                    None => defects.push(Defect::new(
-                        at,
-                        "a seat name must have 1 to 64 bytes without control characters",
-                    )),
+                    Err(_) => {}
                 }
             }
         }
@@ -571,6 +535,20 @@ fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Opt
     }
 }
 
+fn check_places(
+    tier: &TierFile,
+    places: Result<Vec<Option<SeatName>>, &'static str>,
+) -> Result<Vec<Option<SeatName>>, &'static str> {
+    let places = places?;
+    if !(1..=MOST_PLACES_PER_ROW).contains(&places.len()) {
+        Err("must have 1 to 1,024 places")
+    } else if !tier.columns.is_empty() && places.len() > tier.columns.len() {
+        Err("has more places than the tier has columns")
+    } else {
+        Ok(places)
+    }
+}
+
 fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
     let mut seen = HashSet::new();
     for letter in tier.columns.iter().flatten() {
@@ -584,39 +562,22 @@ fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
     }
 }
 
+/// Most seats in two tiers that are told one by one: a few lines can describe a million of them.
+const MOST_CLASHES: usize = 100;
+
 /// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
 fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
     let mut tier_of: HashMap<&SeatName, &TierId> = HashMap::new();
-    for tier in tiers {
-        for name in tier.layout.rows().iter().flat_map(|row| row.seats.iter().flatten()) {
-            if let Some(first) = tier_of.insert(name, &tier.tier) {
-                defects.push(Defect::new(
-                    "tiers",
-                    format!("seat {name} stands in tier {first} and again in tier {}", tier.tier),
-                ));
-            }
-        }
-    }
-}
-
-impl Places {
-    fn count(&self) -> usize {
-        match self {
-            Self::Named(names) => names.len(),
-            Self::Run(run) => run.count as usize,
-        }
-    }
-
-    fn names(&self) -> Option<Vec<Option<SeatName>>> {
-        match self {
-            Self::Named(names) => Some(names.clone()),
-            Self::Run(run) => (0..run.count)
-                .map(|offset| run.first.checked_add(offset))
-                .map(|number| Some(SeatName::new(format!("{}{}", run.prefix, number?)).ok()))
-                .map(|name| name.filter(Option::is_some))
-                .collect(),
-        }
-    }
+    let names = tiers.iter().flat_map(|tier| {
+        let places = tier.layout.rows().iter().flat_map(|row| row.seats.iter().flatten());
+        places.map(|name| (name, &tier.tier))
+    });
+    let clashes = names.filter_map(|(name, tier)| {
+        let first = tier_of.insert(name, tier)?;
+        let rule = format!("seat {name} stands in tier {first} and again in tier {tier}");
+        Some(Defect::new("tiers", rule))
+    });
+    defects.extend(clashes.take(MOST_CLASHES));
 }
 
 #[cfg(test)]
@@ -717,6 +678,53 @@ mod tests {
             let message = broken(change);
             assert!(message.contains(expected), "{message:?} does not say {expected:?}");
         }
+    }
+
+    #[test]
+    fn a_description_is_bounded_before_it_is_laid_out() {
+        let hall = |section: serde_json::Value| {
+            let mut file = train();
+            file["tiers"][0] = json!({"tier": "a", "name": "A", "fares": [{"from": "A", "to": "C", "price_minor": 300}], "sections": [section]});
+            read(file)
+        };
+        let row = |seats: serde_json::Value| json!({"row": "0", "to": "999999999", "seats": seats});
+        for (section, expected) in [
+            (json!({"section": "S", "rows": [row(json!(["x"]))]}), "at most 1,000,000 places"),
+            (json!({"section": "S", "rows": [row(json!([]))]}), "at most 1,000,000 places"),
+            (
+                json!({"section": "S", "rows": [row(json!("every_column"))]}),
+                "at most 1,000,000 places",
+            ),
+            // What cannot be named is told once, not once a row.
+            (
+                json!({"section": "S", "alike": ["T"], "rows": [{"row": "1", "to": "999", "seats": {"first": 0, "count": 3, "step": -1}}]}),
+                "tiers[0].sections[0].rows[0]: seat numbers",
+            ),
+            (
+                json!({"section": "S", "alike": ["T"], "rows": [{"row": "1", "seats": {"prefix": "x", "first": 0, "count": 3}}]}),
+                "x0 stands in row S 1 and again in row T 1",
+            ),
+            (
+                json!({"section": "S", "rows": [{"row": "1", "seats": "every_column"}]}),
+                "columns of the tier",
+            ),
+        ] {
+            let refused = hall(section).unwrap_err();
+            assert_eq!(refused.len(), 1, "{refused:?}");
+            assert!(refused[0].contains(expected), "{refused:?} does not say {expected:?}");
+        }
+        let alike = json!({"section": "S", "alike": ["T"], "rows": [{"row": "A", "to": "Z", "seats": {"first": 1, "count": 40, "aisles_after": [12]}}]});
+        let sale = hall(alike).unwrap();
+        assert_eq!((sale.seat_legs(), sale.tiers()[0].layout.rows().len()), (2 * 2 * 26 * 40, 52));
+        assert!(sale.tiers()[0].layout.seat(&SeatName::new("T-Z-40").unwrap()).is_some());
+    }
+
+    #[test]
+    fn many_clashes_are_not_told_one_by_one() {
+        let mut file = train();
+        let tier = |tier: &str| json!({"tier": tier, "name": tier, "price_minor": 1, "sections": [{"section": "S", "rows": [{"row": "1", "to": "40", "seats": {"first": 1, "count": 10}}]}]});
+        file["tiers"] = json!([tier("a"), tier("b")]);
+        assert_eq!(read(file).unwrap_err().len(), MOST_CLASHES);
     }
 
     #[test]

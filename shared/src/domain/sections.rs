@@ -1,0 +1,447 @@
+//! Blocks, rows and places as an operator writes them down, and what that short text stands for.
+//!
+//! A hall is described in few lines because it repeats itself: blocks are alike, rows follow each
+//! other by letter or number, seats are numbered. What the description stands for is measured
+//! before it is made ([`Section::rows_in_all`], [`SectionRow::places`]): a few bytes can describe
+//! more seats than there is memory.
+
+use std::collections::HashSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ids::SeatName;
+
+/// A block of rows; neighbours are neighbours within it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a section, which is an object")]
+pub struct Section {
+    /// What the block or coach is called.
+    pub section: String,
+    /// Further blocks or coaches with the same rows; they come next in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alike: Vec<String>,
+    /// Its rows, most desirable first; two rows that follow each other are neighbours.
+    pub rows: Vec<SectionRow>,
+}
+
+/// A row of a section, or a range of rows with the same places.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a row, which is an object")]
+pub struct SectionRow {
+    /// What the row is called; of a range the first.
+    pub row: String,
+    /// The last row of a range: both are numbers, or both are one or two capital letters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Its places from left to right.
+    pub seats: Places,
+}
+
+/// The places of a row: each by name, a run of numbers, or one in each column.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    untagged,
+    expecting = "a list of seat names, a run of first and count, or \"every_column\""
+)]
+pub enum Places {
+    /// Names; `null` is an aisle or a pillar.
+    Named(Vec<Option<SeatName>>),
+    /// Numbered seats.
+    Run(Run),
+    /// A seat in each column of the tier that has a letter, called `<section>-<row><letter>`.
+    Lettered(Lettered),
+}
+
+/// How places are given that lie in the columns of their tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lettered {
+    /// One in each column that has a letter.
+    EveryColumn,
+}
+
+/// A run of numbered seats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Run {
+    /// What stands before each number; where it is absent, `<section>-<row>-`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    /// The first number.
+    pub first: u32,
+    /// How many seats.
+    pub count: u32,
+    /// From one number to the next: 1 if absent, 2 where odd and even numbers lie apart, negative
+    /// where the numbers go down from left to right.
+    #[serde(default = "Run::plain_step", skip_serializing_if = "Run::is_plain_step")]
+    pub step: i32,
+    /// An aisle lies to the right of each seat with one of these numbers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub aisles_after: Vec<u32>,
+}
+
+impl Run {
+    /// The seats `<prefix><first>` and so on, one number after the other.
+    #[must_use]
+    pub fn plain(prefix: Option<String>, first: u32, count: u32) -> Self {
+        Self { prefix, first, count, step: Self::plain_step(), aisles_after: Vec::new() }
+    }
+
+    fn plain_step() -> i32 {
+        1
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_plain_step(step: &i32) -> bool {
+        *step == Self::plain_step()
+    }
+
+    fn names(&self, prefix: &str) -> Result<Vec<Option<SeatName>>, &'static str> {
+        if self.step == 0 {
+            return Err("step must not be 0");
+        }
+        let mut aisles: HashSet<u32> = self.aisles_after.iter().copied().collect();
+        if aisles.len() < self.aisles_after.len() {
+            return Err("aisles_after names a seat twice");
+        }
+        let mut names = Vec::new();
+        for index in 0..self.count {
+            let number = i64::from(self.first) + i64::from(index) * i64::from(self.step);
+            let number = u32::try_from(number).map_err(|_| "seat numbers must not be negative")?;
+            names.push(Some(SeatName::new(format!("{prefix}{number}")).map_err(|_| NAME_RULE)?));
+            if aisles.remove(&number) && index + 1 < self.count {
+                names.push(None);
+            } else if index + 1 == self.count && self.aisles_after.contains(&number) {
+                return Err("aisles_after names the last seat of its run");
+            }
+        }
+        if aisles.is_empty() { Ok(names) } else { Err("aisles_after names no seat of its run") }
+    }
+}
+
+const NAME_RULE: &str = "a seat name must have 1 to 64 bytes without control characters";
+
+/// One row that a description stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaidRow {
+    /// Which row of the description it comes from.
+    pub index: usize,
+    /// What it is called, such as `A` or `17`.
+    pub label: String,
+    /// Its places from left to right, or the rule that they break.
+    pub places: Result<Vec<Option<SeatName>>, &'static str>,
+}
+
+impl Section {
+    /// How many rows the section and those alike have together.
+    #[must_use]
+    pub fn rows_in_all(&self) -> usize {
+        let each = self.rows.iter().map(SectionRow::rows).fold(0, usize::saturating_add);
+        each.saturating_mul(self.sections())
+    }
+
+    /// How many sections are described: this one and those alike.
+    #[must_use]
+    pub fn sections(&self) -> usize {
+        self.alike.len().saturating_add(1)
+    }
+
+    /// How many seats the section and those alike have together.
+    #[must_use]
+    pub fn seats(&self, columns: &[Option<String>]) -> usize {
+        let seats = |row: &SectionRow| row.seats.seats(columns).saturating_mul(row.rows());
+        let each = self.rows.iter().map(seats).fold(0, usize::saturating_add);
+        each.saturating_mul(self.sections())
+    }
+
+    /// The names of the sections that are described, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.section.as_str()).chain(self.alike.iter().map(String::as_str))
+    }
+
+    /// Every row of one of the sections that are described, in order.
+    pub fn laid<'a>(
+        &'a self,
+        name: &'a str,
+        columns: &'a [Option<String>],
+    ) -> impl Iterator<Item = LaidRow> + 'a {
+        self.rows.iter().enumerate().flat_map(move |(index, row)| {
+            let range = row.range().unwrap_or(Range::One);
+            (0..range.rows()).map(move |at| {
+                let label = range.label(&row.row, at);
+                let places = row.range().and_then(|_| row.seats.laid(name, &label, columns));
+                LaidRow { index, label, places }
+            })
+        })
+    }
+}
+
+impl SectionRow {
+    /// One row with its places.
+    #[must_use]
+    pub fn one(row: impl Into<String>, seats: Places) -> Self {
+        Self { row: row.into(), to: None, seats }
+    }
+
+    /// How many rows are described; a range that is none counts as one row.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.range().map_or(1, Range::rows)
+    }
+
+    /// How many places each of the rows has.
+    #[must_use]
+    pub fn places(&self, columns: &[Option<String>]) -> usize {
+        self.seats.places(columns)
+    }
+
+    fn range(&self) -> Result<Range, &'static str> {
+        match &self.to {
+            None => Ok(Range::One),
+            Some(to) => Range::between(&self.row, to).ok_or(
+                "row and to must both be numbers of at most 9 digits, or both one or two capital letters",
+            ),
+        }
+    }
+}
+
+impl Places {
+    fn places(&self, columns: &[Option<String>]) -> usize {
+        match self {
+            Self::Named(names) => names.len(),
+            Self::Run(run) => (run.count as usize).saturating_add(run.aisles_after.len()),
+            Self::Lettered(Lettered::EveryColumn) => columns.len(),
+        }
+    }
+
+    fn seats(&self, columns: &[Option<String>]) -> usize {
+        match self {
+            Self::Named(names) => names.iter().flatten().count(),
+            Self::Run(run) => run.count as usize,
+            Self::Lettered(Lettered::EveryColumn) => columns.iter().flatten().count(),
+        }
+    }
+
+    fn laid(
+        &self,
+        section: &str,
+        row: &str,
+        columns: &[Option<String>],
+    ) -> Result<Vec<Option<SeatName>>, &'static str> {
+        match self {
+            Self::Named(names) => Ok(names.clone()),
+            Self::Run(run) => match &run.prefix {
+                Some(prefix) => run.names(prefix),
+                None => run.names(&format!("{section}-{row}-")),
+            },
+            Self::Lettered(Lettered::EveryColumn) if columns.is_empty() => {
+                Err("every_column needs the columns of the tier")
+            }
+            Self::Lettered(Lettered::EveryColumn) => {
+                let name = |letter: &String| SeatName::new(format!("{section}-{row}{letter}"));
+                let place = |letter: &Option<String>| letter.as_ref().map(name).transpose();
+                columns.iter().map(place).collect::<Result<_, _>>().map_err(|_| NAME_RULE)
+            }
+        }
+    }
+}
+
+/// The rows from one label to another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Range {
+    /// No range: the row itself.
+    One,
+    /// Numbers, written with at least so many digits.
+    Numbers { first: u32, last: u32, digits: usize },
+    /// Letters, counted A to Z, AA, AB and so on; A is 1.
+    Letters { first: u32, last: u32 },
+}
+
+impl Range {
+    fn between(first: &str, last: &str) -> Option<Self> {
+        if let (Some(first), Some(last)) = (letters(first), letters(last)) {
+            return Some(Self::Letters { first, last });
+        }
+        let number = |text: &str| {
+            let is_number =
+                (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
+            is_number.then(|| text.parse().ok()).flatten()
+        };
+        // `01` to `18` keeps its noughts; `1` to `18` has none.
+        let padded = |text: &str| text.len() > 1 && text.starts_with('0');
+        let digits = if padded(first) || padded(last) {
+            (first.len() == last.len()).then_some(first.len())?
+        } else {
+            1
+        };
+        Some(Self::Numbers { first: number(first)?, last: number(last)?, digits })
+    }
+
+    fn rows(self) -> usize {
+        match self {
+            Self::One => 1,
+            Self::Numbers { first, last, .. } | Self::Letters { first, last } => {
+                first.abs_diff(last) as usize + 1
+            }
+        }
+    }
+
+    /// The label of a row, counted from 0; up or down.
+    fn label(self, own: &str, at: usize) -> String {
+        let step = |first: u32, last: u32| {
+            if first <= last { first + at as u32 } else { first - at as u32 }
+        };
+        match self {
+            Self::One => own.to_owned(),
+            Self::Numbers { first, last, digits } => {
+                format!("{:0digits$}", step(first, last))
+            }
+            Self::Letters { first, last } => letters_of(step(first, last)),
+        }
+    }
+}
+
+/// One or two capital letters as a number: A is 1, Z 26, AA 27.
+fn letters(text: &str) -> Option<u32> {
+    let is_letters = matches!(text.len(), 1 | 2) && text.bytes().all(|b| b.is_ascii_uppercase());
+    is_letters.then(|| text.bytes().fold(0, |sum, b| sum * 26 + u32::from(b - b'A') + 1))
+}
+
+fn letters_of(number: u32) -> String {
+    let letter = |number: u32| char::from(b'A' + (number % 26) as u8);
+    match number - 1 {
+        one @ 0..26 => letter(one).to_string(),
+        two => [letter(two / 26 - 1), letter(two)].iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    const COLUMNS: [Option<&str>; 4] = [Some("A"), Some("B"), None, Some("C")];
+
+    /// Each row as `label: places`, `_` for a place without a seat; or the rule that is broken.
+    fn laid(section: Value) -> Vec<String> {
+        let section: Section = serde_json::from_value(section).unwrap();
+        let columns: Vec<Option<String>> =
+            COLUMNS.iter().map(|letter| letter.map(str::to_owned)).collect();
+        let rows: Vec<(String, LaidRow)> = section
+            .names()
+            .flat_map(|name| section.laid(name, &columns).map(|row| (name.to_owned(), row)))
+            .collect();
+        assert_eq!(rows.len(), section.rows_in_all());
+        if let Ok(places) =
+            rows.iter().map(|(_, row)| row.places.clone()).collect::<Result<Vec<_>, _>>()
+        {
+            assert_eq!(places.iter().flatten().flatten().count(), section.seats(&columns));
+            let measured = section.rows.iter().map(|row| row.places(&columns) * row.rows());
+            assert_eq!(
+                places.iter().map(Vec::len).sum::<usize>(),
+                measured.sum::<usize>() * section.sections(),
+                "what is measured is what is made"
+            );
+        }
+        let place =
+            |place: &Option<SeatName>| place.as_ref().map_or("_".to_owned(), SeatName::to_string);
+        let text = |(name, row): (String, LaidRow)| match row.places {
+            Ok(places) => format!(
+                "{name} {}: {}",
+                row.label,
+                places.iter().map(place).collect::<Vec<_>>().join(" ")
+            ),
+            Err(rule) => rule.to_owned(),
+        };
+        rows.into_iter().map(text).collect()
+    }
+
+    fn one_row(row: Value) -> Vec<String> {
+        laid(json!({"section": "S", "rows": [row]}))
+    }
+
+    #[test]
+    fn a_short_text_stands_for_many_seats() {
+        let rows = laid(json!({"section": "101", "alike": ["102"], "rows": [
+            {"row": "A", "to": "B", "seats": {"first": 1, "count": 3, "aisles_after": [2]}},
+            {"row": "front", "seats": ["x", null, "y"]},
+        ]}));
+        assert_eq!(
+            rows,
+            [
+                "101 A: 101-A-1 101-A-2 _ 101-A-3",
+                "101 B: 101-B-1 101-B-2 _ 101-B-3",
+                "101 front: x _ y",
+                "102 A: 102-A-1 102-A-2 _ 102-A-3",
+                "102 B: 102-B-1 102-B-2 _ 102-B-3",
+                "102 front: x _ y",
+            ]
+        );
+        let run = json!({"prefix": "b", "first": 7, "count": 3, "step": -2});
+        assert_eq!(one_row(json!({"row": "1", "seats": run})), ["S 1: b7 b5 b3"]);
+        let coach = json!({"row": "09", "to": "10", "seats": "every_column"});
+        assert_eq!(one_row(coach), ["S 09: S-09A S-09B _ S-09C", "S 10: S-10A S-10B _ S-10C"]);
+    }
+
+    #[test]
+    fn rows_are_counted_by_letters_and_numbers_up_and_down() {
+        let labels = |row: &str, to: &str| {
+            let seats = json!({"first": 1, "count": 1});
+            one_row(json!({"row": row, "to": to, "seats": seats}))
+                .iter()
+                .map(|row| row.split([' ', ':']).nth(1).unwrap_or(row).to_owned())
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(labels("Y", "AB"), "Y Z AA AB");
+        assert_eq!(labels("AZ", "BA"), "AZ BA");
+        assert_eq!(labels("C", "A"), "C B A");
+        assert_eq!(labels("8", "11"), "8 9 10 11");
+        assert_eq!(labels("11", "9"), "11 10 9");
+        assert_eq!(labels("098", "101"), "098 099 100 101");
+        assert_eq!(labels("7", "7"), "7");
+        for number in 1..=702 {
+            assert_eq!(letters(&letters_of(number)), Some(number));
+        }
+        assert_eq!(letters_of(702), "ZZ");
+    }
+
+    #[test]
+    fn what_stands_for_nothing_is_refused_in_words() {
+        let run = |change: Value| {
+            let mut run = json!({"first": 1, "count": 3});
+            run.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+            one_row(json!({"row": "1", "seats": run}))[0].clone()
+        };
+        let cases = [
+            (run(json!({"step": 0})), "step must not be 0"),
+            (run(json!({"step": -1})), "must not be negative"),
+            (run(json!({"first": u32::MAX})), "must not be negative"),
+            (run(json!({"aisles_after": [2, 2]})), "a seat twice"),
+            (run(json!({"aisles_after": [3]})), "the last seat"),
+            (run(json!({"aisles_after": [9]})), "no seat of its run"),
+            (run(json!({"prefix": "x".repeat(64)})), "1 to 64 bytes"),
+        ];
+        for (said, expected) in cases {
+            assert!(said.contains(expected), "{said:?} does not say {expected:?}");
+        }
+        for (row, to) in
+            [("A", "1"), ("a", "c"), ("A", "AAA"), ("", "3"), ("1", "1000000000"), ("01", "9")]
+        {
+            let said = &one_row(json!({"row": row, "to": to, "seats": ["x"]}))[0];
+            assert!(said.contains("row and to must both be"), "{row} to {to}: {said}");
+        }
+        let without = Places::Lettered(Lettered::EveryColumn).laid("S", "1", &[]);
+        assert!(without.unwrap_err().contains("columns of the tier"));
+    }
+
+    #[test]
+    fn a_huge_range_is_measured_and_not_made() {
+        let row = json!({"row": "0", "to": "999999999", "seats": {"first": 1, "count": u32::MAX, "aisles_after": [1]}});
+        let section = json!({"section": "S", "alike": ["T", "U"], "rows": [row.clone(), row]});
+        let section: Section = serde_json::from_value(section).unwrap();
+        assert_eq!(section.rows_in_all(), 6_000_000_000);
+        assert_eq!(section.rows[0].places(&[]), u32::MAX as usize + 1);
+    }
+}
