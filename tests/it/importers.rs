@@ -64,7 +64,7 @@ fn rows(file: &SaleFile) -> Vec<Vec<Option<SeatName>>> {
         .flat_map(|section| &section.rows)
         .map(|row| match &row.seats {
             Places::Named(names) => names.clone(),
-            Places::Run(_) => panic!("an importer writes names"),
+            Places::Run(_) | Places::Lettered(_) => panic!("an importer writes names"),
         })
         .collect()
 }
@@ -256,11 +256,9 @@ fn the_sales_of_this_repository_break_no_rule() {
         let seats: u32 = sale.tiers().iter().map(|tier| tier.layout.sellable()).sum();
         found.push((sale.id().to_string(), seats, sale.seat_legs()));
     }
-    found.sort();
-    assert_eq!(
-        found,
-        [("demo-stadium".to_owned(), 6856, 6856), ("demo-train".to_owned(), 1057, 5285)]
-    );
+    for demo in [("demo-stadium", 6856, 6856), ("demo-train", 1057, 5285)] {
+        assert!(found.contains(&(demo.0.to_owned(), demo.1, demo.2)), "{demo:?} in {found:?}");
+    }
 }
 
 /// Runs `onsale` and returns its exit code, what it printed, and what it said beside.

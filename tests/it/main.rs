@@ -18,6 +18,7 @@ mod proxy;
 mod queue;
 mod readme;
 mod rooms;
+mod samples;
 mod scripts;
 mod servers;
 mod store;
