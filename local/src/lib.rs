@@ -1,6 +1,7 @@
 //! Onsale on one machine.
 
 pub mod audit;
+pub mod bench;
 pub mod cli;
 pub mod cpu;
 pub mod data_dir;

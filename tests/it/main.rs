@@ -7,6 +7,7 @@
 )]
 
 mod audit;
+mod bench_scripts;
 mod event_sources;
 mod flows;
 mod ground;

@@ -1,6 +1,7 @@
 //! The command line of `onsale`: one module a command.
 
 pub mod audit;
+pub mod bench;
 pub mod demo;
 pub mod pay;
 pub mod rush;
@@ -74,13 +75,15 @@ enum Command {
     Rush(rush::RushCommand),
     Demo(demo::DemoCommand),
     Audit(audit::AuditCommand),
+    Bench(bench::BenchCommand),
 }
 
 impl Command {
-    /// What is logged unless ONSALE_LOG says otherwise. A demo's report stands for itself.
+    /// What is logged unless ONSALE_LOG says otherwise. The report of a demo or a measurement
+    /// stands for itself.
     fn log(&self) -> &'static str {
         match self {
-            Self::Demo(_) => "error",
+            Self::Demo(_) | Self::Bench(_) => "error",
             Self::Up(_)
             | Self::Token(_)
             | Self::Pay(_)
@@ -120,6 +123,7 @@ impl Cli {
             Command::Rush(command) => command.run(&data_dir, json).await,
             Command::Demo(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),
+            Command::Bench(command) => command.run(json).await,
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");

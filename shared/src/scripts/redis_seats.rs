@@ -40,6 +40,15 @@ impl RedisSeats {
         Self { connection, scripts }
     }
 
+    /// The request that [`Seats::hold`] sends first, for measuring what it costs without the adapter.
+    ///
+    /// # Errors
+    /// As [`Seats::hold`], if the command cannot be meant.
+    pub fn hold_request(&self, command: &Hold) -> Stored<redis::Cmd> {
+        let call = hold_call(&self.scripts, command)?;
+        Ok(call.command("EVALSHA", &self.scripts.hold.hash))
+    }
+
     /// Loads over what the field `tiers` said a moment ago; `None` if it says something else now.
     async fn load_over(&self, command: &Load, old_tiers: &str) -> Stored<Option<LoadReply>> {
         let reply = load_call(&self.scripts, command, old_tiers)?.send(&self.connection).await?;

@@ -1,0 +1,6 @@
+//! Measurements of the engine on the machine they run on: `onsale bench`.
+//!
+//! What a server does is taken from the server's own counters wherever it has them, so that neither
+//! our client nor the network is in the figure.
+
+pub mod scripts;

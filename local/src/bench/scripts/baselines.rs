@@ -1,0 +1,98 @@
+//! Two scripts to compare with: the usual way to keep seats, one JSON value a seat in one hash.
+//!
+//! They do what such scripts do and nothing to slow them down: the values are as short as they can
+//! be with what a seat needs, only the values are read (not the names, which they contain), and
+//! nothing is decoded twice. They check neither window nor limit and keep no deadline, which ours
+//! does in the same call.
+
+use redis::aio::MultiplexedConnection;
+use shared::domain::ids::Seat;
+
+use super::Error;
+use super::halls::Tier;
+
+/// Where the seats are kept.
+const KEY: &str = "{baseline}:seats";
+/// How many seats a call takes.
+const SEATS: u16 = 2;
+/// How many seats are written in one command while the hall is put together.
+const SEATS_A_COMMAND: usize = 1000;
+
+/// One of the scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Baseline {
+    /// Any seats: decodes one seat after another until enough of them are free.
+    Any,
+    /// The best seats: decodes every seat, sorts the free ones by price, row and place, and takes
+    /// the first that are neighbours.
+    Best,
+}
+
+impl Baseline {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Any, Self::Best];
+
+    /// What the report calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Any => "JSON seats, any",
+            Self::Best => "JSON seats, best",
+        }
+    }
+
+    /// The script.
+    #[must_use]
+    pub fn source(self) -> &'static str {
+        match self {
+            Self::Any => include_str!("any_seats.lua"),
+            Self::Best => include_str!("best_seats.lua"),
+        }
+    }
+
+    /// A call that takes two seats for an order; answers their names, none if there are not enough.
+    #[must_use]
+    pub fn call(self, order: &str) -> redis::Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(redis::Script::new(self.source()).get_hash());
+        call.arg(1).arg(KEY).arg(SEATS).arg(order);
+        call
+    }
+}
+
+/// Writes every seat of a tier as these scripts keep it: taken where a bitmap says so.
+///
+/// # Errors
+/// Fails if the server does not take them.
+///
+/// # Panics
+/// If the bitmap is shorter than the tier.
+pub async fn write(
+    connection: &mut MultiplexedConnection,
+    tier: &Tier,
+    taken: &[u8],
+) -> Result<(), Error> {
+    let bit = |bits: &[u8], seat: u32| bits[(seat / 8) as usize] & (0x80 >> (seat % 8)) != 0;
+    let row_bits = tier.row_bytes * 8;
+    let seats: Vec<Seat> = (0..tier.initial.len() as u32 * 8)
+        .filter(|seat| !bit(&tier.initial, *seat))
+        .map(Seat)
+        .collect();
+    for some in seats.chunks(SEATS_A_COMMAND) {
+        let mut write = redis::cmd("HSET");
+        write.arg(KEY);
+        for Seat(seat) in some {
+            let (row, place) = (seat / row_bits, seat % row_bits);
+            let state = if bit(taken, *seat) { "sold" } else { "free" };
+            let name = format!("{row}-{place}");
+            // The back rows are cheaper.
+            let price = 28_000 - 2_000 * (row / 10).min(10);
+            let value = serde_json::json!({
+                "name": name, "row": row, "place": place, "price": price, "state": state,
+            });
+            write.arg(name).arg(value.to_string());
+        }
+        write.query_async::<()>(connection).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,420 @@
+//! Every script and every way of choosing, on one hall at one fill after another.
+
+use shared::domain::choice::{Choice, Offset, Together};
+use shared::domain::gate::Admit;
+use shared::domain::ids::{Epoch, Legs, Seat};
+use shared::domain::inventory::{
+    HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
+    Sell, TierGrid,
+};
+use shared::ports::Seats as _;
+
+use super::crowd::{Crowd, free_pairs};
+use super::halls::{Hall, NOW, Tier};
+use super::report::{Figure, Row};
+use super::rig::{Act, Burst, Kept, Rig};
+use super::{Baseline, Error, Options, baselines};
+
+/// How many seats every measured hold asks for, but for patterns.
+const SEATS: u16 = 2;
+/// What part of the free seats a burst of calls may take.
+const PART_TAKEN: usize = 8;
+/// How many calls a burst has at least.
+const LEAST_CALLS: usize = 4;
+/// How many bursts a round has at most.
+const MOST_BURSTS: usize = 10;
+/// Calls before each burst that are not measured: the server has just been set back, and its caches
+/// are cold.
+const WARMING_CALLS: usize = 20;
+/// How many seats all baseline calls of one round go through.
+const BASELINE_SEATS: u32 = 40_000;
+
+/// What is measured: a script, and for `hold` the way of choosing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    /// Two neighbours, named.
+    Chosen,
+    /// Two neighbours, or nothing.
+    BestRequired,
+    /// Two seats, neighbours if possible.
+    BestPreferred,
+    /// A seat, its neighbour, and the one behind.
+    Pattern,
+    /// Two spots without a place.
+    Standing,
+    /// Two neighbours between two stops.
+    Journey,
+    /// Two tiers in one order.
+    TwoLines,
+    /// The same request again.
+    Repeated,
+    /// Two neighbours that somebody else has taken.
+    Taken,
+    Sell,
+    Release,
+    Mark,
+    Restore,
+    Repair,
+    Admit,
+    /// The whole sale with all holds, after a loss.
+    Load,
+    Baseline(Baseline),
+}
+
+impl Case {
+    const OURS: [Self; 16] = [
+        Self::Chosen,
+        Self::BestRequired,
+        Self::BestPreferred,
+        Self::Pattern,
+        Self::Standing,
+        Self::Journey,
+        Self::TwoLines,
+        Self::Repeated,
+        Self::Taken,
+        Self::Sell,
+        Self::Release,
+        Self::Mark,
+        Self::Restore,
+        Self::Repair,
+        Self::Admit,
+        Self::Load,
+    ];
+
+    /// What is measured on a hall. The baselines know nothing of legs.
+    fn of(hall: &Hall) -> Vec<Self> {
+        let mut cases: Vec<Self> = Self::OURS.into();
+        match hall.legs {
+            1 => cases.retain(|case| *case != Self::Journey),
+            _ => return cases,
+        }
+        cases.extend(Baseline::ALL.map(Self::Baseline));
+        cases
+    }
+
+    /// The script, and what it is asked for.
+    fn name(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Chosen => ("hold", "2 chosen seats"),
+            Self::BestRequired => ("hold", super::report::BEST_OF_TWO),
+            Self::BestPreferred => ("hold", "best 2, together preferred"),
+            Self::Pattern => ("hold", "a pattern of 3 in 2 rows"),
+            Self::Standing => ("hold", "2 of general admission"),
+            Self::Journey => ("hold", "best 2, between any stops"),
+            Self::TwoLines => ("hold", "best 2 in each of 2 tiers"),
+            Self::Repeated => ("hold", "the same request again"),
+            Self::Taken => ("hold", "2 chosen seats that are taken"),
+            Self::Sell => ("sell", "2 seats"),
+            Self::Release => ("release", "2 seats"),
+            Self::Mark => ("mark", "2 seats, one of them lost"),
+            Self::Restore => ("restore", "2 seats"),
+            Self::Repair => ("repair", "2 seats"),
+            Self::Admit => ("admit", "2 tickets"),
+            Self::Load => ("load", "the whole sale and its holds"),
+            Self::Baseline(baseline) => ("baseline", baseline.name()),
+        }
+    }
+}
+
+/// A hall at one fill: what can be asked of it.
+struct State {
+    hall: Hall,
+    kept: Kept,
+    /// Free neighbours of the seated tier on the whole journey.
+    pairs: Vec<(Seat, Seat)>,
+    /// Taken seats of it.
+    taken: Vec<Seat>,
+    freed: u64,
+    grids: Vec<TierGrid>,
+    /// Free seats of the tier with fewer.
+    free: usize,
+    /// A request that was held, to be repeated.
+    held: Option<Hold>,
+    filled_percent: f64,
+}
+
+impl State {
+    async fn look(rig: &mut Rig, hall: &Hall, held: Option<Hold>) -> Result<Self, Error> {
+        let mut grids = Vec::new();
+        for tier in hall.tiers() {
+            let snapshot = rig.seats.snapshot(&hall.sale, &tier.id, hall.legs).await?;
+            grids.push(snapshot.grid);
+        }
+        let bits: Vec<Vec<u8>> = grids.iter().map(|grid| grid.taken_over(hall.whole())).collect();
+        let zeros = |bits: &Vec<u8>| bits.iter().map(|byte| byte.count_zeros() as usize).sum();
+        let free = bits.iter().map(zeros).min().unwrap_or(0);
+        let is_seat =
+            |seat: &u32| hall.seated.initial[(seat / 8) as usize] & 0x80 >> (seat % 8) == 0;
+        let is_taken = |seat: &u32| bits[0][(seat / 8) as usize] & 0x80 >> (seat % 8) != 0;
+        let taken = (0..bits[0].len() as u32 * 8).filter(is_seat).filter(is_taken).map(Seat);
+        let ones =
+            |bitmap: &Vec<u8>| bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
+        let places: u64 = ones(&hall.seated.initial) * u64::from(hall.legs);
+        let seat_legs = f64::from(hall.seated.seats) * f64::from(hall.legs);
+        let taken_legs = grids[0].taken.iter().map(ones).sum::<u64>() - places;
+        if hall.legs == 1 {
+            baselines::write(&mut rig.control, &hall.seated, &bits[0]).await?;
+        }
+        Ok(Self {
+            pairs: free_pairs(&bits[0], hall.seated.row_bytes),
+            taken: taken.collect(),
+            freed: grids[0].freed,
+            hall: hall.clone(),
+            kept: rig.keep().await?,
+            grids,
+            free,
+            held,
+            filled_percent: taken_legs as f64 * 100.0 / seat_legs,
+        })
+    }
+}
+
+/// Measures one hall at each fill.
+pub async fn measure(rig: &mut Rig, hall: &Hall, options: &Options) -> Result<Vec<Row>, Error> {
+    rig.clear().await?;
+    rig.seats.load(&hall.load()?).await?;
+    let mut crowd = Crowd::new(hall, options.seed);
+    let held = first_hold(rig, &mut crowd, hall).await?;
+    let mut rows = Vec::new();
+    for fill in &options.fills {
+        crowd.fill(rig, f64::from(*fill) / 100.0).await?;
+        let state = State::look(rig, hall, held.clone()).await?;
+        let cases = Case::of(hall);
+        let mut bursts: Vec<Vec<Burst>> = vec![Vec::new(); cases.len()];
+        for _ in 0..options.rounds.max(1) {
+            for (case, bursts) in cases.iter().zip(&mut bursts) {
+                bursts.push(round(rig, &mut crowd, &state, *case, options.calls).await?);
+            }
+        }
+        for (case, bursts) in cases.iter().zip(&bursts) {
+            let (script, asks) = case.name();
+            let figure = Figure::of(bursts);
+            if figure.calls == 0 {
+                // Nothing is left that could be asked for.
+                continue;
+            }
+            rows.push(Row {
+                hall: hall.name.clone(),
+                seats: hall.seated.seats,
+                tiers: 2,
+                legs: hall.legs,
+                filled_percent: state.filled_percent,
+                script,
+                asks,
+                figure,
+                times_noop: None,
+                times_hold: None,
+            });
+        }
+        rig.set_back(&state.kept).await?;
+    }
+    Ok(rows)
+}
+
+/// The order that will be repeated: one seat that stays held.
+async fn first_hold(rig: &Rig, crowd: &mut Crowd, hall: &Hall) -> Result<Option<Hold>, Error> {
+    let choice = Choice::Best { count: 1, together: Together::Required };
+    let wish = crowd.wants(vec![Crowd::line(&hall.seated, hall.whole(), choice)])?;
+    let reply = rig.seats.hold(&wish).await?;
+    Ok(matches!(reply, HoldReply::Held { .. }).then_some(wish))
+}
+
+/// One round of one case: bursts of calls, each on the state that was kept.
+async fn round(
+    rig: &mut Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    case: Case,
+    calls: usize,
+) -> Result<Burst, Error> {
+    let (in_burst, most_bursts) = if let Case::Baseline(_) = case {
+        ((BASELINE_SEATS / state.hall.seated.seats.max(1)).clamp(2, 20) as usize, 1)
+    } else if case == Case::Load {
+        (LEAST_CALLS, 1)
+    } else {
+        ((state.free / PART_TAKEN).max(LEAST_CALLS), MOST_BURSTS)
+    };
+    let in_burst = in_burst.clamp(1, calls.max(1));
+    let bursts = calls.div_ceil(in_burst).min(most_bursts);
+    let mut sum = Burst::default();
+    for _ in 0..bursts {
+        rig.set_back(&state.kept).await?;
+        let acts = plan(rig, crowd, state, case, in_burst).await?;
+        if let Some(held) = &state.held {
+            rig.burst(&vec![Act::Hold(Box::new(held.clone())); WARMING_CALLS]).await?;
+        }
+        let burst = rig.burst(&acts).await?;
+        sum.counted.add(&burst.counted);
+        sum.done += burst.done;
+    }
+    Ok(sum)
+}
+
+fn best(together: Together) -> Choice {
+    Choice::Best { count: SEATS, together }
+}
+
+/// The calls of one burst. What they need to be there already is done on the way.
+async fn plan(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    case: Case,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let hall = &state.hall;
+    let (seated, standing, whole) = (&hall.seated, &hall.standing, hall.whole());
+    let mut acts = Vec::with_capacity(calls);
+    let one = |tier: &Tier, legs: Legs, choice: Choice| vec![Crowd::line(tier, legs, choice)];
+    match case {
+        Case::Chosen => {
+            for (first, second) in crowd.draw(&state.pairs, calls) {
+                let choice = Choice::Seats(vec![first, second]);
+                acts.push(hold(crowd, one(seated, whole, choice))?);
+            }
+        }
+        Case::Taken => {
+            for first in crowd.draw(&state.taken, calls) {
+                let choice = Choice::Seats(vec![first, Seat(first.0 + 1)]);
+                acts.push(hold(crowd, one(seated, whole, choice))?);
+            }
+        }
+        Case::Repeated => {
+            let held = state.held.iter().cycle().take(calls);
+            acts.extend(held.map(|held| Act::Hold(Box::new(held.clone()))));
+        }
+        Case::BestRequired => {
+            for _ in 0..calls {
+                acts.push(hold(crowd, one(seated, whole, best(Together::Required)))?);
+            }
+        }
+        Case::BestPreferred => {
+            for _ in 0..calls {
+                acts.push(hold(crowd, one(seated, whole, best(Together::Preferred)))?);
+            }
+        }
+        Case::Pattern => {
+            for _ in 0..calls {
+                let column = crowd.pick(seated.row_bytes as usize * 8 - 1) as u16;
+                let offsets = vec![Offset { row: 0, column: 1 }, Offset { row: 1, column: 0 }];
+                acts.push(hold(crowd, one(seated, whole, Choice::Pattern { column, offsets }))?);
+            }
+        }
+        Case::Standing => {
+            for _ in 0..calls {
+                acts.push(hold(crowd, one(standing, whole, best(Together::Preferred)))?);
+            }
+        }
+        Case::Journey => {
+            for _ in 0..calls {
+                let legs = crowd.journey(hall.legs);
+                acts.push(hold(crowd, one(seated, legs, best(Together::Required)))?);
+            }
+        }
+        Case::TwoLines => {
+            for _ in 0..calls {
+                let line = |tier| Crowd::line(tier, whole, best(Together::Preferred));
+                acts.push(hold(crowd, vec![line(seated), line(standing)])?);
+            }
+        }
+        Case::Sell => {
+            for (wish, record) in held(rig, crowd, state, calls).await? {
+                let Hold { sale, epoch, order, user, .. } = wish;
+                let lines = record.lines;
+                acts.push(Act::Sell(Box::new(Sell { sale, epoch, order, user, lines })));
+            }
+        }
+        Case::Release => {
+            for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
+                acts.push(Act::Release(Box::new(Release { sale, order, record })));
+            }
+        }
+        Case::Mark => {
+            for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
+                let lost = record.lines.first().and_then(|line| line.seat_legs().next());
+                let taken: Vec<SeatLeg> = lost.into_iter().collect();
+                acts.push(Act::Mark(Box::new(Mark { sale, order, record, taken })));
+            }
+        }
+        Case::Restore => {
+            for (first, second) in crowd.draw(&state.pairs, calls) {
+                let wish = crowd.wants(Vec::new())?;
+                let line =
+                    HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
+                let Hold { sale, epoch, order, user, content, deadline, .. } = wish;
+                let record = HoldRecord { user, content, deadline, lines: vec![line] };
+                let freed = vec![state.freed];
+                acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
+            }
+        }
+        Case::Repair => {
+            for (freed, (first, second)) in (state.freed..).zip(crowd.draw(&state.pairs, calls)) {
+                let Hold { sale, epoch, .. } = crowd.wants(Vec::new())?;
+                let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
+                let tier = seated.id.clone();
+                acts.push(Act::Repair(Box::new(Repair { sale, epoch, tier, freed, leaked })));
+            }
+        }
+        Case::Admit => {
+            for _ in 0..calls {
+                let Hold { sale, user, .. } = crowd.wants(Vec::new())?;
+                acts.push(Act::Admit(Box::new(Admit {
+                    sale,
+                    shard: 0,
+                    user,
+                    tickets: SEATS,
+                    now: NOW,
+                    user_lock_ms: 5000,
+                    rate_per_second: u32::MAX >> 1,
+                    first_budget: i64::from(u32::MAX),
+                    top_up: None,
+                })));
+            }
+        }
+        Case::Load => acts.extend(loads(crowd, state, calls)?),
+        Case::Baseline(baseline) => {
+            let orders = (0..calls).map(|call| format!("198000000000{call:06}"));
+            acts.extend(orders.map(|order| Act::Baseline(baseline, order)));
+        }
+    }
+    Ok(acts)
+}
+
+fn hold(crowd: &mut Crowd, lines: Vec<Line>) -> Result<Act, Error> {
+    Ok(Act::Hold(Box::new(crowd.wants(lines)?)))
+}
+
+/// Holds two free neighbours each, for what comes after a hold.
+async fn held(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<(Hold, HoldRecord)>, Error> {
+    let mut held = Vec::with_capacity(calls);
+    for (first, second) in crowd.draw(&state.pairs, calls) {
+        let choice = Choice::Seats(vec![first, second]);
+        let wish =
+            crowd.wants(vec![Crowd::line(&state.hall.seated, state.hall.whole(), choice)])?;
+        if let HoldReply::Held { record, .. } = rig.seats.hold(&wish).await? {
+            held.push((wish, record));
+        }
+    }
+    Ok(held)
+}
+
+/// Loads over one another, each with everything that the sale is now.
+fn loads(crowd: &Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
+    let mut load: Load = state.hall.load()?;
+    load.tiers.clone_from(&state.grids);
+    load.holds = crowd.holds.iter().cloned().collect();
+    load.bought.clone_from(&crowd.bought);
+    let mut acts = Vec::with_capacity(calls);
+    for number in 0..calls {
+        let next = Epoch::new(format!("measured-{number}"))
+            .map_err(|error| Error::Unexpected(error.to_string()))?;
+        let expected = Some(std::mem::replace(&mut load.epoch, next));
+        acts.push(Act::Load(Box::new(Load { expected, ..load.clone() })));
+    }
+    Ok(acts)
+}

@@ -1,0 +1,130 @@
+//! How a hold grows with the seats of a tier, with the tiers of a sale, and with the legs.
+//!
+//! A million seats are not filled by a crowd but loaded as one would have left them: all rows taken
+//! up to the fill, but for a single seat in some of them.
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use shared::domain::choice::{Choice, Together};
+use shared::domain::ids::{SaleId, TierId};
+use shared::domain::inventory::TierGrid;
+use shared::ports::Seats as _;
+
+use super::crowd::Crowd;
+use super::halls::{self, Hall, Tier};
+use super::report::{BEST_OF_TWO, Figure, Row};
+use super::rig::{Act, Rig};
+use super::{Error, Options};
+
+/// Seats of one tier, one leg: up to the most that a sale may have.
+const SEATS: [u32; 7] = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
+/// The same million in so many tiers.
+const TIERS: [u32; 4] = [4, 16, 32, 64];
+/// Seats of the tier that grows in legs.
+const LEGS_SEATS: u32 = 1_200;
+/// Legs, up to the most that a sale may have.
+const LEGS: [u16; 7] = [1, 2, 4, 8, 16, 32, 64];
+/// Seats of a larger tier that grows in legs.
+const MORE_LEGS_SEATS: u32 = 12_000;
+/// A row in all of them: 40 seats.
+const ROW: [u8; 5] = [0; 5];
+/// In how many of a hundred full rows one seat is free.
+const ROWS_WITH_A_SEAT: u32 = 20;
+/// Calls before the measured ones, at least one a tier: the first has to find where the free seats
+/// begin.
+const FIRST_CALLS: usize = 20;
+
+/// Measures all three.
+pub async fn measure(rig: &mut Rig, options: &Options) -> Result<Vec<Row>, Error> {
+    let largest = options.seats.iter().copied().max().unwrap_or(0);
+    let mut rows = Vec::new();
+    for fill in &options.fills {
+        for seats in SEATS.into_iter().filter(|seats| *seats <= largest) {
+            rows.push(one(rig, options, (seats, 1, 1), *fill).await?);
+        }
+        for tiers in TIERS {
+            let seats = largest / tiers;
+            rows.push(one(rig, options, (seats, tiers, 1), *fill).await?);
+        }
+        for seats in [LEGS_SEATS, MORE_LEGS_SEATS].into_iter().filter(|seats| *seats <= largest) {
+            for legs in LEGS {
+                rows.push(one(rig, options, (seats, 1, legs), *fill).await?);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+/// Takes the first rows of a tier, but for single seats.
+fn fill(grid: &mut TierGrid, fill: u32, rng: &mut StdRng) {
+    let row_bytes = grid.row_bytes as usize;
+    let rows = grid.taken[0].len() / row_bytes * fill as usize / 100;
+    let mut taken = vec![0xff; rows * row_bytes];
+    for row in taken.chunks_mut(row_bytes) {
+        if rng.random_range(0..100) < ROWS_WITH_A_SEAT {
+            let seat = rng.random_range(0..row_bytes * 8);
+            row[seat / 8] &= !(0x80 >> (seat % 8));
+        }
+    }
+    for leg in &mut grid.taken {
+        leg.iter_mut().zip(&taken).for_each(|(place, taken)| *place |= taken);
+    }
+}
+
+async fn one(
+    rig: &mut Rig,
+    options: &Options,
+    (seats, tiers, legs): (u32, u32, u16),
+    percent: u32,
+) -> Result<Row, Error> {
+    let mut rng = StdRng::seed_from_u64(options.seed);
+    let unexpected = |error: shared::domain::ids::InvalidId| Error::Unexpected(error.to_string());
+    let sale = SaleId::new("growth").map_err(unexpected)?;
+    let mut grids = Vec::new();
+    let mut named = Vec::new();
+    for index in 0..tiers {
+        let tier = Tier::seated(&format!("tier-{index}"), seats, &ROW)?;
+        let mut grid = tier.grid(legs);
+        fill(&mut grid, percent, &mut rng);
+        grids.push(grid);
+        named.push(tier);
+    }
+    rig.clear().await?;
+    rig.seats.load(&halls::load(&sale, legs, grids)?).await?;
+    let hall = Hall {
+        name: format!("{tiers} × {seats} seats, {legs} legs"),
+        sale,
+        legs,
+        seated: named[0].clone(),
+        standing: Tier { id: TierId::new("none").map_err(unexpected)?, ..named[0].clone() },
+    };
+    let kept = rig.keep().await?;
+    let mut crowd = Crowd::new(&hall, options.seed);
+    let calls = options.calls.min((seats as usize * (100 - percent) as usize / 100 / 4).max(1));
+    let mut bursts = Vec::new();
+    for _ in 0..options.rounds.max(1) {
+        rig.set_back(&kept).await?;
+        let first = FIRST_CALLS.max(named.len());
+        let mut acts = Vec::with_capacity(first + calls);
+        for number in 0..first + calls {
+            let choice = Choice::Best { count: 2, together: Together::Required };
+            let tier = &named[number % named.len()];
+            let wish = crowd.wants(vec![Crowd::line(tier, hall.whole(), choice)])?;
+            acts.push(Act::Hold(Box::new(wish)));
+        }
+        rig.burst(&acts[..first]).await?;
+        bursts.push(rig.burst(&acts[first..]).await?);
+    }
+    Ok(Row {
+        hall: hall.name,
+        seats,
+        tiers,
+        legs,
+        filled_percent: f64::from(percent),
+        script: "hold",
+        asks: BEST_OF_TWO,
+        figure: Figure::of(&bursts),
+        times_noop: None,
+        times_hold: None,
+    })
+}

@@ -1,0 +1,189 @@
+//! What is put on sale to be measured: theatres of several sizes, and a train.
+
+use std::collections::BTreeMap;
+
+use shared::domain::ids::{Epoch, Legs, SaleId, TierId};
+use shared::domain::inventory::{Load, Terms, TierGrid};
+use shared::domain::layout::Layout;
+use shared::domain::sale::SaleState;
+use shared::domain::time::Timestamp;
+
+use super::{Error, Options};
+
+/// What time it is, always.
+pub const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
+/// A row of a theatre: 40 seats.
+const THEATRE_ROW: [u8; 5] = [0; 5];
+/// A row of a second-class coach: A B C, the aisle, D F; then padding.
+const COACH_ROW: [u8; 1] = [0b0001_0011];
+/// The seats of the train.
+const TRAIN_SEATS: u32 = 1200;
+/// Its legs.
+const TRAIN_LEGS: u16 = 15;
+
+/// One tier of a hall.
+#[derive(Debug, Clone)]
+pub struct Tier {
+    /// Its name.
+    pub id: TierId,
+    /// 1 where there is no seat.
+    pub initial: Vec<u8>,
+    /// Bytes of a row.
+    pub row_bytes: u32,
+    /// How many seats it has.
+    pub seats: u32,
+}
+
+/// A sale to measure: one tier with rows, and one of general admission with as many spots.
+#[derive(Debug, Clone)]
+pub struct Hall {
+    /// What the report calls it.
+    pub name: String,
+    /// The sale.
+    pub sale: SaleId,
+    /// How many legs it has.
+    pub legs: u16,
+    /// The tier with rows.
+    pub seated: Tier,
+    /// The tier without.
+    pub standing: Tier,
+}
+
+/// Something that is written down here and so is well formed.
+fn known<T, E: std::fmt::Display>(made: Result<T, E>) -> Result<T, Error> {
+    made.map_err(|error| Error::Unexpected(error.to_string()))
+}
+
+impl Tier {
+    /// A tier of equal rows, the last of which is cut off where the seats end.
+    pub fn seated(id: &str, seats: u32, row: &[u8]) -> Result<Self, Error> {
+        let mut left = seats;
+        let mut initial = Vec::new();
+        while left > 0 {
+            for byte in row {
+                let bits = (0..8).map(|bit| 0x80_u8 >> bit);
+                let free = bits.filter(|mask| byte & mask == 0);
+                let free: u8 = free.take(left as usize).sum();
+                left -= free.count_ones();
+                initial.push(!free);
+            }
+        }
+        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes: row.len() as u32, seats })
+    }
+
+    fn standing(id: &str, spots: u32) -> Result<Self, Error> {
+        let layout = Layout::general_admission(id, spots);
+        let (initial, row_bytes) = (layout.initial().to_vec(), layout.row_bytes());
+        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, seats: spots })
+    }
+
+    /// Its grid before anything is sold.
+    pub fn grid(&self, legs: u16) -> TierGrid {
+        TierGrid {
+            tier: self.id.clone(),
+            row_bytes: self.row_bytes,
+            taken: vec![self.initial.clone(); usize::from(legs)],
+            sold: vec![vec![0; self.initial.len()]; usize::from(legs)],
+            freed: 0,
+        }
+    }
+}
+
+/// The terms of every sale here: open, and no limit that anybody meets.
+pub fn terms(legs: u16) -> Terms {
+    Terms {
+        state: SaleState::Open,
+        opens_at: NOW,
+        closes_at: NOW.plus_seconds(3600),
+        limit: 1000,
+        legs,
+    }
+}
+
+/// A load of some grids over whatever there is not.
+pub fn load(sale: &SaleId, legs: u16, tiers: Vec<TierGrid>) -> Result<Load, Error> {
+    Ok(Load {
+        sale: sale.clone(),
+        terms: terms(legs),
+        expected: None,
+        epoch: epoch()?,
+        tiers,
+        holds: BTreeMap::new(),
+        bought: BTreeMap::new(),
+    })
+}
+
+/// The epoch of every sale here.
+pub fn epoch() -> Result<Epoch, Error> {
+    known(Epoch::new("measured"))
+}
+
+impl Hall {
+    /// A theatre.
+    pub fn theatre(seats: u32) -> Result<Self, Error> {
+        Ok(Self {
+            name: format!("theatre of {seats}"),
+            sale: known(SaleId::new(format!("theatre-{seats}")))?,
+            legs: 1,
+            seated: Tier::seated("stalls", seats, &THEATRE_ROW)?,
+            standing: Tier::standing("floor", seats)?,
+        })
+    }
+
+    /// A train.
+    pub fn train() -> Result<Self, Error> {
+        Ok(Self {
+            name: format!("train of {TRAIN_SEATS}, {TRAIN_LEGS} legs"),
+            sale: known(SaleId::new("train"))?,
+            legs: TRAIN_LEGS,
+            seated: Tier::seated("second", TRAIN_SEATS, &COACH_ROW)?,
+            standing: Tier::standing("no-seat", TRAIN_SEATS)?,
+        })
+    }
+
+    /// Both tiers.
+    pub fn tiers(&self) -> [&Tier; 2] {
+        [&self.seated, &self.standing]
+    }
+
+    /// All legs.
+    pub fn whole(&self) -> Legs {
+        Legs::new(0, self.legs).unwrap_or(Legs::ONE)
+    }
+
+    /// Everything that the sale starts from.
+    pub fn load(&self) -> Result<Load, Error> {
+        let grids = self.tiers().map(|tier| tier.grid(self.legs));
+        load(&self.sale, self.legs, grids.into())
+    }
+}
+
+/// The halls that some options ask for.
+pub fn of(options: &Options) -> Result<Vec<Hall>, Error> {
+    let mut halls =
+        options.seats.iter().map(|seats| Hall::theatre(*seats)).collect::<Result<Vec<_>, _>>()?;
+    if options.train {
+        halls.push(Hall::train()?);
+    }
+    Ok(halls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_has_as_many_free_places_as_seats() {
+        for seats in [1, 39, 40, 41, 2000] {
+            let hall = Hall::theatre(seats).unwrap();
+            for tier in hall.tiers() {
+                let free: u32 = tier.initial.iter().map(|byte| byte.count_zeros()).sum();
+                assert_eq!(free, seats);
+                assert_eq!(tier.initial.len() % tier.row_bytes as usize, 0);
+            }
+        }
+        let train = Hall::train().unwrap();
+        assert_eq!(train.seated.initial.len(), 240);
+        assert!(train.seated.initial.iter().all(|row| *row == COACH_ROW[0]));
+    }
+}

@@ -1,0 +1,123 @@
+//! `onsale bench`: what the engine costs on this machine.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Failure, out};
+use crate::bench::scripts;
+use crate::servers::Flavour;
+
+/// Measure what the engine costs on this machine.
+#[derive(Debug, Args)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    Scripts(ScriptsCommand),
+}
+
+/// Which server to measure.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Server {
+    Valkey,
+    Redis,
+}
+
+/// What each script costs the server, by the server's own count, beside a script that does nothing
+/// and beside the usual way (one JSON value a seat).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts a server of its own, fills theatres and a train through the real scripts, and measures
+each script in each state. Build it with ONSALE_PROFILE=measure, and leave the machine alone.
+
+Examples:
+  onsale bench scripts
+  onsale bench scripts --seats 2000 --fills 0,99 --rounds 3
+  onsale bench scripts --grow")]
+pub struct ScriptsCommand {
+    /// Which server.
+    #[arg(long, value_enum, default_value = "valkey")]
+    server: Server,
+    /// Sizes of the theatres, in seats; with --grow the largest tier.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    seats: Option<Vec<u32>>,
+    /// How full they are, in per cent, ascending [default: 0,50,90,99; with --grow 0,90]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=99))]
+    fills: Option<Vec<u32>>,
+    /// Leave the train out.
+    #[arg(long)]
+    no_train: bool,
+    /// How often everything is measured; the best and the median round are told.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    rounds: usize,
+    /// How many calls of each kind a round has at most.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = at_least_one)]
+    calls: usize,
+    /// Seed of the crowd.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+    /// Connections for the throughput; 0 leaves it out.
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    connections: usize,
+    /// Requests under way on each connection.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    depth: usize,
+    /// How a hold grows with seats, tiers and legs instead.
+    #[arg(long)]
+    grow: bool,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl BenchCommand {
+    /// Measures and prints the report.
+    ///
+    /// # Errors
+    /// Fails if it cannot be measured.
+    pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        match self.bench {
+            Bench::Scripts(command) => command.run(json).await,
+        }
+    }
+}
+
+impl ScriptsCommand {
+    fn options(self) -> scripts::Options {
+        let Self { connections, depth, grow, .. } = self;
+        let (seats, fills): (&[u32], &[u32]) = match grow {
+            true => (&[1_000_000], &[0, 90]),
+            false => (&[2_000, 10_000, 50_000], &[0, 50, 90, 99]),
+        };
+        let mut fills = self.fills.unwrap_or_else(|| fills.into());
+        fills.sort_unstable();
+        scripts::Options {
+            server: match self.server {
+                Server::Valkey => Flavour::Valkey,
+                Server::Redis => Flavour::Redis,
+            },
+            seats: self.seats.unwrap_or_else(|| seats.into()),
+            train: !self.no_train,
+            fills,
+            rounds: self.rounds,
+            calls: self.calls,
+            seed: self.seed,
+            throughput: (connections > 0).then_some(scripts::Load { connections, depth }),
+            grow,
+        }
+    }
+
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let report = scripts::run(&self.options()).await?;
+        out(&if json { report.json() } else { report.tables() })
+    }
+}
