@@ -14,22 +14,18 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use tokio::runtime::Runtime;
 
 use crate::endpoints::Endpoints;
 use crate::servers::{DYNAMODB_THREADS, SQS_THREADS};
 
-/// The name of the threads that a crowd in the engine's own process runs on.
+/// The name of the thread that a crowd runs on; its time is known by it as long as it runs.
 pub const GENERATOR_THREADS: &str = "generator";
 /// The kernel counts in these for programs, whatever its own clock: `sysconf(_SC_CLK_TCK)`, which is
 /// 100 a second on every Linux there is today.
 const TICKS_PER_SECOND: f64 = 100.0;
-/// How long an idle thread of a crowd is kept: a hundred years.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
 /// Whoever uses the processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -155,39 +151,6 @@ impl fmt::Display for Shares {
         }
         Ok(())
     }
-}
-
-/// The threads of the crowds. They live as long as the process: the time of a thread that has ended
-/// is no longer known by its name.
-fn crowd_threads() -> io::Result<&'static Runtime> {
-    static THREADS: OnceLock<Runtime> = OnceLock::new();
-    if let Some(threads) = THREADS.get() {
-        return Ok(threads);
-    }
-    let threads = tokio::runtime::Builder::new_multi_thread()
-        .thread_name(GENERATOR_THREADS)
-        .thread_keep_alive(FOR_EVER)
-        .enable_all()
-        .build()?;
-    Ok(THREADS.get_or_init(|| threads))
-}
-
-/// Runs a crowd on threads of its own, so that its time is not taken for the engine's when both are
-/// in one process.
-///
-/// # Errors
-/// The threads cannot be started, or the crowd has panicked.
-pub async fn apart<F, T>(crowd: impl FnOnce() -> F + Send + 'static) -> io::Result<T>
-where
-    F: Future<Output = T>,
-    T: Send + 'static,
-{
-    let threads = crowd_threads()?;
-    let handle = threads.handle().clone();
-    // What a crowd awaits need not be able to move between threads: its futures stay on one, and
-    // its connections are served by the others.
-    let crowd = threads.spawn_blocking(move || handle.block_on(crowd()));
-    crowd.await.map_err(io::Error::other)
 }
 
 /// What everybody has used so far.
@@ -332,13 +295,12 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn a_crowd_in_the_same_process_has_an_account_of_its_own() {
+    #[test]
+    fn a_crowd_in_the_same_process_has_an_account_of_its_own() {
         let here = std::process::id();
         let generator = move || processes(here, here).unwrap()[&Part::Generator];
         let before = generator();
-        apart(move || async move { work(|| generator() > before) }).await.unwrap();
-        let during = generator();
-        assert!(generator() >= during, "the crowd has gone, and its account stays");
+        let crowd = std::thread::Builder::new().name(GENERATOR_THREADS.to_owned());
+        crowd.spawn(move || work(|| generator() > before)).unwrap().join().unwrap();
     }
 }

@@ -11,12 +11,11 @@ use shared::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, Target};
-use crate::cpu;
 use crate::importers::pretix::{Prices, RowOrder};
 use crate::importers::train12306::Tables;
 use crate::importers::{self, Terms, pretix, read_bounded};
-use crate::rush::client::{Client, Endpoint, Reply};
 use crate::rush::credentials::Credentials;
+use crate::rush::mix::Mix;
 use crate::rush::{self, RushError};
 use crate::up::{self, Engine};
 
@@ -41,10 +40,10 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// What a demo is told.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How many buyers come, besides the late ones.
-    pub buyers: u64,
-    /// How many are on the site at once.
-    pub at_once: usize,
+    /// How the crowd comes.
+    pub load: rush::Load,
+    /// How people behave.
+    pub mix: Mix,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -68,7 +67,7 @@ impl Outcome {
     /// True if everything was sold, nothing impossible was met and no invariant is broken.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.rush.sold_out && self.rush.anomalies.is_empty() && self.audit.clean
+        self.rush.is_good() && self.audit.clean
     }
 }
 
@@ -96,14 +95,11 @@ pub enum Error {
     /// The crowd could not begin.
     #[error(transparent)]
     Rush(#[from] RushError),
-    /// The crowd has no threads, or panicked on them.
-    #[error("the crowd: {0}")]
-    Crowd(std::io::Error),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
-    /// The HTTP client could not be built.
-    #[error("no HTTP client: {0}")]
+    /// The engine did not answer.
+    #[error("the engine does not answer: {0}")]
     Client(#[from] reqwest::Error),
     /// The queues could not be read.
     #[error(transparent)]
@@ -156,17 +152,15 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     let crowd = rush::Options {
         url: engine.url().to_owned(),
         sales: sales.iter().map(|file| file.sale.to_string()).collect(),
-        buyers: options.buyers,
-        at_once: options.at_once,
+        load: options.load,
+        mix: options.mix,
         seed: options.seed,
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
         endpoints: Some(engine.endpoints().clone()),
     };
-    let credentials = Credentials::new(engine.secrets());
-    let crowd = cpu::apart(move || async move { rush::run(&crowd, credentials).await });
-    let (report, _) = crowd.await.map_err(Error::Crowd)??;
+    let report = rush::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
@@ -179,18 +173,15 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
 
 /// The operator puts the sales on sale, through the API.
 async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
-    let client = Client::new(engine.url())?;
-    let operator = format!("Bearer {}", engine.operator_token()?);
+    let client = reqwest::Client::new();
+    let operator = engine.operator_token()?;
     for file in sales {
-        let path = format!("/sales/{}", file.sale);
-        let headers = [("authorization", operator.as_str())];
-        let body = serde_json::to_string(file)?;
-        match client.send(Endpoint::Query, Method::PUT, &path, &headers, Some(body)).await {
-            Reply::Ok(_) => {}
-            Reply::Problem { body, .. } => {
-                return Err(Error::Refused(file.sale.clone(), body.to_string()));
-            }
-            Reply::Lost(why) => return Err(Error::Refused(file.sale.clone(), why)),
+        let url = format!("{}/sales/{}", engine.url(), file.sale);
+        let put = client.request(Method::PUT, url).bearer_auth(&operator).json(file);
+        let reply = put.send().await?;
+        if !reply.status().is_success() {
+            let said = reply.text().await?;
+            return Err(Error::Refused(file.sale.clone(), said));
         }
     }
     Ok(())

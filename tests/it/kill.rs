@@ -11,7 +11,8 @@ use local::audit::{self, Target};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::rush::credentials::Credentials;
-use local::rush::{self, Options};
+use local::rush::mix::Mix;
+use local::rush::{self, Load, Options};
 use serde_json::json;
 use shared::domain::time::Timestamp;
 use tokio::time::{sleep, timeout};
@@ -107,8 +108,8 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
     let options = Options {
         url: format!("http://127.0.0.1:{port}"),
         sales: vec!["killed".to_owned()],
-        buyers: 600,
-        at_once: 24,
+        load: Load::Closed { arrivals: 600, at_once: 24 },
+        mix: Mix::Everything,
         seed: 9,
         most: PATIENCE,
         ledger: Some(ledger.clone()),
@@ -128,7 +129,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         assert!(!crowd.is_finished(), "the crowd was done before kill {kill}");
         up = up.kill_and_start().await;
     }
-    let (report, _) = timeout(PATIENCE, crowd).await.unwrap().unwrap().unwrap();
+    let report = timeout(PATIENCE, crowd).await.unwrap().unwrap().unwrap();
     println!("{}", report.tables());
     assert!(report.repeats > 0, "no request met a dead engine");
     assert_eq!(report.anomalies, Vec::<String>::new());

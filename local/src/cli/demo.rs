@@ -2,12 +2,15 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 
+use super::crowd::{CrowdArgs, Otherwise};
 use super::{DECLINED, Failure, out};
 use crate::demo::{self, Outcome};
+
+/// What is not said: a closed loop, which sells as fast as the machine can.
+const OTHERWISE: Otherwise = Otherwise::closed(20_000, 170);
 
 /// Sell out a stadium and a train to a crowd, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]
@@ -18,18 +21,8 @@ pub struct DemoCommand {
     /// Sell the real stadium and train of this folder instead of the repository's own.
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// How many buyers come, besides the late ones who take what is left.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    buyers: u64,
-    /// How many are on the site at once.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    at_once: usize,
-    /// Seed of the crowd.
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    seed: u64,
-    /// Stop selling after so many seconds.
-    #[arg(long, value_name = "N", default_value_t = 170)]
-    most_seconds: u64,
+    #[command(flatten)]
+    crowd: CrowdArgs,
 }
 
 impl DemoCommand {
@@ -43,10 +36,10 @@ impl DemoCommand {
             None => demo::own_sales()?,
         };
         let options = demo::Options {
-            buyers: self.buyers,
-            at_once: self.at_once,
-            seed: self.seed,
-            most: Duration::from_secs(self.most_seconds),
+            load: self.crowd.load(OTHERWISE),
+            mix: self.crowd.mix(),
+            seed: self.crowd.seed(),
+            most: self.crowd.most(OTHERWISE),
             progress: !json,
         };
         let outcome = demo::run(&sales, &options).await?;

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod crowd;
 pub mod demo;
 pub mod pay;
 pub mod rush;

@@ -2,40 +2,33 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 
+use super::crowd::{CrowdArgs, Otherwise};
 use super::{DECLINED, Failure, out};
 use crate::data_dir::Secrets;
 use crate::endpoints::Endpoints;
 use crate::rush;
 use crate::rush::credentials::Credentials;
 
+/// What is not said: an open loop.
+const OTHERWISE: Otherwise = Otherwise::open(20_000, 600);
+
 /// A seeded crowd competes for the seats of some sales, until nothing is left.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  onsale rush --sale demo-stadium --sale demo-train --buyers 20000
+  onsale rush --sale demo-stadium --sale demo-train --arrivals 20000 --within 60 --shape opening
 
-The same seed brings the same crowd. Exit code 1 if the crowd met what must never happen, or if
+docs/rush.md says what the figures mean. Exit code 1 if the crowd met what must never happen, or if
 seats were left.")]
 pub struct RushCommand {
     /// A sale to rush for; repeat it for several.
     #[arg(long = "sale", value_name = "ID", required = true)]
     sales: Vec<String>,
-    /// How many buyers come, besides the late ones who take what is left.
-    #[arg(long, value_name = "N", default_value_t = 20_000)]
-    buyers: u64,
-    /// How many are on the site at once.
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    at_once: usize,
-    /// Seed of the crowd.
-    #[arg(long, value_name = "N", default_value_t = 7)]
-    seed: u64,
-    /// Give up after so many seconds.
-    #[arg(long, value_name = "N", default_value_t = 600)]
-    most_seconds: u64,
+    #[command(flatten)]
+    crowd: CrowdArgs,
     /// Append every acknowledged order and every captured payment to this file, for the audit.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -61,17 +54,16 @@ impl RushCommand {
         let options = rush::Options {
             url,
             sales: self.sales,
-            buyers: self.buyers,
-            at_once: self.at_once,
-            seed: self.seed,
-            most: Duration::from_secs(self.most_seconds),
+            load: self.crowd.load(OTHERWISE),
+            mix: self.crowd.mix(),
+            seed: self.crowd.seed(),
+            most: self.crowd.most(OTHERWISE),
             ledger: self.ledger,
             progress: !json,
             endpoints,
         };
-        let (report, _) = rush::run(&options, Credentials::new(&secrets)).await?;
+        let report = rush::run(&options, Credentials::new(&secrets)).await?;
         out(&if json { report.json() } else { report.tables() })?;
-        let is_good = report.anomalies.is_empty() && report.sold_out;
-        Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+        Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
 }

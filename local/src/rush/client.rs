@@ -1,167 +1,392 @@
-//! The crowd's side of HTTP: sends, times and classifies.
+//! The crowd's side of HTTP: connections that are kept alive, in one thread, and no more work a request
+//! than it needs, because the crowd shares its processors with what it measures.
 
-use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
-use reqwest::Method;
-use serde_json::Value;
+use http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, InvalidHeaderValue, RETRY_AFTER,
+};
+use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Bytes;
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use shared::http::problem::Kind;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(35);
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// An address that the crowd cannot go to.
+#[derive(Debug, thiserror::Error)]
+#[error("{0} is no address of a gateway: http://HOST:PORT is one")]
+pub struct BadAddress(String);
+
+/// A request, ready to be sent any number of times.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// Where its time is counted.
+    pub endpoint: Endpoint,
+    /// Its method.
+    pub method: Method,
+    /// Its path and query.
+    pub uri: Uri,
+    /// The header that says who sends it.
+    pub credential: Option<(HeaderName, HeaderValue)>,
+    /// Its body, which is JSON; empty for none.
+    pub body: Bytes,
+}
+
+impl Call {
+    /// A query that anybody may send.
+    ///
+    /// # Errors
+    /// The path is none.
+    pub fn get(path: &str) -> Result<Self, http::Error> {
+        Ok(Self {
+            endpoint: Endpoint::Query,
+            method: Method::GET,
+            uri: path.parse::<Uri>()?,
+            credential: None,
+            body: Bytes::new(),
+        })
+    }
+
+    /// A request with a body.
+    ///
+    /// # Errors
+    /// The path is none.
+    pub fn post(
+        endpoint: Endpoint,
+        path: &str,
+        body: impl Into<Bytes>,
+    ) -> Result<Self, http::Error> {
+        let body = body.into();
+        Ok(Self { endpoint, method: Method::POST, body, ..Self::get(path)? })
+    }
+
+    /// The same with a bearer token.
+    #[must_use]
+    pub fn by(self, bearer: &Bearer) -> Self {
+        Self { credential: Some((AUTHORIZATION, bearer.0.clone())), ..self }
+    }
+}
+
+/// The value of an authorization header.
+#[derive(Debug, Clone)]
+pub struct Bearer(HeaderValue);
+
+impl Bearer {
+    /// Of a token.
+    ///
+    /// # Errors
+    /// The token has bytes that no header may have.
+    pub fn new(token: &str) -> Result<Self, InvalidHeaderValue> {
+        HeaderValue::try_from(format!("Bearer {token}")).map(Self)
+    }
+}
 
 /// One answer.
 #[derive(Debug, Clone)]
 pub enum Reply {
     /// A 2xx with its body.
-    Ok(Value),
+    Ok(Bytes),
     /// A `problem+json`.
-    Problem {
-        /// The HTTP status.
-        status: u16,
-        /// The last part of the problem's type, such as `seat-taken`.
-        kind: String,
-        /// When to come back, if the server says so.
-        retry_after: Option<Duration>,
-        /// The whole document.
-        body: Value,
-    },
+    Problem(Refused),
     /// No answer, or none that can be understood: the request may or may not have been acted on.
     Lost(String),
+}
+
+/// A problem document.
+#[derive(Debug, Clone)]
+pub struct Refused {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The last part of the problem's type, such as `seat-taken`.
+    pub kind: Cow<'static, str>,
+    /// When to come back, if the server says so.
+    pub retry_after: Option<Duration>,
+    /// The whole document.
+    pub body: Bytes,
+}
+
+impl Reply {
+    /// What a 2xx says, if it can be read so.
+    #[must_use]
+    pub fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        match self {
+            Self::Ok(body) => serde_json::from_slice(body).ok(),
+            Self::Problem(_) | Self::Lost(_) => None,
+        }
+    }
 }
 
 impl std::fmt::Display for Reply {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Ok(_) => formatter.write_str("done"),
-            Self::Problem { status, kind, body, .. } => {
-                let detail = body.get("detail").and_then(Value::as_str).unwrap_or(kind);
-                write!(formatter, "{status} {kind}: {detail}")
+            Self::Ok(body) => write!(formatter, "done: {}", String::from_utf8_lossy(body)),
+            Self::Problem(refused) => {
+                write!(formatter, "{} {}", refused.status, String::from_utf8_lossy(&refused.body))
             }
             Self::Lost(why) => formatter.write_str(why),
         }
     }
 }
 
-/// The endpoints that are timed, by the name that the report gives them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Endpoint {
-    /// `POST /sales/{sale}/admissions`.
-    Admission,
-    /// `POST /sales/{sale}/orders`.
-    Reserve,
-    /// `POST /orders/{order}/cancel`.
-    Cancel,
-    /// `POST /payments/{provider}/callback`.
-    PayCallback,
-    /// Every query.
-    Query,
+/// What the crowd reads of a problem document.
+#[derive(Deserialize)]
+struct Problem<'document> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'document, str>,
 }
 
-impl Endpoint {
-    /// The endpoint's name in the report.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Admission => "token-gate",
-            Self::Reserve => "reserve",
-            Self::Cancel => "cancel",
-            Self::PayCallback => "pay-callback",
-            Self::Query => "queries",
-        }
-    }
-}
+/// A place among the requests that may be under way at once.
+#[derive(Debug)]
+pub struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
 /// A client with its stopwatch.
 #[derive(Debug)]
 pub struct Client {
-    http: reqwest::Client,
-    base: String,
-    latencies: Mutex<BTreeMap<Endpoint, Histogram<u64>>>,
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+    places: Arc<Semaphore>,
+    idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
+    connections: Cell<u64>,
+    under_way: Cell<u64>,
+    sent: Cell<u64>,
+    stopwatch: RefCell<Stopwatch>,
 }
 
 impl Client {
-    /// A client of the gateway at `base`, such as `http://127.0.0.1:8080`.
+    /// A client of the gateway at `base`, such as `http://127.0.0.1:8080`, that has at most so many
+    /// requests under way at once, each on a connection of its own.
     ///
     /// # Errors
-    /// Fails if the HTTP client cannot be built.
-    pub fn new(base: &str) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
-            .timeout(TIMEOUT)
-            .pool_max_idle_per_host(usize::MAX)
-            .build()?;
-        let base = base.trim_end_matches('/').to_owned();
-        Ok(Self { http, base, latencies: Mutex::default() })
+    /// `base` is no such address.
+    pub fn new(base: &str, connections: usize) -> Result<Self, BadAddress> {
+        let bad = || BadAddress(base.to_owned());
+        let uri: Uri = base.parse().map_err(|_| bad())?;
+        let authority =
+            uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(bad)?;
+        Ok(Self {
+            host: authority.host().trim_matches(['[', ']']).to_owned(),
+            port: authority.port_u16().unwrap_or(80),
+            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| bad())?,
+            places: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
+            idle: RefCell::default(),
+            connections: Cell::default(),
+            under_way: Cell::default(),
+            sent: Cell::default(),
+            stopwatch: RefCell::default(),
+        })
     }
 
-    /// Sends one request and times it.
-    pub async fn send(
-        &self,
-        endpoint: Endpoint,
-        method: Method,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: Option<String>,
-    ) -> Reply {
-        let mut request = self.http.request(method, format!("{}{path}", self.base));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body);
-        }
-        let started = Instant::now();
-        let reply = Self::read(request).await;
-        self.record(endpoint, started.elapsed());
+    /// A place for a request, at once or not at all.
+    #[must_use]
+    pub fn place_now(&self) -> Option<Place> {
+        Arc::clone(&self.places).try_acquire_owned().ok().map(Place)
+    }
+
+    /// A place for a request, when there is one and it is our turn.
+    pub fn place(&self) -> impl Future<Output = Option<Place>> + use<> {
+        let places = Arc::clone(&self.places);
+        // Nobody closes the semaphore; were it closed, there would be no limit.
+        async move { places.acquire_owned().await.ok().map(Place) }
+    }
+
+    /// Sends a request that is due now.
+    pub async fn send(&self, call: &Call) -> Reply {
+        self.send_due(call, Instant::now(), None).await
+    }
+
+    /// Sends a request that was due at a moment, in the `place` that its sender has already or when
+    /// there is one.
+    pub async fn send_due(&self, call: &Call, due: Instant, place: Option<Place>) -> Reply {
+        let place = match place {
+            Some(place) => Some(place),
+            None => {
+                let now = Instant::now();
+                self.stopwatch.borrow_mut().took_up(due, now);
+                let place = self.place().await;
+                self.stopwatch.borrow_mut().waited(now, Instant::now());
+                place
+            }
+        };
+        self.under_way.set(self.under_way.get() + 1);
+        self.sent.set(self.sent.get() + 1);
+        let sent = Instant::now();
+        let reply = match tokio::time::timeout(TIMEOUT, self.exchange(call)).await {
+            Ok(reply) => reply,
+            Err(_elapsed) => Reply::Lost(format!("no answer within {} s", TIMEOUT.as_secs())),
+        };
+        self.under_way.set(self.under_way.get() - 1);
+        drop(place);
+        self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, Instant::now());
         reply
     }
 
-    async fn read(request: reqwest::RequestBuilder) -> Reply {
-        let response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return Reply::Lost(error.to_string()),
-        };
+    async fn exchange(&self, call: &Call) -> Reply {
+        match self.answer(call).await {
+            Ok(reply) => reply,
+            Err(why) => Reply::Lost(why),
+        }
+    }
+
+    async fn answer(&self, call: &Call) -> Result<Reply, String> {
+        let mut request = Request::new(Full::new(call.body.clone()));
+        *request.method_mut() = call.method.clone();
+        *request.uri_mut() = call.uri.clone();
+        let headers = request.headers_mut();
+        headers.insert(HOST, self.authority.clone());
+        if let Some((name, value)) = &call.credential {
+            headers.insert(name.clone(), value.clone());
+        }
+        if !call.body.is_empty() {
+            headers.insert(CONTENT_TYPE, JSON);
+        }
+        let mut connection = self.connection().await?;
+        let response = connection.send_request(request).await.map_err(|error| shown(&error))?;
         let status = response.status();
-        let retry_after = response
-            .headers()
-            .get("retry-after")
-            .and_then(|value| value.to_str().ok()?.parse().ok())
-            .map(Duration::from_secs);
-        let body = match response.text().await {
-            Ok(text) => text,
-            Err(error) => return Reply::Lost(error.to_string()),
-        };
-        let value = serde_json::from_str(&body).unwrap_or(Value::Null);
+        let retry_after = response.headers().get(RETRY_AFTER).and_then(seconds);
+        let body = response.into_body().collect().await.map_err(|error| shown(&error))?.to_bytes();
+        if !connection.is_closed() {
+            self.idle.borrow_mut().push(connection);
+        }
         if status.is_success() {
-            return Reply::Ok(value);
+            return Ok(Reply::Ok(body));
         }
-        let kind = value["type"].as_str().and_then(|kind| kind.rsplit('/').next());
-        match kind {
-            Some(kind) => Reply::Problem {
-                status: status.as_u16(),
-                kind: kind.to_owned(),
-                retry_after,
-                body: value,
-            },
-            None => Reply::Lost(format!("{status} without a problem document")),
-        }
+        let problem: Problem<'_> = serde_json::from_slice(&body)
+            .map_err(|_| format!("{status} without a problem document"))?;
+        let kind = slug(&problem.kind);
+        Ok(Reply::Problem(Refused { status, kind, retry_after, body }))
     }
 
-    fn record(&self, endpoint: Endpoint, elapsed: Duration) {
-        let mut latencies =
-            self.latencies.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let histogram = latencies.entry(endpoint).or_insert_with(|| {
-            // One microsecond to two minutes at three digits is always a valid histogram.
-            Histogram::new_with_bounds(1, 120_000_000, 3)
-                .unwrap_or_else(|error| unreachable!("histogram bounds: {error}"))
+    /// A connection that is ready: the one that was used last, or a new one.
+    async fn connection(&self) -> Result<SendRequest<Full<Bytes>>, String> {
+        loop {
+            let idle = self.idle.borrow_mut().pop();
+            let Some(mut connection) = idle else { break };
+            // The gateway may have closed it meanwhile.
+            if connection.ready().await.is_ok() {
+                return Ok(connection);
+            }
+        }
+        let stream = self.connect().await.map_err(|error| error.to_string())?;
+        let (connection, runs) =
+            http1::handshake(TokioIo::new(stream)).await.map_err(|error| shown(&error))?;
+        tokio::task::spawn_local(async move {
+            // Whoever waits for an answer on it is told.
+            let _ended = runs.await;
         });
-        histogram.saturating_record(elapsed.as_micros() as u64);
+        Ok(connection)
     }
 
-    /// What was measured so far, in microseconds.
+    async fn connect(&self) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
+        stream.set_nodelay(true)?;
+        self.connections.set(self.connections.get() + 1);
+        Ok(stream)
+    }
+
+    /// Sends a whole request on a connection of its own, and cuts it without waiting for the answer.
+    ///
+    /// # Errors
+    /// It could not be sent.
+    pub async fn cut(&self, call: &Call) -> io::Result<()> {
+        let mut head = format!("{} {} HTTP/1.1\r\n", call.method, call.uri).into_bytes();
+        let length = HeaderValue::from(call.body.len());
+        let own = [(HOST, &self.authority), (CONTENT_TYPE, &JSON), (CONTENT_LENGTH, &length)];
+        let credential = call.credential.iter().map(|(name, value)| (name.clone(), value));
+        for (name, value) in own.into_iter().chain(credential) {
+            head.extend_from_slice(name.as_str().as_bytes());
+            head.extend_from_slice(b": ");
+            head.extend_from_slice(value.as_bytes());
+            head.extend_from_slice(b"\r\n");
+        }
+        head.extend_from_slice(b"\r\n");
+        head.extend_from_slice(&call.body);
+        let mut stream = self.connect().await?;
+        stream.write_all(&head).await
+    }
+
+    /// How many requests have been sent.
     #[must_use]
-    pub fn latencies(&self) -> BTreeMap<Endpoint, Histogram<u64>> {
-        self.latencies.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    pub fn sent(&self) -> u64 {
+        self.sent.get()
+    }
+
+    /// How many connections have been opened.
+    #[must_use]
+    pub fn connections(&self) -> u64 {
+        self.connections.get()
+    }
+
+    /// How many requests are under way.
+    #[must_use]
+    pub fn under_way(&self) -> u64 {
+        self.under_way.get()
+    }
+
+    /// What was measured so far.
+    #[must_use]
+    pub fn stopwatch(&self) -> std::cell::RefMut<'_, Stopwatch> {
+        self.stopwatch.borrow_mut()
+    }
+}
+
+fn seconds(value: &HeaderValue) -> Option<Duration> {
+    value.to_str().ok()?.parse().ok().map(Duration::from_secs)
+}
+
+/// The last part of a problem's type; those that the engine has are not copied.
+fn slug(kind: &str) -> Cow<'static, str> {
+    let last = kind.rsplit('/').next().unwrap_or(kind);
+    let known = Kind::ALL.into_iter().map(Kind::slug).find(|slug| *slug == last);
+    known.map_or_else(|| Cow::Owned(last.to_owned()), Cow::Borrowed)
+}
+
+/// An error with its causes, which are what hyper's own words leave out.
+fn shown(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_plain_http() {
+        for base in
+            ["http://127.0.0.1:8080", "http://127.0.0.1:8080/", "http://[::1]:80", "http://a"]
+        {
+            assert!(Client::new(base, 1).is_ok(), "{base}");
+        }
+        for base in ["https://127.0.0.1", "127.0.0.1:8080", "", "/sales", "http://"] {
+            assert!(Client::new(base, 1).is_err(), "{base}");
+        }
+    }
+
+    #[test]
+    fn a_problem_is_known_by_the_last_part_of_its_type() {
+        assert!(matches!(slug("/problems/seat-taken"), Cow::Borrowed("seat-taken")));
+        assert_eq!(slug("about:blank"), "about:blank");
     }
 }

@@ -1,7 +1,6 @@
 //! Those who come late and take what is left, until nothing is: returned seats, single seats,
 //! single legs.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
@@ -11,11 +10,16 @@ use shared::domain::ids::Legs;
 use shared::domain::time::Timestamp;
 use shared::domain::wanted::MOST_SEATS;
 
-use super::visit::{Rush, line};
+use super::client::Call;
+use super::mix::Conduct;
+use super::stopwatch::Endpoint;
+use super::visit::{Asked, Rush, line};
 
 /// How long the late wait between two looks at a sale in which seats are still held, in
 /// milliseconds.
 const LOOK_MS: u64 = 300;
+/// How often one of the late asks the gate again.
+const ASKS: u32 = 30;
 
 /// One late buyer: so many tickets of one tier on one journey.
 struct Late {
@@ -36,6 +40,7 @@ impl Rush {
             if wanted.is_empty() {
                 let deadline = self.tally.last_deadline();
                 if deadline.is_none_or(|deadline| deadline < Timestamp::now())
+                    && self.busy.count() == 0
                     && self.is_sold_out().await
                 {
                     return true;
@@ -93,16 +98,34 @@ impl Rush {
 
     /// A late buyer takes what is left, in any seats, and pays.
     async fn take(&self, late: &Late) {
-        self.tally.buyers.fetch_add(1, Ordering::Relaxed);
+        self.tally.late_buyers.one();
         let venue = &self.venues[late.sale];
         let Some(bearer) = self.bearer(&late.user) else { return };
-        let Some(admission) = self.admission(venue, &bearer, late.tickets).await else { return };
-        let choice = json!({ "best": { "count": late.tickets, "together": Together::Preferred } });
-        let tier = &venue.sale.tiers()[late.tier];
-        let line = line(venue, &late.user, tier, late.legs, choice, 0..late.tickets);
-        let body = json!({ "admission": admission, "lines": [line] }).to_string();
-        if let Ok(order) = self.order(venue, &bearer, &body, false).await {
-            self.pay(&order, late.tickets, 1).await;
+        let tickets = late.tickets;
+        let body = json!({ "tickets": tickets }).to_string();
+        let ask = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
+        let Some(ask) = ask.map(|ask| ask.by(&bearer)) else { return };
+        let mut due = Instant::now();
+        for _ in 0..ASKS {
+            let admission = match self.asked(self.persist(&ask, due, None).await) {
+                Asked::Admitted(admission) => admission,
+                Asked::Later(wait) => {
+                    due = self.later(wait).await;
+                    continue;
+                }
+                // What is held is for the next round.
+                Asked::Waiting(_) | Asked::Refused => return,
+            };
+            let choice = json!({ "best": { "count": tickets, "together": Together::Preferred } });
+            let tier = &venue.sale.tiers()[late.tier];
+            let line = line(venue, &late.user, tier, late.legs, choice, 0..tickets);
+            let body = json!({ "admission": admission.token, "lines": [line] }).to_string();
+            let order = self.made(Call::post(Endpoint::Reserve, &venue.orders, body));
+            let Some(order) = order.map(|order| order.by(&bearer)) else { return };
+            if let Ok(order) = self.order(Conduct::Pay, &order, &admission, Instant::now()).await {
+                self.pay(&order, &format!("pi_{}", order.order), Instant::now()).await;
+            }
+            return;
         }
     }
 }

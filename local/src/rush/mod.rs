@@ -1,33 +1,111 @@
 //! `onsale rush`: a seeded crowd that competes for the seats of some sales over HTTP.
 //!
-//! The crowd is a closed loop: so many people are on the site at once, and the next comes when one
-//! leaves. Afterwards late buyers take what was cancelled, expired or left over in single seats and
-//! single legs, until nothing is left.
+//! In the open loop people come when a shape says so, whether those before them were answered or not.
+//! In the closed loop so many are on the site at once, and the next comes when one leaves. Either way,
+//! late buyers then take what was cancelled, expired or left over in single seats and single legs,
+//! until nothing is left. `docs/rush.md` says what is measured and how.
+//!
+//! The crowd runs in a thread of its own: its processor time can be told from the engine's, and nothing
+//! in it needs a lock.
 
+pub mod arrivals;
 pub mod client;
+mod conduct;
 pub mod credentials;
-pub mod crowd;
 mod late;
 pub mod ledger;
+pub mod mix;
+mod open_loop;
+mod progress;
+pub mod published;
 pub mod report;
+pub mod series;
+pub mod stopwatch;
+pub mod tally;
 pub mod venue;
 pub mod visit;
 
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use shared::domain::ids::Legs;
+use tokio::sync::oneshot;
+use tokio::task::LocalSet;
 
-use crate::cpu::{Meter, Shares};
+use crate::cpu::{GENERATOR_THREADS, Meter, Shares};
 use crate::endpoints::Endpoints;
-use crate::rush::client::Client;
-use crate::rush::credentials::Credentials;
-use crate::rush::ledger::Ledger;
-use crate::rush::report::{Latency, Report, Sold};
-use crate::rush::venue::Venue;
-use crate::rush::visit::{Rush, Tally};
+
+use self::arrivals::Shape;
+use self::client::{BadAddress, Client};
+use self::credentials::Credentials;
+use self::ledger::Ledger;
+use self::mix::Mix;
+use self::progress::Progress;
+use self::report::{Report, Sold};
+use self::series::Series;
+use self::tally::Tally;
+use self::venue::Venue;
+use self::visit::Rush;
+
+/// How many requests may be under way at once unless told otherwise; the gateway takes 400
+/// connections.
+pub const CONNECTIONS: usize = 256;
+/// How often the progress is drawn.
+const REDRAW: Duration = Duration::from_millis(250);
+
+/// How the crowd comes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "loop")]
+pub enum Load {
+    /// By the clock.
+    Open {
+        /// How many people come.
+        arrivals: u64,
+        /// In how many seconds.
+        within_seconds: f64,
+        /// How they are spread over that time.
+        shape: Shape,
+        /// How many requests may be under way at once.
+        connections: usize,
+    },
+    /// The next one when one leaves.
+    Closed {
+        /// How many people come.
+        arrivals: u64,
+        /// How many are on the site at once.
+        at_once: usize,
+    },
+}
+
+impl Load {
+    /// How many people come, besides the late ones.
+    #[must_use]
+    pub fn arrivals(self) -> u64 {
+        match self {
+            Self::Open { arrivals, .. } | Self::Closed { arrivals, .. } => arrivals,
+        }
+    }
+
+    fn connections(self) -> usize {
+        match self {
+            Self::Open { connections, .. } => connections,
+            // Whoever is on the site may have a bot's twenty requests or two at once.
+            Self::Closed { at_once, .. } => at_once.max(1) + mix::HAMMERS,
+        }
+    }
+
+    /// How many of the late are on the site at once.
+    fn late_at_once(self) -> usize {
+        match self {
+            Self::Open { connections, .. } => connections.min(64),
+            Self::Closed { at_once, .. } => at_once.max(1),
+        }
+    }
+}
 
 /// What a rush is told.
 #[derive(Debug, Clone)]
@@ -36,10 +114,10 @@ pub struct Options {
     pub url: String,
     /// The sales to rush for.
     pub sales: Vec<String>,
-    /// How many people come before the late ones.
-    pub buyers: u64,
-    /// How many are on the site at once.
-    pub at_once: usize,
+    /// How the crowd comes.
+    pub load: Load,
+    /// Who is in it.
+    pub mix: Mix,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that it may take.
@@ -55,67 +133,94 @@ pub struct Options {
 /// Why a rush could not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum RushError {
-    /// The HTTP client could not be built.
-    #[error("no HTTP client: {0}")]
-    Client(#[from] reqwest::Error),
-    /// The ledger could not be opened.
-    #[error("the ledger cannot be opened: {0}")]
-    Ledger(#[from] std::io::Error),
+    /// The gateway's address is none.
+    #[error(transparent)]
+    Address(#[from] BadAddress),
+    /// The ledger could not be opened, or the crowd's thread not be started.
+    #[error("the crowd cannot begin: {0}")]
+    Io(#[from] std::io::Error),
     /// A sale could not be read.
     #[error("{0}")]
     Sale(String),
+    /// The crowd's thread failed.
+    #[error("the crowd's thread ended before its time")]
+    Ended,
 }
 
-/// Runs the crowd, then the late buyers.
+/// Runs the crowd, then the late buyers, in a thread of their own.
 ///
 /// # Errors
 /// Fails if it cannot begin; what goes wrong on the way is in the report.
-pub async fn run(
-    options: &Options,
-    credentials: Credentials,
-) -> Result<(Report, Ledger), RushError> {
-    let client = Client::new(&options.url)?;
+pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, RushError> {
+    let options = options.clone();
+    let (mut done, outcome) = oneshot::channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    std::thread::Builder::new().name(GENERATOR_THREADS.to_owned()).spawn(move || {
+        LocalSet::new().block_on(&runtime, async move {
+            tokio::select! {
+                report = go(&options, credentials) => {
+                    // Whoever asked may have lost interest meanwhile.
+                    let _unheard = done.send(report);
+                }
+                () = done.closed() => {}
+            }
+        });
+    })?;
+    outcome.await.map_err(|_gone| RushError::Ended)?
+}
+
+async fn go(options: &Options, credentials: Credentials) -> Result<Report, RushError> {
+    let client = Client::new(&options.url, options.load.connections())?;
     let mut venues = Vec::new();
     for sale in &options.sales {
         venues.push(Venue::read(&client, sale).await.map_err(RushError::Sale)?);
     }
     let ledger =
         options.ledger.as_deref().map_or_else(|| Ok(Ledger::default()), Ledger::in_file)?;
-    let rush = Rush { client, venues, tally: Tally::default(), ledger, credentials };
-    let weights: Vec<u64> = rush.venues.iter().map(|venue| venue.sale.seat_legs()).collect();
+    let weights: Vec<u64> = venues.iter().map(|venue| venue.sale.seat_legs()).collect();
+    let seats = weights.iter().sum();
+    let rush = Rc::new(Rush {
+        client,
+        venues,
+        weights,
+        tally: Tally::default(),
+        ledger,
+        credentials,
+        mix: options.mix,
+        seed: options.seed,
+        unhurried: matches!(options.load, Load::Open { .. }),
+        busy: Rc::default(),
+        waiting: Cell::default(),
+    });
+    let progress = Progress::new(options.progress, options.load.arrivals(), seats);
+    let plan = match options.load {
+        Load::Open { arrivals, within_seconds, shape, .. } => {
+            arrivals::plan(shape, arrivals, Duration::from_secs_f64(within_seconds), options.seed)
+        }
+        Load::Closed { .. } => Vec::new(),
+    };
     let meter = meter(options.endpoints.as_ref()).await;
     let started = Instant::now();
     let until = started + options.most;
-
-    let bars = MultiProgress::with_draw_target(if options.progress {
-        ProgressDrawTarget::stderr()
-    } else {
-        ProgressDrawTarget::hidden()
-    });
-    let arrivals = bars.add(bar("buyers", options.buyers));
-    let tickets = bars.add(bar("tickets sold", 0));
-    let next = AtomicU64::new(0);
-    let crowd = stream::iter(0..options.at_once.max(1)).for_each_concurrent(None, |_| async {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= options.buyers || Instant::now() >= until {
-                return;
-            }
-            rush.visit(&crowd::buyer(options.seed, index, &weights)).await;
-            arrivals.inc(1);
-            tickets.set_position(rush.tally.tickets.load(Ordering::Relaxed));
+    let series = RefCell::new(Series::new(started));
+    let crowd = async {
+        match options.load {
+            Load::Open { .. } => rush.open_loop(&plan, started, until).await,
+            Load::Closed { arrivals, at_once } => rush.closed_loop(arrivals, at_once, until).await,
         }
-    });
-    crowd.await;
-    arrivals.finish();
-    let came = rush.tally.buyers.load(Ordering::Relaxed);
-    let sold_out = rush.sell_the_rest(options.at_once, until).await;
-    tickets.finish();
-
+        rush.sell_the_rest(options.load.late_at_once(), until).await
+    };
+    let sold_out = tokio::select! {
+        sold_out = crowd => sold_out,
+        () = watch(&rush, meter.as_ref(), &series, &progress) => false,
+    };
     let took = started.elapsed();
     let cpu = shares(meter.as_ref()).await;
-    let report = Report { cpu, ..rush.report(options, took, came, sold_out).await };
-    Ok((report, rush.ledger))
+    series.borrow_mut().take(&rush, cpu.as_ref());
+    progress.finish();
+    let sales = rush.sold().await;
+    let samples = series.into_inner().into_samples();
+    Ok(Report { cpu, ..Report::of(&rush, options, started, took, sold_out, sales, samples) })
 }
 
 /// Begins the account of the processors, where there is one to be had.
@@ -129,68 +234,53 @@ async fn shares(meter: Option<&Meter>) -> Option<Shares> {
     shares.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
 }
 
-fn bar(what: &'static str, length: u64) -> ProgressBar {
-    let template = if length > 0 {
-        "{msg:>14} {bar:40} {pos}/{len} {per_sec} {eta}"
-    } else {
-        "{msg:>14} {spinner} {pos} {per_sec}"
-    };
-    let style =
-        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length).with_style(style).with_message(what)
+/// Samples and draws, for as long as it is let.
+async fn watch(rush: &Rush, meter: Option<&Meter>, series: &RefCell<Series>, progress: &Progress) {
+    let mut ticks = tokio::time::interval(REDRAW);
+    let mut sampled = Instant::now();
+    loop {
+        ticks.tick().await;
+        progress.move_on(rush);
+        if sampled.elapsed() >= series::PERIOD {
+            sampled += series::PERIOD;
+            let cpu = shares(meter).await;
+            progress.say(series.borrow_mut().take(rush, cpu.as_ref()));
+        }
+    }
 }
 
 impl Rush {
-    async fn report(&self, options: &Options, took: Duration, came: u64, sold_out: bool) -> Report {
-        let tally = &self.tally;
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    /// The next one comes when one leaves.
+    async fn closed_loop(self: &Rc<Self>, arrivals: u64, at_once: usize, until: Instant) {
+        let next = Cell::new(0);
+        let places = stream::iter(0..at_once.max(1)).for_each_concurrent(None, |_| async {
+            loop {
+                let index = next.get();
+                if index >= arrivals || Instant::now() >= until {
+                    return;
+                }
+                next.set(index + 1);
+                self.visit(self.buyer(index)).await;
+            }
+        });
+        places.await;
+    }
+
+    /// How much of each sale is gone.
+    async fn sold(&self) -> Vec<Sold> {
         let mut sales = Vec::new();
         for venue in &self.venues {
             let mut left = 0;
             for leg in venue.sale.whole().iter() {
-                let Some(leg) = shared::domain::ids::Legs::new(leg, leg + 1) else { continue };
+                let Some(leg) = Legs::new(leg, leg + 1) else { continue };
                 let tiers = venue.left(&self.client, leg, true).await;
                 left +=
                     tiers.map_or(0, |tiers| tiers.values().map(|tier| u64::from(tier.count)).sum());
             }
             let seat_legs = venue.sale.seat_legs();
-            sales.push(Sold {
-                sale: venue.sale.id().to_string(),
-                seat_legs,
-                taken: seat_legs.saturating_sub(left),
-            });
+            let sale = venue.sale.id().to_string();
+            sales.push(Sold { sale, seat_legs, taken: seat_legs.saturating_sub(left) });
         }
-        let seconds = took.as_secs_f64();
-        let latency = self.client.latencies().into_iter().map(|(endpoint, of)| {
-            let ms = |micros: u64| micros as f64 / 1000.0;
-            let latency = Latency {
-                requests: of.len(),
-                p50_ms: ms(of.value_at_quantile(0.5)),
-                p95_ms: ms(of.value_at_quantile(0.95)),
-                p99_ms: ms(of.value_at_quantile(0.99)),
-                max_ms: ms(of.max()),
-            };
-            (endpoint.name(), latency)
-        });
-        Report {
-            seed: options.seed,
-            mix: crowd::MIX,
-            seconds,
-            buyers: read(&tally.buyers),
-            late_buyers: read(&tally.buyers) - came,
-            orders: read(&tally.orders),
-            paid: read(&tally.paid),
-            tickets: read(&tally.tickets),
-            cancelled: read(&tally.cancelled),
-            forgotten: read(&tally.forgotten),
-            repeats: read(&tally.repeats),
-            orders_per_second: read(&tally.orders) as f64 / seconds,
-            sold_out,
-            sales,
-            refusals: tally.refusals(),
-            latency: latency.collect(),
-            anomalies: tally.anomalies(),
-            cpu: None,
-        }
+        sales
     }
 }

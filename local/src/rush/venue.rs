@@ -1,20 +1,20 @@
 //! What the crowd sees of a sale: its seat map once, what is left every second.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::ops::Range;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use reqwest::Method;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use shared::domain::ids::{Legs, Seat};
 use shared::domain::sale::{Sale, SaleFile, Tier};
 
-use super::client::{Client, Endpoint, Reply};
+use super::client::{Call, Client, Reply};
 
 /// How long a look at what is left stays good, as a browser's cache would keep it.
 const LOOK: Duration = Duration::from_secs(1);
@@ -32,16 +32,31 @@ impl Left {
     fn is_free(&self, seat: Seat) -> bool {
         self.free.get((seat.0 / 8) as usize).is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) != 0)
     }
+
+    /// True if any seat of these bytes is free.
+    fn has_free(&self, bytes: Range<u32>) -> bool {
+        let bytes = self.free.get(bytes.start as usize..bytes.end as usize);
+        bytes.is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
+    }
 }
 
-type Look = (Instant, Arc<HashMap<String, Left>>);
+type Look = (Instant, Rc<HashMap<String, Left>>);
 
 /// One sale as the crowd sees it.
 #[derive(Debug)]
 pub struct Venue {
     /// The sale.
     pub sale: Sale,
+    /// Where one asks to be admitted.
+    pub admissions: String,
+    /// Where one orders.
+    pub orders: String,
     looks: Mutex<HashMap<Legs, Look>>,
+}
+
+#[derive(Deserialize)]
+struct Shown {
+    file: SaleFile,
 }
 
 #[derive(Deserialize)]
@@ -63,15 +78,17 @@ impl Venue {
     /// Says what the gateway answered instead.
     pub async fn read(client: &Client, id: &str) -> Result<Self, String> {
         let path = format!("/sales/{id}");
-        match client.send(Endpoint::Query, Method::GET, &path, &[], None).await {
-            Reply::Ok(mut body) => {
-                let file: SaleFile = serde_json::from_value(body["file"].take())
+        let call = Call::get(&path).map_err(|error| format!("sale {id}: {error}"))?;
+        match client.send(&call).await {
+            Reply::Ok(body) => {
+                let Shown { file } = serde_json::from_slice(&body)
                     .map_err(|error| format!("sale {id} is not a sale file: {error}"))?;
                 let sale = Sale::new(file)
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
-                Ok(Self { sale, looks: Mutex::default() })
+                let (admissions, orders) = (format!("{path}/admissions"), format!("{path}/orders"));
+                Ok(Self { sale, admissions, orders, looks: Mutex::default() })
             }
-            other @ (Reply::Problem { .. } | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
+            other @ (Reply::Problem(_) | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
         }
     }
 
@@ -81,32 +98,28 @@ impl Venue {
         client: &Client,
         legs: Legs,
         fresh: bool,
-    ) -> Option<Arc<HashMap<String, Left>>> {
+    ) -> Option<Rc<HashMap<String, Left>>> {
         let mut looks = self.looks.lock().await;
         if let Some((at, left)) = looks.get(&legs)
             && !fresh
             && at.elapsed() < LOOK
         {
-            return Some(Arc::clone(left));
+            return Some(Rc::clone(left));
         }
         let query = match (self.sale.stop(legs.from()), self.sale.stop(legs.to())) {
             (Some(from), Some(to)) => format!("?from={from}&to={to}"),
             (Some(_) | None, _) => String::new(),
         };
         let path = format!("/sales/{}/availability{query}", self.sale.id());
-        let Reply::Ok(body) = client.send(Endpoint::Query, Method::GET, &path, &[], None).await
-        else {
-            return None;
-        };
-        let answer: Availability = serde_json::from_value(body).ok()?;
+        let answer: Availability = client.send(&Call::get(&path).ok()?).await.read()?;
         let decode = |tier: TierAvailability| {
             let free = base64::engine::general_purpose::STANDARD.decode(tier.free).ok()?;
             Some((tier.tier, Left { count: tier.available, free }))
         };
         let left: HashMap<String, Left> =
             answer.tiers.into_iter().map(decode).collect::<Option<_>>()?;
-        let left = Arc::new(left);
-        looks.insert(legs, (Instant::now(), Arc::clone(&left)));
+        let left = Rc::new(left);
+        looks.insert(legs, (Instant::now(), Rc::clone(&left)));
         Some(left)
     }
 
@@ -144,15 +157,19 @@ impl Venue {
         let rows = tier.layout.rows().len() as u32;
         let start = random.random_range(0..rows.max(1));
         let last = row_bits.checked_sub(u32::from(count))?;
-        (0..rows).map(|offset| (start + offset) % rows).find_map(|row| {
+        let row_bytes = tier.layout.row_bytes();
+        let free = |row: &u32| left.has_free(row * row_bytes..(row + 1) * row_bytes);
+        (0..rows).map(|offset| (start + offset) % rows).filter(free).find_map(|row| {
             (0..=last).find_map(|column| {
                 let first = row * row_bits + column;
-                let seats = (first..first + u32::from(count)).map(Seat);
-                let named = |seat| {
-                    let name = tier.layout.name(seat).filter(|_| left.is_free(seat))?;
-                    Some(name.to_string())
-                };
-                seats.map(named).collect()
+                let mut seats = (first..first + u32::from(count)).map(Seat);
+                if !seats.clone().all(|seat| left.is_free(seat)) {
+                    return None;
+                }
+                seats.try_fold(Vec::new(), |mut names, seat| {
+                    names.push(tier.layout.name(seat)?.to_string());
+                    Some(names)
+                })
             })
         })
     }

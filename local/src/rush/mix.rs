@@ -1,0 +1,355 @@
+//! Who comes, what they want and what they do: the same seed makes the same crowd.
+//!
+//! The table of conducts is the mix. Every run prints it in its report with what became of each, and
+//! `docs/rush.md` shows it.
+
+use clap::ValueEnum;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::Serialize;
+
+/// How a buyer picks seats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// These seats, seen free in the seat map a moment ago.
+    Seats,
+    /// The best that are left.
+    Best,
+    /// The best that are left in two tiers at once.
+    BestOfTwoTiers,
+    /// Neighbours over two rows, where the tier has column letters; else as `Best`.
+    Pattern,
+}
+
+/// What a buyer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conduct {
+    /// Pays.
+    Pay,
+    /// Pays, and the provider calls again with the same payment.
+    PayAgain,
+    /// Pays, and then with another payment for the same order.
+    PaySecond,
+    /// Pays too little first, then what it costs.
+    PayWrongAmount,
+    /// Somebody else claims that the order is paid, with a signature that is none; then it is paid.
+    ForgeCallback,
+    /// Pays when the payment window is over.
+    PayLate,
+    /// Never pays.
+    NeverPay,
+    /// Cancels.
+    Cancel,
+    /// The connection is cut once the request for the order has been sent; sends it again, and pays.
+    Cut,
+    /// Sends the request for the order twice at once, and pays.
+    DoubleSubmit,
+    /// A bot: asks for twenty admissions at once, and pays for one.
+    Hammer,
+    /// Asks for the order with an admission of its own making, then with the real one, and pays.
+    ForgeAdmission,
+    /// Comes with a bearer token of its own making, and leaves.
+    ForgeIdentity,
+}
+
+/// How often the most patient come back.
+const RETURNS_MOST: u8 = 8;
+/// How many admissions a bot asks for at once.
+pub const HAMMERS: usize = 20;
+
+impl Conduct {
+    /// Every conduct, in the order of the reports.
+    pub const ALL: [Self; 13] = [
+        Self::Pay,
+        Self::PayAgain,
+        Self::PaySecond,
+        Self::PayWrongAmount,
+        Self::ForgeCallback,
+        Self::PayLate,
+        Self::NeverPay,
+        Self::Cancel,
+        Self::Cut,
+        Self::DoubleSubmit,
+        Self::Hammer,
+        Self::ForgeAdmission,
+        Self::ForgeIdentity,
+    ];
+
+    /// Its name in reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().0
+    }
+
+    /// What its people do.
+    #[must_use]
+    pub fn does(self) -> &'static str {
+        self.row().1
+    }
+
+    /// What the engine must answer; anything else is an anomaly.
+    #[must_use]
+    pub fn expected(self) -> &'static str {
+        self.row().2
+    }
+
+    fn row(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Pay => ("pay", "pays", "201, then 200 accepted"),
+            Self::PayAgain => (
+                "pay-again",
+                "pays, and the provider calls twice",
+                "200 accepted, and the same again",
+            ),
+            Self::PaySecond => (
+                "pay-second",
+                "pays, and pays again with another payment",
+                "200 accepted, then 200 refund second_payment",
+            ),
+            Self::PayWrongAmount => (
+                "pay-wrong-amount",
+                "pays one minor unit too little, then all",
+                "200 refund wrong_amount, then accepted",
+            ),
+            Self::ForgeCallback => (
+                "forge-callback",
+                "says that it is paid with a signature that is none, then pays",
+                "401 not-authenticated, then accepted",
+            ),
+            Self::PayLate => (
+                "pay-late",
+                "pays when the payment window is over",
+                "200 accepted (rescued) or refund too_late",
+            ),
+            Self::NeverPay => {
+                ("never-pay", "never pays", "the order expires; its seats are sold again")
+            }
+            Self::Cancel => ("cancel", "cancels", "200 cancelled"),
+            Self::Cut => (
+                "cut",
+                "cuts the connection once the order is sent, and sends it again",
+                "201 with the order that the admission names",
+            ),
+            Self::DoubleSubmit => (
+                "double-submit",
+                "sends the order twice at once, and pays",
+                "201 twice, one order and one set of seats",
+            ),
+            Self::Hammer => (
+                "hammer",
+                "a bot: asks for twenty admissions at once, and pays for one",
+                "one admission, 429 while the lock holds",
+            ),
+            Self::ForgeAdmission => (
+                "forge-admission",
+                "orders with an admission that was tampered with, then with the real one",
+                "403 not-admitted, then 201",
+            ),
+            Self::ForgeIdentity => (
+                "forge-identity",
+                "comes with a bearer token that somebody else signed",
+                "401 not-authenticated",
+            ),
+        }
+    }
+}
+
+/// A mix: how many of a thousand people behave in each way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mix {
+    /// All of it: mostly people who pay, and everything that goes wrong.
+    #[default]
+    Everything,
+    /// Everyone takes the best that is left and pays: for measuring whole sales.
+    Paying,
+    /// As many of each conduct: for tests.
+    Even,
+}
+
+impl Mix {
+    /// How many of a thousand people behave so.
+    #[must_use]
+    pub fn per_mille(self, conduct: Conduct) -> u32 {
+        match self {
+            Self::Everything => match conduct {
+                Conduct::Pay => 727,
+                Conduct::PayAgain => 40,
+                Conduct::PaySecond => 10,
+                Conduct::PayWrongAmount => 10,
+                Conduct::ForgeCallback => 10,
+                Conduct::PayLate => 20,
+                Conduct::NeverPay => 60,
+                Conduct::Cancel => 60,
+                Conduct::Cut => 25,
+                Conduct::DoubleSubmit => 25,
+                Conduct::Hammer => 3,
+                Conduct::ForgeAdmission => 5,
+                Conduct::ForgeIdentity => 5,
+            },
+            Self::Paying => match conduct {
+                Conduct::Pay => 1000,
+                Conduct::PayAgain
+                | Conduct::PaySecond
+                | Conduct::PayWrongAmount
+                | Conduct::ForgeCallback
+                | Conduct::PayLate
+                | Conduct::NeverPay
+                | Conduct::Cancel
+                | Conduct::Cut
+                | Conduct::DoubleSubmit
+                | Conduct::Hammer
+                | Conduct::ForgeAdmission
+                | Conduct::ForgeIdentity => 0,
+            },
+            // 12 × 77 and 76: all thousand.
+            Self::Even => match conduct {
+                Conduct::Pay => 76,
+                Conduct::PayAgain
+                | Conduct::PaySecond
+                | Conduct::PayWrongAmount
+                | Conduct::ForgeCallback
+                | Conduct::PayLate
+                | Conduct::NeverPay
+                | Conduct::Cancel
+                | Conduct::Cut
+                | Conduct::DoubleSubmit
+                | Conduct::Hammer
+                | Conduct::ForgeAdmission
+                | Conduct::ForgeIdentity => 77,
+            },
+        }
+    }
+
+    /// The conduct of the person who draws this number below 1,000.
+    fn conduct(self, mut drawn: u32) -> Conduct {
+        let is_here = |conduct: &Conduct| {
+            let share = self.per_mille(*conduct);
+            let here = drawn < share;
+            drawn = drawn.saturating_sub(share);
+            here
+        };
+        Conduct::ALL.into_iter().find(is_here).unwrap_or(Conduct::Pay)
+    }
+
+    fn way(self, drawn: u32) -> Way {
+        match (self, drawn) {
+            (Self::Paying, _) | (_, 25..75) => Way::Best,
+            (_, 0..25) => Way::Seats,
+            (_, 75..85) => Way::BestOfTwoTiers,
+            (_, _) => Way::Pattern,
+        }
+    }
+
+    /// The mix of ways and numbers of tickets, in words.
+    #[must_use]
+    pub fn ways(self) -> &'static str {
+        match self {
+            Self::Paying => "the best seats; 20 % one ticket, 50 % two, 15 % three, 15 % four",
+            Self::Everything | Self::Even => {
+                "25 % chosen seats, 50 % best, 10 % best of two tiers, 15 % pattern; \
+                 20 % one ticket, 50 % two, 15 % three, 15 % four"
+            }
+        }
+    }
+}
+
+/// One member of the crowd.
+#[derive(Debug, Clone)]
+pub struct Buyer {
+    /// The `sub` of the buyer's token.
+    pub user: String,
+    /// Which sale, as an index.
+    pub sale: usize,
+    /// How many tickets.
+    pub tickets: u16,
+    /// How seats are picked.
+    pub way: Way,
+    /// What the buyer does.
+    pub conduct: Conduct,
+    /// How often the buyer comes back when the gate says to come back later.
+    pub returns: u8,
+    /// Seeds every further decision of this buyer.
+    pub seed: u64,
+}
+
+/// Makes buyer number `index` of a crowd. `weights` are the sizes of the sales: a larger one draws
+/// more buyers.
+#[must_use]
+pub fn buyer(mix: Mix, seed: u64, index: u64, weights: &[u64]) -> Buyer {
+    // An odd multiplier keeps neighbouring indexes apart in the generator's seed.
+    let seed = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut random = StdRng::seed_from_u64(seed);
+    let mut ticket = random.random_range(0..weights.iter().sum::<u64>().max(1));
+    let sale = weights.iter().position(|weight| {
+        let is_here = ticket < *weight;
+        ticket = ticket.saturating_sub(*weight);
+        is_here
+    });
+    let tickets = match random.random_range(0..100) {
+        0..20 => 1,
+        20..70 => 2,
+        70..85 => 3,
+        _ => 4,
+    };
+    // One of four who are told to come back does; one of four of these once more; and so on.
+    let returns = (0..RETURNS_MOST).take_while(|_| random.random_range(0..4) == 0).count() as u8;
+    Buyer {
+        user: format!("rush-{index}"),
+        sale: sale.unwrap_or(0),
+        tickets,
+        way: mix.way(random.random_range(0..100)),
+        conduct: mix.conduct(random.random_range(0..1000)),
+        returns,
+        seed: random.random(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIXES: [Mix; 3] = [Mix::Everything, Mix::Paying, Mix::Even];
+
+    #[test]
+    fn a_mix_is_a_thousand_people() {
+        for mix in MIXES {
+            let all: u32 = Conduct::ALL.iter().map(|conduct| mix.per_mille(*conduct)).sum();
+            assert_eq!(all, 1000, "{mix:?}");
+            for conduct in Conduct::ALL {
+                let drawn = (0..1000).filter(|drawn| mix.conduct(*drawn) == conduct).count();
+                assert_eq!(drawn as u32, mix.per_mille(conduct), "{mix:?} {conduct:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_documented_mix_is_the_mix() {
+        let document = include_str!("../../../docs/rush.md");
+        for conduct in Conduct::ALL {
+            let per_mille = Mix::Everything.per_mille(conduct);
+            let (name, does, expected) = conduct.row();
+            let row = format!("| `{name}` | {per_mille} | {does} | {expected} |");
+            assert!(document.contains(&row), "docs/rush.md lacks {row}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_makes_the_same_crowd() {
+        let crowd = |seed| -> Vec<String> {
+            let one = |index| format!("{:?}", buyer(Mix::Everything, seed, index, &[7, 3]));
+            (0..50).map(one).collect()
+        };
+        assert_eq!(crowd(7), crowd(7));
+        assert_ne!(crowd(7), crowd(8));
+    }
+
+    #[test]
+    fn larger_sales_draw_more_buyers() {
+        let to_first =
+            (0..1000).filter(|index| buyer(Mix::Even, 1, *index, &[90, 10]).sale == 0).count();
+        assert!((850..950).contains(&to_first), "{to_first} of 1,000 went to the larger sale");
+    }
+}

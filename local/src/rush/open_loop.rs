@@ -1,0 +1,174 @@
+//! The open loop: people come when their shape says so, whatever becomes of those before them.
+//!
+//! Whoever is due is taken up at once and noted. Who finds every connection in use waits in line for
+//! one, in the order of being due, and that waiting is part of the response time. Somebody who waits, or who
+//! will come back later, is a few bytes; only a request under way is a task.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use super::client::Place;
+use super::visit::{Asked, Busy, Rush};
+
+/// How much later than told people come back, in microseconds: not all at once.
+const JITTER_MICROS: u64 = 500_000;
+
+/// Somebody asks for an admission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ask {
+    /// When, in microseconds from the beginning.
+    due_micros: u64,
+    /// Who: the number of the buyer.
+    index: u64,
+    /// For the how manyth time; zero is the first.
+    attempt: u8,
+}
+
+/// What the loop and its visits share.
+#[derive(Debug)]
+struct Doorway {
+    started: Instant,
+    /// Those who were told to come back.
+    returns: RefCell<BinaryHeap<Reverse<Ask>>>,
+    /// Those who were let in, or are asking.
+    visits: Rc<Busy>,
+}
+
+impl Doorway {
+    fn at(&self, micros: u64) -> Instant {
+        self.started + Duration::from_micros(micros)
+    }
+}
+
+impl Rush {
+    /// Lets one person come at each of these moments, in microseconds from `started`, and those who
+    /// are told to come back return as long as their patience lasts. Ends when all have left, or takes
+    /// nobody up any more after `until`.
+    pub async fn open_loop(self: &Rc<Self>, plan: &[u64], started: Instant, until: Instant) {
+        let visits = Rc::new(Busy::default());
+        let door = Rc::new(Doorway { started, returns: RefCell::default(), visits });
+        let mut to_come = (0..).zip(plan.iter().copied()).peekable();
+        let mut line: VecDeque<Ask> = VecDeque::new();
+        // Our turn for a connection; kept over the rounds, so that it is not lost.
+        let mut turn: Option<Pin<Box<dyn Future<Output = Option<Place>>>>> = None;
+        loop {
+            let now = Instant::now();
+            if now >= until {
+                break;
+            }
+            let next = self.take_up(&mut to_come, &door, &mut line, now);
+            while let Some(ask) = line.front().copied() {
+                let place = match &mut turn {
+                    Some(_) => None,
+                    None => self.client.place_now(),
+                };
+                let Some(place) = place else { break };
+                line.pop_front();
+                self.let_in(ask, place, &door);
+            }
+            self.waiting.set(line.len() as u64);
+            if line.is_empty() && next.is_none() && door.visits.count() == 0 {
+                return;
+            }
+            if !line.is_empty() && turn.is_none() {
+                turn = Some(Box::pin(self.client.place()));
+            }
+            let wake = next.map_or(until, |next| door.at(next)).min(until);
+            tokio::select! {
+                place = async { match &mut turn { Some(turn) => turn.await, None => std::future::pending().await } } => {
+                    turn = None;
+                    if let Some((place, ask)) = place.zip(line.pop_front()) {
+                        self.let_in(ask, place, &door);
+                    }
+                }
+                () = tokio::time::sleep_until(wake.into()) => {}
+                () = door.visits.changed() => {}
+            }
+        }
+        self.waiting.set(0);
+        while door.visits.count() > 0 {
+            door.visits.changed().await;
+        }
+    }
+
+    /// Takes up who is due, and says when the next one is.
+    fn take_up(
+        &self,
+        to_come: &mut std::iter::Peekable<impl Iterator<Item = (u64, u64)>>,
+        door: &Doorway,
+        line: &mut VecDeque<Ask>,
+        now: Instant,
+    ) -> Option<u64> {
+        let now_micros = now.duration_since(door.started).as_micros() as u64;
+        let mut returns = door.returns.borrow_mut();
+        loop {
+            let first = to_come.peek().map(|(index, due_micros)| Ask {
+                due_micros: *due_micros,
+                index: *index,
+                attempt: 0,
+            });
+            let back = returns.peek().map(|Reverse(ask)| *ask);
+            let comes = match (first, back) {
+                (Some(first), Some(back)) => first.min(back),
+                (first, back) => first.or(back)?,
+            };
+            if comes.due_micros > now_micros {
+                return Some(comes.due_micros);
+            }
+            if Some(comes) == first {
+                to_come.next();
+                self.tally.buyers.one();
+            } else {
+                returns.pop();
+                self.tally.returns.one();
+            }
+            self.client.stopwatch().took_up(door.at(comes.due_micros), now);
+            line.push_back(comes);
+        }
+    }
+
+    fn let_in(self: &Rc<Self>, ask: Ask, place: Place, door: &Rc<Doorway>) {
+        let due = door.at(ask.due_micros);
+        self.client.stopwatch().waited(due, Instant::now());
+        let (rush, door) = (Rc::clone(self), Rc::clone(door));
+        let task = door.visits.begin();
+        tokio::task::spawn_local(async move {
+            rush.come(ask, due, place, &door).await;
+            drop(task);
+        });
+    }
+
+    async fn come(self: &Rc<Self>, ask: Ask, due: Instant, place: Place, door: &Doorway) {
+        let buyer = self.buyer(ask.index);
+        let first = ask.attempt == 0;
+        if first {
+            self.tally.came(buyer.conduct);
+        }
+        match self.ask(&buyer, first, due, Some(place)).await {
+            // A visit is large and few are let in: it has its own place in memory.
+            Asked::Admitted(admission) => Box::pin(self.order_with(buyer, admission)).await,
+            Asked::Later(wait) | Asked::Waiting(wait) if ask.attempt < buyer.returns => {
+                let jitter = buyer_jitter(buyer.seed, ask.attempt);
+                let due = door.started.elapsed() + wait + jitter;
+                let attempt = ask.attempt + 1;
+                let ask = Ask { due_micros: due.as_micros() as u64, attempt, ..ask };
+                door.returns.borrow_mut().push(Reverse(ask));
+                door.visits.change();
+            }
+            Asked::Later(_) | Asked::Waiting(_) => self.tally.gave_up.one(),
+            Asked::Refused => {}
+        }
+    }
+}
+
+fn buyer_jitter(seed: u64, attempt: u8) -> Duration {
+    let mut random: StdRng = rand::SeedableRng::seed_from_u64(seed ^ u64::from(attempt));
+    Duration::from_micros(random.random_range(0..JITTER_MICROS))
+}

@@ -1,0 +1,162 @@
+//! What the crowd counts.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+use shared::domain::time::Timestamp;
+
+use super::mix::Conduct;
+
+/// How many anomalies are kept in words; all are counted.
+const ANOMALIES_KEPT: usize = 100;
+
+/// A number that only grows.
+#[derive(Debug, Default)]
+pub struct Counter(Cell<u64>);
+
+impl Counter {
+    /// One more.
+    pub fn one(&self) {
+        self.add(1);
+    }
+
+    /// So many more.
+    pub fn add(&self, count: u64) {
+        self.0.set(self.0.get() + count);
+    }
+
+    /// How many.
+    #[must_use]
+    pub fn get(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+/// How often a conduct was shown to the engine, and what came of it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Shown {
+    /// How many people of this conduct came.
+    pub people: u64,
+    /// How many got as far as showing it: the others were refused before.
+    pub shown: u64,
+    /// How many of these were answered as they must be.
+    pub as_expected: u64,
+}
+
+/// What the crowd counts, in one thread.
+#[derive(Debug, Default)]
+pub struct Tally {
+    refusals: RefCell<BTreeMap<Cow<'static, str>, u64>>,
+    anomalies: RefCell<Vec<String>>,
+    conducts: RefCell<BTreeMap<Conduct, Shown>>,
+    last_deadline: Cell<Option<Timestamp>>,
+    last_sale: Cell<Option<Instant>>,
+    /// Everything that must never happen, and did.
+    pub anomaly_count: Counter,
+    /// Buyers who came.
+    pub buyers: Counter,
+    /// Those who came late, to take what was left.
+    pub late_buyers: Counter,
+    /// How often somebody came back because the gate had said so.
+    pub returns: Counter,
+    /// How often somebody who was told to come back had lost patience.
+    pub gave_up: Counter,
+    /// Admissions that were given.
+    pub admissions: Counter,
+    /// Orders that were made.
+    pub orders: Counter,
+    /// Orders that were paid.
+    pub paid: Counter,
+    /// Tickets that were paid.
+    pub tickets: Counter,
+    /// Of the paid orders, those that had expired and were rescued.
+    pub rescued: Counter,
+    /// Captured payments that the engine gives back.
+    pub refunds: Counter,
+    /// Orders that were cancelled.
+    pub cancelled: Counter,
+    /// Orders that were left unpaid.
+    pub never_paid: Counter,
+    /// Requests that were repeated because their answer was lost or said to come back.
+    pub repeats: Counter,
+}
+
+impl Tally {
+    /// Notes a refusal by the problem's type.
+    pub fn refuse(&self, why: impl Into<Cow<'static, str>>) {
+        *self.refusals.borrow_mut().entry(why.into()).or_default() += 1;
+    }
+
+    /// Notes something that must never happen.
+    pub fn anomaly(&self, what: String) {
+        self.anomaly_count.one();
+        let mut anomalies = self.anomalies.borrow_mut();
+        if anomalies.len() < ANOMALIES_KEPT {
+            anomalies.push(what);
+        }
+    }
+
+    /// Somebody of a conduct came.
+    pub fn came(&self, conduct: Conduct) {
+        self.conducts.borrow_mut().entry(conduct).or_default().people += 1;
+    }
+
+    /// A conduct was shown, and answered as it must be or, which is an anomaly, with something else.
+    pub fn shown(&self, conduct: Conduct, answer: Result<(), String>) {
+        {
+            let mut conducts = self.conducts.borrow_mut();
+            let shown = conducts.entry(conduct).or_default();
+            shown.shown += 1;
+            shown.as_expected += u64::from(answer.is_ok());
+        }
+        if let Err(other) = answer {
+            let (name, expected) = (conduct.name(), conduct.expected());
+            self.anomaly(format!("{name}: expected {expected}, was answered {other}"));
+        }
+    }
+
+    /// An order was made that will not be paid in time.
+    pub fn unpaid_until(&self, deadline: Timestamp) {
+        self.last_deadline.set(self.last_deadline.get().max(Some(deadline)));
+    }
+
+    /// An order was paid for so many tickets.
+    pub fn sold(&self, tickets: u16) {
+        self.paid.one();
+        self.tickets.add(tickets.into());
+        self.last_sale.set(Some(Instant::now()));
+    }
+
+    /// When the last order was paid.
+    #[must_use]
+    pub fn last_sale(&self) -> Option<Instant> {
+        self.last_sale.get()
+    }
+
+    /// Refusals by the problem's type.
+    #[must_use]
+    pub fn refusals(&self) -> BTreeMap<Cow<'static, str>, u64> {
+        self.refusals.borrow().clone()
+    }
+
+    /// The first hundred things that should not have happened.
+    #[must_use]
+    pub fn anomalies(&self) -> Vec<String> {
+        self.anomalies.borrow().clone()
+    }
+
+    /// What became of each conduct.
+    #[must_use]
+    pub fn conduct(&self, conduct: Conduct) -> Shown {
+        self.conducts.borrow().get(&conduct).copied().unwrap_or_default()
+    }
+
+    /// When the last of the unpaid orders runs out.
+    #[must_use]
+    pub fn last_deadline(&self) -> Option<Timestamp> {
+        self.last_deadline.get()
+    }
+}
