@@ -11,6 +11,7 @@ mod bench_scripts;
 mod event_sources;
 mod flows;
 mod ground;
+mod gtfs;
 mod handlers;
 mod importers;
 mod kill;

@@ -22,7 +22,7 @@ use shared::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
 use shared::domain::time::Timestamp;
 use shared::domain::wanted::MOST_SEATS;
 
-use crate::program;
+use crate::{ground, program};
 
 /// How many buyers are in the shop at once.
 const AT_ONCE: usize = 6;
@@ -125,7 +125,7 @@ impl Bought {
 
 impl Shop {
     async fn open(sample: &Sample) -> Self {
-        let engine = Engine::start(Options::ephemeral()).await.unwrap();
+        let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
         let sale = Sale::new(sample.file()).unwrap();
         let (buyers, sold) = (AtomicU64::default(), AtomicU64::default());
         let shop = Self { engine, http: reqwest::Client::new(), sale, buyers, sold };

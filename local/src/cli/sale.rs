@@ -22,6 +22,7 @@ use shared::domain::time::Timestamp;
 use crate::data_dir::{self, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::identity::{Identity, Refused, Role};
+use crate::importers::gtfs::{self, Class, Day, Feed, Train};
 use crate::importers::pretix::{self, Prices, RowOrder};
 use crate::importers::train12306::Tables;
 use crate::importers::{self, Import, Report, Terms, read_bounded, written};
@@ -36,6 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[command(after_help = "\
 Examples:
   onsale sale import train12306 FOLDER --train G35 --out g35.json
+  onsale sale import gtfs FOLDER --trip 198 --date 2016-04-08 --class Second=5x30xAB_CD --out 198.json
   onsale sale check g35.json
   onsale sale put g35.json
   onsale sale status demo-train --from HBS --to NGT")]
@@ -105,6 +107,22 @@ enum Source {
         #[command(flatten)]
         making: Making,
     },
+    /// A trip of a GTFS timetable (a folder of tables) on one day; what it costs and what coaches it
+    /// has where the timetable does not say.
+    Gtfs {
+        /// The folder.
+        folder: PathBuf,
+        /// The trip's id.
+        #[arg(long, value_name = "ID")]
+        trip: String,
+        /// The day of service.
+        #[arg(long, value_name = "YYYY-MM-DD")]
+        date: Day,
+        #[command(flatten)]
+        rolling: Rolling,
+        #[command(flatten)]
+        making: Making,
+    },
     /// A train from a folder of tables as the 12306 sample has them (CSV); a class becomes a tier.
     Train12306 {
         /// The folder.
@@ -115,6 +133,37 @@ enum Source {
         #[command(flatten)]
         making: Making,
     },
+}
+
+/// What a timetable does not say about a train.
+#[derive(Debug, Args)]
+struct Rolling {
+    /// A class: NAME=COACHESxROWSxLETTERS such as Second=6x18xABC_DF (_ is the aisle), or NAME=PLACES
+    /// for places without a seat, and @PERCENT if it costs more or less than the fare; may be repeated.
+    #[arg(long = "class", value_name = "CLASS", required = true)]
+    classes: Vec<Class>,
+    /// The price of every journey, in minor units [default: the fares of the feed]
+    #[arg(long, value_name = "MINOR", conflicts_with = "per_km")]
+    price_minor: Option<i64>,
+    /// The price of a kilometre, in minor units, by the places of the stops.
+    #[arg(long, value_name = "MINOR")]
+    per_km: Option<i64>,
+    /// What every journey costs before its kilometres.
+    #[arg(long, value_name = "MINOR", requires = "per_km")]
+    base_minor: Option<i64>,
+}
+
+impl Rolling {
+    fn train(self) -> Train {
+        let prices = match (self.price_minor, self.per_km) {
+            (Some(minor), _) => gtfs::Prices::Flat(minor),
+            (None, Some(per_km_minor)) => {
+                gtfs::Prices::ByDistance { base_minor: self.base_minor.unwrap_or(0), per_km_minor }
+            }
+            (None, None) => gtfs::Prices::OfTheFeed,
+        };
+        Train { classes: self.classes, prices }
+    }
 }
 
 /// How every import is made: terms, consent, and where the file goes.
@@ -133,13 +182,13 @@ struct Making {
     /// The sale's title [default: the source's name]
     #[arg(long, value_name = "TEXT", help_heading = "Terms")]
     title: Option<String>,
-    /// The currency of the prices [default: EUR for a plan, CNY for a train]
+    /// The currency of the prices [default: that of the feed's fares, CNY for train12306, else EUR]
     #[arg(long, value_name = "CODE", help_heading = "Terms", value_parser = Currency::new)]
     currency: Option<Currency>,
     /// When selling begins, RFC 3339 [default: now]
     #[arg(long, value_name = "TIME", help_heading = "Terms")]
     opens_at: Option<Timestamp>,
-    /// When selling ends [default: 30 days after it begins]
+    /// When selling ends [default: when the train leaves, of GTFS; else 30 days after it begins]
     #[arg(long, value_name = "TIME", help_heading = "Terms")]
     closes_at: Option<Timestamp>,
     /// Most tickets of one buyer.
@@ -340,6 +389,10 @@ fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
             let name = plan.display().to_string();
             (pretix::import(&name, &text, &making.terms(), &prices, order)?, making)
         }
+        Source::Gtfs { folder, trip, date, rolling, making } => {
+            let feed = Feed::read(&folder, Some(&trip))?;
+            (feed.import(&trip, date, &rolling.train(), &making.terms())?, making)
+        }
         Source::Train12306 { folder, train, making } => {
             (Tables::read(&folder)?.import(&train, &making.terms())?, making)
         }
@@ -356,7 +409,7 @@ impl Making {
             sale: self.sale.clone(),
             title: self.title.clone(),
             currency: self.currency,
-            closes_at: self.closes_at.unwrap_or(opening.closes_at),
+            closes_at: self.closes_at,
             limit_per_buyer: self.limit_per_buyer,
             pay_window_seconds: self.pay_window_seconds,
             attendees: if self.require_attendees {
@@ -663,7 +716,7 @@ mod tests {
         assert_eq!((prices, price_minor), (vec![("A=B".to_owned(), 12)], Some(7)));
         let terms = making.terms();
         assert_eq!(terms.opens_at.to_string(), "2025-12-31T16:00:00.000Z");
-        assert_eq!(terms.closes_at.to_string(), "2026-01-30T16:00:00.000Z");
+        assert_eq!(terms.closes_at, None, "what the source says, or 30 days");
         assert_eq!((terms.limit_per_buyer, terms.gate.user_lock_ms), (2, 9));
         assert_eq!(terms.currency.unwrap().to_string(), "TWD");
         assert_eq!(terms.attendees, AttendeeRule::Required);
@@ -676,6 +729,20 @@ mod tests {
             ("sale import pretix plan.json --price A=1.50", "whole minor units"),
             ("sale import pretix plan.json --sale Bad_Id", "sale id must be"),
             ("sale import train12306 folder", "--train"),
+            ("sale import gtfs folder --trip t --date 2026-5-4 --class A=1", "YYYY-MM-DD"),
+            ("sale import gtfs folder --trip t --date 2026-05-04", "--class"),
+            (
+                "sale import gtfs folder --trip t --date 2026-05-04 --class A=1x1xab",
+                "capital letters",
+            ),
+            (
+                "sale import gtfs folder --trip t --date 2026-05-04 --class A=1 --base-minor 5",
+                "--per-km",
+            ),
+            (
+                "sale import gtfs folder --trip t --date 2026-05-04 --class A=1 --per-km 5 --price-minor 5",
+                "cannot be used with",
+            ),
             ("sale status s --from A", "--to"),
             ("sale check", "FILES"),
         ] {

@@ -1,13 +1,15 @@
 //! Sale files from what venues and railways already have.
 //!
-//! Every importer works by the same rules (`docs/sale-file.md`): it picks one unique key for a seat,
+//! Every importer works by the same rules (`docs/importers.md`): it picks one unique key for a seat,
 //! it names every defect of its source with each place that is part of it, and it says beforehand
 //! what resolving the defect would do. Nothing is merged or dropped in silence: the seats that were
 //! read are the seats that were placed plus the seats that the report lists as left out.
 
+pub mod gtfs;
 pub mod pretix;
 pub mod report;
 mod slug;
+mod tables;
 mod terms;
 pub mod train12306;
 mod written;

@@ -187,7 +187,7 @@ pub fn import(
         let title = plan.name.clone().unwrap_or_else(|| source.to_owned());
         let currency = Currency::new("EUR")
             .unwrap_or_else(|error| unreachable!("EUR is three letters: {error}"));
-        Some(terms.sale_file(&title, slug(&title), currency, Vec::new(), tiers)?)
+        Some(terms.sale_file(&title, slug(&title), currency, None, Vec::new(), tiers)?)
     };
     let report = Report {
         source: source.to_owned(),

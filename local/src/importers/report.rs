@@ -113,6 +113,50 @@ pub enum SourceDefect {
         /// How many the source says there should be.
         declared: u64,
     },
+    /// A trip does not run on the day that is asked for.
+    #[error("{at} does not run on {day}: {why}")]
+    DoesNotRun {
+        /// Which trip.
+        at: Place,
+        /// The day.
+        day: String,
+        /// Why it does not.
+        why: String,
+    },
+    /// Something is to be sold as a train that is none.
+    #[error("{at} is {what}, not a train")]
+    NotATrain {
+        /// What.
+        at: Place,
+        /// What it is instead.
+        what: String,
+    },
+    /// One train runs as two trips with different rules; two sales would sell its seats twice.
+    #[error("train {number} runs as two trips: {first} and {again}; {how}")]
+    SameTrain {
+        /// The train's number.
+        number: String,
+        /// The trip that was asked for.
+        first: Place,
+        /// The other one.
+        again: Place,
+        /// How they differ.
+        how: String,
+    },
+    /// The rules of the stops, or the fares, leave no journey.
+    #[error("no journey of {at} can be sold")]
+    NothingToSell {
+        /// Of what.
+        at: Place,
+    },
+    /// A train stops more often than a sale may have legs.
+    #[error("{at} has {stops} stops; a sale has at most 65")]
+    TooManyStops {
+        /// Which train.
+        at: Place,
+        /// How many stops it has.
+        stops: usize,
+    },
     /// A train that stops fewer than two times goes nowhere.
     #[error("{at} has {stops} stops; a journey needs two")]
     TooFewStops {
@@ -202,7 +246,8 @@ pub struct TierCount {
 impl TierCount {
     /// Counts the seats that an importer placed in a tier.
     pub(super) fn of(tier: &TierFile) -> Self {
-        let seats = tier.sections.iter().map(|section| section.seats(&tier.columns)).sum();
+        let seats: usize = tier.sections.iter().map(|section| section.seats(&tier.columns)).sum();
+        let seats = seats + tier.general_admission.unwrap_or(0) as usize;
         Self { tier: tier.tier.clone(), name: tier.name.clone(), seats }
     }
 }

@@ -7,6 +7,9 @@ use shared::domain::time::Timestamp;
 
 use super::Error;
 
+/// How long a sale lasts whose end nothing says, in seconds: thirty days.
+const DEFAULT_SECONDS: i64 = 30 * 86_400;
+
 /// The terms of an imported sale.
 #[derive(Debug, Clone)]
 pub struct Terms {
@@ -18,8 +21,8 @@ pub struct Terms {
     pub currency: Option<Currency>,
     /// When selling begins.
     pub opens_at: Timestamp,
-    /// When selling ends.
-    pub closes_at: Timestamp,
+    /// When selling ends; without it when the train leaves, where the source says, or after thirty days.
+    pub closes_at: Option<Timestamp>,
     /// Most tickets of one buyer.
     pub limit_per_buyer: u16,
     /// How long a buyer has to pay, in seconds.
@@ -39,7 +42,7 @@ impl Terms {
             title: None,
             currency: None,
             opens_at,
-            closes_at: opens_at.plus_seconds(30 * 86_400),
+            closes_at: None,
             limit_per_buyer: 5,
             pay_window_seconds: 600,
             attendees: AttendeeRule::default(),
@@ -47,8 +50,8 @@ impl Terms {
         }
     }
 
-    /// The sale file of these terms. `title`, `id` and `currency` are what the source offers where
-    /// the terms say nothing.
+    /// The sale file of these terms. `title`, `id`, `currency` and `closes_at` are what the source
+    /// offers where the terms say nothing.
     ///
     /// # Errors
     /// [`Error::Flags`] if neither the terms nor the source give an id.
@@ -57,6 +60,7 @@ impl Terms {
         title: &str,
         id: Option<String>,
         currency: Currency,
+        closes_at: Option<Timestamp>,
         stops: Vec<Stop>,
         tiers: Vec<TierFile>,
     ) -> Result<SaleFile, Error> {
@@ -69,7 +73,10 @@ impl Terms {
             title: self.title.clone().unwrap_or_else(|| title.to_owned()),
             currency: self.currency.unwrap_or(currency),
             opens_at: self.opens_at,
-            closes_at: self.closes_at,
+            closes_at: self
+                .closes_at
+                .or(closes_at)
+                .unwrap_or(self.opens_at.plus_seconds(DEFAULT_SECONDS)),
             state: SaleState::Open,
             limit_per_buyer: self.limit_per_buyer,
             pay_window_seconds: self.pay_window_seconds,

@@ -34,11 +34,9 @@ use shared::domain::sale::{Fare, Places, Section, SectionRow, Stop, TierFile};
 
 use super::report::Findings;
 use super::slug::slug;
+use super::tables::{Lined, line_of, table};
 use super::terms::{Terms, tier_id};
-use super::{
-    Error, Import, MOST_SEATS, Outcome, Place, Remedy, Report, SourceDefect, TierCount,
-    read_bounded, without_mark,
-};
+use super::{Error, Import, Outcome, Place, Remedy, Report, SourceDefect, TierCount, read_bounded};
 
 #[derive(Debug, Deserialize)]
 struct TrainRow {
@@ -95,9 +93,6 @@ struct PriceRow {
     price: i64,
 }
 
-/// A row and the line it stands on.
-type Lined<T> = (u64, T);
-
 /// The tables of one folder.
 #[derive(Debug)]
 pub struct Tables {
@@ -133,13 +128,13 @@ impl Tables {
     ) -> Result<Self, Error> {
         Ok(Self {
             source: source.to_owned(),
-            trains: table("trains.csv", &text)?,
-            stations: table("stations.csv", &text)?,
-            stops: table("train_stations.csv", &text)?,
-            coaches: table("carriages.csv", &text)?,
-            seats: table("seats.csv", &text)?,
-            classes: table("seat_types.csv", &text)?,
-            prices: table("prices.csv", &text)?,
+            trains: rows("trains.csv", &text)?,
+            stations: rows("stations.csv", &text)?,
+            stops: rows("train_stations.csv", &text)?,
+            coaches: rows("carriages.csv", &text)?,
+            seats: rows("seats.csv", &text)?,
+            classes: rows("seat_types.csv", &text)?,
+            prices: rows("prices.csv", &text)?,
         })
     }
 
@@ -173,73 +168,11 @@ impl Tables {
     }
 }
 
-fn line_of(table: &str, line: u64) -> String {
-    format!("{table} line {line}")
-}
-
-fn table<T: DeserializeOwned>(
+fn rows<T: DeserializeOwned>(
     name: &str,
     text: impl Fn(&str) -> Result<Vec<u8>, Error>,
 ) -> Result<Vec<Lined<T>>, Error> {
-    let bytes = text(name)?;
-    let bytes = without_mark(&bytes);
-    let mut lines = Lines { bytes, counted: 0, line: 1 };
-    let malformed = |line: Option<u64>, error: csv::Error| Error::Malformed {
-        what: line.map_or_else(|| name.to_owned(), |line| line_of(name, line)),
-        why: why(&error),
-    };
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
-    let headers = reader.headers().map_err(|error| malformed(Some(1), error))?.clone();
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        let record = record.map_err(|error| {
-            let line = error.position().map(|position| lines.line_at(position.byte()));
-            malformed(line, error)
-        })?;
-        let line = record.position().map_or(0, |position| lines.line_at(position.byte()));
-        let row =
-            record.deserialize(Some(&headers)).map_err(|error| malformed(Some(line), error))?;
-        if rows.len() == MOST_SEATS {
-            let most = MOST_SEATS as u64;
-            return Err(Error::TooLarge { what: name.to_owned(), most, unit: "rows" });
-        }
-        rows.push((line, row));
-    }
-    Ok(rows)
-}
-
-/// What is wrong with a record, without the position: csv counts lines from the wrong end of CRLF.
-fn why(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            format!("it has {len} fields, the header {expected_len}")
-        }
-        csv::ErrorKind::Utf8 { .. } => "it is not UTF-8".to_owned(),
-        csv::ErrorKind::Io(_) | csv::ErrorKind::Seek | csv::ErrorKind::Serialize(_) | _ => {
-            error.to_string()
-        }
-    }
-}
-
-/// Counts lines up to bytes of a text, each byte once.
-struct Lines<'text> {
-    bytes: &'text [u8],
-    counted: usize,
-    line: u64,
-}
-
-impl Lines<'_> {
-    /// The line on which the record stands that begins at a byte, or after the line ends there.
-    fn line_at(&mut self, byte: u64) -> u64 {
-        let is_end = |index: &usize| matches!(self.bytes[*index], b'\r' | b'\n');
-        let byte = (byte as usize).min(self.bytes.len());
-        let start = (byte..self.bytes.len()).find(|index| !is_end(index)).unwrap_or(byte);
-        let passed = self.bytes.get(self.counted..start).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
-        self.counted = self.counted.max(start);
-        self.line
-    }
+    table(name, &text(name)?, |_| true)
 }
 
 /// One train while it is being read.
@@ -282,7 +215,7 @@ impl<'tables> Reading<'tables> {
             let currency = Currency::new("CNY")
                 .unwrap_or_else(|error| unreachable!("CNY is three letters: {error}"));
             let id = slug(&format!("{number} {date}"));
-            Some(terms.sale_file(title.trim(), id, currency, stops, tiers)?)
+            Some(terms.sale_file(title.trim(), id, currency, None, stops, tiers)?)
         };
         let report = Report {
             source: format!("{} {}", self.tables.source, self.train.train_number),
