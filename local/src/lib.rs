@@ -11,6 +11,7 @@ pub mod event_sources;
 pub mod gateway;
 pub mod identity;
 pub mod importers;
+pub mod openapi;
 pub mod payment;
 pub mod queues;
 pub mod rush;

@@ -8,6 +8,7 @@
 
 mod audit;
 mod bench_scripts;
+mod described;
 mod event_sources;
 mod flows;
 mod ground;
@@ -15,6 +16,7 @@ mod gtfs;
 mod handlers;
 mod importers;
 mod kill;
+mod openapi;
 mod program;
 mod proxy;
 mod queue;

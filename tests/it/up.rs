@@ -226,10 +226,10 @@ async fn the_gateway_refuses_what_no_function_should_see() {
             "a buyer as operator",
             ask(Method::PUT, "/sales/x").bearer_auth(buyer),
             403,
-            "about:blank",
+            "/problems/not-permitted",
         ),
         ("no such path", ask(Method::GET, "/nothing"), 404, "/problems/not-found"),
-        ("another method", ask(Method::DELETE, "/sales/x"), 405, "about:blank"),
+        ("another method", ask(Method::DELETE, "/sales/x"), 405, "/problems/method-not-allowed"),
         (
             "no such host",
             ask(Method::GET, "/sales").header(HOST, "a[b"),

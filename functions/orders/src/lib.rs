@@ -12,9 +12,9 @@ use shared::http::{Problem, checks, problem};
 use shared::ports::{Orders as _, Page, Ports as _, Stored};
 
 /// Orders of a page, unless the request says how many.
-const PAGE: u16 = 20;
+pub const PAGE: u16 = 20;
 /// Most orders of a page.
-const MOST: u16 = 100;
+pub const MOST: u16 = 100;
 
 /// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -22,7 +22,8 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
         Ok(Route::ShowOrder(order)) => respond(show(app, &request, order)).await,
         Ok(Route::ListOrders) => respond(list(app, &request)).await,
         Ok(
-            Route::ListSales
+            Route::ShowOpenApi
+            | Route::ListSales
             | Route::PublishSale(_)
             | Route::ShowSale(_)
             | Route::ShowAvailability(_)
@@ -52,8 +53,7 @@ async fn show(
 async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
     let buyer = Buyer::of(request)?;
     let before = checks::query(request, "before")?;
-    let most = checks::query(request, "limit")?.unwrap_or(PAGE);
-    checks::within("limit", most, 1..=MOST)?;
+    let most = checks::query_within(request, "limit", 1..=MOST)?.unwrap_or(PAGE);
     let page = app.ports.orders().of_user(buyer.user(), before, most).await?;
     Ok(Answer(shown(app, page).await?))
 }

@@ -1,5 +1,6 @@
 //! `PUT /sales/{sale}`, `GET /sales`, `GET /sales/{sale}` and `GET /sales/{sale}/availability`: an
-//! operator puts a sale on sale, and everyone sees what is sold and what is left.
+//! operator puts a sale on sale, and everyone sees what is sold and what is left. `GET /openapi.json`
+//! says how to ask for all of it.
 
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -9,7 +10,7 @@ use shared::domain::time::Timestamp;
 use shared::flows;
 use shared::http::identity::Operator;
 use shared::http::reservation::journey;
-use shared::http::respond::{Answer, Cacheable, refuse, respond};
+use shared::http::respond::{Answer, Cacheable, Document, Reply as _, refuse, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
 use shared::http::{Problem, checks, problem, sale_body};
@@ -18,10 +19,15 @@ use shared::ports::{Catalogue as _, Freshness, Ports as _, Seats as _, Stored};
 /// For how long anyone may repeat what we say of a sale, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;
 
+/// The API, described: it changes with a deployment, so that a cache may keep it a while.
+const OPENAPI: Document =
+    Document { json: include_str!("../../../docs/openapi.json"), max_age_seconds: 300 };
+
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
     let now = Timestamp::now();
     match Route::of(&request) {
+        Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, now)).await,
         Ok(Route::PublishSale(sale)) => respond(publish(app, &request, &sale, now)).await,
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
@@ -83,7 +89,7 @@ async fn availability(
 ) -> Result<Cacheable<AvailabilityReply>, Problem> {
     let sale = checks::sale(&app.ports, id).await?.sale;
     let (from, to) = (checks::query(request, "from")?, checks::query(request, "to")?);
-    let legs: Legs = journey(&sale, "", from.as_ref(), to.as_ref())?;
+    let legs: Legs = journey(&sale, "from", from.as_ref(), to.as_ref())?;
     let tiers: Vec<TierId> = tiers_on(&sale, legs).map(|tier| tier.tier.clone()).collect();
     let taken = app.ports.seats().taken(id, &tiers, legs).await?;
     let body = AvailabilityReply::new(&sale, legs, &taken, now, MAX_AGE_SECONDS);

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bench;
 pub mod crowd;
 pub mod demo;
+pub mod openapi;
 pub mod pay;
 pub mod rush;
 pub mod sale;
@@ -73,6 +74,7 @@ enum Command {
     Pay(pay::PayCommand),
     Sign(pay::SignCommand),
     Sale(sale::SaleCommand),
+    Openapi(openapi::OpenapiCommand),
     Rush(rush::RushCommand),
     Demo(demo::DemoCommand),
     Audit(audit::AuditCommand),
@@ -90,6 +92,7 @@ impl Command {
             | Self::Pay(_)
             | Self::Sign(_)
             | Self::Sale(_)
+            | Self::Openapi(_)
             | Self::Rush(_)
             | Self::Audit(_) => LOG,
         }
@@ -121,6 +124,7 @@ impl Cli {
             Command::Pay(command) => command.run(&data_dir, json).await,
             Command::Sign(command) => command.run(&data_dir, json),
             Command::Sale(command) => Ok(command.run(&data_dir, json).await),
+            Command::Openapi(command) => command.run(),
             Command::Rush(command) => command.run(&data_dir, json).await,
             Command::Demo(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),

@@ -1,12 +1,12 @@
 //! What the gateway refuses before any function is invoked.
 //!
-//! API Gateway answers `{"message": …}` here. The local gateway answers with the problem documents
-//! of the functions where one of their types says the same, and with type `about:blank` (RFC 9457,
-//! section 4.2.1) where only the status speaks.
+//! API Gateway answers `{"message": …}` here. The local gateway answers with problem documents, as the
+//! functions do. One answer is neither: what is no HTTP at all never gets here, and hyper answers it
+//! with a bare 400, 414 or 431.
 
 use axum::response::Response;
-use http::header::{ALLOW, CONTENT_TYPE, WWW_AUTHENTICATE};
-use http::{HeaderValue, StatusCode};
+use http::HeaderValue;
+use http::header::{ALLOW, WWW_AUTHENTICATE};
 use shared::http::problem::{Kind, Problem};
 use shared::http::respond::refuse;
 
@@ -44,7 +44,7 @@ impl Refusal {
             Self::OtherMethods(methods) => {
                 let methods = methods.join(", ");
                 let detail = format!("This path is for {methods}.");
-                let mut response = blank(StatusCode::METHOD_NOT_ALLOWED, &detail);
+                let mut response = problem(Problem::new(Kind::MethodNotAllowed, detail));
                 if let Ok(methods) = HeaderValue::from_str(&methods) {
                     response.headers_mut().insert(ALLOW, methods);
                 }
@@ -61,7 +61,7 @@ impl Refusal {
             Self::NotOperator => {
                 let detail =
                     "Only an operator may do this; onsale token --operator prints a token.";
-                blank(StatusCode::FORBIDDEN, detail)
+                problem(Problem::new(Kind::NotPermitted, detail))
             }
             Self::TooLarge(most) => {
                 let detail = format!("the body must have at most {most} bytes");
@@ -80,22 +80,6 @@ impl Refusal {
     }
 }
 
-/// A problem that functions have as well.
 fn problem(problem: Problem) -> Response {
     event::answer(refuse(problem))
-}
-
-/// A problem that only a gateway has.
-fn blank(status: StatusCode, detail: &str) -> Response {
-    let document = serde_json::json!({
-        "type": "about:blank",
-        "title": status.canonical_reason(),
-        "status": status.as_u16(),
-        "detail": detail,
-    });
-    let mut response = Response::new(axum::body::Body::from(document.to_string()));
-    *response.status_mut() = status;
-    let problem = HeaderValue::from_static("application/problem+json");
-    response.headers_mut().insert(CONTENT_TYPE, problem);
-    response
 }

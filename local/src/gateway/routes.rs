@@ -51,7 +51,8 @@ const fn route(key: &'static str, access: Access, function: Function) -> Route {
 }
 
 /// Every route.
-pub const ROUTES: [Route; 10] = [
+pub const ROUTES: [Route; 11] = [
+    route("GET /openapi.json", Access::Anybody, Function::Sales),
     route("GET /sales", Access::Anybody, Function::Sales),
     route("PUT /sales/{sale}", Access::Operator, Function::Sales),
     route("GET /sales/{sale}", Access::Anybody, Function::Sales),

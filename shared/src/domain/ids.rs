@@ -36,8 +36,30 @@ fn is_plain_text(text: &str, longest: usize) -> bool {
         && !text.chars().any(char::is_control)
 }
 
+/// What a schema says of a slug of at most `longest` characters.
+fn slug_schema(longest: usize) -> schemars::Schema {
+    let inner = longest - 2;
+    schemars::json_schema!({
+        "type": "string",
+        "pattern": format!("^[a-z0-9]([a-z0-9-]{{0,{inner}}}[a-z0-9])?$")
+    })
+}
+
+/// What a schema says of text of at most `longest` bytes, without control characters, surrounding
+/// blanks and `without`. Schemas count characters, of which there may be fewer than bytes.
+fn plain_text_schema(longest: usize, without: &str) -> schemars::Schema {
+    let inner = format!(r"[^{without}\u0000-\u001f\u007f-\u009f]");
+    let outer = format!(r"[^{without}\s\u0000-\u001f\u007f-\u009f]");
+    schemars::json_schema!({
+        "type": "string",
+        "minLength": 1,
+        "maxLength": longest,
+        "pattern": format!("^{outer}({inner}*{outer})?$")
+    })
+}
+
 macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr, $schema:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -96,7 +118,9 @@ macro_rules! text_id {
                 stringify!($name).into()
             }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({ "type": "string", "description": concat!($kind, ": ", $rule) })
+                let mut schema: schemars::Schema = $schema;
+                schema.insert("description".to_owned(), concat!($kind, ": ", $rule).into());
+                schema
             }
         }
     };
@@ -104,47 +128,49 @@ macro_rules! text_id {
 
 text_id!(
     /// A sale: a show on a date, or a train on a date. Part of every Redis and DynamoDB key.
-    SaleId, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 64)
+    SaleId, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 64), slug_schema(64)
 );
 text_id!(
     /// A tier of a sale: a price tier, or a seat class on a train. Part of Redis keys.
-    TierId, "tier id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+    TierId, "tier id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
 );
 text_id!(
     /// A buyer: the `sub` claim that the authorizer verified. A decimal integer is its own gene.
-    UserId, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, 128) && !text.contains('#')
+    UserId, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, 128) && !text.contains('#'), plain_text_schema(128, "#")
 );
 text_id!(
     /// The person who will use a ticket (an id document or a passenger number).
-    AttendeeId, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, 64) && !text.contains('#')
+    AttendeeId, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, 64) && !text.contains('#'), plain_text_schema(64, "#")
 );
 text_id!(
     /// The name of a seat, unique within its sale, as printed on the ticket.
-    SeatName, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, 64)
+    SeatName, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, 64), plain_text_schema(64, "")
 );
 text_id!(
     /// A stop of a train: the operator's own code, kept as text.
-    StopId, "stop id", "1 to 32 bytes without control characters", |text| is_plain_text(text, 32)
+    StopId, "stop id", "1 to 32 bytes without control characters", |text| is_plain_text(text, 32), plain_text_schema(32, "")
 );
 text_id!(
     /// One load of a sale into Redis. A script that meets another epoch than it was told answers
     /// `not_loaded`: the fence after a total loss of Redis.
-    Epoch, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+    Epoch, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
 );
 text_id!(
     /// A payment provider, as named in the callback's path.
-    ProviderId, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32)
+    ProviderId, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
 );
 text_id!(
     /// A payment as its provider names it.
     PaymentId, "payment id", "1 to 128 printable ASCII bytes without # or blank",
-    |text| !text.is_empty() && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#')
+    |text| !text.is_empty() && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),
+    schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
     /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
     /// another fingerprint is refused.
     Content, "content fingerprint", "16 hexadecimal digits",
-    |text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase())
+    |text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()),
+    schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
 );
 
 /// Which seat of a tier: its bit in each leg's bitmap, counted row by row (see [`super::layout`]).

@@ -49,8 +49,10 @@ impl schemars::JsonSchema for Currency {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Currency".into()
     }
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": "^[A-Za-z]{3}$", "description": "ISO 4217 code" })
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let read = generator.contract().is_deserialize();
+        let pattern = if read { "^[A-Za-z]{3}$" } else { "^[A-Z]{3}$" };
+        schemars::json_schema!({ "type": "string", "pattern": pattern, "description": "ISO 4217 code" })
     }
 }
 

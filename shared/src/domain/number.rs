@@ -119,6 +119,19 @@ impl std::str::FromStr for OrderNumber {
     }
 }
 
+impl schemars::JsonSchema for OrderNumber {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "OrderNumber".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": "^(0|[1-9][0-9]{0,18})$",
+            "description": "order number: a decimal number below 2^63, as text"
+        })
+    }
+}
+
 impl TryFrom<String> for OrderNumber {
     type Error = InvalidId;
     fn try_from(text: String) -> Result<Self, InvalidId> {

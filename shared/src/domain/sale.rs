@@ -26,6 +26,8 @@ pub const MOST_SEATS: usize = 1_000_000;
 pub const MOST_BITMAP_BYTES: usize = 16_000_000;
 /// Most places of one row.
 pub const MOST_PLACES_PER_ROW: usize = 1024;
+/// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
+pub const MOST_PRICE_MINOR: i64 = 1_000_000_000_000;
 /// Longest and shortest payment window, in seconds. Windows over 15 minutes hop through the queue.
 pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
 
@@ -35,7 +37,8 @@ pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
 pub struct SaleFile {
     /// The sale's id; in `PUT /sales/{sale}` the same as in the path.
     pub sale: SaleId,
-    /// What people call it.
+    /// What people call it: 1 to 200 bytes without control characters.
+    #[schemars(length(min = 1, max = 200))]
     pub title: String,
     /// The currency of every price.
     pub currency: Currency,
@@ -47,19 +50,23 @@ pub struct SaleFile {
     #[serde(default)]
     pub state: SaleState,
     /// Most tickets of one buyer in this sale.
+    #[schemars(range(min = 1, max = 1000))]
     pub limit_per_buyer: u16,
     /// How long a buyer has to pay, in seconds (5 to 86,400).
+    #[schemars(range(min = *PAY_WINDOW_SECONDS.start(), max = *PAY_WINDOW_SECONDS.end()))]
     pub pay_window_seconds: u32,
     /// Whether each ticket must name the person who will use it.
     #[serde(default)]
     pub attendees: AttendeeRule,
     /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MOST_LEGS + 1))]
     pub stops: Vec<Stop>,
     /// How the admission gate is set.
     #[serde(default)]
     pub gate: GateSettings,
     /// What is sold.
+    #[schemars(length(min = 1, max = MOST_TIERS))]
     pub tiers: Vec<TierFile>,
 }
 
@@ -100,14 +107,19 @@ pub struct Stop {
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct GateSettings {
     /// Over how many Redis slots the flood is spread.
+    #[schemars(range(min = 1, max = 64))]
     pub shards: u16,
     /// Tickets admitted for each 100 seat-legs that are left.
+    #[schemars(range(min = 1, max = 1000))]
     pub budget_percent: u16,
     /// Most admissions a second, over all shards.
+    #[schemars(range(min = 1))]
     pub rate_per_second: u32,
     /// How long a buyer waits between two admissions, in milliseconds.
+    #[schemars(range(min = 1, max = 600_000))]
     pub user_lock_ms: u32,
     /// How long an admission is good for, in seconds.
+    #[schemars(range(min = 5, max = 86_400))]
     pub token_seconds: u32,
 }
 
@@ -134,6 +146,7 @@ pub struct TierFile {
     pub name: String,
     /// The price of any journey, in minor units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MOST_PRICE_MINOR))]
     pub price_minor: Option<i64>,
     /// The price by journey; a journey without a fare is not sold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -146,6 +159,7 @@ pub struct TierFile {
     pub sections: Vec<Section>,
     /// A number of spots without a place, called `<tier>-1`, `<tier>-2` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MOST_SEATS))]
     pub general_admission: Option<u32>,
     /// Seats of the plan that are not sold (kills, house seats).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -161,11 +175,12 @@ pub struct Fare {
     /// Where it ends.
     pub to: StopId,
     /// Its price, in minor units.
+    #[schemars(range(min = 0, max = MOST_PRICE_MINOR))]
     pub price_minor: i64,
 }
 
 /// A rule that a sale file breaks, with its place.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]
 #[error("{at}: {rule}")]
 pub struct Defect {
     /// Where in the file, as a path such as `tiers[2].sections[0]`.
@@ -439,9 +454,8 @@ fn lay_out(
 
 const PRICE_RULE: &str = "must be 0 to 1,000,000,000,000 minor units";
 
-/// A bound that keeps the amount of any order far inside 64 bits.
 fn is_price(price_minor: i64) -> bool {
-    (0..=1_000_000_000_000).contains(&price_minor)
+    (0..=MOST_PRICE_MINOR).contains(&price_minor)
 }
 
 fn read_fares(

@@ -6,9 +6,12 @@
 //! more seats than there is memory.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::ids::SeatName;
 
@@ -39,11 +42,8 @@ pub struct SectionRow {
 }
 
 /// The places of a row: each by name, a run of numbers, or one in each column.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "a list of seat names, a run of first and count, or \"every_column\""
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
 pub enum Places {
     /// Names; `null` is an aisle or a pillar.
     Named(Vec<Option<SeatName>>),
@@ -51,6 +51,38 @@ pub enum Places {
     Run(Run),
     /// A seat in each column of the tier that has a letter, called `<section>-<row><letter>`.
     Lettered(Lettered),
+}
+
+impl<'de> Deserialize<'de> for Places {
+    /// A list is names, an object is a run, a text says which places. What is derived would try one
+    /// after the other, would take a list for a run, and say of none what is wrong with it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+
+        impl<'de> Visitor<'de> for Either {
+            type Value = Places;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(
+                    "a list of seat names, a run of first and count, or \"every_column\"",
+                )
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Places, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Places::Named)
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Places, A::Error> {
+                Run::deserialize(MapAccessDeserializer::new(map)).map(Places::Run)
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Places, E> {
+                Lettered::deserialize(StrDeserializer::new(text)).map(Places::Lettered)
+            }
+        }
+
+        deserializer.deserialize_any(Either)
+    }
 }
 
 /// How places are given that lie in the columns of their tier.
@@ -63,7 +95,7 @@ pub enum Lettered {
 
 /// A run of numbered seats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a run, which is an object")]
 pub struct Run {
     /// What stands before each number; where it is absent, `<section>-<row>-`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,6 +1,7 @@
 //! The body of a request for an admission, and its reply.
 
 use lambda_http::Request;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::number::OrderNumber;
@@ -10,9 +11,11 @@ use crate::domain::wanted::MOST_SEATS;
 use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
 
 /// What a buyer sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with tickets")]
 pub struct AdmissionBody {
+    /// For how many tickets at most: no more than the sale's limit.
+    #[schemars(range(min = 1, max = MOST_SEATS))]
     tickets: u16,
 }
 
@@ -37,7 +40,7 @@ impl AdmissionBody {
 }
 
 /// An admission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AdmissionReply {
     /// The token; the bearer may make one order with it.
     pub token: String,

@@ -9,6 +9,7 @@ use serde_json::error::Category;
 
 use crate::domain::ids::SaleId;
 use crate::domain::sale::Defect;
+use crate::http::objects::Objects;
 use crate::ports::{Catalogue, Freshness, Ports, Published, StoreError};
 
 /// Most bytes of a buyer's or a provider's request body.
@@ -88,12 +89,14 @@ fn check_content_type(request: &Request) -> Result<(), Refusal> {
     }
 }
 
-/// Reads JSON text.
+/// Reads JSON text, and nothing after it. Where `T` has a struct, the text has an object.
 ///
 /// # Errors
 /// Returns [`Refusal::Malformed`], or [`Refusal::Shape`] if it is not a `T`.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
-    serde_json::from_slice(text).map_err(|error| {
+    let mut parser = serde_json::Deserializer::from_slice(text);
+    let read = T::deserialize(Objects(&mut parser)).and_then(|read| parser.end().map(|()| read));
+    read.map_err(|error| {
         let message: String = error.to_string().chars().take(MOST_MESSAGE_CHARS).collect();
         match error.classify() {
             Category::Data => Refusal::Shape(message),
@@ -105,15 +108,39 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
 /// A parameter of the query.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] if it is there and is not a `T`.
+/// Returns [`Refusal::Invalid`] if it is there and is not a `T`, or stands twice.
 pub fn query<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Option<T>, Refusal>
 where
     T::Err: std::fmt::Display,
 {
-    let text = request.query_string_parameters_ref().and_then(|query| query.first(name));
-    text.map(str::parse)
-        .transpose()
-        .map_err(|error: T::Err| Refusal::invalid(name, error.to_string()))
+    let Some(text) = query_text(request, name)? else { return Ok(None) };
+    text.parse().map(Some).map_err(|error: T::Err| Refusal::invalid(name, error.to_string()))
+}
+
+/// A number of the query, which must be in its range.
+///
+/// # Errors
+/// Returns [`Refusal::Invalid`] if it is there and is not such a number, or stands twice.
+pub fn query_within(
+    request: &Request,
+    name: &str,
+    range: RangeInclusive<u16>,
+) -> Result<Option<u16>, Refusal> {
+    let Some(text) = query_text(request, name)? else { return Ok(None) };
+    // Whatever is not a number of 16 bits is outside of every range of such numbers.
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.map(Some).ok_or_else(|| outside(name, &range))
+}
+
+/// What a parameter of the query says. One that stands twice might mean one thing to us and another
+/// to whoever looked at the request before us.
+fn query_text<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, Refusal> {
+    let given = request.query_string_parameters_ref().and_then(|query| query.all(name));
+    match given.as_deref() {
+        None | Some([]) => Ok(None),
+        Some([text]) => Ok(Some(text)),
+        Some([_, _, ..]) => Err(Refusal::invalid(name, "must be given once")),
+    }
 }
 
 /// Refuses a number outside of its range.
@@ -121,11 +148,11 @@ where
 /// # Errors
 /// Returns [`Refusal::Invalid`].
 pub fn within(at: &str, number: u16, range: RangeInclusive<u16>) -> Result<(), Refusal> {
-    if range.contains(&number) {
-        Ok(())
-    } else {
-        Err(Refusal::invalid(at, format!("must be {} to {}", range.start(), range.end())))
-    }
+    if range.contains(&number) { Ok(()) } else { Err(outside(at, &range)) }
+}
+
+fn outside(at: &str, range: &RangeInclusive<u16>) -> Refusal {
+    Refusal::invalid(at, format!("must be {} to {}", range.start(), range.end()))
 }
 
 /// The sale that a request is about.

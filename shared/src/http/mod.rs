@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod checks;
 pub mod identity;
+pub mod objects;
 pub mod order_reply;
 pub mod payment_event;
 pub mod problem;

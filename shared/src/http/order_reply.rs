@@ -1,5 +1,6 @@
 //! An order as the API shows it to its buyer.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
@@ -13,7 +14,7 @@ use crate::flows::reserve::Reserved;
 use crate::ports::{Freshness, Ports, Stored};
 
 /// An order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OrderReply {
     /// Its number.
     pub order: OrderNumber,
@@ -39,7 +40,7 @@ pub struct OrderReply {
 }
 
 /// Tickets of one tier on one journey at one price.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LineReply {
     /// Which tier.
     pub tier: TierId,
@@ -56,7 +57,7 @@ pub struct LineReply {
 }
 
 /// One ticket.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TicketReply {
     /// Its seat.
     pub seat: SeatName,
@@ -66,7 +67,7 @@ pub struct TicketReply {
 }
 
 /// One page of a buyer's orders, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PageReply {
     /// The orders.
     pub orders: Vec<OrderReply>,

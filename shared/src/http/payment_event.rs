@@ -1,11 +1,13 @@
 //! A payment provider's event, in Stripe's form, as a capture of ours.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::PaymentId;
 use crate::domain::money::{Currency, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+use crate::http::checks::{Refusal, parse};
 use crate::http::signature::VerifiedPayment;
 
 /// The event that says that money was captured; any other is none of our business.
@@ -17,7 +19,7 @@ const CAPTURED: &str = "payment_intent.succeeded";
 pub struct Defect(String);
 
 /// What a provider is told of its event, once all that follows from it is done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
 pub enum CallbackReply {
     /// It paid its order.
@@ -38,38 +40,50 @@ impl From<PaymentOutcome> for CallbackReply {
 }
 
 /// What every event has. A provider adds fields as it likes.
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(expecting = "an event, which is an object")]
-struct Event {
+pub struct PaymentEvent {
+    /// What happened; `payment_intent.succeeded` is a capture, which has `data` as well.
     #[serde(rename = "type")]
     kind: String,
 }
 
-#[derive(Deserialize)]
+/// The event of a capture, in what we read of it.
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(expecting = "an event, which is an object")]
-struct CapturedEvent {
+pub struct CaptureEvent {
+    /// What it happened to.
     data: Data,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "CaptureData")]
 #[serde(expecting = "an object")]
 struct Data {
+    /// The payment.
     object: PaymentIntent,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(expecting = "an object")]
 struct PaymentIntent {
+    /// The payment, by the provider's name of it.
     id: PaymentId,
+    /// How much was captured, in minor units.
+    #[schemars(range(min = 0))]
     amount_received: i64,
+    /// The currency they are units of, in either case.
     currency: Currency,
+    /// What we gave the payment along.
     #[serde(default)]
     metadata: Metadata,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[schemars(rename = "PaymentMetadata")]
 #[serde(expecting = "an object")]
 struct Metadata {
+    /// The order that it pays; a payment without one is none of ours.
     order: Option<OrderNumber>,
 }
 
@@ -79,12 +93,12 @@ struct Metadata {
 /// # Errors
 /// Returns a [`Defect`] if a capture lacks what it must say.
 pub fn capture(payment: &VerifiedPayment<'_>) -> Result<Option<Capture>, Defect> {
-    let defect = |error: serde_json::Error| Defect(error.to_string());
-    let event: Event = serde_json::from_slice(payment.body()).map_err(defect)?;
+    let defect = |refusal: Refusal| Defect(refusal.to_string());
+    let event: PaymentEvent = parse(payment.body()).map_err(defect)?;
     if event.kind != CAPTURED {
         return Ok(None);
     }
-    let event: CapturedEvent = serde_json::from_slice(payment.body()).map_err(defect)?;
+    let event: CaptureEvent = parse(payment.body()).map_err(defect)?;
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
     if amount_received < 0 {
         return Err(Defect("amount_received must not be negative".to_owned()));

@@ -5,10 +5,14 @@
 //! `docs/problems/`. What failed inside is logged here and never returned.
 
 use lambda_http::http::StatusCode;
+use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::domain::ids::{AttendeeId, SeatName, TierId};
 use crate::domain::order::OrderState;
+use crate::domain::sale::Defect;
+use crate::domain::time::Timestamp;
 use crate::flows::{admit, cancel, publish, reserve};
 use crate::http::{checks, identity, payment_event, route, signature, tokens};
 use crate::ports::StoreError;
@@ -41,8 +45,12 @@ pub enum Kind {
     SaleClosed,
     /// The buyer may not have so many tickets.
     LimitReached,
+    /// The caller is no operator.
+    NotPermitted,
     /// There is no such thing, or it is not the caller's.
     NotFound,
+    /// There is something at this path, but not for this method.
+    MethodNotAllowed,
     /// The order was not paid in time.
     HoldExpired,
     /// Chosen seats belong to others.
@@ -73,7 +81,7 @@ pub enum Kind {
 
 impl Kind {
     /// Every type, for tables and tests.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Malformed,
         Self::TooLarge,
         Self::UnsupportedMediaType,
@@ -83,7 +91,9 @@ impl Kind {
         Self::NotAdmitted,
         Self::SaleClosed,
         Self::LimitReached,
+        Self::NotPermitted,
         Self::NotFound,
+        Self::MethodNotAllowed,
         Self::HoldExpired,
         Self::SeatTaken,
         Self::AttendeeTaken,
@@ -117,6 +127,124 @@ impl Kind {
         self.row().2
     }
 
+    /// Where the type is explained, and what its documents have in `type`.
+    #[must_use]
+    pub fn uri(self) -> String {
+        format!("/problems/{}", self.slug())
+    }
+
+    /// True if its documents say when to come back, in a header as well: the same request may then
+    /// be answered otherwise.
+    #[must_use]
+    pub const fn is_passing(self) -> bool {
+        match self {
+            Self::TooManyRequests
+            | Self::Waiting
+            | Self::Unavailable
+            | Self::OutcomeUnknown
+            | Self::NotLoaded => true,
+            Self::Malformed
+            | Self::TooLarge
+            | Self::UnsupportedMediaType
+            | Self::Invalid
+            | Self::TokenReused
+            | Self::NotAuthenticated
+            | Self::NotAdmitted
+            | Self::SaleClosed
+            | Self::LimitReached
+            | Self::NotPermitted
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::HoldExpired
+            | Self::SeatTaken
+            | Self::AttendeeTaken
+            | Self::SoldOut
+            | Self::NoAdjacent
+            | Self::OrderResolved
+            | Self::SeatsDiffer
+            | Self::Internal => false,
+        }
+    }
+
+    /// The schema of its documents.
+    pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
+        let text = |says: &str| json!({ "type": "string", "description": says });
+        let mut properties = Map::new();
+        properties.insert("type".to_owned(), json!({ "const": self.uri() }));
+        properties.insert("title".to_owned(), json!({ "const": self.title() }));
+        properties.insert("status".to_owned(), json!({ "const": self.status().as_u16() }));
+        properties.insert("detail".to_owned(), text("What happened this time, for people."));
+        let mut required = vec!["type", "title", "status", "detail"];
+        if self.is_passing() {
+            let seconds = json!({
+                "type": "integer", "minimum": 1,
+                "description": "After how many seconds to try again, as in Retry-After."
+            });
+            properties.insert("retry_after_seconds".to_owned(), seconds);
+            required.push("retry_after_seconds");
+        }
+        for Member { name, schema, is_always_there } in self.members(generator) {
+            properties.insert(name.to_owned(), schema.to_value());
+            required.extend(is_always_there.then_some(name));
+        }
+        json_schema!({
+            "title": self.title(),
+            "description": format!("docs{}.md says when this happens and what to do.", self.uri()),
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false
+        })
+    }
+
+    /// What its documents have besides the members of every problem.
+    fn members(self, generator: &mut SchemaGenerator) -> Vec<Member> {
+        let always = |name, schema| Member { name, schema, is_always_there: true };
+        let sometimes = |name, schema| Member { name, schema, is_always_there: false };
+        let count = || json_schema!({ "type": "integer", "minimum": 0 });
+        match self {
+            Self::Invalid => vec![
+                sometimes(
+                    "at",
+                    json_schema!({
+                        "type": "string",
+                        "description": "Which part of the request, as a path such as lines[0].seats[1]."
+                    }),
+                ),
+                sometimes("defects", generator.subschema_for::<Vec<Defect>>()),
+            ],
+            Self::TooLarge => vec![always("most_bytes", count())],
+            Self::NotAdmitted => vec![sometimes("most_tickets", count())],
+            Self::SaleClosed => vec![sometimes("opens_at", generator.subschema_for::<Timestamp>())],
+            Self::LimitReached => vec![always("remaining_allowance", count())],
+            Self::SeatTaken => vec![
+                always("tier", generator.subschema_for::<TierId>()),
+                always("seats", generator.subschema_for::<Vec<SeatName>>()),
+            ],
+            Self::AttendeeTaken => {
+                vec![always("attendee", generator.subschema_for::<AttendeeId>())]
+            }
+            Self::SoldOut => vec![sometimes("tier", generator.subschema_for::<TierId>())],
+            Self::NoAdjacent => vec![always("tier", generator.subschema_for::<TierId>())],
+            Self::OrderResolved => vec![always("state", generator.subschema_for::<OrderState>())],
+            Self::Malformed
+            | Self::UnsupportedMediaType
+            | Self::TokenReused
+            | Self::NotAuthenticated
+            | Self::NotPermitted
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::HoldExpired
+            | Self::SeatsDiffer
+            | Self::TooManyRequests
+            | Self::Waiting
+            | Self::Unavailable
+            | Self::OutcomeUnknown
+            | Self::NotLoaded
+            | Self::Internal => Vec::new(),
+        }
+    }
+
     const fn row(self) -> (StatusCode, &'static str, &'static str) {
         use StatusCode as S;
         match self {
@@ -138,6 +266,10 @@ impl Kind {
             Self::SaleClosed => (S::FORBIDDEN, "sale-closed", "The sale takes no reservations now"),
             Self::LimitReached => {
                 (S::FORBIDDEN, "limit-reached", "The limit of tickets is reached")
+            }
+            Self::NotPermitted => (S::FORBIDDEN, "not-permitted", "Only an operator may do this"),
+            Self::MethodNotAllowed => {
+                (S::METHOD_NOT_ALLOWED, "method-not-allowed", "The path has no such method")
             }
             Self::NotFound => (S::NOT_FOUND, "not-found", "There is no such thing"),
             Self::HoldExpired => (S::GONE, "hold-expired", "The order was not paid in time"),
@@ -161,6 +293,13 @@ impl Kind {
             Self::Internal => (S::INTERNAL_SERVER_ERROR, "internal", "Something went wrong"),
         }
     }
+}
+
+/// An extension member of a type's documents.
+struct Member {
+    name: &'static str,
+    schema: Schema,
+    is_always_there: bool,
 }
 
 /// A problem document.
@@ -211,7 +350,7 @@ impl Problem {
 impl Serialize for Problem {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut document = self.extensions.clone();
-        document.insert("type".to_owned(), json!(format!("/problems/{}", self.kind.slug())));
+        document.insert("type".to_owned(), json!(self.kind.uri()));
         document.insert("title".to_owned(), json!(self.kind.title()));
         document.insert("status".to_owned(), json!(self.kind.status().as_u16()));
         document.insert("detail".to_owned(), json!(self.detail));
@@ -444,7 +583,13 @@ mod tests {
             assert_eq!(example["type"], json!(format!("/problems/{slug}")), "{slug}");
             assert_eq!(example["status"], json!(kind.status().as_u16()), "{slug}");
             assert_eq!(example["title"], json!(kind.title()), "{slug}");
-            for heading in ["## When", "## What to do"] {
+            let status = kind.status().as_u16();
+            let second = page.lines().nth(2);
+            assert_eq!(second, Some(format!("`/problems/{slug}`, status {status}.").as_str()));
+            let passing = kind.is_passing();
+            assert_eq!(page.contains("Retry-After"), passing, "{slug}: when to come back");
+            assert_eq!(example.get("retry_after_seconds").is_some(), passing, "{slug}");
+            for heading in ["## When", "## What to do", "## Example"] {
                 assert!(page.contains(heading), "{slug}: {heading}");
             }
         }
@@ -454,6 +599,8 @@ mod tests {
     fn shown(problem: impl Into<Problem>) -> (u16, &'static str, Option<u32>, Value) {
         let problem = problem.into();
         let members = Value::Object(problem.extensions.clone());
+        let kind = problem.kind;
+        assert_eq!(problem.retry_after_seconds.is_some(), kind.is_passing(), "{kind:?}");
         (problem.kind.status().as_u16(), problem.kind.slug(), problem.retry_after_seconds, members)
     }
 

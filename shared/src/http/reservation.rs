@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use lambda_http::Request;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::domain::choice::{Choice, Offset, Together};
@@ -17,40 +18,60 @@ use crate::http::tokens;
 const ADMISSION_HEADER: &str = "admission";
 
 /// What a buyer sends.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with lines")]
 pub struct ReservationBody {
     /// The admission token, unless the header `Admission` carries it.
     #[serde(default)]
     admission: Option<String>,
-    /// What is wanted, at most one line a tier.
+    /// What is wanted, at most one line a tier, and at most ten seats in all.
+    #[schemars(length(min = 1, max = MOST_LINES))]
     lines: Vec<LineBody>,
 }
 
 /// One line. Exactly one of `seats`, `best` and `pattern` is given.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a line, which is an object")]
+#[schemars(rename = "Line", extend("oneOf" = [
+    { "required": ["seats"], "properties": { "seats": { "type": "array" } } },
+    { "required": ["best"], "properties": { "best": { "type": "object" } } },
+    { "required": ["pattern"], "properties": { "pattern": { "type": "array" } } }
+]))]
 struct LineBody {
+    /// Which tier.
     tier: TierId,
+    /// Where the journey begins; only on a train, and there it must be given.
     #[serde(default)]
     from: Option<StopId>,
+    /// Where the journey ends; only on a train, and there it must be given.
     #[serde(default)]
     to: Option<StopId>,
+    /// Exactly these seats.
     #[serde(default)]
+    #[schemars(length(min = 1, max = MOST_SEATS), extend("uniqueItems" = true))]
     seats: Option<Vec<SeatName>>,
+    /// So many of the best.
     #[serde(default)]
     best: Option<BestBody>,
+    /// A first seat and its neighbours, anywhere in the tier.
     #[serde(default)]
+    #[schemars(length(min = 1, max = MOST_SEATS))]
     pattern: Option<Vec<PlaceBody>>,
+    /// Who will use the tickets: nobody is named, or one for each ticket.
     #[serde(default)]
+    #[schemars(length(max = MOST_SEATS), extend("uniqueItems" = true))]
     attendees: Vec<AttendeeId>,
 }
 
 /// So many seats, adjacent if possible or if required.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with count")]
+#[schemars(rename = "Best")]
 struct BestBody {
+    /// How many.
+    #[schemars(range(min = 1, max = MOST_SEATS))]
     count: u16,
+    /// Whether scattered seats will do.
     #[serde(default = "preferred")]
     together: Together,
 }
@@ -60,11 +81,15 @@ fn preferred() -> Together {
 }
 
 /// One place of a pattern: a column letter, in the first place's row or in the next.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with column")]
+#[schemars(rename = "Place")]
 struct PlaceBody {
+    /// One of the tier's column letters.
     column: String,
+    /// 0 for the first place; 0 or 1, the next row, for the others.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 1))]
     row: u16,
 }
 
@@ -270,7 +295,7 @@ impl Asked<'_> {
 /// The legs between two stops, which are given if and only if the sale has stops.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] at `at`, or at the whole request if that is empty.
+/// Returns [`Refusal::Invalid`] at `at`.
 pub fn journey(
     sale: &Sale,
     at: &str,
@@ -348,7 +373,7 @@ mod tests {
                 {"section": "s", "rows": [{"row": "1", "seats": 5}]}]}]}"#,
         );
         let refusal = places.unwrap_err().to_string();
-        assert!(refusal.contains("a list of seat names or a run"), "{refusal}");
+        assert!(refusal.contains("a list of seat names, a run"), "{refusal}");
     }
 
     /// Two coaches of one row, columns A, aisle, B; and standing room.

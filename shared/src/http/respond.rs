@@ -24,6 +24,15 @@ pub struct Cacheable<T> {
     pub max_age_seconds: u32,
 }
 
+/// `200 OK` with a JSON document that is the same for everyone, for so many seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Document {
+    /// Its text.
+    pub json: &'static str,
+    /// For how long, in seconds.
+    pub max_age_seconds: u32,
+}
+
 /// What a handler returns when all went well.
 pub trait Reply {
     /// The response.
@@ -44,13 +53,22 @@ impl<T: Serialize> Reply for Created<T> {
 
 impl<T: Serialize> Reply for Cacheable<T> {
     fn into_response(self) -> Response<Body> {
-        let mut response = json(StatusCode::OK, &self.body);
-        let caching = format!("public, max-age={}", self.max_age_seconds);
-        if let Ok(caching) = HeaderValue::from_str(&caching) {
-            response.headers_mut().insert(CACHE_CONTROL, caching);
-        }
-        response
+        for_everyone(json(StatusCode::OK, &self.body), self.max_age_seconds)
     }
+}
+
+impl Reply for Document {
+    fn into_response(self) -> Response<Body> {
+        for_everyone(json_text(StatusCode::OK, self.json), self.max_age_seconds)
+    }
+}
+
+/// The same, to be kept by any cache for so many seconds.
+fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<Body> {
+    if let Ok(caching) = HeaderValue::from_str(&format!("public, max-age={max_age_seconds}")) {
+        response.headers_mut().insert(CACHE_CONTROL, caching);
+    }
+    response
 }
 
 /// The response to a request, refused or not, once its handler is done.
@@ -81,7 +99,11 @@ fn json(status: StatusCode, body: &impl Serialize) -> Response<Body> {
     // Our replies are structs of text and numbers, which JSON can always carry.
     let text = serde_json::to_string(body)
         .unwrap_or_else(|error| unreachable!("a reply could not be written: {error}"));
-    let mut response = Response::new(Body::from(text));
+    json_text(status, text)
+}
+
+fn json_text(status: StatusCode, text: impl Into<Body>) -> Response<Body> {
+    let mut response = Response::new(text.into());
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -106,6 +128,9 @@ mod tests {
         assert_eq!(header(&created, "cache-control"), Some("no-store"));
         let cached = Cacheable { body: 1, max_age_seconds: 1 }.into_response();
         assert_eq!(header(&cached, "cache-control"), Some("public, max-age=1"));
+        let document = Document { json: "{}", max_age_seconds: 300 }.into_response();
+        assert_eq!(header(&document, "content-type"), Some("application/json"));
+        assert_eq!(header(&document, "cache-control"), Some("public, max-age=300"));
         assert_eq!(Answer(()).into_response().status(), 200);
     }
 

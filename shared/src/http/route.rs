@@ -13,6 +13,8 @@ use crate::domain::number::OrderNumber;
 /// One route of the API, with what its path says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route {
+    /// `GET /openapi.json`
+    ShowOpenApi,
     /// `GET /sales`
     ListSales,
     /// `PUT /sales/{sale}`
@@ -59,6 +61,7 @@ impl Route {
     pub fn parse(method: &Method, path: &str) -> Result<Self, NoRoute> {
         let segments: Vec<&str> = path.strip_prefix('/').ok_or(NoRoute)?.split('/').collect();
         let route = match (method.as_str(), segments.as_slice()) {
+            ("GET", ["openapi.json"]) => Self::ShowOpenApi,
             ("GET", ["sales"]) => Self::ListSales,
             ("PUT", ["sales", sale]) => Self::PublishSale(id(sale)?),
             ("GET", ["sales", sale]) => Self::ShowSale(id(sale)?),
@@ -101,6 +104,7 @@ mod tests {
         let order = || "42".parse::<OrderNumber>().unwrap();
         let stripe = ProviderId::new("stripe").unwrap();
         let routes = [
+            ("GET", "/openapi.json", Ok(Route::ShowOpenApi)),
             ("GET", "/sales", Ok(Route::ListSales)),
             ("PUT", "/sales/g1", Ok(Route::PublishSale(sale()))),
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::domain::ids::{Legs, SaleId, StopId, TierId};
@@ -10,7 +11,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::Published;
 
 /// Whether a buyer can order now, and if not, why.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// It opens later.
@@ -39,7 +40,7 @@ impl Phase {
 }
 
 /// One sale in the list of sales.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SaleSummary {
     /// Its id.
     pub sale: SaleId,
@@ -69,14 +70,14 @@ impl SaleSummary {
 }
 
 /// Every sale.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct SalesReply {
     /// The sales, by id.
     pub sales: Vec<SaleSummary>,
 }
 
 /// A sale: its file, and how its seats lie in the bitmaps of availability.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct SaleReply {
     /// The summary.
     #[serde(flatten)]
@@ -90,7 +91,7 @@ pub struct SaleReply {
 }
 
 /// The grid of one tier: seat *c* of row *r* is bit `r * row_bytes * 8 + c`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TierGridReply {
     /// Which tier.
     pub tier: TierId,
@@ -123,7 +124,7 @@ impl SaleReply {
 }
 
 /// What is left of a sale on one journey. A moment later it may be less, or more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AvailabilityReply {
     /// Which sale.
     pub sale: SaleId,
@@ -142,7 +143,7 @@ pub struct AvailabilityReply {
 }
 
 /// What is left of one tier.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TierAvailability {
     /// Which tier.
     pub tier: TierId,

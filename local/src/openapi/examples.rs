@@ -1,0 +1,175 @@
+//! Examples, as a client would send and get them. A test sends each request, and holds each reply
+//! against its schema.
+
+use serde_json::{Value, json};
+
+/// The sale of every example.
+pub(super) const SALE: &str = "g35-2026-11-21";
+/// Where the journey of every example begins.
+pub(super) const FROM: &str = "VNP";
+/// Where it ends.
+pub(super) const TO: &str = "NGH";
+/// The order of every example.
+pub(super) const ORDER: &str = "169218430493097984";
+const TOKEN: &str = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiIsImtpZCI6IjIwMjYtMDEifQ.e30.c2lnbmF0dXJl";
+const PAYMENT: &str = "pi_3PtQxY2eZvKYlo2C1";
+
+pub(super) fn sale_file() -> Value {
+    json!({
+        "sale": SALE,
+        "title": "G35 Beijing South - Ningbo",
+        "currency": "CNY",
+        "opens_at": "2026-01-01T00:00:00Z",
+        "closes_at": "2096-01-01T00:00:00Z",
+        "limit_per_buyer": 5,
+        "pay_window_seconds": 600,
+        "attendees": "optional",
+        "stops": [
+            { "stop": "VNP", "name": "北京南" },
+            { "stop": "JGK", "name": "济南西" },
+            { "stop": "NGH", "name": "宁波" }
+        ],
+        "gate": { "shards": 1, "user_lock_ms": 1000 },
+        "tiers": [
+            {
+                "tier": "second", "name": "Second class",
+                "columns": ["A", "B", "C", null, "D", "F"],
+                "fares": [
+                    { "from": "VNP", "to": "JGK", "price_minor": 18500 },
+                    { "from": "VNP", "to": "NGH", "price_minor": 58500 }
+                ],
+                "sections": [{
+                    "section": "01",
+                    "rows": [
+                        { "row": "1", "seats": ["01-1A", "01-1B", "01-1C", null, "01-1D", "01-1F"] },
+                        { "row": "2", "seats": ["01-2A", "01-2B", "01-2C", null, "01-2D", "01-2F"] }
+                    ]
+                }]
+            },
+            { "tier": "standing", "name": "No seat", "price_minor": 29250, "general_admission": 40 }
+        ]
+    })
+}
+
+fn summary() -> Value {
+    json!({
+        "sale": SALE,
+        "title": "G35 Beijing South - Ningbo",
+        "opens_at": "2026-01-01T00:00:00.000Z",
+        "closes_at": "2096-01-01T00:00:00.000Z",
+        "state": "open"
+    })
+}
+
+pub(super) fn sales() -> Value {
+    json!({ "sales": [summary()] })
+}
+
+pub(super) fn sale() -> Value {
+    let mut sale = summary();
+    sale["version"] = json!(1);
+    sale["file"] = sale_file();
+    sale["tiers"] = json!([
+        { "tier": "second", "rows": 2, "row_bytes": 1, "seats": 10 },
+        { "tier": "standing", "rows": 1, "row_bytes": 8, "seats": 40 }
+    ]);
+    sale
+}
+
+pub(super) fn availability() -> Value {
+    json!({
+        "sale": SALE, "as_of": "2026-11-20T02:00:03.120Z", "max_age_seconds": 1, "from": FROM, "to": TO,
+        "tiers": [
+            { "tier": "second", "price_minor": 58500, "available": 8, "row_bytes": 1, "free": "LOw=" },
+            { "tier": "standing", "price_minor": 29250, "available": 40, "row_bytes": 8, "free": "//////8AAAA=" }
+        ]
+    })
+}
+
+pub(super) fn admission_body() -> Value {
+    json!({ "tickets": 2 })
+}
+
+pub(super) fn admission() -> Value {
+    json!({ "token": TOKEN, "order": ORDER, "expires_at": "2026-11-20T02:05:00.000Z", "tickets": 2 })
+}
+
+pub(super) fn reservations() -> Vec<(&'static str, &'static str, Value)> {
+    let order = |choice: Value| {
+        let mut line = json!({ "tier": "second", "from": FROM, "to": TO });
+        if let (Some(line), Value::Object(choice)) = (line.as_object_mut(), choice) {
+            line.extend(choice);
+        }
+        json!({ "admission": TOKEN, "lines": [line] })
+    };
+    let best =
+        json!({ "best": { "count": 2, "together": "required" }, "attendees": ["P-1", "P-2"] });
+    vec![
+        ("best", "Two of the best, side by side, for two people", order(best)),
+        ("seats", "Exactly these seats", order(json!({ "seats": ["01-2A", "01-2B"] }))),
+        (
+            "pattern",
+            "A seat in column D, and one in column D of the next row",
+            order(json!({ "pattern": [{ "column": "D" }, { "column": "D", "row": 1 }] })),
+        ),
+        (
+            "standing",
+            "Without a seat",
+            json!({
+                "admission": TOKEN,
+                "lines": [{ "tier": "standing", "from": FROM, "to": TO, "best": { "count": 1 } }]
+            }),
+        ),
+    ]
+}
+
+pub(super) fn order_shown(state: &str) -> Value {
+    json!({
+        "order": ORDER, "sale": SALE, "state": state,
+        "lines": [{
+            "tier": "second", "from": FROM, "to": TO, "price_minor": 58500,
+            "tickets": [
+                { "seat": "01-1A", "attendee": "P-1" },
+                { "seat": "01-1B", "attendee": "P-2" }
+            ]
+        }],
+        "amount_minor": 117_000, "currency": "CNY",
+        "created_at": "2026-11-20T02:00:04.002Z",
+        "pay_by": "2026-11-20T02:10:04.002Z",
+        "changed_at": "2026-11-20T02:00:04.002Z"
+    })
+}
+
+pub(super) fn order_reserved() -> Value {
+    let mut order = order_shown("pending");
+    order["remaining_allowance"] = json!(3);
+    order
+}
+
+pub(super) fn page() -> Value {
+    json!({ "orders": [order_shown("paid")], "next": ORDER })
+}
+
+pub(super) fn payment_events() -> Vec<(&'static str, &'static str, Value)> {
+    let captured = json!({
+        "id": "evt_1PtQxZ", "object": "event", "type": "payment_intent.succeeded", "created": 1_795_140_005,
+        "data": { "object": {
+            "id": PAYMENT, "object": "payment_intent", "status": "succeeded",
+            "amount": 117_000, "amount_received": 117_000, "currency": "cny",
+            "metadata": { "order": ORDER }
+        } }
+    });
+    let other = json!({ "id": "evt_1PtQxW", "object": "event", "type": "payment_intent.created" });
+    vec![
+        ("captured", "Money was captured for an order", captured),
+        ("other", "Anything else, which is passed over", other),
+    ]
+}
+
+pub(super) fn callback_replies() -> Vec<(&'static str, &'static str, Value)> {
+    vec![
+        ("accepted", "It paid its order", json!({ "outcome": "accepted" })),
+        ("refund", "It goes back", json!({ "outcome": "refund", "reason": "too_late" })),
+        ("ignored", "It is not about a capture of ours", json!({ "outcome": "ignored" })),
+    ]
+}

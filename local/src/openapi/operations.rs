@@ -1,0 +1,425 @@
+//! What each operation is for, what it reads and writes, and which problems it can answer.
+
+use serde_json::{Value, json};
+use shared::domain::ids::StopId;
+use shared::domain::number::OrderNumber;
+use shared::domain::sale::SaleFile;
+use shared::http::admission::{AdmissionBody, AdmissionReply};
+use shared::http::checks::{MOST_BODY_BYTES, MOST_SALE_FILE_BYTES};
+use shared::http::order_reply::{OrderReply, PageReply};
+use shared::http::payment_event::{CallbackReply, CaptureEvent, PaymentEvent};
+use shared::http::problem::Kind;
+use shared::http::reservation::ReservationBody;
+use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
+
+use super::{Schemas, examples};
+
+/// Examples: a name, what it shows, and the value.
+type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
+/// The schema of a type, which is then among the components.
+type SchemaOf = fn(&mut Schemas) -> Value;
+
+/// One operation.
+pub(super) struct Operation {
+    /// Its name.
+    pub(super) id: &'static str,
+    /// The group it is in.
+    pub(super) tag: &'static str,
+    /// What it does, in a few words.
+    pub(super) summary: &'static str,
+    /// What else there is to know.
+    pub(super) description: &'static str,
+    /// What its query and headers may have.
+    pub(super) parameters: Vec<Parameter>,
+    /// Its body, if it has one.
+    pub(super) body: Option<Body>,
+    /// The reply when all went well.
+    pub(super) success: Success,
+    /// What it can refuse, besides [`EVERYWHERE`].
+    pub(super) problems: &'static [Kind],
+}
+
+/// A request's body.
+pub(super) struct Body {
+    pub(super) schema: SchemaOf,
+    pub(super) most_bytes: usize,
+    pub(super) examples: Examples,
+}
+
+/// A reply when all went well.
+pub(super) struct Success {
+    pub(super) status: u16,
+    pub(super) description: &'static str,
+    /// Its `Cache-Control`.
+    pub(super) caching: &'static str,
+    pub(super) schema: SchemaOf,
+    pub(super) examples: Examples,
+}
+
+/// A parameter of the query or a header; none is required by itself.
+pub(super) struct Parameter {
+    name: &'static str,
+    place: &'static str,
+    description: &'static str,
+    schema: SchemaOf,
+    example: Option<&'static str>,
+}
+
+impl Parameter {
+    /// As the document has it.
+    pub(super) fn describe(&self, schemas: &mut Schemas) -> Value {
+        let mut described = json!({
+            "name": self.name, "in": self.place, "required": false,
+            "description": self.description, "schema": (self.schema)(schemas)
+        });
+        if let Some(example) = self.example {
+            described["example"] = json!(example);
+        }
+        described
+    }
+}
+
+/// What can go wrong with any request: at the gateway, or in a store.
+const EVERYWHERE: [Kind; 5] =
+    [Kind::Malformed, Kind::TooLarge, Kind::Internal, Kind::Unavailable, Kind::OutcomeUnknown];
+
+impl Operation {
+    /// True if it can answer a problem of this type.
+    pub(super) fn answers(&self, kind: Kind) -> bool {
+        EVERYWHERE.contains(&kind) || self.problems.contains(&kind)
+    }
+}
+
+const NOT_KEPT: &str = "no-store";
+const KEPT_A_SECOND: &str = "public, max-age=1";
+const KEPT_A_WHILE: &str = "public, max-age=300";
+
+/// The operation of a route. Every route of the gateway has one.
+pub(super) fn operation(key: &str) -> Operation {
+    match key {
+        "GET /openapi.json" => show_openapi(),
+        "GET /sales" => list_sales(),
+        "PUT /sales/{sale}" => publish_sale(),
+        "GET /sales/{sale}" => show_sale(),
+        "GET /sales/{sale}/availability" => show_availability(),
+        "POST /sales/{sale}/admissions" => admit(),
+        "POST /sales/{sale}/orders" => reserve(),
+        "GET /orders" => list_orders(),
+        "GET /orders/{order}" => show_order(),
+        "POST /orders/{order}/cancel" => cancel_order(),
+        "POST /payments/{provider}/callback" => payment_callback(),
+        other => unreachable!("a route without a description: {other}"),
+    }
+}
+
+fn show_openapi() -> Operation {
+    Operation {
+        id: "showOpenApi",
+        tag: "meta",
+        summary: "This document",
+        description: "The OpenAPI document of the version that answers.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The document.",
+            caching: KEPT_A_WHILE,
+            schema: |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
+            examples: Vec::new,
+        },
+        problems: &[],
+    }
+}
+
+fn list_sales() -> Operation {
+    Operation {
+        id: "listSales",
+        tag: "sales",
+        summary: "List every sale",
+        description: "By id.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The sales.",
+            caching: KEPT_A_SECOND,
+            schema: Schemas::written::<SalesReply>,
+            examples: || vec![("sales", "One sale", examples::sales())],
+        },
+        problems: &[],
+    }
+}
+
+fn publish_sale() -> Operation {
+    Operation {
+        id: "publishSale",
+        tag: "sales",
+        summary: "Put a sale on sale, or change its terms",
+        description: "The body is a sale file whose `sale` is the id in the path. Seats, stops and currency of a \
+                      sale never change; title, window, state, prices, limits and gate may, while it sells. \
+                      Repeating the request changes nothing and finishes what a crash left.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<SaleFile>,
+            most_bytes: MOST_SALE_FILE_BYTES,
+            examples: || vec![("train", "A train with two tiers", examples::sale_file())],
+        }),
+        success: Success {
+            status: 200,
+            description: "The sale as it is now.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<SaleReply>,
+            examples: || vec![("train", "A train with two tiers", examples::sale())],
+        },
+        problems: &[
+            Kind::NotAuthenticated,
+            Kind::NotPermitted,
+            Kind::NotFound,
+            Kind::UnsupportedMediaType,
+            Kind::Invalid,
+            Kind::SeatsDiffer,
+        ],
+    }
+}
+
+fn show_sale() -> Operation {
+    Operation {
+        id: "showSale",
+        tag: "sales",
+        summary: "Show a sale",
+        description: "Its file, and how its seats lie in the bitmaps of availability: column c of row r is bit \
+                      r * row_bytes * 8 + c, the most significant bit of a byte first.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The sale.",
+            caching: KEPT_A_SECOND,
+            schema: Schemas::written::<SaleReply>,
+            examples: || vec![("train", "A train with two tiers", examples::sale())],
+        },
+        problems: &[Kind::NotFound],
+    }
+}
+
+fn show_availability() -> Operation {
+    let stop = |name, description, example| Parameter {
+        name,
+        place: "query",
+        description,
+        schema: Schemas::read::<StopId>,
+        example: Some(example),
+    };
+    Operation {
+        id: "showAvailability",
+        tag: "sales",
+        summary: "Show what is left on one journey",
+        description: "`from` and `to` are given for a train, and for nothing else. Only tiers that sell the \
+                      journey are shown. A moment later it may be less, or more.",
+        parameters: vec![
+            stop("from", "Where the journey begins.", examples::FROM),
+            stop("to", "Where it ends.", examples::TO),
+        ],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "What was left at `as_of`.",
+            caching: KEPT_A_SECOND,
+            schema: Schemas::written::<AvailabilityReply>,
+            examples: || vec![("train", "Both tiers", examples::availability())],
+        },
+        problems: &[Kind::NotFound, Kind::Invalid, Kind::NotLoaded],
+    }
+}
+
+fn admit() -> Operation {
+    Operation {
+        id: "admit",
+        tag: "buying",
+        summary: "Ask to be let through the gate",
+        description: "The token is the right to make exactly one order, whose number it already carries.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<AdmissionBody>,
+            most_bytes: MOST_BODY_BYTES,
+            examples: || vec![("two", "Two tickets", examples::admission_body())],
+        }),
+        success: Success {
+            status: 201,
+            description: "The admission.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<AdmissionReply>,
+            examples: || vec![("two", "Two tickets", examples::admission())],
+        },
+        problems: &[
+            Kind::NotAuthenticated,
+            Kind::NotFound,
+            Kind::UnsupportedMediaType,
+            Kind::Invalid,
+            Kind::SaleClosed,
+            Kind::SoldOut,
+            Kind::TooManyRequests,
+            Kind::Waiting,
+        ],
+    }
+}
+
+fn reserve() -> Operation {
+    Operation {
+        id: "reserve",
+        tag: "buying",
+        summary: "Hold seats and make the order",
+        description: "All lines are held, or none. Repeating the request is safe and is how a lost answer is \
+                      found: the same token with the same lines is answered with the same order. A refused \
+                      attempt does not use the token up.",
+        parameters: vec![Parameter {
+            name: "Admission",
+            place: "header",
+            description: "The admission token, unless the body has it.",
+            schema: |_| json!({ "type": "string" }),
+            example: None,
+        }],
+        body: Some(Body {
+            schema: Schemas::read::<ReservationBody>,
+            most_bytes: MOST_BODY_BYTES,
+            examples: examples::reservations,
+        }),
+        success: Success {
+            status: 201,
+            description: "The order.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<OrderReply>,
+            examples: || vec![("best", "Two seats, side by side", examples::order_reserved())],
+        },
+        problems: &[
+            Kind::NotAuthenticated,
+            Kind::NotFound,
+            Kind::UnsupportedMediaType,
+            Kind::Invalid,
+            Kind::TokenReused,
+            Kind::NotAdmitted,
+            Kind::SaleClosed,
+            Kind::LimitReached,
+            Kind::HoldExpired,
+            Kind::SeatTaken,
+            Kind::AttendeeTaken,
+            Kind::SoldOut,
+            Kind::NoAdjacent,
+            Kind::OrderResolved,
+            Kind::NotLoaded,
+        ],
+    }
+}
+
+fn list_orders() -> Operation {
+    Operation {
+        id: "listOrders",
+        tag: "orders",
+        summary: "List the buyer's orders",
+        description: "Newest first, and always up to date.",
+        parameters: vec![
+            Parameter {
+                name: "limit",
+                place: "query",
+                description: "How many orders of a page at most.",
+                schema: |_| {
+                    json!({
+                        "type": "integer", "minimum": 1, "maximum": orders::MOST, "default": orders::PAGE
+                    })
+                },
+                example: None,
+            },
+            Parameter {
+                name: "before",
+                place: "query",
+                description: "Only orders with a smaller number: `next` of the page before.",
+                schema: Schemas::read::<OrderNumber>,
+                example: None,
+            },
+        ],
+        body: None,
+        success: Success {
+            status: 200,
+            description: "A page of orders.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<PageReply>,
+            examples: || vec![("page", "One order, and more to come", examples::page())],
+        },
+        problems: &[Kind::NotAuthenticated, Kind::Invalid],
+    }
+}
+
+fn show_order() -> Operation {
+    Operation {
+        id: "showOrder",
+        tag: "orders",
+        summary: "Show one of the buyer's orders",
+        description: "Anyone else's order looks like one that does not exist.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The order.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<OrderReply>,
+            examples: || vec![("paid", "A paid order", examples::order_shown("paid"))],
+        },
+        problems: &[Kind::NotAuthenticated, Kind::NotFound],
+    }
+}
+
+fn cancel_order() -> Operation {
+    Operation {
+        id: "cancelOrder",
+        tag: "orders",
+        summary: "Give up an order that is not paid",
+        description: "Its seats are free again. Cancelling it again is answered the same.",
+        parameters: Vec::new(),
+        body: None,
+        success: Success {
+            status: 200,
+            description: "The cancelled order.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<OrderReply>,
+            examples: || {
+                vec![("cancelled", "A cancelled order", examples::order_shown("cancelled"))]
+            },
+        },
+        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::OrderResolved],
+    }
+}
+
+fn payment_callback() -> Operation {
+    Operation {
+        id: "paymentCallback",
+        tag: "payments",
+        summary: "Tell that money was captured",
+        description: "An event in Stripe's form, with whatever other fields it has. `payment_intent.succeeded` with \
+                      `metadata.order` is a capture; everything else is answered `200` and passed over. `200` \
+                      comes only when all that follows from the payment is done: until then the provider calls \
+                      again, and is answered as the first time. The content type does not matter, what is signed does.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: event,
+            most_bytes: MOST_BODY_BYTES,
+            examples: examples::payment_events,
+        }),
+        success: Success {
+            status: 200,
+            description: "What became of it.",
+            caching: NOT_KEPT,
+            schema: Schemas::written::<CallbackReply>,
+            examples: examples::callback_replies,
+        },
+        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::Invalid],
+    }
+}
+
+/// Every event is a [`PaymentEvent`]; one of a capture is a [`CaptureEvent`] as well.
+fn event(schemas: &mut Schemas) -> Value {
+    json!({
+        "allOf": [schemas.read::<PaymentEvent>()],
+        "if": { "properties": { "type": { "const": "payment_intent.succeeded" } }, "required": ["type"] },
+        "then": schemas.read::<CaptureEvent>()
+    })
+}

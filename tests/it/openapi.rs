@@ -1,0 +1,345 @@
+//! The OpenAPI document against the engine: what it shows can be sent, what comes back is as it says,
+//! and it says no more than there is.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use local::gateway::{Access, ROUTES};
+use local::openapi::{self, problem_component};
+use local::up::{Engine, Options};
+use reqwest::Method;
+use serde_json::{Value, json};
+use shared::http::problem::Kind;
+
+use super::described::{Answer, Description};
+use super::ground;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap()
+}
+
+/// A client that sends the document's examples.
+struct Client {
+    description: Description,
+    engine: Engine,
+    http: reqwest::Client,
+    sent: BTreeSet<(String, String)>,
+    answered: BTreeSet<(String, u16)>,
+}
+
+/// What of an example a client fills in.
+#[derive(Default)]
+struct With<'a> {
+    sale: Option<&'a str>,
+    order: Option<&'a Value>,
+    query: &'a str,
+    /// Another body than the example as it is.
+    change: Option<&'a dyn Fn(&mut Value)>,
+    buyer: Option<&'a str>,
+}
+
+impl Client {
+    async fn start() -> Self {
+        Self {
+            description: Description::new(),
+            engine: Engine::start(ground::engine(Options::ephemeral())).await.unwrap(),
+            http: reqwest::Client::new(),
+            sent: BTreeSet::new(),
+            answered: BTreeSet::new(),
+        }
+    }
+
+    /// An example of the document: of a parameter, or of a body.
+    fn example(&self, id: &str, name: &str) -> Value {
+        let (_, _, operation) = self.description.operation(id);
+        operation["requestBody"]["content"]["application/json"]["examples"][name]["value"].clone()
+    }
+
+    /// Sends an operation with one of its examples for a body, if it has any, and holds the answer
+    /// against the document.
+    async fn send(&mut self, id: &str, example: &str, with: With<'_>) -> Answer {
+        let (method, pattern, operation) = self.description.operation(id);
+        let mut path = pattern.clone();
+        for parameter in
+            self.description.document["paths"][&pattern]["parameters"].as_array().unwrap_or(&vec![])
+        {
+            let name = parameter["name"].as_str().unwrap();
+            let given = match name {
+                "sale" => with.sale,
+                "order" => with.order.map(|order| order.as_str().unwrap()),
+                _ => None,
+            };
+            let value = given.unwrap_or_else(|| parameter["example"].as_str().unwrap());
+            path = path.replace(&format!("{{{name}}}"), value);
+        }
+        let target = format!("{path}{}", with.query);
+        let url = format!("{}{target}", self.engine.url());
+        let mut request = self.http.request(Method::from_bytes(method.as_bytes()).unwrap(), url);
+        let mut body = String::new();
+        if operation.get("requestBody").is_some() {
+            let mut value = self.example(id, example);
+            assert!(value.is_object(), "{id} has no example {example}");
+            if let Some(change) = with.change {
+                change(&mut value);
+            }
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            self.description.check(&format!("{id} {example}"), schema, &value);
+            body = value.to_string();
+            request = request.header("content-type", "application/json");
+            self.sent.insert((id.to_owned(), example.to_owned()));
+        }
+        let security = operation["security"].as_array().unwrap();
+        let needs = |scheme: &str| security.iter().any(|needed| needed.get(scheme).is_some());
+        if needs("buyer") {
+            let buyer = with.buyer.unwrap_or("alice");
+            request = request.bearer_auth(self.engine.token(buyer).unwrap());
+        } else if needs("operator") {
+            request = request.bearer_auth(self.engine.operator_token().unwrap());
+        } else if needs("stripe_signature") {
+            let signature = self.engine.sign_payment(body.as_bytes());
+            request = request.header("Stripe-Signature", signature);
+        }
+        let answer = Answer::of(request.body(body).send().await.unwrap()).await;
+        self.description.check_answer(&format!("{id} {example}"), &method, &target, &answer);
+        self.answered.insert((id.to_owned(), answer.status));
+        answer
+    }
+
+    /// The same, which must be answered with this status.
+    async fn ok(&mut self, status: u16, id: &str, example: &str, with: With<'_>) -> Value {
+        let answer = self.send(id, example, with).await;
+        assert_eq!(answer.status, status, "{id} {example}: {:#}", answer.json());
+        answer.json()
+    }
+
+    /// Sends a reservation of the document with a token of this buyer's own.
+    async fn reserve(&mut self, example: &str, buyer: &str) -> Value {
+        let with = With { buyer: Some(buyer), ..With::default() };
+        let admission = self.ok(201, "admit", "two", with).await;
+        let admitted = |body: &mut Value| body["admission"] = admission["token"].clone();
+        let with = With { buyer: Some(buyer), change: Some(&admitted), ..With::default() };
+        self.ok(201, "reserve", example, with).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_example_can_be_sent_and_every_answer_is_as_described() {
+    let mut client = Client::start().await;
+    let none = With::default;
+    let served = client.ok(200, "showOpenApi", "", none()).await;
+    assert_eq!(served, client.description.document, "what is served is what is described");
+
+    client.ok(200, "publishSale", "train", none()).await;
+    client.ok(200, "listSales", "", none()).await;
+    client.ok(200, "showSale", "", none()).await;
+    let journey = {
+        let (_, _, operation) = client.description.operation("showAvailability");
+        let given = operation["parameters"].as_array().unwrap().iter();
+        let pairs = given.map(|one| {
+            format!("{}={}", one["name"].as_str().unwrap(), one["example"].as_str().unwrap())
+        });
+        format!("?{}", pairs.collect::<Vec<_>>().join("&"))
+    };
+    let available = With { query: &journey, ..none() };
+    let available = client.ok(200, "showAvailability", "", available).await;
+    assert_eq!(available["tiers"][0]["available"], 10);
+
+    let best = client.reserve("best", "alice").await;
+    let seats = client.reserve("seats", "bob").await;
+    client.reserve("pattern", "carol").await;
+    client.reserve("standing", "dave").await;
+    assert_eq!(seats["lines"][0]["tickets"][0]["seat"], "01-2A");
+
+    let order = Some(&best["order"]);
+    let captured = |event: &mut Value| {
+        event["data"]["object"]["metadata"]["order"] = best["order"].clone();
+        assert_eq!(event["data"]["object"]["amount_received"], best["amount_minor"]);
+    };
+    let with = With { change: Some(&captured), ..none() };
+    let paid = client.ok(200, "paymentCallback", "captured", with).await;
+    assert_eq!(paid, json!({ "outcome": "accepted" }));
+    let ignored = client.ok(200, "paymentCallback", "other", none()).await;
+    assert_eq!(ignored, json!({ "outcome": "ignored" }));
+
+    let shown = client.ok(200, "showOrder", "", With { order, ..none() }).await;
+    assert_eq!(shown["state"], "paid");
+    let listed = client.ok(200, "listOrders", "", With { query: "?limit=1", ..none() }).await;
+    assert_eq!(listed["orders"], json!([shown]));
+    let refused = client.send("cancelOrder", "", With { order, ..none() }).await;
+    assert_eq!(refused.status, 409);
+    let bobs = With { order: Some(&seats["order"]), buyer: Some("bob"), ..none() };
+    assert_eq!(client.ok(200, "cancelOrder", "", bobs).await["state"], "cancelled");
+
+    // As they stand in the document, without a sale, an order or an admission of their own.
+    let unknown = With { sale: Some("no-such-sale"), ..none() };
+    assert_eq!(client.send("showSale", "", unknown).await.status, 404);
+    assert_eq!(client.send("reserve", "best", none()).await.status, 403);
+    assert_eq!(client.send("showOrder", "", none()).await.status, 404);
+    assert_eq!(client.send("cancelOrder", "", none()).await.status, 404);
+    let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
+    assert_eq!(unknown_order["outcome"], "refund");
+    let twice = client.send("admit", "two", none()).await;
+    assert_eq!((twice.status, twice.header("retry-after")), (429, Some("1")));
+
+    let mut all = BTreeSet::new();
+    for (_, _, operation) in client.description.operations() {
+        let id = operation["operationId"].as_str().unwrap().to_owned();
+        let succeeds =
+            [200, 201].iter().any(|status| client.answered.contains(&(id.clone(), *status)));
+        assert!(succeeds, "{id} was not tried");
+        let examples = &operation["requestBody"]["content"]["application/json"]["examples"];
+        let names = examples.as_object().into_iter().flatten().map(|(name, _)| name.clone());
+        all.extend(names.map(|name| (id.clone(), name)));
+    }
+    assert_eq!(client.sent, all, "every example of a request was sent");
+    assert_eq!(client.description.faults(), [""; 0]);
+    client.engine.stop().await.unwrap();
+}
+
+#[test]
+fn every_reply_that_is_shown_is_of_its_schema() {
+    let description = Description::new();
+    let mut shown = 0;
+    for (_, _, operation) in description.operations() {
+        for (status, response) in operation["responses"].as_object().unwrap() {
+            for content in response["content"].as_object().unwrap().values() {
+                for (name, example) in content["examples"].as_object().into_iter().flatten() {
+                    let what = format!("{} {status} {name}", operation["operationId"]);
+                    description.check(&what, &content["schema"], &example["value"]);
+                    shown += 1;
+                }
+            }
+        }
+    }
+    assert!(shown >= 12, "{shown} replies are shown");
+    assert_eq!(description.faults(), [""; 0]);
+}
+
+#[test]
+fn every_page_of_a_problem_shows_a_document_of_its_schema() {
+    let description = Description::new();
+    let schemas = description.document["components"]["schemas"].as_object().unwrap();
+    for kind in Kind::ALL {
+        let page = read(&format!("docs/problems/{}.md", kind.slug()));
+        let (_, example) = page.split_once("```json\n").unwrap();
+        let (example, _) = example.split_once("\n```").unwrap();
+        let schema = &schemas[&problem_component(kind)];
+        description.check(kind.slug(), schema, &serde_json::from_str(example).unwrap());
+    }
+    assert_eq!(description.faults(), [""; 0]);
+    // The control: another type's document is noticed, as is a member that there is not.
+    let waiting = read("docs/problems/waiting.md");
+    let (_, example) = waiting.split_once("```json\n").unwrap();
+    let (example, _) = example.split_once("\n```").unwrap();
+    let mut example: Value = serde_json::from_str(example).unwrap();
+    let schema = |kind| &schemas[&problem_component(kind)];
+    description.check("another", schema(Kind::TooManyRequests), &example);
+    example["more"] = json!(1);
+    description.check("more", schema(Kind::Waiting), &example);
+    let faults = description.faults();
+    assert!(faults.iter().any(|fault| fault.starts_with("another: ")), "{faults:?}");
+    assert!(faults.iter().any(|fault| fault.starts_with("more: ")), "{faults:?}");
+
+    let described: BTreeSet<&str> =
+        schemas.keys().map(String::as_str).filter(|name| name.ends_with("Problem")).collect();
+    let kinds = Kind::ALL.map(problem_component);
+    assert_eq!(described, kinds.iter().map(String::as_str).collect());
+}
+
+/// `docs/api.md` names for each endpoint, by their pages, the problems that are its own.
+#[test]
+fn the_handbook_lists_the_same_operations_and_types() {
+    let handbook = read("docs/api.md");
+    let (endpoints, table) = handbook.split_once("\n## Problems\n").unwrap();
+    for kind in Kind::ALL {
+        let row = format!("| {}", kind.status().as_u16());
+        let link = format!("[{0}](problems/{0}.md)", kind.slug());
+        let listed = table.lines().any(|line| {
+            let (status, types) =
+                line.trim_start_matches("| ").split_once(" | ").unwrap_or_default();
+            let statuses: Vec<&str> = status.split(", ").collect();
+            statuses.contains(&row.trim_start_matches("| ")) && types.contains(&link)
+        });
+        assert!(listed, "{link} under its status");
+    }
+    for (method, path, operation) in Description::new().operations() {
+        let heading = format!("\n## {method} {path}\n");
+        let (_, section) = endpoints.split_once(&heading).unwrap_or_else(|| panic!("{heading}"));
+        let section = section.split("\n## ").next().unwrap();
+        for response in operation["responses"].as_object().unwrap().values() {
+            let description = response["description"].as_str().unwrap();
+            for kind in Kind::ALL {
+                let anywhere = matches!(
+                    kind,
+                    Kind::Malformed
+                        | Kind::TooLarge
+                        | Kind::Internal
+                        | Kind::Unavailable
+                        | Kind::OutcomeUnknown
+                        | Kind::UnsupportedMediaType
+                );
+                if !anywhere && description.contains(&format!("`{}`", kind.uri())) {
+                    let page = format!("(problems/{}.md)", kind.slug());
+                    assert!(section.contains(&page), "{method} {path}: {page}");
+                }
+            }
+        }
+    }
+}
+
+/// The template is written by hand: its routes, and who may use them, are the gateway's.
+#[test]
+fn the_template_has_the_same_routes() {
+    let template = read("template.yaml");
+    let field = |line: &str, name: &str| {
+        let (_, rest) = line.split_once(&format!("{name}: "))?;
+        let rest = rest.trim_start_matches('"');
+        Some(rest.split(['"', ',', ' ']).next().unwrap().to_owned())
+    };
+    let deployed: BTreeSet<(String, Option<String>)> = template
+        .lines()
+        .filter(|line| line.contains("Type: HttpApi, Properties:"))
+        .map(|line| {
+            let key =
+                format!("{} {}", field(line, "Method").unwrap(), field(line, "Path").unwrap());
+            (key, field(line, "Authorizer"))
+        })
+        .collect();
+    let local = ROUTES.iter().map(|route| {
+        let authorizer = match route.access {
+            Access::Anybody => None,
+            Access::Buyer => Some("Buyer".to_owned()),
+            Access::Operator => Some("AWS_IAM".to_owned()),
+        };
+        (route.key.to_owned(), authorizer)
+    });
+    assert_eq!(deployed, local.collect());
+}
+
+/// What others make of it: the OpenAPI 3.1 meta-schema, by its own validator.
+#[test]
+fn the_document_is_openapi() {
+    const SCRIPT: &str = "
+import json, sys
+from openapi_spec_validator import OpenAPIV31SpecValidator
+document = json.load(sys.stdin)
+errors = [error.message for error in OpenAPIV31SpecValidator(document).iter_errors()]
+print(len(errors), *errors)
+del document['info']['title']
+print(len(list(OpenAPIV31SpecValidator(document).iter_errors())))";
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, openapi::print().as_bytes()).unwrap();
+    std::io::Seek::rewind(&mut file).unwrap();
+    let output = Command::new(root().join(".venv/bin/python"))
+        .args(["-c", SCRIPT])
+        .stdin(file)
+        .output()
+        .expect("the Python environment is missing: run `make setup`");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim(), "0\n1", "{}", String::from_utf8_lossy(&output.stderr));
+}
