@@ -14,6 +14,7 @@ mod flows;
 mod ground;
 mod gtfs;
 mod handlers;
+mod hostile;
 mod importers;
 mod kill;
 mod openapi;

@@ -205,7 +205,10 @@ impl Desk {
         if access == Access::Anybody {
             return Ok(None);
         }
-        let header = parts.headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
+        // Two of them are one that nobody signed: API Gateway joins them with a comma.
+        let only = headers.next().filter(|_| headers.next().is_none());
+        let header = only.and_then(|value| value.to_str().ok());
         let (scheme, token) = header.and_then(|value| value.split_once(' ')).unwrap_or_default();
         if !scheme.eq_ignore_ascii_case("bearer") {
             return Err(Refusal::NoToken);
@@ -299,9 +302,14 @@ fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
     iam
 }
 
-/// Refuses a `Host` that is none: the Lambda runtime makes a URL of it and takes it for granted.
+/// Refuses a `Host` that is none, or that stands twice: the Lambda runtime makes a URL of it and
+/// takes it for granted.
 fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
-    let Some(host) = parts.headers.get(HOST) else { return Ok(()) };
+    let mut hosts = parts.headers.get_all(HOST).iter();
+    let Some(host) = hosts.next() else { return Ok(()) };
+    if hosts.next().is_some() {
+        return Err(Refusal::BadRequest("The Host header stands twice."));
+    }
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     let authority = host.to_str().ok().and_then(|host| host.parse::<http::uri::Authority>().ok());
     // The runtime's parser is stricter: of ports, and of what looks like an IP address.
