@@ -2,11 +2,11 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-ministack clean-tools
+.PHONY: help setup demo test test-ministack test-dynamodb-local clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
-		while IFS='|' read -r target does; do printf '%-20s %s\n' "$$target" "$$does"; done
+		while IFS='|' read -r target does; do printf '%-22s %s\n' "$$target" "$$does"; done
 
 setup: ## install what is missing, below .onsale/ and .venv/ only, and say what
 	@scripts/setup
@@ -21,6 +21,10 @@ test: setup ## format, lints, documentation and every test; the last line counts
 test-ministack: ## the integration tests with ministack in place of our stand-ins for DynamoDB and SQS
 	@scripts/setup ministack
 	@scripts/test-against ministack
+
+test-dynamodb-local: ## the same with Amazon's DynamoDB Local; ONSALE_DYNAMODB_LOCAL=1 accepts its licence
+	@scripts/setup dynamodb-local
+	@scripts/test-against dynamodb-local
 
 clean-tools: ## remove what setup installed (below .onsale/tools and .venv)
 	rm -rf .onsale/tools .venv

@@ -47,6 +47,8 @@ fn config(endpoint: String, tables: Tables) -> StoreConfig {
         backoff: Duration::from_millis(2),
         attempt_timeout: Duration::from_secs(20),
         call_timeout: Duration::from_secs(20),
+        // What is remembered is not forgotten because a server is slow.
+        cache_for: Duration::from_secs(3600),
         ..StoreConfig::new(tables)
     }
 }
