@@ -25,7 +25,7 @@ use shared::store::{Tables, create_tables};
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Failure, Mapping, Source, invoke, poll, schedule};
-use crate::gateway::Gateway;
+use crate::gateway::{Gateway, Routes};
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, QueuePair, Queues, Redelivery};
@@ -64,6 +64,8 @@ pub struct Options {
     /// What the names of its tables and queues begin with: engines that share external servers
     /// need different ones.
     pub prefix: String,
+    /// The routes of the gateway.
+    pub routes: Routes,
 }
 
 impl Options {
@@ -78,6 +80,7 @@ impl Options {
             redelivery: Redelivery::default(),
             external: External::default(),
             prefix: PREFIX.to_owned(),
+            routes: Routes::Api,
         }
     }
 
@@ -174,7 +177,7 @@ impl Engine {
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
 
         let identity = || Identity::new(secrets.identity.as_bytes());
-        let gateway = Gateway::start(Arc::clone(&app), identity(), options.port)
+        let gateway = Gateway::start(Arc::clone(&app), identity(), options.port, options.routes)
             .await
             .map_err(|source| Error::Port { port: options.port, source })?;
         let sources = start_sources(&app, &sqs, &queues, options.reconcile_seconds);

@@ -7,6 +7,7 @@
 )]
 
 mod audit;
+mod bench_http;
 mod bench_scripts;
 mod described;
 mod event_sources;

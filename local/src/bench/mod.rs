@@ -3,4 +3,5 @@
 //! What a server does is taken from the server's own counters wherever it has them, so that neither
 //! our client nor the network is in the figure.
 
+pub mod http;
 pub mod scripts;

@@ -1,11 +1,12 @@
 //! `onsale bench`: what the engine costs on this machine.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use crate::bench::scripts;
+use crate::bench::{http, scripts};
 use crate::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -18,6 +19,10 @@ pub struct BenchCommand {
 #[derive(Debug, Subcommand)]
 enum Bench {
     Scripts(ScriptsCommand),
+    Http(HttpCommand),
+    /// The engine that `bench http` measures, in a process of its own.
+    #[command(hide = true)]
+    HttpEngine,
 }
 
 /// Which server to measure.
@@ -71,6 +76,31 @@ pub struct ScriptsCommand {
     grow: bool,
 }
 
+/// What each endpoint takes at the gateway, beside a function that does nothing behind the same
+/// gateway: requests a second, latencies, processor time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own in another process. Each round sends every endpoint a batch of
+requests, each for a buyer or an order of its own, as fast as they are answered; the empty function
+gets as many before each. Build it with ONSALE_PROFILE=measure, and leave the machine alone: then
+look at the ratios, which mean the same on another machine.
+
+Examples:
+  onsale bench http
+  onsale bench http --connections 1        latencies without a queue
+  onsale bench http --json > http.json")]
+pub struct HttpCommand {
+    /// How many requests a batch has.
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = at_least_one)]
+    requests: usize,
+    /// How many batches each endpoint gets.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    rounds: usize,
+    /// How many requests are under way at a time.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = at_least_one)]
+    connections: usize,
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("must be at least 1".to_owned()),
@@ -84,9 +114,11 @@ impl BenchCommand {
     ///
     /// # Errors
     /// Fails if it cannot be measured.
-    pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+    pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         match self.bench {
             Bench::Scripts(command) => command.run(json).await,
+            Bench::Http(command) => command.run(json).await,
+            Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
     }
 }
@@ -119,5 +151,13 @@ impl ScriptsCommand {
     async fn run(self, json: bool) -> Result<ExitCode, Failure> {
         let report = scripts::run(&self.options()).await?;
         out(&if json { report.json() } else { report.tables() })
+    }
+}
+
+impl HttpCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { requests, rounds, connections } = self;
+        let report = http::run(&http::Options { requests, rounds, connections }).await?;
+        out(&if json { report.json() } else { report.table() })
     }
 }

@@ -128,7 +128,7 @@ impl Cli {
             Command::Rush(command) => command.run(&data_dir, json).await,
             Command::Demo(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),
-            Command::Bench(command) => command.run(json).await,
+            Command::Bench(command) => command.run(&data_dir, json).await,
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");

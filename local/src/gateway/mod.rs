@@ -9,7 +9,7 @@ mod event;
 mod refusal;
 mod routes;
 
-pub use routes::{Access, Function, ROUTES, Route};
+pub use routes::{Access, EMPTY_ROUTES, Function, ROUTES, Route, Routes};
 
 use std::io;
 use std::net::SocketAddr;
@@ -33,6 +33,7 @@ use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
 use shared::app::App;
 use shared::domain::time::Timestamp;
+use shared::http::respond::{Answer, Reply as _};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -77,12 +78,18 @@ impl Gateway {
     ///
     /// # Errors
     /// The port is taken.
-    pub async fn start(app: Arc<App>, identity: Identity, port: u16) -> io::Result<Self> {
+    pub async fn start(
+        app: Arc<App>,
+        identity: Identity,
+        port: u16,
+        routes: Routes,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let address = listener.local_addr()?;
         let desk = Arc::new(Desk {
             app,
             identity,
+            routes,
             started_ms: Utc::now().timestamp_millis(),
             requests: AtomicU64::new(0),
             connections: Arc::new(Semaphore::new(CONNECTIONS_MOST)),
@@ -138,6 +145,7 @@ impl Drop for Gateway {
 struct Desk {
     app: Arc<App>,
     identity: Identity,
+    routes: Routes,
     started_ms: i64,
     requests: AtomicU64,
     connections: Arc<Semaphore>,
@@ -177,7 +185,7 @@ impl Desk {
     async fn serve(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         check_host(&parts)?;
-        let (route, path_parameters) = match routes::find(&parts.method, parts.uri.path()) {
+        let (route, path_parameters) = match self.routes.find(&parts.method, parts.uri.path()) {
             Matched::Route(route, parameters) => (route, parameters),
             Matched::OtherMethods(methods) => return Err(Refusal::OtherMethods(methods)),
             Matched::Nothing => return Err(Refusal::NoRoute),
@@ -249,7 +257,8 @@ impl Desk {
             | Function::TokenGate
             | Function::Reserve
             | Function::Orders
-            | Function::Cancel => common.await,
+            | Function::Cancel
+            | Function::Empty => common.await,
         };
         let app = Arc::clone(&self.app);
         let answered = invoke(TIMEOUT, async move {
@@ -289,6 +298,7 @@ async fn run(
         Function::Orders => orders::handle(app, request).await,
         Function::Cancel => cancel::handle(app, request).await,
         Function::PayCallback => pay_callback::handle(app, request).await,
+        Function::Empty => Answer(serde_json::Map::new()).into_response(),
     }
 }
 

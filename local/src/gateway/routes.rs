@@ -22,6 +22,8 @@ pub enum Function {
     Cancel,
     /// `functions/pay-callback`
     PayCallback,
+    /// Nothing: what a request costs without any function.
+    Empty,
 }
 
 /// Who may use a route.
@@ -65,6 +67,47 @@ pub const ROUTES: [Route; 11] = [
     route("POST /payments/{provider}/callback", Access::Anybody, Function::PayCallback),
 ];
 
+/// The routes of the function that does nothing, one for each way in. They are not in the API: only
+/// a gateway that is measured has them.
+pub const EMPTY_ROUTES: [Route; 2] = [
+    route("GET /empty", Access::Anybody, Function::Empty),
+    route("POST /empty", Access::Buyer, Function::Empty),
+];
+
+/// The routes that a gateway has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Routes {
+    /// Those of the API.
+    #[default]
+    Api,
+    /// Those of the function that does nothing as well, for measuring.
+    WithEmpty,
+}
+
+impl Routes {
+    fn all(self) -> impl Iterator<Item = &'static Route> {
+        let empty: &'static [Route] = match self {
+            Self::Api => &[],
+            Self::WithEmpty => &EMPTY_ROUTES,
+        };
+        ROUTES.iter().chain(empty)
+    }
+
+    /// Finds the route of a request.
+    #[must_use]
+    pub fn find(self, method: &Method, path: &str) -> Matched {
+        let mut others = Vec::new();
+        for route in self.all() {
+            let Some(parameters) = route.fits(path) else { continue };
+            if route.method() == method.as_str() {
+                return Matched::Route(route, parameters);
+            }
+            others.push(route.method());
+        }
+        if others.is_empty() { Matched::Nothing } else { Matched::OtherMethods(others) }
+    }
+}
+
 impl Route {
     /// Its method.
     #[must_use]
@@ -72,12 +115,17 @@ impl Route {
         self.key.split_once(' ').map_or("", |(method, _)| method)
     }
 
+    /// Its path, or the pattern of its paths.
+    #[must_use]
+    pub fn path(&self) -> &'static str {
+        self.key.split_once(' ').map_or("", |(_, path)| path)
+    }
+
     /// The path parameters, if `path` fits the pattern.
     fn fits(&self, path: &str) -> Option<HashMap<String, String>> {
-        let (_, pattern) = self.key.split_once(' ')?;
         let mut parameters = HashMap::new();
         let mut segments = path.split('/');
-        for wanted in pattern.split('/') {
+        for wanted in self.path().split('/') {
             let segment = segments.next()?;
             match wanted.strip_prefix('{').and_then(|wanted| wanted.strip_suffix('}')) {
                 Some(name) if !segment.is_empty() => {
@@ -103,20 +151,6 @@ pub enum Matched {
     Nothing,
 }
 
-/// Finds the route of a request.
-#[must_use]
-pub fn find(method: &Method, path: &str) -> Matched {
-    let mut others = Vec::new();
-    for route in &ROUTES {
-        let Some(parameters) = route.fits(path) else { continue };
-        if route.method() == method.as_str() {
-            return Matched::Route(route, parameters);
-        }
-        others.push(route.method());
-    }
-    if others.is_empty() { Matched::Nothing } else { Matched::OtherMethods(others) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,7 +169,7 @@ mod tests {
                 Some(("provider", "stripe")),
             ),
         ] {
-            let Matched::Route(route, parameters) = find(&method, path) else {
+            let Matched::Route(route, parameters) = Routes::Api.find(&method, path) else {
                 panic!("{method} {path} has a route");
             };
             assert_eq!(route.key, key);
@@ -145,12 +179,23 @@ mod tests {
     }
 
     #[test]
+    fn the_empty_function_has_routes_only_where_it_is_measured() {
+        for route in EMPTY_ROUTES {
+            let method = route.method().parse().unwrap();
+            assert_eq!(Routes::Api.find(&method, route.path()), Matched::Nothing);
+            let found = Routes::WithEmpty.find(&method, route.path());
+            assert!(matches!(found, Matched::Route(found, _) if *found == route));
+        }
+        assert_eq!(Routes::default(), Routes::Api);
+    }
+
+    #[test]
     fn another_method_is_told_from_another_path() {
         let both = Matched::OtherMethods(vec!["PUT", "GET"]);
-        assert_eq!(find(&Method::DELETE, "/sales/g35"), both);
+        assert_eq!(Routes::Api.find(&Method::DELETE, "/sales/g35"), both);
         for path in ["/", "", "/sale", "/sales/", "/sales//orders", "/orders/7/cancel/", "/a/b/c/d"]
         {
-            assert_eq!(find(&Method::POST, path), Matched::Nothing, "{path}");
+            assert_eq!(Routes::Api.find(&Method::POST, path), Matched::Nothing, "{path}");
         }
     }
 }
