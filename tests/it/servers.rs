@@ -288,6 +288,33 @@ async fn a_database_file_survives_its_server() {
 }
 
 #[tokio::test]
+async fn a_transaction_that_is_repeated_under_its_token_is_carried_out_once() {
+    let server = DynamoDb::memory().unwrap();
+    let client = dynamodb(&server.url());
+    create_notes(&client).await;
+    let add = |token: &str, more: i32| {
+        let update = aws_sdk_dynamodb::types::Update::builder()
+            .table_name("notes")
+            .key("id", AttributeValue::S("sum".to_owned()))
+            .update_expression("ADD #n :more")
+            .expression_attribute_names("#n", "n")
+            .expression_attribute_values(":more", AttributeValue::N(more.to_string()));
+        let item = aws_sdk_dynamodb::types::TransactWriteItem::builder();
+        let item = item.update(update.build().unwrap()).build();
+        client.transact_write_items().client_request_token(token).transact_items(item).send()
+    };
+    // However many come at once.
+    let repeated = futures_util::future::join_all((0..8).map(|_| add("one", 1))).await;
+    assert!(repeated.iter().all(Result::is_ok));
+    add("two", 10).await.unwrap();
+    let refused = add("one", 2).await.unwrap_err().into_service_error();
+    assert!(refused.is_idempotent_parameter_mismatch_exception(), "{refused:?}");
+    let sum = client.get_item().table_name("notes").key("id", AttributeValue::S("sum".to_owned()));
+    let sum = sum.consistent_read(true).send().await.unwrap().item.unwrap();
+    assert_eq!(sum["n"], AttributeValue::N("11".to_owned()));
+}
+
+#[tokio::test]
 async fn two_stacks_side_by_side_do_not_meet() {
     if ground::is_foreign("it is about two of our stand-ins") {
         return;

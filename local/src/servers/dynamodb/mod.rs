@@ -1,6 +1,9 @@
 //! DynamoDB in this process: dynoxide, served on loopback so that the AWS SDK talks to it as to
 //! the real one.
 
+mod edge;
+mod tokens;
+
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::Path;
 
@@ -10,6 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use self::edge::Edge;
 use super::Error;
 
 /// The name of its threads, by which their processor time is known.
@@ -38,7 +42,8 @@ impl DynamoDb {
     }
 
     /// Starts a database in one SQLite file (and its write-ahead log beside it), creating it when
-    /// it is absent. What was acknowledged is still there after this process is killed.
+    /// it is absent. What was acknowledged is still there after this process is killed; a machine
+    /// that loses power may lose the last moments.
     ///
     /// # Errors
     ///
@@ -51,7 +56,13 @@ impl DynamoDb {
         let name = path
             .to_str()
             .ok_or_else(|| Error::DynamoDb(format!("{} is not valid Unicode", path.display())))?;
-        Self::serve(Database::new(name))
+        // Not one sync of the disk for each transaction, but one for each checkpoint. These are
+        // the settings that the database has after bulk loading, and says so only there.
+        let open = || {
+            let database = Database::new(name)?;
+            database.disable_bulk_loading().map(|()| database)
+        };
+        Self::serve(open())
     }
 
     /// The endpoint: `http://127.0.0.1:PORT`.
@@ -93,7 +104,7 @@ impl DynamoDb {
         };
         let server = runtime.spawn(async move {
             let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
-            dynoxide::server::serve_with_shutdown(listener, database, end).await
+            Edge::new(database).serve(listener, end).await.map_err(|error| error.to_string())
         });
         Ok(Self { address, stop: Some(stop), server, runtime: Some(runtime) })
     }
