@@ -170,6 +170,17 @@ pub enum Settlement {
     RefundOnly,
 }
 
+impl Settlement {
+    /// The order that it leaves paid, if it does.
+    #[must_use]
+    pub fn paid(self) -> Option<Order> {
+        match self {
+            Self::Pay(order) | Self::Rescue(order) => Some(order),
+            Self::PayTooLate(_) | Self::RefundOnly => None,
+        }
+    }
+}
+
 /// What settling a payment came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SettleReply {

@@ -17,12 +17,28 @@ const ATTEMPTS: usize = 6;
 /// # Errors
 /// Fails if a store does; the decision, once recorded, stays.
 pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
-    let record = decide(ports, capture, now).await?;
-    carry_out(ports, &record).await?;
+    let Decided { record, paid } = decide(ports, capture, now).await?;
+    match paid {
+        Some(order) => hand_over(ports, &order).await?,
+        None => carry_out(ports, &record).await?,
+    }
     Ok(record)
 }
 
-async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
+/// What was decided of a payment.
+struct Decided {
+    record: PaymentRecord,
+    /// The order as this very decision wrote it, paid; it need not be read again.
+    paid: Option<Order>,
+}
+
+impl From<PaymentRecord> for Decided {
+    fn from(record: PaymentRecord) -> Self {
+        Self { record, paid: None }
+    }
+}
+
+async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<Decided> {
     let mut rescue = true;
     for _ in 0..ATTEMPTS {
         let order = ports.orders().get(capture.order).await?;
@@ -31,7 +47,7 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 let known = ports.orders().payment(capture.order, &capture.key).await?;
                 let missing =
                     || StoreError::Contract("a paid order without its payment".to_owned());
-                return known.ok_or_else(missing);
+                return known.map(Decided::from).ok_or_else(missing);
             }
             PaymentDecision::Refund(reason) => {
                 (PaymentOutcome::Refund(reason), Settlement::RefundOnly)
@@ -61,13 +77,13 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
             refund_requested: outcome == PaymentOutcome::Accepted,
         };
         match ports.orders().settle(&record, &settlement, limit).await? {
-            SettleReply::Settled => return Ok(record),
+            SettleReply::Settled => return Ok(Decided { record, paid: settlement.paid() }),
             SettleReply::Known(record) => {
                 // Money is captured once and decided once, whatever the provider says of it later.
                 if record.capture != *capture {
                     tracing::error!(?record, ?capture, "a payment was decided as another capture");
                 }
-                return Ok(record);
+                return Ok(record.into());
             }
             SettleReply::Changed => {}
             SettleReply::Gone => rescue = false,
@@ -107,10 +123,7 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()>
         PaymentOutcome::Accepted => {
             let order = ports.orders().get(record.capture.order).await?;
             match order.filter(|order| order.state == OrderState::Paid) {
-                Some(order) => {
-                    sell(ports, &order).await?;
-                    if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
-                }
+                Some(order) => hand_over(ports, &order).await,
                 None => Ok(()),
             }
         }
@@ -120,4 +133,10 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()>
             ports.orders().refund_requested(record.capture.order, &record.capture.key).await
         }
     }
+}
+
+/// What a paid order's buyer is owed: the seats are sold, and the order is counted.
+async fn hand_over(ports: &impl Ports, order: &Order) -> Stored<()> {
+    sell(ports, order).await?;
+    if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
 }
