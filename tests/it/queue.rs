@@ -112,6 +112,28 @@ async fn each_message_arrives_in_its_queue() {
 }
 
 #[tokio::test]
+async fn each_of_many_at_once_arrives_and_is_heard_of() {
+    let world = World::new().await;
+    let number = |index: u64| (order().get() + index).to_string().parse::<OrderNumber>().unwrap();
+    let sends = (0..100).map(|index| world.queue.sync(number(index)));
+    assert!(futures_util::future::join_all(sends).await.iter().all(Result::is_ok));
+    let mut arrived = std::collections::BTreeSet::new();
+    while arrived.len() < 100 {
+        let received = world.receive(&world.urls.sync, 20).await;
+        assert!(!received.is_empty(), "only {} arrived", arrived.len());
+        arrived.extend(received.iter().map(|one| Sync::read(one.body().unwrap()).unwrap().order));
+    }
+    assert_eq!(arrived, (0..100).map(number).collect());
+
+    // A queue that is not there refuses everyone who asked, in whatever request.
+    let nowhere = QueueUrls { sync: format!("{}-none", world.urls.sync), ..world.urls.clone() };
+    let nowhere = queue_at(&world.server.url, &nowhere);
+    let sends = (0..30).map(|index| nowhere.sync(number(index)));
+    let refused = futures_util::future::join_all(sends).await;
+    assert!(refused.iter().all(|sent| matches!(sent, Err(StoreError::Contract(_)))), "{refused:?}");
+}
+
+#[tokio::test]
 async fn an_accepted_payment_is_never_sent_back() {
     let world = World::new().await;
     let error = world.queue.refund(&payment(PaymentOutcome::Accepted)).await.unwrap_err();

@@ -7,6 +7,7 @@
 pub mod batch;
 pub mod messages;
 
+mod outbox;
 mod sqs;
 
 pub use messages::{Expiry, Malformed, Message, Refund, Sync};

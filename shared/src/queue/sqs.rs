@@ -4,16 +4,17 @@ use std::time::Duration;
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::StalledStreamProtectionConfig;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 
 use super::messages::{Expiry, Malformed, Message, Refund, Sync};
+use super::outbox::Outbox;
 use crate::domain::ids::SaleId;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentRecord;
 use crate::domain::time::Timestamp;
 use crate::ports::{Queue, StoreError, Stored};
-use crate::store::errors::failure;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
@@ -62,7 +63,9 @@ impl QueueConfig {
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     client: Client,
-    urls: QueueUrls,
+    expiry: Outbox,
+    sync: Outbox,
+    refund: Outbox,
 }
 
 impl SqsQueue {
@@ -78,12 +81,19 @@ impl SqsQueue {
         let retries = RetryConfig::standard()
             .with_max_attempts(config.attempts)
             .with_initial_backoff(Duration::from_millis(50));
-        let mut builder =
-            aws_sdk_sqs::config::Builder::from(sdk).timeout_config(timeouts).retry_config(retries);
+        let mut builder = aws_sdk_sqs::config::Builder::from(sdk)
+            .timeout_config(timeouts)
+            .retry_config(retries)
+            // As in the store: each attempt has its time limit.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         if let Some(endpoint) = config.endpoint {
             builder = builder.endpoint_url(endpoint);
         }
-        Self { client: Client::from_conf(builder.build()), urls: config.urls }
+        let client = Client::from_conf(builder.build());
+        let outbox = |url: String| Outbox::new(client.clone(), url);
+        let QueueUrls { expiry, sync, refund } = config.urls;
+        let (expiry, sync, refund) = (outbox(expiry), outbox(sync), outbox(refund));
+        Self { client, expiry, sync, refund }
     }
 
     /// The client.
@@ -91,17 +101,11 @@ impl SqsQueue {
     pub fn client(&self) -> &Client {
         &self.client
     }
+}
 
-    async fn send(&self, url: &str, message: &impl Message, delay: Option<i32>) -> Stored<()> {
-        let body = message
-            .body()
-            .map_err(|malformed: Malformed| StoreError::Contract(malformed.to_string()))?;
-        let send = self.client.send_message().queue_url(url).message_body(body);
-        match send.set_delay_seconds(delay).send().await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(failure(&error).of_write()),
-        }
-    }
+/// The text of a message.
+fn body(message: &impl Message) -> Stored<String> {
+    message.body().map_err(|malformed: Malformed| StoreError::Contract(malformed.to_string()))
 }
 
 /// How long a message waits: until the deadline, in whole seconds rounded up so that it is not
@@ -121,17 +125,17 @@ impl Queue for SqsQueue {
         deadline: Timestamp,
     ) -> Stored<()> {
         let message = Expiry { sale: sale.clone(), order, due_at: deadline };
-        self.send(&self.urls.expiry, &message, Some(delay_seconds(now, deadline))).await
+        self.expiry.send(body(&message)?, Some(delay_seconds(now, deadline))).await
     }
 
     async fn sync(&self, order: OrderNumber) -> Stored<()> {
-        self.send(&self.urls.sync, &Sync { order }, None).await
+        self.sync.send(body(&Sync { order })?, None).await
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
         let message = Refund::of(payment).ok_or_else(accepted)?;
-        self.send(&self.urls.refund, &message, None).await
+        self.refund.send(body(&message)?, None).await
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use aws_config::SdkConfig;
 use aws_lc_rs::rand;
 use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::config::StalledStreamProtectionConfig;
 use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
@@ -141,7 +142,10 @@ impl Dynamo {
             .build();
         let mut builder = aws_sdk_dynamodb::config::Builder::from(sdk)
             .timeout_config(timeouts)
-            .retry_config(RetryConfig::disabled());
+            .retry_config(RetryConfig::disabled())
+            // Answers are small and each attempt has its time limit: watching how fast bytes come
+            // in adds nothing but work.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
         if let Some(endpoint) = &config.endpoint {
             builder = builder.endpoint_url(endpoint);
         }
