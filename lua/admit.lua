@@ -21,25 +21,25 @@ local tickets, now_ms, user_lock_ms, rate, first_budget = unpack(ARGV, 1, 5)
 local found_exhausted, new_budget, dry_ms, new_holds = unpack(ARGV, 6, 9)
 local now = tonumber(now_ms)
 
-local gate = redis.call('HMGET', gate_key,
+local gate = call('HMGET', gate_key,
   'budget', 'generation', 'second', 'admitted', 'dry_until_ms', 'holds')
 local budget, generation = gate[1], gate[2] or '0'
 local dry_until, holds = tonumber(gate[5] or ''), gate[6] or 'none'
 if found_exhausted == generation then
   -- Of many callers that saw it exhausted, one tops up.
-  generation = tostring(redis.call('HINCRBY', gate_key, 'generation', 1))
+  generation = tostring(call('HINCRBY', gate_key, 'generation', 1))
   budget, holds = new_budget, new_holds
   dry_until = tonumber(budget) <= 0 and now + tonumber(dry_ms) or nil
-  redis.call('HSET', gate_key, 'budget', budget, 'dry_until_ms', dry_until or '', 'holds', holds)
+  call('HSET', gate_key, 'budget', budget, 'dry_until_ms', dry_until or '', 'holds', holds)
 elseif not budget then
   budget = first_budget
-  redis.call('HSET', gate_key, 'budget', budget)
+  call('HSET', gate_key, 'budget', budget)
 end
 
 if dry_until and dry_until > now then
   return { 'dry', dry_until - now, holds }
 end
-local locked_until = tonumber(redis.call('GET', lock_key) or '')
+local locked_until = tonumber(call('GET', lock_key) or '')
 if locked_until and locked_until > now then
   return { 'locked', locked_until - now }
 end
@@ -50,8 +50,8 @@ if admitted >= tonumber(rate) then
 elseif tonumber(budget) <= 0 then
   return { 'exhausted', generation }
 end
-redis.call('HSET', gate_key, 'budget', budget - tickets, 'second', second, 'admitted', admitted + 1)
+call('HSET', gate_key, 'budget', budget - tickets, 'second', second, 'admitted', admitted + 1)
 if tonumber(user_lock_ms) > 0 then
-  redis.call('SET', lock_key, string.format('%.0f', now + user_lock_ms), 'PX', user_lock_ms)
+  call('SET', lock_key, string.format('%.0f', now + user_lock_ms), 'PX', user_lock_ms)
 end
 return { 'admitted' }

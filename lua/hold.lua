@@ -1,11 +1,8 @@
 --- hold.lua: hold every line of an order, or none; the same number is answered with the same seats.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit
---- @key   hold             hash    order -> deadline|content|tickets|lines|user
+--- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   bought           hash    user -> tickets held or bought
 --- @key   scratch          bitmap  what is taken on any leg of a journey, for the length of the script
---- @key   tier[line]       hash    rows, row_bytes, legs
---- @key   cursor[line]     hash    search and journey -> first row that may still hold it, or -
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @arg   epoch            string
 --- @arg   order            string
@@ -18,6 +15,7 @@
 --- @arg   to[line]         integer
 --- @arg   choice[line]     string  seats | best | pattern
 --- @arg   count[line]      integer
+--- @arg   search[line]     string  count:from:to | prows:pattern:from:to
 --- @arg   detail[line]     string  seat.seat | required or preferred | column,row:columns,row:columns
 --- @reply held             record allowance
 --- @reply not_loaded
@@ -29,22 +27,21 @@
 --- @reply sold_out         tier
 --- @reply no_adjacent      tier
 
-local FIRST_LINE_KEY, FIRST_LINE_ARG, LINE_ARGS = 6, 7, 6
+local FIRST_LINE_KEY, FIRST_LINE_ARG, LINE_ARGS = 4, 7, 7
 
-local sale_key, hold_key, due_key, bought_key, scratch_key = unpack(KEYS, 1, 5)
-local epoch, order, user, content, now_ms, deadline_ms = unpack(ARGV, 1, 6)
-local now = tonumber(now_ms)
+local sale_key, order, user, content = KEYS[1], ARGV[2], ARGV[3], ARGV[4]
+local now, deadline_ms = tonumber(ARGV[5]), ARGV[6]
+local buyer = '@' .. user
 
-local terms = redis.call('HMGET', sale_key, 'epoch', 'state', 'opens_ms', 'closes_ms', 'limit')
-if terms[1] ~= epoch then
+local found =
+  call('HMGET', sale_key, 'epoch', 'state', 'opens_ms', 'closes_ms', 'limit', order, buyer)
+if found[1] ~= ARGV[1] then
   return { 'not_loaded' }
 end
-local bought = tonumber(redis.call('HGET', bought_key, user) or 0)
-local left = math.max(tonumber(terms[5]) - bought, 0)
-
-local record = redis.call('HGET', hold_key, order)
+local record, bought = found[6], found[7] or 0
+local left = math.max(found[5] - bought, 0)
 if record then
-  local deadline, held_content, _, _, held_user = unpack_record(record)
+  local deadline, held_content, _, _, held_user = string.match(record, RECORD)
   if not deadline then
     return redis.error_reply('CONTRACT the hold record is malformed')
   elseif held_content ~= content or held_user ~= user then
@@ -54,102 +51,75 @@ if record then
   end
   return { 'held', record, left }
 end
-
-if terms[2] ~= 'open' or now < tonumber(terms[3]) or now >= tonumber(terms[4]) then
+if found[2] ~= 'open' or now < tonumber(found[3]) or now >= tonumber(found[4]) then
   return { 'sale_closed' }
 end
 local tickets = 0
 for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
-  tickets = tickets + tonumber(ARGV[arg + 4])
+  tickets = tickets + ARGV[arg + 4]
 end
 if tickets > left then
   return { 'limit_reached', left }
 end
 
--- What a search has learned holds also when the order is refused, and spares the next refusal the
--- same walk.
-local learned, has_scratch = {}, false
-local function answer(reply)
-  for i = 1, #learned, 3 do
-    redis.call('HSET', learned[i], learned[i + 1], learned[i + 2])
-  end
-  if has_scratch then
-    redis.call('DEL', scratch_key)
-  end
-  return reply
-end
-
--- Where the search of a kind begins.
-local function begin(cursor_key, field)
-  local remembered = redis.call('HGET', cursor_key, field)
-  return remembered == '-' and '-' or tonumber(remembered or 0), remembered
-end
-
-local function remember(cursor_key, field, remembered, row)
-  if tostring(row) ~= remembered then
-    local n = #learned
-    learned[n + 1], learned[n + 2], learned[n + 3] = cursor_key, field, row
-  end
-end
-
-local chosen, packed = {}, {}
+-- For each line its first and last leg, by their keys, and what to set there.
+local chosen, n = { 0, 0, 0 }, 0
+local packed
 local key = FIRST_LINE_KEY
 for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
-  local tier, from, to, choice, count, detail = unpack(ARGV, arg, arg + LINE_ARGS - 1)
-  local first_leg, last_leg = key + 2, key + 1 + to - from
-  local cursor_key = KEYS[key + 1]
-  local grid = grid_of(KEYS[key])
-  if not grid then
-    return answer({ 'sold_out', tier })
-  elseif tonumber(to) > grid.legs or not KEYS[last_leg] then
-    answer()
+  local tier, from, to, choice, count, search, detail = unpack(ARGV, arg, arg + LINE_ARGS - 1)
+  local tier_key, first_leg, last_leg = KEYS[key], key + 1, key + to - from
+  local shape = call('HMGET', tier_key, 'rows', 'row_bytes', 'legs', search)
+  local row_bytes = tonumber(shape[2])
+  if not row_bytes then
+    return { 'sold_out', tier }
+  elseif tonumber(to) > tonumber(shape[3]) or not KEYS[last_leg] then
     return redis.error_reply('CONTRACT a line takes a leg that its tier has not')
   end
+  local bytes = shape[1] * row_bytes
   local source = KEYS[first_leg]
   if last_leg > first_leg then
-    has_scratch = true
-    redis.call('BITOP', 'OR', scratch_key, unpack(KEYS, first_leg, last_leg))
-    source = scratch_key
+    source = KEYS[3]
+    call('BITOP', 'OR', source, unpack(KEYS, first_leg, last_leg))
   end
-  local journey = ':' .. from .. ':' .. to
-  local seats, refusal, row
-  if choice == 'seats' then
-    seats = unpack_seats(detail)
-    local taken = taken_of(source, grid, seats)
-    if #taken > 0 then
-      return answer({ 'seat_taken', tier, table.concat(taken, '.') })
-    end
-  elseif choice == 'best' then
-    local field = count .. journey
-    local start, remembered = begin(cursor_key, field)
-    seats, refusal, row = best(source, grid, start, tonumber(count), detail)
-    remember(cursor_key, field, remembered, row)
-  elseif choice == 'pattern' then
-    local places, reach = pattern_of(detail)
-    local field = 'p' .. reach .. ':' .. detail .. journey
-    local start, remembered = begin(cursor_key, field)
-    seats, refusal, row = fitting(source, grid, start, places, reach)
-    remember(cursor_key, field, remembered, row)
+  local seats, refusal, taken
+  if choice == 'best' then
+    seats, refusal = best(source, row_bytes, bytes, tier_key, search, shape[4], count, detail)
+  elseif choice == 'seats' then
+    seats, refusal, taken = these(source, bytes, detail)
   else
-    answer()
-    return redis.error_reply('CONTRACT a line chooses its seats in no known way')
+    seats, refusal = fitting(source, row_bytes, bytes, tier_key, search, shape[4], detail)
+  end
+  if last_leg > first_leg then
+    call('DEL', source)
   end
   if refusal then
-    return answer({ refusal, tier })
+    return { refusal, tier, taken }
   end
-  chosen[#chosen + 1] = { first_leg = first_leg, last_leg = last_leg, runs = runs_of(seats, grid.places) }
-  packed[#packed + 1] = pack_line(tier, from, to, seats)
+  local line = tier .. ',' .. from .. ',' .. to .. ',' .. string.format('%d', seats[1])
+  for i = 2, #seats do
+    line = string.format('%s.%d', line, seats[i])
+  end
+  packed = packed and packed .. ';' .. line or line
+  -- Ascending seats are one run if none between the first and the last is left out.
+  local span, fields = seats[#seats] - seats[1] + 1, nil
+  if choice ~= 'pattern' and span == #seats and span <= LONGEST_RUN then
+    fields = { 'SET', 'u' .. count, seats[1], 2 ^ span - 1 }
+  else
+    fields = setting(runs_of(seats, bytes * 8))
+  end
+  chosen[n + 1], chosen[n + 2], chosen[n + 3] = first_leg, last_leg, fields
+  n = n + 3
   key = last_leg + 1
 end
 
-for _, line in ipairs(chosen) do
-  local fields = setting(line.runs)
-  for leg = line.first_leg, line.last_leg do
-    redis.call('BITFIELD', KEYS[leg], unpack(fields))
+for i = 1, n, 3 do
+  local fields = chosen[i + 2]
+  for leg = chosen[i], chosen[i + 1] do
+    call('BITFIELD', KEYS[leg], unpack(fields))
   end
 end
-record = table.concat({ deadline_ms, content, tickets, table.concat(packed, ';'), user }, '|')
-redis.call('HSET', hold_key, order, record)
-redis.call('ZADD', due_key, deadline_ms, order)
-redis.call('HSET', bought_key, user, bought + tickets)
-return answer({ 'held', record, left - tickets })
+record = deadline_ms .. '|' .. content .. '|' .. tickets .. '|' .. packed .. '|' .. user
+call('HSET', sale_key, order, record, buyer, bought + tickets)
+call('ZADD', KEYS[2], deadline_ms, order)
+return { 'held', record, left - tickets }

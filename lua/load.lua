@@ -1,12 +1,9 @@
 --- load.lua: start a sale, start it again after Redis lost it, or replace its terms. Everything at once:
 --- nobody sees half a sale, and whoever finds the epoch finds all of it.
---- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, legs, tiers
---- @key   hold             hash    order -> deadline|content|tickets|lines|user
+--- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   bought           hash    user -> tickets held or bought
 --- @key   scratch          bitmap
---- @key   tier[tier]       hash    rows, row_bytes, legs, freed
---- @key   cursor[tier]     hash    search and journey -> first row that may still hold it, or -
+--- @key   tier[tier]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   taken[tier,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[tier,leg]   bitmap  1 where a seat is sold
 --- @key   old[old]         any     what the load before has written for its tiers
@@ -30,7 +27,7 @@
 --- @arg   sold[tier,leg]   bitmap
 --- @arg   order[hold]      string
 --- @arg   record[hold]     string
---- @arg   user[buyer]      string
+--- @arg   buyer[buyer]     string  @user
 --- @arg   tickets[buyer]   integer
 --- @reply loaded
 --- @reply updated
@@ -38,22 +35,22 @@
 --- @reply absent
 --- @reply other_tiers
 
-local FIRST_TIER_KEY, FIRST_TIER_ARG = 6, 13
+local FIRST_TIER_KEY, FIRST_TIER_ARG = 4, 13
 -- Lua's stack holds some thousand values.
 local MOST_VALUES = 2000
 
-local sale_key, hold_key, due_key, bought_key, scratch_key = unpack(KEYS, 1, 5)
+local sale_key, due_key, scratch_key = KEYS[1], KEYS[2], KEYS[3]
 local expected, epoch, state, opens_ms, closes_ms, limit, legs = unpack(ARGV, 1, 7)
 local old_tiers, tiers = ARGV[8], ARGV[9]
 local tier_count, hold_count, bought_count =
   tonumber(ARGV[10]), tonumber(ARGV[11]), tonumber(ARGV[12])
 
 local function write_terms()
-  redis.call('HSET', sale_key, 'state', state, 'opens_ms', opens_ms, 'closes_ms', closes_ms,
+  call('HSET', sale_key, 'state', state, 'opens_ms', opens_ms, 'closes_ms', closes_ms,
     'limit', limit, 'legs', legs, 'tiers', tiers, 'epoch', epoch)
 end
 
-local sale = redis.call('HMGET', sale_key, 'epoch', 'tiers')
+local sale = call('HMGET', sale_key, 'epoch', 'tiers')
 if sale[1] == epoch then
   tiers = sale[2]
   write_terms()
@@ -86,23 +83,23 @@ if #ARGV ~= first_buyer + 2 * bought_count - 1 then
 end
 
 -- From here on nobody knows the sale, until the epoch is written last.
-redis.call('DEL', sale_key, hold_key, due_key, bought_key, scratch_key)
+call('DEL', sale_key, due_key, scratch_key)
 local key = FIRST_TIER_KEY
 for _, grid in ipairs(grids) do
-  key = key + 2 + 2 * grid.legs
+  key = key + 1 + 2 * grid.legs
 end
 for old = key, #KEYS do
-  redis.call('DEL', KEYS[old])
+  call('DEL', KEYS[old])
 end
 key = FIRST_TIER_KEY
 for _, grid in ipairs(grids) do
-  redis.call('DEL', KEYS[key], KEYS[key + 1])
-  redis.call('HSET', KEYS[key], 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
+  call('DEL', KEYS[key])
+  call('HSET', KEYS[key], 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
     'freed', grid.freed)
   for bitmap = 0, 2 * grid.legs - 1 do
-    redis.call('SET', KEYS[key + 2 + bitmap], ARGV[grid.arg + bitmap])
+    call('SET', KEYS[key + 1 + bitmap], ARGV[grid.arg + bitmap])
   end
-  key = key + 2 + 2 * grid.legs
+  key = key + 1 + 2 * grid.legs
 end
 for start = first_hold, first_buyer - 1, MOST_VALUES do
   local last = math.min(start + MOST_VALUES, first_buyer) - 1
@@ -111,11 +108,11 @@ for start = first_hold, first_buyer - 1, MOST_VALUES do
     deadlines[#deadlines + 1] = string.match(ARGV[order + 1], '^-?%d+')
     deadlines[#deadlines + 1] = ARGV[order]
   end
-  redis.call('HSET', hold_key, unpack(ARGV, start, last))
-  redis.call('ZADD', due_key, unpack(deadlines))
+  call('HSET', sale_key, unpack(ARGV, start, last))
+  call('ZADD', due_key, unpack(deadlines))
 end
 for start = first_buyer, #ARGV, MOST_VALUES do
-  redis.call('HSET', bought_key, unpack(ARGV, start, math.min(start + MOST_VALUES - 1, #ARGV)))
+  call('HSET', sale_key, unpack(ARGV, start, math.min(start + MOST_VALUES - 1, #ARGV)))
 end
 write_terms()
 return { 'loaded' }

@@ -1,8 +1,7 @@
 --- repair.lua: free seat-legs of one tier that nobody holds or claims, unless any seat of it was freed
 --- since the caller looked.
---- @key   sale             hash    epoch
---- @key   tier             hash    rows, row_bytes, legs, freed
---- @key   cursor           hash    search and journey -> first row that may still hold it, or -
+--- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
+--- @key   tier             hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   taken[leg]       bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[leg]        bitmap  1 where a seat is sold
 --- @arg   epoch            string
@@ -13,17 +12,15 @@
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LEG_KEY, FIRST_LEG_ARG = 4, 3
 
-local sale_key, tier_key, cursor_key = unpack(KEYS, 1, 3)
-local epoch, freed = unpack(ARGV, 1, 2)
-if not is_loaded(sale_key, epoch) then
-  return { 'not_loaded' }
-end
-local grid = grid_of(tier_key)
+local FIRST_LEG_KEY, FIRST_LEG_ARG = 3, 3
+
+local sale_key, tier_key = KEYS[1], KEYS[2]
+local epoch, freed = ARGV[1], ARGV[2]
+local grid = call('HGET', sale_key, 'epoch') == epoch and grid_of(tier_key)
 if not grid then
   return { 'not_loaded' }
-elseif redis.call('HGET', tier_key, 'freed') ~= freed then
+elseif grid.freed ~= freed then
   return { 'changed' }
 end
 
@@ -36,6 +33,5 @@ for arg = FIRST_LEG_ARG, #ARGV, 2 do
   end
   key = key + 2
 end
-redis.call('HINCRBY', tier_key, 'freed', 1)
-redis.call('DEL', cursor_key)
+forget_searches(tier_key, grid)
 return { 'repaired' }

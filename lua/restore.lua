@@ -1,10 +1,8 @@
 --- restore.lua: write the hold of a pending order that Redis has forgotten; if it has this very hold, take
 --- the seats of it that are free.
---- @key   sale             hash    epoch
---- @key   hold             hash    order -> deadline|content|tickets|lines|user
+--- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   bought           hash    user -> tickets held or bought
---- @key   tier[line]       hash    rows, row_bytes, legs, freed
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[line,leg]   bitmap  1 where a seat is sold
 --- @arg   epoch            string
@@ -15,54 +13,52 @@
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY, FIRST_FREED_ARG = 5, 4
 
-local sale_key, hold_key, due_key, bought_key = unpack(KEYS, 1, 4)
-local epoch, order, record = unpack(ARGV, 1, 3)
-local deadline, _, tickets, packed, user = unpack_record(record)
+local FIRST_LINE_KEY, FIRST_FREED_ARG = 3, 4
+
+local sale_key, due_key = KEYS[1], KEYS[2]
+local epoch, order, record = ARGV[1], ARGV[2], ARGV[3]
+local deadline, _, tickets, packed, user = string.match(record, RECORD)
 local lines = deadline and unpack_lines(packed)
 if not lines then
   return redis.error_reply('CONTRACT the hold record is malformed')
 end
-if not is_loaded(sale_key, epoch) then
+local buyer = '@' .. user
+local found = call('HMGET', sale_key, 'epoch', order, buyer)
+local held, had = found[2], found[3]
+if found[1] ~= epoch then
   return { 'not_loaded' }
-end
-local held = redis.call('HGET', hold_key, order)
-if held and held ~= record then
+elseif held and held ~= record then
   return { 'restored' }
 end
 
+local is_sold, writes = false, {}
+local grids = each_bitmap(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, _, grid)
+  local runs = runs_of(line.seats, grid.places)
+  for _, sold in ipairs(reading(sold_key, runs)) do
+    is_sold = is_sold or sold ~= 0
+  end
+  writes[#writes + 1] = { taken_key, setting(runs) }
+end)
 -- The order may have ended since the caller read it: then its seats are sold, or were freed. Not so
 -- while its hold is there: what a hold names is taken, whatever another one has given back.
-local writes = {}
-local key = FIRST_LINE_KEY
-for i, line in ipairs(lines) do
-  if not held and redis.call('HGET', KEYS[key], 'freed') ~= ARGV[FIRST_FREED_ARG + i - 1] then
+if not held then
+  if is_sold then
     return { 'changed' }
   end
-  local grid = grid_of(KEYS[key])
-  key = key + 1
-  local runs = grid and runs_of(line.seats, grid.places)
-  local fields = grid and setting(runs)
-  for leg = line.from, line.to - 1 do
-    if grid and leg < grid.legs and #runs > 0 then
-      for _, sold in ipairs(reading(KEYS[key + 1], runs)) do
-        if not held and sold ~= 0 then
-          return { 'changed' }
-        end
-      end
-      writes[#writes + 1] = { key = KEYS[key], fields = fields }
+  for i, grid in ipairs(grids) do
+    if not grid or grid.freed ~= ARGV[FIRST_FREED_ARG + i - 1] then
+      return { 'changed' }
     end
-    key = key + 2
   end
 end
 
 for _, write in ipairs(writes) do
-  write_bits(write.key, write.fields)
+  write_bits(write[1], write[2])
 end
 if not held then
-  redis.call('HSET', hold_key, order, record)
-  redis.call('ZADD', due_key, deadline, order)
-  add_bought(bought_key, user, tonumber(tickets))
+  call('HSET', sale_key, order, record)
+  call('ZADD', due_key, deadline, order)
+  add_bought(sale_key, buyer, had, tickets)
 end
 return { 'restored' }

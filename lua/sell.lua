@@ -1,9 +1,7 @@
 --- sell.lua: mark the seats of a paid order sold, also if its hold was forgotten.
---- @key   sale             hash    epoch
---- @key   hold             hash    order -> deadline|content|tickets|lines|user
+--- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
---- @key   bought           hash    user -> tickets held or bought
---- @key   tier[line]       hash    rows, row_bytes, legs
+--- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[line,leg]   bitmap  1 where a seat is sold
 --- @arg   epoch            string
@@ -13,54 +11,52 @@
 --- @reply sold
 --- @reply not_loaded
 
-local FIRST_LINE_KEY = 5
 
-local sale_key, hold_key, due_key, bought_key = unpack(KEYS, 1, 4)
-local epoch, order, user, packed = unpack(ARGV, 1, 4)
+local FIRST_LINE_KEY = 3
+
+local sale_key, due_key = KEYS[1], KEYS[2]
+local epoch, order, user, packed = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local lines = unpack_lines(packed)
 if not lines then
   return redis.error_reply('CONTRACT the lines are malformed')
 end
-if not is_loaded(sale_key, epoch) then
+local buyer = '@' .. user
+local found = call('HMGET', sale_key, 'epoch', order, buyer)
+local record, had = found[2], found[3]
+if found[1] ~= epoch then
   return { 'not_loaded' }
 end
-local record = redis.call('HGET', hold_key, order)
 local is_held = false
 if record then
-  local _, _, _, held = unpack_record(record)
+  local _, _, _, held = string.match(record, RECORD)
   is_held = held == packed
 end
 
 -- A sale that is reported again must not count again: whether all seats are sold says so.
-local tickets, all_sold, writes = 0, true, {}
-local key = FIRST_LINE_KEY
-for _, line in ipairs(lines) do
-  tickets = tickets + #line.seats
-  local grid = grid_of(KEYS[key])
-  key = key + 1
-  local runs = grid and runs_of(line.seats, grid.places)
-  local fields = grid and setting(runs)
-  for leg = line.from, line.to - 1 do
-    if grid and leg < grid.legs and #runs > 0 then
-      writes[#writes + 1] = { taken = KEYS[key], sold = KEYS[key + 1], fields = fields }
-      if not is_held and all_sold then
-        for i, value in ipairs(reading(KEYS[key + 1], runs)) do
-          all_sold = all_sold and value == fields[4 * i]
-        end
-      end
+local all_sold, writes = true, {}
+each_bitmap(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, _, grid)
+  local runs = runs_of(line.seats, grid.places)
+  local fields = setting(runs)
+  writes[#writes + 1] = { taken_key, sold_key, fields }
+  if not is_held and all_sold then
+    for i, value in ipairs(reading(sold_key, runs)) do
+      all_sold = all_sold and value == fields[4 * i]
     end
-    key = key + 2
   end
-end
+end)
 
 for _, write in ipairs(writes) do
-  write_bits(write.taken, write.fields)
-  write_bits(write.sold, write.fields)
+  write_bits(write[1], write[3])
+  write_bits(write[2], write[3])
 end
 if is_held then
-  redis.call('HDEL', hold_key, order)
-  redis.call('ZREM', due_key, order)
+  call('HDEL', sale_key, order)
+  call('ZREM', due_key, order)
 elseif not all_sold then
-  add_bought(bought_key, user, tickets)
+  local tickets = 0
+  for _, line in ipairs(lines) do
+    tickets = tickets + #line.seats
+  end
+  add_bought(sale_key, buyer, had, tickets)
 end
 return { 'sold' }

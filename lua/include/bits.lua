@@ -21,7 +21,7 @@ local function reading(key, runs)
       local n = #fields
       fields[n + 1], fields[n + 2], fields[n + 3] = 'GET', 'u' .. runs[i + 1], runs[i]
     end
-    for _, value in ipairs(redis.call('BITFIELD', key, unpack(fields))) do
+    for _, value in ipairs(call('BITFIELD', key, unpack(fields))) do
       values[#values + 1] = value
     end
   end
@@ -45,7 +45,7 @@ end
 local function write_bits(key, fields)
   for start = 1, #fields, 4 * RUNS_A_COMMAND do
     local last = math.min(start + 4 * RUNS_A_COMMAND, #fields + 1) - 1
-    redis.call('BITFIELD', key, unpack(fields, start, last))
+    call('BITFIELD', key, unpack(fields, start, last))
   end
 end
 

@@ -1,12 +1,12 @@
 -- bought.lua: how many tickets a buyer holds or has bought.
 
--- Adds tickets, or takes them back; nobody is remembered with none.
-local function add_bought(bought_key, user, tickets)
-  local now = tonumber(redis.call('HGET', bought_key, user) or 0) + tickets
+-- Adds tickets to what the buyer had, or takes them back; nobody is remembered with none.
+local function add_bought(sale_key, buyer, had, tickets)
+  local now = (had or 0) + tickets
   if now > 0 then
-    redis.call('HSET', bought_key, user, now)
+    call('HSET', sale_key, buyer, now)
   else
-    redis.call('HDEL', bought_key, user)
+    call('HDEL', sale_key, buyer)
   end
 end
 

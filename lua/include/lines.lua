@@ -1,4 +1,4 @@
--- lines.lua: the lines of an order as text, 'tier,from,to,seat.seat' joined by ';'.
+-- lines.lua: lines and their seats as text.
 
 -- Seats from 'seat.seat'.
 local function unpack_seats(text)
@@ -9,13 +9,18 @@ local function unpack_seats(text)
   return seats
 end
 
--- One line as text.
-local function pack_line(tier, from, to, seats)
-  return tier .. ',' .. from .. ',' .. to .. ',' .. table.concat(seats, '.')
-end
-
--- The parts of a hold record, 'deadline|content|tickets|lines|user'; nil if it is anything else.
-local function unpack_record(record)
-  return string.match(record, '^(-?%d+)|(%x+)|(%d+)|([^|]*)|(.+)$')
+-- Reads lines, 'tier,from,to,seat.seat' joined by ';'; nil if the text is anything else.
+local function unpack_lines(text)
+  local lines = {}
+  for line in string.gmatch(text, '[^;]+') do
+    local tier, from, to, seats = string.match(line, '^([^,]+),(%d+),(%d+),([%d.]+)$')
+    if not tier then
+      return nil
+    end
+    lines[#lines + 1] = {
+      tier = tier, from = tonumber(from), to = tonumber(to), seats = unpack_seats(seats),
+    }
+  end
+  return lines
 end
 

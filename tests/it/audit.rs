@@ -593,7 +593,7 @@ fn wrong_counts(snapshot: &Snapshot, _: &Numbers) -> Corruptions {
         (
             Change::All(vec![
                 Change::Delete("orders", alice.clone()),
-                redis(["HDEL", "{g1}:bought", "alice"]),
+                redis(["HDEL", "{g1}:sale", "@alice"]),
             ]),
             named(["I3 g1: buyer alice has 2 tickets in live orders but a count of 0"]),
         ),
@@ -619,7 +619,7 @@ fn wrong_redis(orders: &Numbers) -> Corruptions {
     let deadline = LATER.plus_seconds(600).ms().to_string();
     let hold = |order: &str, deadline: &str, spot: &str, user: &str| {
         let record = format!("{deadline}|0123456789abcdef|1|ga,1,2,{spot}|{user}");
-        redis(["HSET", "{g1}:hold", order, &record])
+        redis(["HSET", "{g1}:sale", order, &record])
     };
     vec![
         (
@@ -655,7 +655,7 @@ fn wrong_redis(orders: &Numbers) -> Corruptions {
             .concat(),
         ),
         (
-            redis(["HDEL", "{g1}:hold", &pending_text]),
+            redis(["HDEL", "{g1}:sale", &pending_text]),
             vec![
                 format!("I4 g1: order {pending} has a deadline in Redis but no hold"),
                 format!("I4 g1: order {pending} is pending but has no hold in Redis"),
@@ -696,11 +696,11 @@ fn wrong_redis(orders: &Numbers) -> Corruptions {
             named(["I4 g1: order 7 has a deadline in Redis but no hold"]),
         ),
         (
-            redis(["HSET", "{g1}:bought", "alice", "1"]),
+            redis(["HSET", "{g1}:sale", "@alice", "1"]),
             named(["I4 g1: buyer alice has bought 1 in Redis but has a count of 2"]),
         ),
         (
-            redis(["HSET", "{g1}:bought", "zoe", "1"]),
+            redis(["HSET", "{g1}:sale", "@zoe", "1"]),
             named(["I4 g1: buyer zoe has bought 1 in Redis but has a count of 0"]),
         ),
         (
@@ -875,7 +875,7 @@ fn wrong_orders(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     vec![
         (
             Change::All(vec![
-                redis(["HSET", "{g1}:hold", &pending.to_string(), &record]),
+                redis(["HSET", "{g1}:sale", &pending.to_string(), &record]),
                 redis(["ZADD", "{g1}:due", &ms, &pending.to_string()]),
                 Change::Put(
                     "orders",
@@ -919,12 +919,12 @@ fn wrong_records(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
             named(["records g1: item g1/sale of table sales is not in the list of sales"]),
         ),
         (
-            redis(["HSET", "{g1}:bought", "zoe", "many"]),
-            named(["records g1: entry \"zoe\" of Redis key {g1}:bought is \"many\""]),
+            redis(["HSET", "{g1}:sale", "@zoe", "many"]),
+            named(["records g1: entry \"zoe\" of Redis key {g1}:sale is \"many\""]),
         ),
         (
-            redis(["HSET", "{g1}:hold", "7", "nonsense"]),
-            named(["records g1: entry \"7\" of Redis key {g1}:hold is \"nonsense\""]),
+            redis(["HSET", "{g1}:sale", "7", "nonsense"]),
+            named(["records g1: entry \"7\" of Redis key {g1}:sale is \"nonsense\""]),
         ),
     ]
 }
@@ -1013,6 +1013,6 @@ async fn stores_that_cannot_be_read_are_an_error() {
     assert!(matches!(audit::run(&nowhere, &options).await, Err(AuditError::Redis(_))));
     let empty = Target { table_prefix: "none-".to_owned(), ..world.target.clone() };
     assert!(matches!(audit::run(&empty, &options).await, Err(AuditError::DynamoDb(_))));
-    world.apply(&redis(["SET", "{g1}:hold", "a string"])).await;
+    world.apply(&redis(["SET", "{g1}:sale", "a string"])).await;
     assert!(matches!(audit::run(&world.target, &options).await, Err(AuditError::Redis(_))));
 }

@@ -79,15 +79,27 @@ async fn read_sale(
     notes: &mut Notes,
 ) -> RedisResult<RedisFacts> {
     let key = |name: &str| format!("{{{id}}}:{name}");
-    let mut terms: BTreeMap<String, String> = hash(connection, &key("sale")).await?;
-    let holds = hash(connection, &key("hold")).await?;
-    let bought = hash(connection, &key("bought")).await?;
+    // One hash has the terms, the buyers (@user) and the holds (a number).
+    let (mut terms, mut holds, mut bought) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let entries: Vec<(String, String)> = hash(connection, &key("sale")).await?;
+    for (field, value) in entries {
+        if let Some(user) = field.strip_prefix('@') {
+            bought.push((user.to_owned(), value));
+        } else if field.starts_with(|first: char| first.is_ascii_digit()) {
+            holds.push((field, value));
+        } else {
+            terms.insert(field, value);
+        }
+    }
     let mut deadlines = redis::cmd("ZRANGE");
     deadlines.arg(key("due")).arg(0).arg(-1).arg("WITHSCORES");
     let deadlines: Vec<(String, String)> = deadlines.query_async(connection).await?;
     let mut tiers = BTreeMap::new();
     for tier in sale.sale.tiers() {
-        let shape = hash(connection, &key(&format!("tier:{}", tier.tier))).await?;
+        let mut shape: BTreeMap<String, String> =
+            hash(connection, &key(&format!("tier:{}", tier.tier))).await?;
+        // Where searches left off has a colon in its name, and binds nobody.
+        shape.retain(|field, _| !field.contains(':'));
         let mut bits = TierBits { shape, ..TierBits::default() };
         for leg in 0..sale.sale.legs() {
             let bitmap = |kind: &str| key(&format!("{kind}:{}:{leg}", tier.tier));
@@ -102,9 +114,9 @@ async fn read_sale(
         epoch: terms.remove("epoch"),
         terms,
         tiers,
-        holds: notes.entries(&key("hold"), holds, |text| HoldRecord::unpack(text).ok()),
+        holds: notes.entries(&key("sale"), holds, |text| HoldRecord::unpack(text).ok()),
         due_ms: notes.entries(&key("due"), deadlines, whole),
-        bought: notes.entries(&key("bought"), bought, |text| text.parse().ok()),
+        bought: notes.entries(&key("sale"), bought, |text| text.parse().ok()),
     })
 }
 

@@ -94,12 +94,9 @@ const fn reply(tag: &'static str, values: &'static [&'static str]) -> ReplyShape
 }
 
 const SALE: Key = key("sale", KeyKind::Hash);
-const HOLD: Key = key("hold", KeyKind::Hash);
 const DUE: Key = key("due", KeyKind::Zset);
-const BOUGHT: Key = key("bought", KeyKind::Hash);
 const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
 const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
-const CURSOR_OF_LINE: Key = key("cursor[line]", KeyKind::Hash);
 const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
 const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
 
@@ -108,12 +105,9 @@ pub const LOAD_CONTRACT: Contract = Contract {
     script: "load",
     keys: &[
         SALE,
-        HOLD,
         DUE,
-        BOUGHT,
         SCRATCH,
         key("tier[tier]", KeyKind::Hash),
-        key("cursor[tier]", KeyKind::Hash),
         key("taken[tier,leg]", KeyKind::Bitmap),
         key("sold[tier,leg]", KeyKind::Bitmap),
         key("old[old]", KeyKind::Any),
@@ -139,7 +133,7 @@ pub const LOAD_CONTRACT: Contract = Contract {
         bitmap("sold[tier,leg]"),
         string("order[hold]"),
         string("record[hold]"),
-        string("user[buyer]"),
+        string("buyer[buyer]"),
         integer("tickets[buyer]"),
     ],
     replies: &[
@@ -154,7 +148,7 @@ pub const LOAD_CONTRACT: Contract = Contract {
 /// `lua/hold.lua`
 pub const HOLD_CONTRACT: Contract = Contract {
     script: "hold",
-    keys: &[SALE, HOLD, DUE, BOUGHT, SCRATCH, TIER_OF_LINE, CURSOR_OF_LINE, TAKEN_OF_LINE],
+    keys: &[SALE, DUE, SCRATCH, TIER_OF_LINE, TAKEN_OF_LINE],
     args: &[
         string("epoch"),
         string("order"),
@@ -167,6 +161,7 @@ pub const HOLD_CONTRACT: Contract = Contract {
         integer("to[line]"),
         string("choice[line]"),
         integer("count[line]"),
+        string("search[line]"),
         string("detail[line]"),
     ],
     replies: &[
@@ -185,7 +180,7 @@ pub const HOLD_CONTRACT: Contract = Contract {
 /// `lua/sell.lua`
 pub const SELL_CONTRACT: Contract = Contract {
     script: "sell",
-    keys: &[SALE, HOLD, DUE, BOUGHT, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
     args: &[string("epoch"), string("order"), string("user"), string("lines")],
     replies: &[reply("sold", &[]), reply("not_loaded", &[])],
 };
@@ -193,7 +188,7 @@ pub const SELL_CONTRACT: Contract = Contract {
 /// `lua/release.lua`
 pub const RELEASE_CONTRACT: Contract = Contract {
     script: "release",
-    keys: &[HOLD, DUE, BOUGHT, TIER_OF_LINE, CURSOR_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
     args: &[string("order"), string("record")],
     replies: &[reply("released", &[]), reply("not_held", &[]), reply("changed", &[])],
 };
@@ -201,7 +196,7 @@ pub const RELEASE_CONTRACT: Contract = Contract {
 /// `lua/mark.lua`
 pub const MARK_CONTRACT: Contract = Contract {
     script: "mark",
-    keys: &[HOLD, DUE, BOUGHT, TIER_OF_LINE, CURSOR_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
     args: &[string("order"), string("record"), string("lost")],
     replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
 };
@@ -209,7 +204,7 @@ pub const MARK_CONTRACT: Contract = Contract {
 /// `lua/restore.lua`
 pub const RESTORE_CONTRACT: Contract = Contract {
     script: "restore",
-    keys: &[SALE, HOLD, DUE, BOUGHT, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
     args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
     replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
 };
@@ -220,7 +215,6 @@ pub const REPAIR_CONTRACT: Contract = Contract {
     keys: &[
         SALE,
         key("tier", KeyKind::Hash),
-        key("cursor", KeyKind::Hash),
         key("taken[leg]", KeyKind::Bitmap),
         key("sold[leg]", KeyKind::Bitmap),
     ],
@@ -396,18 +390,16 @@ mod tests {
 
     #[test]
     fn calls_are_read_group_by_group() {
-        let head = ["sale", "hold", "due", "bought", "scratch"];
-        let line = ["tier[line]", "cursor[line]", "taken[line,leg]"];
+        let head = ["sale", "due", "scratch"];
+        let line = ["tier[line]", "taken[line,leg]"];
         let two = [&head[..], &line, &["taken[line,leg]"], &line].concat();
         assert!(HOLD_CONTRACT.takes_keys(&two));
         assert!(HOLD_CONTRACT.takes_keys(&head));
         assert!(!HOLD_CONTRACT.takes_keys(&head[1..]));
-        let swapped = [&head[..], &["cursor[line]", "tier[line]", "taken[line,leg]"]].concat();
+        let swapped = [&head[..], &["taken[line,leg]", "tier[line]"]].concat();
         assert!(!HOLD_CONTRACT.takes_keys(&swapped));
         let legs = ["taken[leg]", "sold[leg]", "taken[leg]", "sold[leg]"];
-        assert!(REPAIR_CONTRACT.takes_keys(&[&["sale", "tier", "cursor"][..], &legs].concat()));
-        assert!(
-            !REPAIR_CONTRACT.takes_keys(&[&["sale", "tier", "cursor"][..], &legs[..3]].concat())
-        );
+        assert!(REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs].concat()));
+        assert!(!REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs[..3]].concat()));
     }
 }

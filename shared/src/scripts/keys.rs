@@ -7,21 +7,26 @@
 
 use crate::domain::ids::{SaleId, TierId, UserId};
 
+/// What the field of a buyer begins with in the hash of a sale. An order number does not, nor does a
+/// field of the terms.
+const BUYER: char = '@';
+
+/// The field of a buyer in the hash of a sale.
+#[must_use]
+pub fn buyer(user: &UserId) -> String {
+    format!("{BUYER}{user}")
+}
+
 /// The keys of one sale.
 #[derive(Debug, Clone, Copy)]
 pub struct SaleKeys<'a>(pub &'a SaleId);
 
 impl SaleKeys<'_> {
-    /// Hash: epoch, state, window, limit, legs, tiers.
+    /// Hash: epoch, state, window, limit, legs and tiers; order number to packed hold; [`buyer`] to
+    /// tickets held or bought.
     #[must_use]
     pub fn sale(self) -> String {
         format!("{{{}}}:sale", self.0)
-    }
-
-    /// Hash: order number to packed hold.
-    #[must_use]
-    pub fn hold(self) -> String {
-        format!("{{{}}}:hold", self.0)
     }
 
     /// Sorted set: order numbers by deadline in milliseconds.
@@ -30,28 +35,17 @@ impl SaleKeys<'_> {
         format!("{{{}}}:due", self.0)
     }
 
-    /// Hash: user to tickets held or bought.
-    #[must_use]
-    pub fn bought(self) -> String {
-        format!("{{{}}}:bought", self.0)
-    }
-
     /// Bitmap that lives for the length of one script.
     #[must_use]
     pub fn scratch(self) -> String {
         format!("{{{}}}:scratch", self.0)
     }
 
-    /// Hash: rows, bytes of a row, legs, `freed`.
+    /// Hash: rows, bytes of a row, legs, `freed`; kind of search and journey to the first row that
+    /// may still hold it.
     #[must_use]
     pub fn tier(self, tier: &TierId) -> String {
         format!("{{{}}}:tier:{tier}", self.0)
-    }
-
-    /// Hash: kind of search and journey to the first row that may still hold it.
-    #[must_use]
-    pub fn cursor(self, tier: &TierId) -> String {
-        format!("{{{}}}:cursor:{tier}", self.0)
     }
 
     /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.

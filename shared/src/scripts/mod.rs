@@ -105,28 +105,30 @@ pub struct Scripts {
 
 static STANDARD: LazyLock<Arc<Scripts>> = LazyLock::new(|| {
     Arc::new(Scripts {
-        load: script!(contract::LOAD_CONTRACT, needs_memory: "load.lua"),
+        load: script!(contract::LOAD_CONTRACT, needs_memory: "include/names.lua" "load.lua"),
         hold: script!(contract::HOLD_CONTRACT, needs_memory:
-            "include/runs.lua" "include/grid.lua" "include/lines.lua" "include/search.lua"
+            "include/names.lua" "include/record.lua" "include/runs.lua" "include/search.lua"
             "hold.lua"),
         sell: script!(contract::SELL_CONTRACT, needs_no_memory:
-            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
-            "include/held.lua" "include/epoch.lua" "include/bought.lua" "sell.lua"),
+            "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
+            "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+            "sell.lua"),
         release: script!(contract::RELEASE_CONTRACT, needs_no_memory:
-            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
-            "include/held.lua" "include/cursor.lua"
-            "include/bought.lua" "release.lua"),
+            "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
+            "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+            "include/freed.lua" "include/give_back.lua" "release.lua"),
         mark: script!(contract::MARK_CONTRACT, needs_no_memory:
-            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
-            "include/held.lua" "include/cursor.lua"
-            "include/bought.lua" "mark.lua"),
+            "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
+            "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+            "include/freed.lua" "include/give_back.lua" "mark.lua"),
         restore: script!(contract::RESTORE_CONTRACT, needs_memory:
-            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
-            "include/held.lua" "include/epoch.lua" "include/bought.lua" "restore.lua"),
+            "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
+            "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+            "restore.lua"),
         repair: script!(contract::REPAIR_CONTRACT, needs_no_memory:
-            "include/runs.lua" "include/bits.lua" "include/grid.lua" "include/lines.lua"
-            "include/epoch.lua" "repair.lua"),
-        admit: script!(contract::ADMIT_CONTRACT, needs_memory: "admit.lua"),
+            "include/names.lua" "include/lines.lua" "include/runs.lua" "include/bits.lua"
+            "include/grid.lua" "include/freed.lua" "repair.lua"),
+        admit: script!(contract::ADMIT_CONTRACT, needs_memory: "include/names.lua" "admit.lua"),
     })
 });
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use super::keys::SaleKeys;
-use super::{Call, Connection, Reply, Scripts};
+use super::keys::{SaleKeys, buyer};
+use super::{Call, Connection, Reply, Script, Scripts};
 use crate::domain::choice::{Choice, Together};
 use crate::domain::ids::{Epoch, Legs, SaleId, Seat, TierId};
 use crate::domain::inventory::{
@@ -19,6 +19,9 @@ use crate::ports::{Seats, Snapshot, StoreError, Stored};
 
 /// How often a load starts over when another load came between its two steps.
 const LOAD_ATTEMPTS: u32 = 3;
+
+/// How many holds are read in one command, so that it is a short one.
+const HOLDS_A_COMMAND: usize = 1000;
 
 /// The inventory in Redis; the rules are in [`crate::domain::inventory`].
 #[derive(Debug, Clone)]
@@ -78,19 +81,39 @@ fn unpack_seats(text: &str) -> Option<Vec<Seat>> {
     text.split('.').map(|seat| seat.parse().ok().map(Seat)).collect()
 }
 
-/// What the scripts call a way to choose, and its details.
-fn pack_choice(choice: &Choice) -> (&'static str, String) {
+/// How a script is told to choose.
+struct PackedChoice {
+    /// The way.
+    way: &'static str,
+    /// Under which name the script remembers where such a search of this journey left off.
+    search: String,
+    /// What else the way needs.
+    detail: String,
+}
+
+fn pack_choice(choice: &Choice, legs: Legs) -> PackedChoice {
+    let journey = format!("{}:{}", legs.from(), legs.to());
     match choice {
-        Choice::Seats(seats) => ("seats", pack_seats(seats)),
-        Choice::Best { together: Together::Required, .. } => ("best", "required".to_owned()),
-        Choice::Best { together: Together::Preferred, .. } => ("best", "preferred".to_owned()),
+        Choice::Seats(seats) => {
+            PackedChoice { way: "seats", search: String::new(), detail: pack_seats(seats) }
+        }
+        Choice::Best { count, together } => {
+            let detail = match together {
+                Together::Required => "required",
+                Together::Preferred => "preferred",
+            };
+            let search = format!("{count}:{journey}");
+            PackedChoice { way: "best", search, detail: detail.to_owned() }
+        }
         Choice::Pattern { column, offsets } => {
             let mut detail = column.to_string();
             for offset in offsets {
                 // Writing to a String cannot fail.
                 let _ = write!(detail, ",{}:{}", offset.row, offset.column);
             }
-            ("pattern", detail)
+            // How far it reaches says which rows a freed seat concerns.
+            let reach = offsets.iter().map(|offset| offset.row).max().unwrap_or(0);
+            PackedChoice { way: "pattern", search: format!("p{reach}:{detail}:{journey}"), detail }
         }
     }
 }
@@ -107,35 +130,18 @@ fn refuse_repeated_tiers<'t>(tiers: impl Iterator<Item = &'t TierId>) -> Stored<
     Ok(())
 }
 
-/// Which keys of a line a script takes.
-#[derive(Clone, Copy)]
-struct LineKeys {
-    cursor: bool,
-    sold: bool,
-}
-
-fn add_line_keys(
-    call: &mut Call<'_>,
-    keys: SaleKeys<'_>,
-    (tier, legs): (&TierId, Legs),
-    takes: LineKeys,
-) {
-    call.add_key("tier[line]", keys.tier(tier));
-    if takes.cursor {
-        call.add_key("cursor[line]", keys.cursor(tier));
-    }
-    for leg in legs.iter() {
-        call.add_key("taken[line,leg]", keys.taken(tier, leg));
-        if takes.sold {
-            call.add_key("sold[line,leg]", keys.sold(tier, leg));
+/// A call of a script that settles lines whose seats are known: it takes the sale, what is due, and
+/// every bitmap of the lines.
+fn settling_call<'s>(script: &'s Script, keys: SaleKeys<'_>, lines: &[HeldLine]) -> Call<'s> {
+    let mut call = Call::new(script).key("sale", keys.sale()).key("due", keys.due());
+    for line in lines {
+        call.add_key("tier[line]", keys.tier(&line.tier));
+        for leg in line.legs.iter() {
+            call.add_key("taken[line,leg]", keys.taken(&line.tier, leg));
+            call.add_key("sold[line,leg]", keys.sold(&line.tier, leg));
         }
     }
-}
-
-fn add_held_keys(call: &mut Call<'_>, keys: SaleKeys<'_>, lines: &[HeldLine], takes: LineKeys) {
-    for line in lines {
-        add_line_keys(call, keys, (&line.tier, line.legs), takes);
-    }
+    call
 }
 
 /// `tier:legs` joined by `;`: from this a later load knows which keys to remove.
@@ -165,9 +171,7 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
     };
     let mut call = Call::new(&scripts.load)
         .key("sale", keys.sale())
-        .key("hold", keys.hold())
         .key("due", keys.due())
-        .key("bought", keys.bought())
         .key("scratch", keys.scratch())
         .arg("expected", command.expected.as_ref().map_or("", Epoch::as_str))
         .arg("epoch", command.epoch.as_str())
@@ -189,7 +193,6 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
             return Err(broken(format!("tier {} has no shape", grid.tier)));
         };
         call.add_key("tier[tier]", keys.tier(&grid.tier));
-        call.add_key("cursor[tier]", keys.cursor(&grid.tier));
         call.add_arg("rows[tier]", rows);
         call.add_arg("row_bytes[tier]", grid.row_bytes);
         call.add_arg("leg_count[tier]", grid.taken.len());
@@ -203,7 +206,6 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
     }
     for (tier, legs) in unpack_tiers(old_tiers)? {
         call.add_key("old[old]", keys.tier(&tier));
-        call.add_key("old[old]", keys.cursor(&tier));
         for leg in 0..legs {
             call.add_key("old[old]", keys.taken(&tier, leg));
             call.add_key("old[old]", keys.sold(&tier, leg));
@@ -214,7 +216,7 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
         call.add_arg("record[hold]", record.pack());
     }
     for (user, tickets) in &command.bought {
-        call.add_arg("user[buyer]", user.as_str());
+        call.add_arg("buyer[buyer]", buyer(user));
         call.add_arg("tickets[buyer]", *tickets);
     }
     Ok(call)
@@ -224,9 +226,7 @@ fn hold_call<'s>(scripts: &'s Scripts, command: &Hold) -> Stored<Call<'s>> {
     let keys = SaleKeys(&command.sale);
     let mut call = Call::new(&scripts.hold)
         .key("sale", keys.sale())
-        .key("hold", keys.hold())
         .key("due", keys.due())
-        .key("bought", keys.bought())
         .key("scratch", keys.scratch())
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
@@ -236,14 +236,17 @@ fn hold_call<'s>(scripts: &'s Scripts, command: &Hold) -> Stored<Call<'s>> {
         .arg("deadline_ms", command.deadline.ms());
     refuse_repeated_tiers(command.lines.iter().map(|line| &line.tier))?;
     for line in &command.lines {
-        let takes = LineKeys { cursor: true, sold: false };
-        add_line_keys(&mut call, keys, (&line.tier, line.legs), takes);
-        let (choice, detail) = pack_choice(&line.choice);
+        call.add_key("tier[line]", keys.tier(&line.tier));
+        for leg in line.legs.iter() {
+            call.add_key("taken[line,leg]", keys.taken(&line.tier, leg));
+        }
+        let PackedChoice { way, search, detail } = pack_choice(&line.choice, line.legs);
         call.add_arg("tier[line]", line.tier.as_str());
         call.add_arg("from[line]", line.legs.from());
         call.add_arg("to[line]", line.legs.to());
-        call.add_arg("choice[line]", choice);
+        call.add_arg("choice[line]", way);
         call.add_arg("count[line]", line.choice.count());
+        call.add_arg("search[line]", search);
         call.add_arg("detail[line]", detail);
     }
     Ok(call)
@@ -292,17 +295,11 @@ impl Seats for RedisSeats {
 
     async fn sell(&self, command: &Sell) -> Stored<SellReply> {
         let keys = SaleKeys(&command.sale);
-        let mut call = Call::new(&self.scripts.sell)
-            .key("sale", keys.sale())
-            .key("hold", keys.hold())
-            .key("due", keys.due())
-            .key("bought", keys.bought())
+        let call = settling_call(&self.scripts.sell, keys, &command.lines)
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
             .arg("user", command.user.as_str())
             .arg("lines", pack_lines(&command.lines));
-        let takes = LineKeys { cursor: false, sold: true };
-        add_held_keys(&mut call, keys, &command.lines, takes);
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "sold" => Ok(SellReply::Sold),
@@ -313,14 +310,9 @@ impl Seats for RedisSeats {
 
     async fn release(&self, command: &Release) -> Stored<ReleaseReply> {
         let keys = SaleKeys(&command.sale);
-        let mut call = Call::new(&self.scripts.release)
-            .key("hold", keys.hold())
-            .key("due", keys.due())
-            .key("bought", keys.bought())
+        let call = settling_call(&self.scripts.release, keys, &command.record.lines)
             .arg("order", command.order.to_string())
             .arg("record", command.record.pack());
-        let takes = LineKeys { cursor: true, sold: true };
-        add_held_keys(&mut call, keys, &command.record.lines, takes);
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "released" => Ok(ReleaseReply::Released),
@@ -337,15 +329,10 @@ impl Seats for RedisSeats {
             .iter()
             .map(|lost| format!("{},{},{}", lost.tier, lost.leg, lost.seat.0))
             .collect();
-        let mut call = Call::new(&self.scripts.mark)
-            .key("hold", keys.hold())
-            .key("due", keys.due())
-            .key("bought", keys.bought())
+        let call = settling_call(&self.scripts.mark, keys, &command.record.lines)
             .arg("order", command.order.to_string())
             .arg("record", command.record.pack())
             .arg("lost", lost.join(";"));
-        let takes = LineKeys { cursor: true, sold: true };
-        add_held_keys(&mut call, keys, &command.record.lines, takes);
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "marked" => Ok(MarkReply::Marked),
@@ -357,16 +344,10 @@ impl Seats for RedisSeats {
 
     async fn restore(&self, command: &Restore) -> Stored<RestoreReply> {
         let keys = SaleKeys(&command.sale);
-        let mut call = Call::new(&self.scripts.restore)
-            .key("sale", keys.sale())
-            .key("hold", keys.hold())
-            .key("due", keys.due())
-            .key("bought", keys.bought())
+        let mut call = settling_call(&self.scripts.restore, keys, &command.record.lines)
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
             .arg("record", command.record.pack());
-        let takes = LineKeys { cursor: false, sold: true };
-        add_held_keys(&mut call, keys, &command.record.lines, takes);
         for freed in &command.freed {
             call = call.arg("freed[line]", freed.to_string());
         }
@@ -389,7 +370,6 @@ impl Seats for RedisSeats {
         let mut call = Call::new(&self.scripts.repair)
             .key("sale", keys.sale())
             .key("tier", keys.tier(tier))
-            .key("cursor", keys.cursor(tier))
             .arg("epoch", command.epoch.as_str())
             .arg("freed", command.freed);
         for (leg, mut seats) in by_leg {
@@ -418,7 +398,7 @@ impl Seats for RedisSeats {
 
     async fn record(&self, sale: &SaleId, order: OrderNumber) -> Stored<Option<HoldRecord>> {
         let mut command = redis::cmd("HGET");
-        command.arg(SaleKeys(sale).hold()).arg(order.to_string());
+        command.arg(SaleKeys(sale).sale()).arg(order.to_string());
         let record: Option<String> = self.connection.query(&command).await?;
         record.map(|text| HoldRecord::unpack(&text)).transpose().map_err(broken)
     }
@@ -466,8 +446,8 @@ impl Seats for RedisSeats {
     }
 
     async fn count_holds(&self, sale: &SaleId) -> Stored<u64> {
-        let mut command = redis::cmd("HLEN");
-        command.arg(SaleKeys(sale).hold());
+        let mut command = redis::cmd("ZCARD");
+        command.arg(SaleKeys(sale).due());
         self.connection.query(&command).await
     }
 
@@ -482,15 +462,23 @@ impl Seats for RedisSeats {
         pipeline.cmd("HMGET").arg(keys.tier(tier)).arg("row_bytes").arg("freed");
         pipeline.cmd("MGET").arg(taken);
         pipeline.cmd("MGET").arg(sold);
-        pipeline.cmd("HGETALL").arg(keys.hold());
-        type Read = (
-            (Option<u32>, Option<u64>),
-            Vec<Option<Vec<u8>>>,
-            Vec<Option<Vec<u8>>>,
-            Vec<(String, String)>,
-        );
-        let ((row_bytes, freed), taken, sold, holds): Read =
+        pipeline.cmd("ZRANGE").arg(keys.due()).arg(0).arg(-1);
+        type Read =
+            ((Option<u32>, Option<u64>), Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>, Vec<String>);
+        let ((row_bytes, freed), taken, sold, orders): Read =
             self.connection.pipeline(&pipeline).await?;
+        let mut holds = Vec::with_capacity(orders.len());
+        for orders in orders.chunks(HOLDS_A_COMMAND) {
+            let mut command = redis::cmd("HMGET");
+            command.arg(keys.sale()).arg(orders);
+            let records: Vec<Option<String>> = self.connection.query(&command).await?;
+            for (order, record) in orders.iter().zip(records) {
+                // One that has gone since was given back or sold.
+                let Some(record) = record else { continue };
+                let order = order.parse().map_err(broken)?;
+                holds.push((order, HoldRecord::unpack(&record).map_err(broken)?));
+            }
+        }
         let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
         let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
         let grid = TierGrid {
@@ -500,10 +488,6 @@ impl Seats for RedisSeats {
             sold: whole(sold).ok_or_else(absent)?,
             freed: freed.ok_or_else(absent)?,
         };
-        let hold = |(order, record): (String, String)| {
-            Ok((order.parse().map_err(broken)?, HoldRecord::unpack(&record).map_err(broken)?))
-        };
-        let holds = holds.into_iter().map(hold).collect::<Stored<_>>()?;
         Ok(Snapshot { grid, holds })
     }
 }

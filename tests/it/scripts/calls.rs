@@ -201,7 +201,7 @@ async fn what_only_a_bug_can_cause_is_told_apart() {
     twice.lines.push(twice.lines[0].clone());
     let broken = seats.hold(&twice).await;
     assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
-    tell(&server, &["SET", &SaleKeys(&sale()).bought(), "no hash"]).await;
+    tell(&server, &["HSET", &SaleKeys(&sale()).sale(), "@alice", "no number"]).await;
     let broken = seats.hold(&hold(1, Legs::ONE, best(1))).await;
     assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
     assert_eq!(seats.count_holds(&sale()).await, Ok(0));
@@ -244,7 +244,8 @@ fn with_mistake(script: &str, fragment: &str, with: &str) -> Arc<Scripts> {
 #[tokio::test]
 async fn a_search_goes_back_to_seats_that_a_mark_has_freed() {
     let server = server(Flavour::Valkey).await;
-    let careless = with_mistake("mark", "lower_cursors(tier.cursor_key, tier.row)", "");
+    let careless =
+        with_mistake("mark", "if fields[i + 1] == '-' or", "if fields[i + 1] ~= '-' and");
     for (scripts, is_found) in [(Scripts::standard(), true), (careless, false)] {
         tell(&server, &["FLUSHALL"]).await;
         let seats = RedisSeats::with_scripts(connect(&server), scripts);
@@ -361,7 +362,7 @@ async fn nothing_of_a_sale_has_a_time_to_live() {
     seats.release(&release).await.unwrap();
     let mut connection = server.connect().await.unwrap();
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
-    assert!(keys.len() >= 9, "{keys:?}");
+    assert!(keys.len() >= 7, "{keys:?}");
     for key in keys {
         let ttl: i64 = redis::cmd("TTL").arg(&key).query_async(&mut connection).await.unwrap();
         assert_eq!(ttl, -1, "{key}");

@@ -150,7 +150,7 @@ struct Mutant {
     with: &'static str,
 }
 
-const MUTANTS: [Mutant; 10] = [
+const MUTANTS: [Mutant; 12] = [
     Mutant {
         name: "release clears sold seats",
         script: |scripts| &mut scripts.release,
@@ -170,15 +170,15 @@ const MUTANTS: [Mutant; 10] = [
         with: "unpack(KEYS, first_leg, last_leg - 1))",
     },
     Mutant {
-        name: "release forgets the cursors",
+        name: "release forgets that searches must go back",
         script: |scripts| &mut scripts.release,
-        fragment: "lower_cursors(tier.cursor_key, tier.row)",
-        with: "",
+        fragment: "tonumber(fields[i + 1]) > first then",
+        with: "false then",
     },
     Mutant {
-        name: "repair forgets the cursors",
+        name: "repair forgets that searches must go back",
         script: |scripts| &mut scripts.repair,
-        fragment: "redis.call('DEL', cursor_key)",
+        fragment: "call('DEL', tier_key)",
         with: "",
     },
     Mutant {
@@ -196,8 +196,20 @@ const MUTANTS: [Mutant; 10] = [
     Mutant {
         name: "a run crosses the end of its row",
         script: |scripts| &mut scripts.hold,
-        fragment: "in_row, run = 0, 0\n      end",
-        with: "in_row = 0\n      end",
+        fragment: "if run == 0 or place % row_bytes == 0 then",
+        with: "if run == 0 then",
+    },
+    Mutant {
+        name: "parted seats are taken for all there are",
+        script: |scripts| &mut scripts.hold,
+        fragment: "search = string.gsub(search, '^%d+', '1')",
+        with: "",
+    },
+    Mutant {
+        name: "a buyer's tickets are forgotten",
+        script: |scripts| &mut scripts.hold,
+        fragment: "record, buyer, bought + tickets)",
+        with: "record, buyer, tickets)",
     },
     Mutant {
         name: "a sale reported again counts again",

@@ -149,7 +149,15 @@ impl World {
         same("count of taken", &seats.count_taken(sale, &tiers, legs).await, &ones)?;
         let bought: BTreeMap<String, u16> =
             model.bought.iter().map(|(user, count)| (user.to_string(), *count)).collect();
-        same("bought", &self.read("HGETALL", &keys.bought()).await, &bought)?;
+        let mut entries: BTreeMap<String, String> =
+            self.read("HGETALL", &keys.sale()).await.map_err(|error| error.to_string())?;
+        entries.retain(|field, _| !field.starts_with(|first: char| first.is_ascii_digit()));
+        let (buyers, mut read): (BTreeMap<String, String>, BTreeMap<String, String>) =
+            entries.into_iter().partition(|(field, _)| field.starts_with('@'));
+        let buyers = buyers
+            .into_iter()
+            .map(|(field, count)| (field[1..].to_owned(), count.parse().unwrap()));
+        same("bought", &Ok(buyers.collect()), &bought)?;
         same("scratch", &self.read("EXISTS", &keys.scratch()).await, &0)?;
         if let Some((_, terms)) = &model.loaded {
             let state = if terms.state == SaleState::Open { "open" } else { "paused" };
@@ -161,8 +169,6 @@ impl World {
                 ("limit", terms.limit.to_string()),
                 ("legs", terms.legs.to_string()),
             ];
-            let mut read: BTreeMap<String, String> =
-                self.read("HGETALL", &keys.sale()).await.map_err(|error| error.to_string())?;
             read.remove("epoch");
             read.remove("tiers");
             let expected = fields.map(|(field, value)| (field.to_owned(), value)).into();
@@ -203,9 +209,9 @@ impl World {
     /// Removes the sale, and finds nothing that should not have been there.
     async fn clean_up(&self) -> Result<(), String> {
         let keys = SaleKeys(self.dice.sale());
-        let mut known = vec![keys.sale(), keys.hold(), keys.due(), keys.bought()];
+        let mut known = vec![keys.sale(), keys.due()];
         for (tier, grid) in &self.model.tiers {
-            known.extend([keys.tier(tier), keys.cursor(tier)]);
+            known.push(keys.tier(tier));
             for leg in 0..grid.taken.len() as u16 {
                 known.extend([keys.taken(tier, leg), keys.sold(tier, leg)]);
             }

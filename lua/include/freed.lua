@@ -1,0 +1,40 @@
+-- freed.lua: what becomes of a tier in which seats were freed.
+--
+-- Beside its shape, the tier's hash remembers where searches left off. A field 'search:journey' names
+-- a kind of search; its value is the first row that may still hold what is searched for, or '-' if
+-- none does. Seats that are taken can only move that row on, so the memory stays true until seats are
+-- freed. The fields of the shape have no ':'.
+
+local SHAPE_FIELDS = 4
+-- Beyond so many searches it is cheaper to forget than to go through them.
+local MOST_SEARCHES = 32
+
+-- Counts that seats were freed, and forgets where searches left off.
+local function forget_searches(tier_key, grid)
+  call('DEL', tier_key)
+  call('HSET', tier_key, 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
+    'freed', grid.freed + 1)
+end
+
+-- Counts that seats were freed, the first of them in `row`. That row may hold anything again, and so
+-- may the rows before it from which a pattern reaches that far ('p<rows it reaches>...').
+local function count_freed(tier_key, grid, row)
+  local searches = call('HLEN', tier_key) - SHAPE_FIELDS
+  if searches > MOST_SEARCHES then
+    return forget_searches(tier_key, grid)
+  end
+  local changed = { 'freed', grid.freed + 1 }
+  local fields = searches > 0 and call('HGETALL', tier_key) or {}
+  for i = 1, #fields, 2 do
+    if string.find(fields[i], ':', 1, true) then
+      local reach = tonumber(string.match(fields[i], '^p(%d+)') or 0)
+      local first = math.max(row - reach, 0)
+      if fields[i + 1] == '-' or tonumber(fields[i + 1]) > first then
+        changed[#changed + 1] = fields[i]
+        changed[#changed + 1] = first
+      end
+    end
+  end
+  call('HSET', tier_key, unpack(changed))
+end
+
