@@ -9,12 +9,14 @@ use std::path::PathBuf;
 use local::importers::pretix::{self, Prices, RowOrder};
 use local::importers::train12306::Tables;
 use local::importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
-use serde_json::Value;
+use proptest::prelude::*;
+use serde_json::{Value, json};
 use shared::domain::ids::SeatName;
-use shared::domain::sale::{Places, Sale, SaleFile, Section};
+use shared::domain::sale::{Places, Sale, SaleFile, Section, SectionRow};
 use shared::domain::time::Timestamp;
 
-use crate::program;
+use crate::samples::Shop;
+use crate::{gtfs, program};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
@@ -164,6 +166,177 @@ fn a_stadium_keeps_every_seat_and_every_hole() {
     Sale::new(file).unwrap();
 }
 
+/// The numbers of each row's seats, straight from the JSON.
+fn numbered(plan: &Value) -> Vec<Vec<u32>> {
+    let zones = plan["zones"].as_array().unwrap().iter();
+    let rows = zones.flat_map(|zone| zone["rows"].as_array().unwrap());
+    let number = |seat: &Value| seat["seat_number"].as_str().unwrap().parse().unwrap();
+    rows.map(|row| row["seats"].as_array().unwrap().iter().map(number).collect()).collect()
+}
+
+/// The last number in a seat's name.
+fn number_of(name: &SeatName) -> u32 {
+    name.as_str().rsplit(['-', ' ']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn numbers_with_holes_other_beginnings_and_mirrored_rows_lie_as_they_lie() {
+    let Some((import, plan)) = plan("seating-xinzhuang-ballpark/plan.json") else { return };
+    let begins_later = |numbers: &&Vec<u32>| numbers.iter().min() > Some(&1);
+    assert_eq!(numbered(&plan).iter().filter(begins_later).count(), 15);
+    let (file, _) = import.accept(false).unwrap();
+    let (mut mirrored, mut holes, mut later) = (0, 0, 0);
+    for row in rows(&file) {
+        let numbers: Vec<Option<u32>> =
+            row.iter().map(|place| place.as_ref().map(number_of)).collect();
+        let seats: Vec<u32> = numbers.iter().copied().flatten().collect();
+        let is_mirrored = seats.len() > 1 && seats[0] > seats[1];
+        mirrored += usize::from(is_mirrored);
+        later += usize::from(seats.iter().min() > Some(&1));
+        holes += usize::from(numbers.contains(&None));
+        // In this stadium a number is a place: whoever is one number away is one place away.
+        for pair in numbers.split(Option::is_none).flat_map(|block| block.windows(2)) {
+            let (a, b) = (pair[0].unwrap(), pair[1].unwrap());
+            assert_eq!(
+                if is_mirrored { a.checked_sub(b) } else { b.checked_sub(a) },
+                Some(1),
+                "{row:?}"
+            );
+        }
+    }
+    assert_eq!((mirrored, holes, later), (299, 88, 15));
+}
+
+#[test]
+fn an_aisle_parts_seats_whose_numbers_follow_each_other() {
+    let Some((import, plan)) = plan("seating-pretix-demo-theatre/plan.en.json") else { return };
+    assert!(!import.report().to_text().contains("go round"));
+    let (file, _) = import.accept(true).unwrap();
+    let beside: HashSet<(String, String)> = rows(&file)
+        .iter()
+        .flat_map(|row| row.windows(2))
+        .filter_map(|pair| Some((pair[0].as_ref()?.to_string(), pair[1].as_ref()?.to_string())))
+        .collect();
+    // 30 units from seat to seat, 60 across the stairs; the numbers go on as if nothing were there.
+    let (mut near, mut across, mut dearer) = (0, 0, 0);
+    for row in plan["zones"][0]["rows"].as_array().unwrap() {
+        for pair in row["seats"].as_array().unwrap().windows(2) {
+            let text = |seat: &Value, field: &str| seat[field].as_str().unwrap().to_owned();
+            let number = |seat: &Value| -> u32 {
+                text(seat, "seat_number").rsplit('-').next().unwrap().parse().unwrap()
+            };
+            let x = |seat: &Value| seat["position"]["x"].as_f64().unwrap();
+            let (a, b) = (&pair[0], &pair[1]);
+            assert_eq!(number(a) + 1, number(b));
+            let gap = x(b) - x(a);
+            let is_one_tier = a["category"] == b["category"];
+            let neighbours = beside.contains(&(text(a, "seat_guid"), text(b, "seat_guid")));
+            assert_eq!(neighbours, gap <= 45.0 && is_one_tier, "{a} {b}");
+            match (gap > 45.0, is_one_tier) {
+                (true, _) => across += 1,
+                (false, true) => near += 1,
+                (false, false) => dearer += 1,
+            }
+        }
+    }
+    assert_eq!(near + across + dearer, 957 - 32);
+    assert!(across >= 32 && dearer > 0, "{near} {across} {dearer}");
+}
+
+#[test]
+fn the_best_seats_of_a_stadium_can_be_those_behind_the_plate() {
+    let Some((_, plan)) = plan("seating-xinzhuang-ballpark/plan.json") else { return };
+    let text = plan.to_string();
+    let prices = Prices { for_all: Some(60_000), ..Prices::default() };
+    let terms = Terms { sale: Some("real".parse().unwrap()), ..terms() };
+    let point = (2825.0, 1600.0);
+    let order = RowOrder::NearestTo("2825,1600".parse().unwrap());
+    let import = pretix::import("plan", text.as_bytes(), &terms, &prices, order).unwrap();
+    let (file, report) = import.accept(false).unwrap();
+    assert_eq!((report.seats_placed, report.seats_left_out), (6967, 0));
+    // Where each row's middle is, straight from the JSON: zone, row and seat add up.
+    let mut distance = BTreeMap::new();
+    for zone in plan["zones"].as_array().unwrap() {
+        for row in zone["rows"].as_array().unwrap() {
+            let seats = row["seats"].as_array().unwrap();
+            let sum = |axis: &str| {
+                let of = |value: &Value| value["position"][axis].as_f64().unwrap();
+                of(zone) + of(row) + seats.iter().map(of).sum::<f64>() / seats.len() as f64
+            };
+            let away = (sum("x") - point.0).hypot(sum("y") - point.1);
+            distance.insert(seats[0]["seat_guid"].as_str().unwrap(), away);
+        }
+    }
+    for section in sections(&file) {
+        let away = |row: &SectionRow| {
+            let Places::Named(places) = &row.seats else { panic!("an importer writes names") };
+            let known = |name: &SeatName| distance.get(name.as_str()).copied();
+            places.iter().flatten().find_map(known).unwrap()
+        };
+        let away: Vec<f64> = section.rows.iter().map(away).collect();
+        assert!(away.is_sorted(), "{}: {away:?}", section.section);
+    }
+}
+
+/// A plan of some zones, rows and seats, with whatever a plan can have wrong: keys used twice or not
+/// given, categories that are not declared, fractions, seats below zero and at one point.
+fn any_plan() -> impl Strategy<Value = Value> {
+    let position =
+        || (-8_i32..8, -4_i32..4).prop_map(|(x, y)| json!({"x": f64::from(x) * 12.5, "y": y}));
+    let seat = (0_u8..40, 0_u8..8, position()).prop_map(|(key, category, position)| {
+        let category = ["A", "A", "A", "B", "B", "樓", "undeclared", ""][usize::from(category)];
+        let key = if key == 0 { String::new() } else { format!("s{key}") };
+        json!({"seat_guid": key, "seat_number": "1", "category": category, "position": position})
+    });
+    let row = (prop::collection::vec(seat, 0..9), position()).prop_map(
+        |(seats, position)| json!({"row_number": "1", "position": position, "seats": seats}),
+    );
+    let zone = (prop::collection::vec(row, 0..4), position())
+        .prop_map(|(rows, position)| json!({"name": "Z", "position": position, "rows": rows}));
+    prop::collection::vec(zone, 1..4).prop_map(|zones| {
+        json!({"name": "P", "categories": [{"name": "A"}, {"name": "B"}, {"name": "樓"}], "zones": zones})
+    })
+}
+
+proptest! {
+    #[test]
+    fn every_seat_of_any_plan_is_accounted_for(plan in any_plan(), order in 0_u8..3) {
+        let order = match order {
+            0 => RowOrder::ByHeight,
+            1 => RowOrder::AsListed,
+            _ => RowOrder::NearestTo("3.5,-2".parse().unwrap()),
+        };
+        let prices = Prices { for_all: Some(1), ..Prices::default() };
+        let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order).unwrap();
+        let report = import.report();
+        let read = listed(&plan).len();
+        prop_assert_eq!(report.seats_read, read);
+        prop_assert_eq!(report.seats_placed + report.seats_left_out, read);
+        let count = |seat: &&Value| {
+            let key = seat["seat_guid"].as_str().unwrap();
+            let category = seat["category"].as_str().unwrap();
+            key.is_empty() || !["A", "B", "樓"].contains(&category)
+        };
+        let nobody_can_sell = listed(&plan).iter().filter(|seat| count(seat)).count();
+        prop_assert!(report.seats_left_out >= nobody_can_sell);
+        let placed = report.seats_placed;
+        let Ok((file, _)) = import.accept(true) else {
+            prop_assert_eq!(placed, 0, "only a plan without seats is refused with consent");
+            return Ok(());
+        };
+        let names: Vec<SeatName> = rows(&file).into_iter().flatten().flatten().collect();
+        prop_assert_eq!(names.len(), placed);
+        prop_assert_eq!(names.iter().collect::<HashSet<_>>().len(), placed, "no name is given twice");
+        for row in rows(&file) {
+            prop_assert!(row.first().unwrap().is_some() && row.last().unwrap().is_some());
+            prop_assert!(row.windows(2).all(|pair| pair[0].is_some() || pair[1].is_some()));
+        }
+        let again: SaleFile = serde_json::from_str(&written(&file)).unwrap();
+        prop_assert_eq!(&again, &file);
+        prop_assert!(Sale::new(file).is_ok());
+    }
+}
+
 fn train(number: &str) -> Option<Import> {
     let tables = Tables::read(&real("train-12306-sample")?).unwrap();
     assert_eq!(tables.trains(), ["G35", "G39", "D717", "Z284"]);
@@ -259,6 +432,49 @@ fn the_sales_of_this_repository_break_no_rule() {
     for demo in [("demo-stadium", 6856, 6856), ("demo-train", 1057, 5285)] {
         assert!(found.contains(&(demo.0.to_owned(), demo.1, demo.2)), "{demo:?} in {found:?}");
     }
+}
+
+/// What the importers make is not only valid: an engine takes, loads and sells it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_imported_can_be_loaded_and_sold() {
+    let mut files = Vec::new();
+    let opened = Timestamp::now().plus_seconds(-60);
+    let on_sale = |import: Option<Import>, id: &str| {
+        let (file, report) = import?.accept(true).unwrap();
+        let closes_at = opened.plus_seconds(3600);
+        let sale = id.parse().unwrap();
+        Some((SaleFile { sale, opens_at: opened, closes_at, ..file }, report.seats_placed))
+    };
+    files.extend(on_sale(
+        plan("seating-xinzhuang-ballpark/plan.json").map(|plan| plan.0),
+        "ballpark",
+    ));
+    files.extend(on_sale(
+        plan("seating-pretix-demo-theatre/plan.en.json").map(|plan| plan.0),
+        "theatre",
+    ));
+    files.extend(on_sale(train("G35"), "g35"));
+    files.extend(on_sale(train("D717"), "d717"));
+    files.extend(on_sale(gtfs::of("gtfs-caltrain-2016/gtfs", "454a"), "caltrain-454a"));
+    files.extend(on_sale(gtfs::of("gtfs-renfe-2026/gtfs", "0019012026-02-24"), "renfe-190"));
+    let Some(((first, _), rest)) = files.split_first() else { return };
+    let mut shop = Shop::open(first).await;
+    for (file, _) in rest {
+        shop.publish(file).await;
+    }
+    for (file, seats) in &files {
+        shop.turn_to(file);
+        // A seat-leg that is not part of a journey with a fare is not sold, so it is asked where it is.
+        let all = shop.sellable();
+        let left = shop.left(all).await;
+        let counted: u64 = left.values().map(|(count, _)| count).sum();
+        assert_eq!(counted, *seats as u64, "{}", file.sale);
+        for tier in &file.tiers {
+            let lines = vec![shop.best(tier.tier.as_str(), all, 2, "preferred")];
+            shop.buy(lines, 2).await.order();
+        }
+    }
+    shop.close().await;
 }
 
 /// Runs `onsale` and returns its exit code, what it printed, and what it said beside.

@@ -90,8 +90,8 @@ fn each_sample_is_a_short_file_without_defects() {
     }
 }
 
-/// An engine that sells one sample.
-struct Shop {
+/// An engine, and buyers of one of its sales.
+pub struct Shop {
     engine: Engine,
     http: reqwest::Client,
     sale: Sale,
@@ -100,7 +100,7 @@ struct Shop {
 }
 
 /// What an attempt to buy came to.
-enum Bought {
+pub enum Bought {
     /// A paid order.
     Order(Value),
     /// The type of the problem, without its path.
@@ -108,7 +108,7 @@ enum Bought {
 }
 
 impl Bought {
-    fn order(self) -> Value {
+    pub fn order(self) -> Value {
         match self {
             Self::Order(order) => order,
             Self::Refused(problem) => panic!("refused: {problem}"),
@@ -124,19 +124,36 @@ impl Bought {
 }
 
 impl Shop {
-    async fn open(sample: &Sample) -> Self {
+    pub async fn open(file: &SaleFile) -> Self {
         let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
-        let sale = Sale::new(sample.file()).unwrap();
+        let sale = Sale::new(file.clone()).unwrap();
         let (buyers, sold) = (AtomicU64::default(), AtomicU64::default());
         let shop = Self { engine, http: reqwest::Client::new(), sale, buyers, sold };
-        let text = std::fs::read_to_string(sample.path()).unwrap();
-        let put = shop.request(Method::PUT, &format!("/sales/{}", sample.sale)).body(text);
-        let operator = shop.engine.operator_token().unwrap();
-        let put = put.header("content-type", "application/json").bearer_auth(operator);
+        shop.publish(file).await;
+        shop
+    }
+
+    /// The operator puts a sale on sale; it can be bought at once.
+    pub async fn publish(&self, file: &SaleFile) {
+        let put = self.request(Method::PUT, &format!("/sales/{}", file.sale)).json(file);
+        let put = put.bearer_auth(self.engine.operator_token().unwrap());
         let (status, reply) = answer(put).await;
         assert_eq!(status, StatusCode::OK, "{reply}");
-        assert_eq!(reply["state"], "open", "a sample can be bought when it is published");
-        shop
+        assert_eq!(reply["state"], "open", "{} can be bought when it is published", file.sale);
+    }
+
+    /// Sells another sale from now on, which is published.
+    pub fn turn_to(&mut self, file: &SaleFile) {
+        self.sale = Sale::new(file.clone()).unwrap();
+    }
+
+    /// The longest journey that every tier sells.
+    pub fn sellable(&self) -> Legs {
+        let whole = self.sale.whole();
+        let sells =
+            |legs: &Legs| self.sale.tiers().iter().all(|tier| tier.price_minor(*legs).is_some());
+        let from = |from: u16| (from + 1..=whole.to()).filter_map(move |to| Legs::new(from, to));
+        (0..whole.to()).flat_map(from).filter(sells).max_by_key(|legs| legs.count()).unwrap()
     }
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
@@ -171,7 +188,7 @@ impl Shop {
         line
     }
 
-    fn best(&self, tier: &str, legs: Legs, count: usize, together: &str) -> Value {
+    pub fn best(&self, tier: &str, legs: Legs, count: usize, together: &str) -> Value {
         self.line(tier, legs, ("best", json!({"count": count, "together": together})), count)
     }
 
@@ -185,7 +202,7 @@ impl Shop {
     }
 
     /// A new buyer is admitted, orders these lines, and pays.
-    async fn buy(&self, lines: Vec<Value>, count: usize) -> Bought {
+    pub async fn buy(&self, lines: Vec<Value>, count: usize) -> Bought {
         let buyer = format!("buyer-{}", self.buyers.fetch_add(1, Ordering::Relaxed));
         let token = self.engine.token(&buyer).unwrap();
         let admission = self.request(Method::POST, &format!("/sales/{}/admissions", self.id()));
@@ -247,7 +264,7 @@ impl Shop {
     }
 
     /// What is left of each tier that sells the journey: the count, and the free seats.
-    async fn left(&self, legs: Legs) -> BTreeMap<String, (u64, Vec<u8>)> {
+    pub async fn left(&self, legs: Legs) -> BTreeMap<String, (u64, Vec<u8>)> {
         let query = match (self.sale.stop(legs.from()), self.sale.stop(legs.to())) {
             (Some(from), Some(to)) => format!("?from={from}&to={to}"),
             (Some(_) | None, _) => String::new(),
@@ -310,7 +327,7 @@ impl Shop {
     }
 
     /// Waits until everything that follows from the orders is done, and audits.
-    async fn close(self) {
+    pub async fn close(self) {
         demo::settle(&self.engine, Instant::now() + PATIENCE).await.unwrap();
         let target = Target::from(self.engine.endpoints());
         let report = audit::run(&target, &audit::Options::at(Timestamp::now())).await.unwrap();
@@ -355,7 +372,7 @@ fn first_free(layout: &Layout, free: &[u8], count: usize) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stadium_sells_in_each_tier_and_by_each_way_of_choosing() {
-    let shop = Shop::open(&STADIUM).await;
+    let shop = Shop::open(&STADIUM.file()).await;
     let all = shop.sale.whole();
     let left = shop.left(all).await;
     let counted: u64 = left.values().map(|(count, _)| count).sum();
@@ -419,7 +436,7 @@ async fn a_stadium_sells_in_each_tier_and_by_each_way_of_choosing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_theatre_sells_to_the_last_seat() {
-    let shop = Shop::open(&THEATRE).await;
+    let shop = Shop::open(&THEATRE.file()).await;
     let all = shop.sale.whole();
     // Rows A and B are before the stage; the best of the front stalls begin in row C.
     let best = shop.buy(vec![shop.best("stalls-front", all, 2, "required")], 2).await.order();
@@ -444,7 +461,7 @@ async fn a_theatre_sells_to_the_last_seat() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_club_sells_to_the_last_place_with_a_name_on_each_ticket() {
-    let shop = Shop::open(&CLUB).await;
+    let shop = Shop::open(&CLUB.file()).await;
     let all = shop.sale.whole();
     let nameless = json!({"tier": "early", "best": {"count": 1}});
     assert_eq!(shop.buy(vec![nameless], 1).await.problem(), "invalid");
@@ -463,7 +480,7 @@ async fn a_club_sells_to_the_last_place_with_a_name_on_each_ticket() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_g_train_sells_to_the_last_seat_on_every_leg() {
-    let shop = Shop::open(&G_TRAIN).await;
+    let shop = Shop::open(&G_TRAIN.file()).await;
     let whole = shop.sale.whole();
     // A row of five, C and D across the aisle, C and D in neighbouring rows.
     let row = json!([{"column": "A"}, {"column": "B"}, {"column": "C"}, {"column": "D"}, {"column": "F"}]);
@@ -506,7 +523,7 @@ async fn a_g_train_sells_to_the_last_seat_on_every_leg() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_night_train_sells_berths_by_the_night_and_seats_by_the_leg() {
-    let shop = Shop::open(&NIGHT_TRAIN).await;
+    let shop = Shop::open(&NIGHT_TRAIN.file()).await;
     let whole = shop.sale.whole();
     // Berths are for a night: who boards in the evening and leaves in the morning.
     let evening = Shop::legs(0, 3);

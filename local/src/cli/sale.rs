@@ -23,7 +23,7 @@ use crate::data_dir::{self, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::identity::{Identity, Refused, Role};
 use crate::importers::gtfs::{self, Class, Day, Feed, Train};
-use crate::importers::pretix::{self, Prices, RowOrder};
+use crate::importers::pretix::{self, Point, Prices, RowOrder};
 use crate::importers::train12306::Tables;
 use crate::importers::{self, Import, Report, Terms, read_bounded, written};
 
@@ -104,6 +104,14 @@ enum Source {
         /// Take the rows of a zone from front to back as they are listed, not by their height.
         #[arg(long)]
         rows_as_listed: bool,
+        /// Where one sees best, in the units of the plan: zones and rows go by their distance from it.
+        #[arg(
+            long,
+            value_name = "X,Y",
+            conflicts_with = "rows_as_listed",
+            allow_hyphen_values = true
+        )]
+        best_from: Option<Point>,
         #[command(flatten)]
         making: Making,
     },
@@ -382,10 +390,14 @@ fn out(text: &str) -> Result<ExitCode, Error> {
 
 fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
     let (import, making) = match source {
-        Source::Pretix { plan, prices, price_minor, rows_as_listed, making } => {
+        Source::Pretix { plan, prices, price_minor, rows_as_listed, best_from, making } => {
             let text = read_bounded(&plan)?;
             let prices = Prices { for_all: price_minor, by_category: prices.into_iter().collect() };
-            let order = if rows_as_listed { RowOrder::AsListed } else { RowOrder::ByHeight };
+            let order = match best_from {
+                Some(point) => RowOrder::NearestTo(point),
+                None if rows_as_listed => RowOrder::AsListed,
+                None => RowOrder::ByHeight,
+            };
             let name = plan.display().to_string();
             (pretix::import(&name, &text, &making.terms(), &prices, order)?, making)
         }
@@ -728,6 +740,11 @@ mod tests {
             ("sale import pretix plan.json --price A", "CATEGORY=MINOR"),
             ("sale import pretix plan.json --price A=1.50", "whole minor units"),
             ("sale import pretix plan.json --sale Bad_Id", "sale id must be"),
+            ("sale import pretix plan.json --best-from 5", "X,Y"),
+            (
+                "sale import pretix plan.json --best-from -5,0 --rows-as-listed",
+                "cannot be used with",
+            ),
             ("sale import train12306 folder", "--train"),
             ("sale import gtfs folder --trip t --date 2026-5-4 --class A=1", "YYYY-MM-DD"),
             ("sale import gtfs folder --trip t --date 2026-05-04", "--class"),

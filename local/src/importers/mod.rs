@@ -84,7 +84,16 @@ impl Import {
     ///
     /// # Errors
     /// [`Error::Rules`] if the file breaks any; the terms come from flags, so that it may.
+    ///
+    /// # Panics
+    /// If the report does not account for every seat that was read: then an importer has lost some.
     fn new(file: Option<SaleFile>, report: Report) -> Result<Self, Error> {
+        assert_eq!(
+            report.seats_read,
+            report.seats_placed + report.seats_left_out,
+            "{}: every seat that was read is placed or left out",
+            report.source
+        );
         if let Some(file) = &file
             && let Err(rules) = Sale::new(file.clone())
             && let Some(first) = rules.first().cloned()

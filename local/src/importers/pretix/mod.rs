@@ -5,16 +5,17 @@
 //! positions; what is not needed to sell a seat is not read. Areas are drawings. The key of a seat
 //! is `seat_guid`, as it is in pretix. A category is a tier, a zone a section.
 //!
-//! **Who sits beside whom.** The seats of a row are put in order along the axis on which the row is
-//! longer, so that rows numbered from right to left come out as they lie. The row's usual pitch is
-//! the lower quartile of the distances between neighbours; a row of fewer than five seats is too
-//! short to know it, and takes the zone's if that is smaller. Where two seats are further apart than
-//! one and a half pitches, or another category's seat lies between them, they are no neighbours: one
-//! `null` separates them, however wide the hole.
+//! **Who sits beside whom.** The seats of a row are put in order as they lie (`lying`), whatever
+//! their numbers say. Where two seats are further apart than one and a half pitches, or another
+//! category's seat lies between them, they are no neighbours: one `null` separates them, however wide
+//! the hole. Numbers that leave some out part nobody, and numbers that follow each other join nobody.
 //!
-//! **Front to back.** The rows of a zone go by their height on the canvas (y grows away from the
-//! stage in this format's usual drawing), or as listed: on request, and in a zone most of whose rows
-//! run up and down. Zones and categories stay in the plan's order.
+//! **Front to back.** The format says nothing of which seats are better. The rows of a zone go by their
+//! height on the canvas (y grows away from the stage in this format's usual drawing), or as listed: on
+//! request, and in a zone most of whose rows run up and down. Zones and categories stay in the plan's
+//! order. Where somebody says from where one sees best, zones and rows go by their distance from there.
+
+mod lying;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,6 +24,7 @@ use shared::domain::ids::SeatName;
 use shared::domain::money::Currency;
 use shared::domain::sale::{Places, Section, SectionRow, TierFile};
 
+use self::lying::{Lying, NEIGHBOURS_WITHIN, ONE_POINT, as_it_lies, distance, usual_pitch};
 use super::report::Findings;
 use super::slug::slug;
 use super::terms::{Terms, tier_id};
@@ -41,13 +43,34 @@ pub struct Prices {
 }
 
 /// Which row of a zone is the front row.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum RowOrder {
     /// The one with the smallest y.
     #[default]
     ByHeight,
     /// The one that is listed first.
     AsListed,
+    /// The one whose middle is nearest to a point of the plan; so for zones.
+    NearestTo(Point),
+}
+
+/// A point of a plan, in its units, from its upper left corner.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Point(Position);
+
+/// The text is no point.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("give X,Y in the units of the plan, such as 560,0")]
+pub struct InvalidPoint;
+
+impl std::str::FromStr for Point {
+    type Err = InvalidPoint;
+    fn from_str(text: &str) -> Result<Self, InvalidPoint> {
+        let (x, y) = text.split_once(',').ok_or(InvalidPoint)?;
+        let number = |text: &str| text.trim().parse().map_err(|_| InvalidPoint);
+        let raw = RawPosition { x: number(x)?, y: number(y)? };
+        Position::try_from(raw).map(Self).map_err(|_| InvalidPoint)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,6 +93,8 @@ struct Zone {
     name: Option<String>,
     #[serde(default, deserialize_with = "label")]
     zone_id: Option<String>,
+    #[serde(default)]
+    position: Position,
     rows: Vec<Row>,
     #[serde(default)]
     areas: Vec<serde::de::IgnoredAny>,
@@ -79,6 +104,9 @@ struct Zone {
 struct Row {
     #[serde(default, deserialize_with = "label")]
     row_number: Option<String>,
+    /// What people call the row, with its number for `%s`: `Table %s`.
+    #[serde(default, deserialize_with = "label")]
+    row_label: Option<String>,
     #[serde(default)]
     position: Position,
     seats: Vec<PlanSeat>,
@@ -162,10 +190,13 @@ pub fn import(
     let mut findings = Findings::default();
     let categories = declared_categories(&plan, &mut findings);
     let names = name_seats(&plan, &categories, &mut findings);
-    let (tiers, holes) = lay_out(&plan, &categories, &names, order, &mut findings);
+    let (tiers, shape) = lay_out(&plan, &categories, &names, order, &mut findings);
     let tiers = priced(&categories, tiers, prices)?;
 
-    let mut notes = vec![format!("{holes} holes in rows keep seats from being neighbours")];
+    let mut notes = vec![format!("{} holes in rows keep seats from being neighbours", shape.holes)];
+    if shape.round > 0 {
+        notes.push(format!("{} rows go round, as at a table", shape.round));
+    }
     let areas: usize = plan.zones.iter().map(|zone| zone.areas.len()).sum();
     if areas > 0 {
         notes.push(format!("{areas} areas are drawings and not sold"));
@@ -237,7 +268,8 @@ fn zone_name(zone: &Zone, index: usize) -> String {
 }
 
 fn row_name(row: &Row, index: usize) -> String {
-    row.row_number.clone().unwrap_or_else(|| (index + 1).to_string())
+    let number = row.row_number.clone().unwrap_or_else(|| (index + 1).to_string());
+    row.row_label.as_ref().map_or_else(|| number.clone(), |label| label.replace("%s", &number))
 }
 
 fn place(plan: &Plan, (zone, row, seat): Index) -> Place {
@@ -342,90 +374,34 @@ fn free_name(zone: &str, row: &str, guid: &str, taken: &mut HashSet<String>) -> 
         })
 }
 
-/// A row as it lies: listed index and position of each seat, in physical order.
-struct Lying {
-    seats: Vec<(usize, Position)>,
-    upright: bool,
-    height: f64,
+/// What there is to tell of the rows.
+#[derive(Debug, Default)]
+struct Shape {
+    /// How many holes separate seats.
+    holes: usize,
+    /// How many rows go round.
+    round: usize,
 }
 
-/// Puts a row's seats in order along the axis on which the row is longer.
-fn as_it_lies(row: &Row) -> Lying {
-    let mut seats: Vec<(usize, Position)> =
-        row.seats.iter().map(|seat| seat.position).enumerate().collect();
-    let extent = |axis: fn(&Position) -> f64| {
-        let values = || seats.iter().map(|(_, position)| axis(position));
-        values().fold(f64::MIN, f64::max) - values().fold(f64::MAX, f64::min)
-    };
-    let upright = extent(|position| position.y) > extent(|position| position.x);
-    seats.sort_by(|(_, a), (_, b)| {
-        let across = a.x.total_cmp(&b.x);
-        let along = a.y.total_cmp(&b.y);
-        if upright { along.then(across) } else { across.then(along) }
-    });
-    let mean =
-        seats.iter().map(|(_, position)| position.y).sum::<f64>() / seats.len().max(1) as f64;
-    Lying { seats, upright, height: row.position.y + mean }
-}
-
-/// The distances between neighbours, from the smallest; none of two seats at one point.
-fn gaps(row: &Lying) -> Vec<f64> {
-    let mut gaps: Vec<f64> = row
-        .seats
-        .windows(2)
-        .map(|pair| distance(pair[0].1, pair[1].1))
-        .filter(|gap| *gap > ONE_POINT)
-        .collect();
-    gaps.sort_by(f64::total_cmp);
-    gaps
-}
-
-fn distance(a: Position, b: Position) -> f64 {
-    (a.x - b.x).hypot(a.y - b.y)
-}
-
-/// Seats closer than this lie at one point.
-const ONE_POINT: f64 = 1e-6;
-/// How many pitches apart two seats may be and still be neighbours.
-const NEIGHBOURS_WITHIN: f64 = 1.5;
-/// With fewer gaps than this a row does not know its own pitch.
-const KNOWS_ITS_PITCH: usize = 4;
-
-/// The lower quartile: small enough that aisles do not count, and not the one pair that is squeezed.
-fn pitch_of(sorted_gaps: &[f64]) -> Option<f64> {
-    sorted_gaps.get(sorted_gaps.len().saturating_sub(1) / 4).copied()
-}
-
-/// The sections of each category, and how many holes separate seats.
+/// The sections of each category.
 fn lay_out(
     plan: &Plan,
     categories: &[&str],
     names: &HashMap<Index, SeatName>,
     order: RowOrder,
     findings: &mut Findings,
-) -> (Vec<Vec<Section>>, usize) {
+) -> (Vec<Vec<Section>>, Shape) {
     let tier_of: HashMap<&str, usize> =
         categories.iter().enumerate().map(|(index, name)| (*name, index)).collect();
     let mut tiers: Vec<Vec<Section>> = vec![Vec::new(); categories.len()];
-    let mut holes = 0;
-    for (zone, zone_of) in plan.zones.iter().enumerate() {
-        let mut rows: Vec<(usize, Lying)> =
-            zone_of.rows.iter().map(as_it_lies).enumerate().collect();
-        let mut all_gaps: Vec<f64> = rows.iter().flat_map(|(_, row)| gaps(row)).collect();
-        all_gaps.sort_by(f64::total_cmp);
-        let zone_pitch = pitch_of(&all_gaps).unwrap_or(f64::INFINITY);
-        let upright = rows.iter().filter(|(_, row)| row.upright).count() * 2 > rows.len();
-        if order == RowOrder::ByHeight && !upright {
-            rows.sort_by(|(_, a), (_, b)| a.height.total_cmp(&b.height));
-        }
+    let mut shape = Shape::default();
+    for (zone, rows) in ordered(plan, order) {
+        let zone_of = &plan.zones[zone];
+        let usual = usual_pitch(&rows);
         let mut sections: Vec<Vec<SectionRow>> = vec![Vec::new(); categories.len()];
         for (row, lying) in &rows {
-            let own = gaps(lying);
-            let pitch = match pitch_of(&own) {
-                Some(pitch) if own.len() >= KNOWS_ITS_PITCH => pitch,
-                Some(pitch) => pitch.min(zone_pitch),
-                None => zone_pitch,
-            };
+            let pitch = lying.pitch(usual);
+            shape.round += usize::from(lying.round);
             let row_of = &zone_of.rows[*row];
             let mut places: BTreeMap<usize, Vec<Option<SeatName>>> = BTreeMap::new();
             let mut before: Option<(usize, Position, Option<usize>)> = None;
@@ -458,7 +434,7 @@ fn lay_out(
                             .is_some_and(|gap| gap > ONE_POINT && gap <= pitch * NEIGHBOURS_WITHIN);
                     if !places.is_empty() && !beside {
                         places.push(None);
-                        holes += 1;
+                        shape.holes += 1;
                     }
                     places.push(Some(name.clone()));
                 }
@@ -473,7 +449,44 @@ fn lay_out(
             tiers[tier].push(Section { section, alike: Vec::new(), rows });
         }
     }
-    (tiers, holes)
+    (tiers, shape)
+}
+
+/// The zones and their rows as they lie, in order of desirability.
+fn ordered(plan: &Plan, order: RowOrder) -> Vec<(usize, Vec<(usize, Lying)>)> {
+    let lying = |zone: &Zone| zone.rows.iter().map(as_it_lies).enumerate().collect();
+    let mut zones: Vec<(usize, Vec<(usize, Lying)>)> =
+        plan.zones.iter().map(lying).enumerate().collect();
+    match order {
+        RowOrder::AsListed => {}
+        RowOrder::ByHeight => {
+            for (_, rows) in &mut zones {
+                let upright = rows.iter().filter(|(_, row)| row.upright).count() * 2 > rows.len();
+                if !upright {
+                    rows.sort_by(|(_, a), (_, b)| a.height().total_cmp(&b.height()));
+                }
+            }
+        }
+        RowOrder::NearestTo(Point(point)) => {
+            let from = |zone: usize, row: &Lying| {
+                let origin = plan.zones[zone].position;
+                let (x, y) = (origin.x + row.middle.x, origin.y + row.middle.y);
+                distance(point, Position { x, y })
+            };
+            for (zone, rows) in &mut zones {
+                rows.sort_by(|(_, a), (_, b)| from(*zone, a).total_cmp(&from(*zone, b)));
+            }
+            // A zone is as near as its seats are on the whole.
+            let mean = |(zone, rows): &(usize, Vec<(usize, Lying)>)| {
+                let seats: usize = rows.iter().map(|(_, row)| row.seats.len()).sum();
+                let sum: f64 =
+                    rows.iter().map(|(_, row)| from(*zone, row) * row.seats.len() as f64).sum();
+                sum / seats.max(1) as f64
+            };
+            zones.sort_by(|a, b| mean(a).total_cmp(&mean(b)));
+        }
+    }
+    zones
 }
 
 /// The tiers of the categories that have seats, with their prices.
@@ -595,6 +608,67 @@ mod tests {
         for (xs, expected) in cases {
             let import = read(&plan(vec![row("1", 0.0, seats_at(xs))]), RowOrder::ByHeight);
             assert_eq!(rows(&import.unwrap()), [expected], "{xs:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_make_nobody_a_neighbour_and_part_nobody() {
+        // Odd numbers side by side; a row that begins at 11; numbers that follow across an aisle.
+        for (numbers, xs, expected) in [
+            ([1, 3, 5, 9, 11], [0.0, 25.0, 50.0, 75.0, 100.0], "s0 s1 s2 s3 s4"),
+            ([15, 14, 13, 12, 11], [0.0, 25.0, 50.0, 75.0, 100.0], "s0 s1 s2 s3 s4"),
+            ([1, 2, 3, 4, 5], [0.0, 25.0, 100.0, 125.0, 150.0], "s0 s1 _ s2 s3 s4"),
+            ([1, 1, 1, 1, 1], [0.5, 25.25, -24.5, 50.0, 75.0], "s2 s0 s1 s3 s4"),
+        ] {
+            let mut seats = seats_at(&xs);
+            for (seat, number) in seats.iter_mut().zip(numbers) {
+                seat["seat_number"] = json!(number.to_string());
+            }
+            let import = read(&plan(vec![row("1", 0.0, seats)]), RowOrder::ByHeight);
+            assert_eq!(rows(&import.unwrap()), [expected]);
+        }
+    }
+
+    #[test]
+    fn a_table_is_a_row_that_goes_round() {
+        let round = |table: usize| {
+            let seat = |seat: usize| {
+                let (sin, cos) = (seat as f64 * 60_f64.to_radians()).sin_cos();
+                json!({"seat_guid": format!("t{table}-{seat}"), "position": {"x": 30.0 * cos, "y": 30.0 * sin}, "category": "Stalls"})
+            };
+            // Listed in no order: 0, 4, 2, 1, 5, 3.
+            let seats: Vec<Value> = [0, 4, 2, 1, 5, 3].into_iter().map(seat).collect();
+            json!({"row_number": table.to_string(), "row_label": "Table %s", "position": {"x": 0, "y": 100 * table}, "seats": seats})
+        };
+        let import = read(&plan(vec![round(1), round(2)]), RowOrder::ByHeight).unwrap();
+        assert_eq!(
+            rows(&import),
+            ["t1-0 t1-1 t1-2 t1-3 t1-4 t1-5", "t2-0 t2-1 t2-2 t2-3 t2-4 t2-5"]
+        );
+        assert!(import.report.notes.contains(&"2 rows go round, as at a table".to_owned()));
+        let file = import.file.unwrap();
+        assert_eq!(file.tiers[0].sections[0].rows[1].row, "Table 2");
+    }
+
+    #[test]
+    fn where_one_sees_best_is_a_point_of_the_plan() {
+        let zone = |name: &str, x: f64, y: f64| {
+            let seats = |row: &str| vec![seat(&format!("{name}{row}"), 0.0, "Stalls")];
+            let rows =
+                [row("1", 0.0, seats("1")), row("2", 25.0, seats("2")), row("3", 50.0, seats("3"))];
+            json!({"name": name, "position": {"x": x, "y": y}, "rows": rows})
+        };
+        let mut plan = plan(vec![]);
+        // The stage stands between the zones; positions add up: zone, row, seat.
+        plan["zones"] =
+            json!([zone("far", 900.0, 0.0), zone("north", 0.0, 0.0), zone("south", 0.0, 100.0)]);
+        let order = |point: &str| RowOrder::NearestTo(point.parse().unwrap());
+        assert_eq!(
+            rows(&read(&plan, order("0,80")).unwrap()),
+            ["south1", "south2", "south3", "north3", "north2", "north1", "far3", "far2", "far1"]
+        );
+        for text in ["", "1", "1,", "1,b", "1e300,0", "NaN,0", "1,2,3"] {
+            assert!(text.parse::<Point>().is_err(), "{text:?}");
         }
     }
 
