@@ -22,6 +22,7 @@ use shared::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
 use shared::domain::time::Timestamp;
 use shared::domain::wanted::MOST_SEATS;
 
+use crate::described::Description;
 use crate::{ground, program};
 
 /// How many buyers are in the shop at once.
@@ -88,6 +89,29 @@ fn each_sample_is_a_short_file_without_defects() {
         assert_eq!(report[0]["defects"], json!([]));
         assert_eq!(report[0]["seat_legs"], json!(u64::from(seats) * u64::from(sample.legs)));
     }
+}
+
+#[test]
+fn each_sample_is_of_the_published_schema() {
+    let schema = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/sale-file.schema.json");
+    let schema: Value = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let description = Description::new();
+    let samples = [STADIUM, THEATRE, CLUB, G_TRAIN, NIGHT_TRAIN];
+    for sample in &samples {
+        let text = std::fs::read_to_string(sample.path()).unwrap();
+        description.check(sample.sale, &schema, &serde_json::from_str(&text).unwrap());
+    }
+    assert_eq!(description.faults(), Vec::<String>::new());
+    // The schema knows the short forms, so that it finds fault with what only looks like one.
+    let mut broken = serde_json::to_value(STADIUM.file()).unwrap();
+    let rows = &mut broken["tiers"][2]["sections"][0]["rows"];
+    rows[0]["seats"] = json!("every column");
+    description.check("a place that is none", &schema, &broken);
+    assert!(!description.faults().is_empty());
+    let mut broken = serde_json::to_value(STADIUM.file()).unwrap();
+    broken["tiers"][2]["sections"][0]["alike"] = json!("C12");
+    description.check("alike is a list", &schema, &broken);
+    assert!(!description.faults().is_empty());
 }
 
 /// An engine, and buyers of one of its sales.
