@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-ministack test-dynamodb-local clean-tools
+.PHONY: help setup demo test test-schemathesis test-ministack test-dynamodb-local clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -17,6 +17,9 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 
 test: setup ## format, lints, documentation and every test; the last line counts them
 	@scripts/test
+
+test-schemathesis: setup ## requests made of our OpenAPI document; ARGS='--max-examples 500 --seed 7' makes it a long run
+	@scripts/test-schemathesis $(ARGS)
 
 test-ministack: ## the integration tests with ministack in place of our stand-ins for DynamoDB and SQS
 	@scripts/setup ministack

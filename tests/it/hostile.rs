@@ -472,6 +472,11 @@ impl World {
                 ask("Content-Length: 18446744073709551616\r\n\r\n{}"),
                 bare,
             ),
+            case(
+                "framing: a length and chunks",
+                ask("Content-Length: 13\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+                malformed,
+            ),
             case("framing: unknown coding", ask("Transfer-Encoding: gzip\r\n\r\n{}"), bare),
             case("framing: a name with a blank", get("X Y: z\r\n\r\n"), bare),
             case("framing: a value with NUL", get("X: y\0z\r\n\r\n"), bare),

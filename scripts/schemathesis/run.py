@@ -1,0 +1,90 @@
+"""Starts an engine with something on sale, lets schemathesis loose on it, and audits what is left.
+
+Called by scripts/test-schemathesis with the program `onsale` and options of `schemathesis run`.
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import requests
+
+HERE = pathlib.Path(__file__).parent
+BUYER = "alice"
+
+
+def main() -> int:
+    onsale, *options = sys.argv[1:]
+    with tempfile.TemporaryDirectory() as scratch:
+        data = pathlib.Path(scratch, "data")
+        up = [onsale, "up", "--ephemeral", "--port", "0", "--json", "--data-dir", str(data)]
+        engine = subprocess.Popen(up, stdout=subprocess.PIPE, text=True, env=os.environ | {"ONSALE_LOG": "off"})
+        try:
+            # It says where it is once it is there.
+            url = json.loads(engine.stdout.readline())["gateway"]
+            return attack(onsale, url, data, pathlib.Path(scratch), options)
+        finally:
+            engine.terminate()
+            engine.wait()
+
+
+def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, options: list[str]) -> int:
+    def command(*arguments: str) -> str:
+        line = [onsale, "--data-dir", str(data), *arguments]
+        return subprocess.run(line, check=True, capture_output=True, text=True).stdout.strip()
+
+    tokens = {
+        "ONSALE_BUYER": command("token", "--user", BUYER),
+        "ONSALE_OPERATOR": command("token", "--operator"),
+        "ONSALE_UNSIGNED": "to-be-signed",
+        "ONSALE_STRIPE": json.loads((data / "secrets.json").read_text())["stripe"],
+    }
+    document = scratch / "openapi.json"
+    document.write_text(json.dumps(prepare(url, tokens)))
+    run = [
+        str(pathlib.Path(sys.executable).with_name("schemathesis")),
+        *("--config-file", str(HERE / "schemathesis.toml"), "run", str(document), "--url", url),
+        *options,
+    ]
+    environment = os.environ | tokens | {"SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
+    attacked = subprocess.run(run, env=environment, cwd=scratch).returncode
+    audited = subprocess.run([onsale, "--data-dir", str(data), "audit", "--wait-seconds", "30"]).returncode
+    return attacked or audited
+
+
+def prepare(url: str, tokens: dict[str, str]) -> dict:
+    """Publishes the sale of the document's examples, orders something of it, and puts what exists in the
+    place of the examples' order and admission, so that requests get as far as they can."""
+    document = requests.get(f"{url}/openapi.json", timeout=30).json()
+
+    def example(path: str, method: str, name: str) -> dict:
+        body = document["paths"][path][method]["requestBody"]["content"]["application/json"]
+        return body["examples"][name]["value"]
+
+    def send(method: str, path: str, who: str, body: dict) -> dict:
+        headers = {"Authorization": f"Bearer {tokens[who]}"}
+        reply = requests.request(method, url + path, json=body, headers=headers, timeout=30)
+        reply.raise_for_status()
+        return reply.json()
+
+    file = example("/sales/{sale}", "put", "train")
+    file["gate"]["user_lock_ms"] = 1
+    sale = f"/sales/{file['sale']}"
+    send("PUT", sale, "ONSALE_OPERATOR", file)
+
+    def admission() -> dict:
+        return send("POST", f"{sale}/admissions", "ONSALE_BUYER", {"tickets": 1})
+
+    best = example("/sales/{sale}/orders", "post", "standing")
+    admitted = admission()
+    send("POST", f"{sale}/orders", "ONSALE_BUYER", best | {"admission": admitted["token"]})
+    text = json.dumps(document)
+    text = text.replace(example("/sales/{sale}/orders", "post", "best")["admission"], admission()["token"])
+    [parameter] = document["paths"]["/orders/{order}"]["parameters"]
+    return json.loads(text.replace(parameter["example"], admitted["order"]))
+
+
+sys.exit(main())
