@@ -172,7 +172,10 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
 }
 
 /// The operator puts the sales on sale, through the API.
-async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Client`] or [`Error::Refused`].
+pub async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
     let client = reqwest::Client::new();
     let operator = engine.operator_token()?;
     for file in sales {

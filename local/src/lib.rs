@@ -14,6 +14,7 @@ pub mod importers;
 pub mod openapi;
 pub mod payment;
 pub mod queues;
+pub mod replay;
 pub mod rush;
 pub mod servers;
 pub mod stores;

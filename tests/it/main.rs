@@ -24,6 +24,7 @@ mod proxy;
 mod queue;
 mod readme;
 mod rooms;
+mod rush;
 mod samples;
 mod scripts;
 mod servers;

@@ -6,6 +6,7 @@ pub mod crowd;
 pub mod demo;
 pub mod openapi;
 pub mod pay;
+pub mod replay;
 pub mod rush;
 pub mod sale;
 pub mod token;
@@ -77,6 +78,7 @@ enum Command {
     Openapi(openapi::OpenapiCommand),
     Rush(rush::RushCommand),
     Demo(demo::DemoCommand),
+    Replay(Box<replay::ReplayCommand>),
     Audit(audit::AuditCommand),
     Bench(bench::BenchCommand),
 }
@@ -86,7 +88,7 @@ impl Command {
     /// stands for itself.
     fn log(&self) -> &'static str {
         match self {
-            Self::Demo(_) | Self::Bench(_) => "error",
+            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) => "error",
             Self::Up(_)
             | Self::Token(_)
             | Self::Pay(_)
@@ -127,6 +129,7 @@ impl Cli {
             Command::Openapi(command) => command.run(),
             Command::Rush(command) => command.run(&data_dir, json).await,
             Command::Demo(command) => command.run(json).await,
+            Command::Replay(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),
             Command::Bench(command) => command.run(&data_dir, json).await,
         };

@@ -11,6 +11,7 @@ use crate::data_dir::Secrets;
 use crate::endpoints::Endpoints;
 use crate::rush;
 use crate::rush::credentials::Credentials;
+use crate::rush::page;
 
 /// What is not said: an open loop.
 const OTHERWISE: Otherwise = Otherwise::open(20_000, 600);
@@ -32,6 +33,9 @@ pub struct RushCommand {
     /// Append every acknowledged order and every captured payment to this file, for the audit.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
+    /// Write the report as a page with plots, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// The gateway to ask [default: that of the engine of the data directory]
     #[arg(long, env = "ONSALE_URL")]
     url: Option<String>,
@@ -63,6 +67,9 @@ impl RushCommand {
             endpoints,
         };
         let report = rush::run(&options, Credentials::new(&secrets)).await?;
+        if let Some(file) = &self.html {
+            page::write(file, &page::of_rush(&report)?)?;
+        }
         out(&if json { report.json() } else { report.tables() })?;
         Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }

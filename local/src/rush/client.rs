@@ -217,10 +217,9 @@ impl Client {
         let place = match place {
             Some(place) => Some(place),
             None => {
-                let now = Instant::now();
-                self.stopwatch.borrow_mut().took_up(due, now);
+                let asked = Instant::now();
                 let place = self.place().await;
-                self.stopwatch.borrow_mut().waited(now, Instant::now());
+                self.stopwatch.borrow_mut().waited(asked, Instant::now());
                 place
             }
         };

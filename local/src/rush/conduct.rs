@@ -78,7 +78,7 @@ impl Rush {
     }
 
     /// Pays, with what the conduct adds before and after.
-    async fn pay_as(&self, conduct: Conduct, order: &Acknowledged, due: Instant) {
+    async fn pay_as(&self, conduct: Conduct, order: &Acknowledged, mut due: Instant) {
         let whole = order.amount();
         let first = format!("pi_{}", order.order);
         if conduct == Conduct::ForgeCallback {
@@ -87,6 +87,7 @@ impl Rush {
             let Some(call) = self.callback(&callback_path(), event, forged) else { return };
             let reply = self.persist(&call, due, None).await;
             self.tally.shown(conduct, is_refused(&reply, 401, "not-authenticated"));
+            due = Instant::now();
         }
         if conduct == Conduct::PayWrongAmount {
             let less = if whole.amount_minor > 0 { -1 } else { 1 };
@@ -95,6 +96,7 @@ impl Rush {
             if let Some(outcome) = outcome {
                 self.expect(conduct, outcome, Outcome::Refund(RefundReason::WrongAmount));
             }
+            due = Instant::now();
         }
         let Some(paid) = self.pay(order, &first, due).await else { return };
         match conduct {

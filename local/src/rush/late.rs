@@ -37,7 +37,7 @@ impl Rush {
         while Instant::now() < until {
             round += 1;
             let wanted = self.what_is_left(round).await;
-            if wanted.is_empty() {
+            let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
                 let deadline = self.tally.last_deadline();
                 if deadline.is_none_or(|deadline| deadline < Timestamp::now())
                     && self.busy.count() == 0
@@ -47,15 +47,15 @@ impl Rush {
                 }
                 tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
                 continue;
-            }
+            };
             stream::iter(&wanted).for_each_concurrent(at_once, |late| self.take(late)).await;
         }
         false
     }
 
     /// The whole journey first, then each leg by itself, one journey a round and sale, so that the
-    /// late do not chase the same seats.
-    async fn what_is_left(&self, round: u64) -> Vec<Late> {
+    /// late do not chase the same seats. `None` if the gateway does not say what is left.
+    async fn what_is_left(&self, round: u64) -> Option<Vec<Late>> {
         let mut wanted = Vec::new();
         for (index, venue) in self.venues.iter().enumerate() {
             let legs = venue.sale.whole();
@@ -63,7 +63,7 @@ impl Rush {
             let journeys = std::iter::once(legs).chain(single.filter(|_| legs.count() > 1));
             for journey in journeys {
                 let before = wanted.len();
-                let Some(left) = venue.left(&self.client, journey, true).await else { continue };
+                let left = self.left(venue, journey, true).await?;
                 for (tier_index, tier) in venue.sale.tiers().iter().enumerate() {
                     if tier.price_minor(journey).is_none() {
                         continue;
@@ -88,12 +88,12 @@ impl Rush {
                 }
             }
         }
-        wanted
+        Some(wanted)
     }
 
     /// True if no seat of any sale is free on any journey that is sold.
     async fn is_sold_out(&self) -> bool {
-        self.what_is_left(0).await.is_empty()
+        self.what_is_left(0).await.is_some_and(|wanted| wanted.is_empty())
     }
 
     /// A late buyer takes what is left, in any seats, and pays.

@@ -9,6 +9,7 @@
 //! in it needs a lock.
 
 pub mod arrivals;
+mod charts;
 pub mod client;
 mod conduct;
 pub mod credentials;
@@ -16,6 +17,7 @@ mod late;
 pub mod ledger;
 pub mod mix;
 mod open_loop;
+pub mod page;
 mod progress;
 pub mod published;
 pub mod report;
@@ -266,18 +268,19 @@ impl Rush {
         places.await;
     }
 
-    /// How much of each sale is gone.
+    /// How much of each sale is gone, as far as the gateway says.
     async fn sold(&self) -> Vec<Sold> {
         let mut sales = Vec::new();
         for venue in &self.venues {
+            let seat_legs = venue.sale.seat_legs();
             let mut left = 0;
             for leg in venue.sale.whole().iter() {
                 let Some(leg) = Legs::new(leg, leg + 1) else { continue };
-                let tiers = venue.left(&self.client, leg, true).await;
-                left +=
-                    tiers.map_or(0, |tiers| tiers.values().map(|tier| u64::from(tier.count)).sum());
+                let tiers = self.left(venue, leg, true).await;
+                left += tiers.map_or(seat_legs, |tiers| {
+                    tiers.values().map(|tier| u64::from(tier.count)).sum::<u64>()
+                });
             }
-            let seat_legs = venue.sale.seat_legs();
             let sale = venue.sale.id().to_string();
             sales.push(Sold { sale, seat_legs, taken: seat_legs.saturating_sub(left) });
         }

@@ -86,10 +86,4 @@ impl Published {
     pub fn named(name: &str) -> Option<&'static Self> {
         PUBLISHED.iter().find(|published| published.name == name)
     }
-
-    /// How many people came for each ticket.
-    #[must_use]
-    pub fn people_per_ticket(&self) -> f64 {
-        self.people as f64 / f64::from(self.tickets)
-    }
 }

@@ -93,34 +93,38 @@ impl Venue {
     }
 
     /// Looks at what is left on a journey; `fresh` does not accept a look of a moment ago.
+    ///
+    /// # Errors
+    /// The answer that does not say so.
     pub async fn left(
         &self,
         client: &Client,
         legs: Legs,
         fresh: bool,
-    ) -> Option<Rc<HashMap<String, Left>>> {
+    ) -> Result<Rc<HashMap<String, Left>>, Reply> {
         let mut looks = self.looks.lock().await;
         if let Some((at, left)) = looks.get(&legs)
             && !fresh
             && at.elapsed() < LOOK
         {
-            return Some(Rc::clone(left));
+            return Ok(Rc::clone(left));
         }
         let query = match (self.sale.stop(legs.from()), self.sale.stop(legs.to())) {
             (Some(from), Some(to)) => format!("?from={from}&to={to}"),
             (Some(_) | None, _) => String::new(),
         };
         let path = format!("/sales/{}/availability{query}", self.sale.id());
-        let answer: Availability = client.send(&Call::get(&path).ok()?).await.read()?;
+        let call = Call::get(&path).map_err(|error| Reply::Lost(error.to_string()))?;
+        let reply = client.send(&call).await;
+        let Some(answer) = reply.read::<Availability>() else { return Err(reply) };
         let decode = |tier: TierAvailability| {
             let free = base64::engine::general_purpose::STANDARD.decode(tier.free).ok()?;
             Some((tier.tier, Left { count: tier.available, free }))
         };
-        let left: HashMap<String, Left> =
-            answer.tiers.into_iter().map(decode).collect::<Option<_>>()?;
-        let left = Rc::new(left);
+        let left: Option<HashMap<String, Left>> = answer.tiers.into_iter().map(decode).collect();
+        let left = Rc::new(left.ok_or(reply)?);
         looks.insert(legs, (Instant::now(), Rc::clone(&left)));
-        Some(left)
+        Ok(left)
     }
 
     /// A journey that somebody would want, in a tier that sells it.

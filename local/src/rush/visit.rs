@@ -1,6 +1,7 @@
 //! One buyer's visit: through the gate to an order. What follows is in `conduct.rs`.
 
 use std::cell::Cell;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use super::ledger::{Entry, Ledger};
 use super::mix::{self, Buyer, Conduct, HAMMERS, Mix, Way};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
-use super::venue::Venue;
+use super::venue::{Left, Venue};
 
 /// How often one request is repeated after a lost answer or a 503 before the buyer gives up. With
 /// [`patience`] that is over a minute: longer than the engine needs to be started again.
@@ -243,6 +244,7 @@ impl Rush {
     pub(super) async fn later(&self, wait: Duration) -> Instant {
         let due = Instant::now() + wait;
         tokio::time::sleep_until(due.into()).await;
+        self.client.stopwatch().took_up(due, Instant::now());
         due
     }
 
@@ -392,7 +394,7 @@ impl Rush {
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
         let mut way = buyer.way;
         for attempt in 0..=OTHER_SEATS {
-            let due = self.think(CHOOSING_MS, &mut random).await;
+            let mut due = self.think(CHOOSING_MS, &mut random).await;
             let lines = self.lines(venue, &buyer, way, legs, tickets, &mut random).await;
             let Some(lines) = lines else { return self.tally.refuse("nothing-to-choose") };
             let body = |token: &str| json!({ "admission": token, "lines": lines }).to_string();
@@ -405,6 +407,7 @@ impl Rush {
                 let Some(forged) = call(&forged(&admission.token)) else { return };
                 let reply = self.persist(&forged, due, None).await;
                 self.tally.shown(buyer.conduct, is_refused(&reply, 403, "not-admitted"));
+                due = Instant::now();
             }
             match self.order(buyer.conduct, &order, &admission, due).await {
                 Ok(order) => return self.conclude(buyer, bearer, order, random).await,
@@ -412,6 +415,17 @@ impl Rush {
                 Err(Next::Leave) => return,
             }
         }
+    }
+
+    /// What is left on a journey; an answer that does not say so is counted as what it is.
+    pub(super) async fn left(
+        &self,
+        venue: &Venue,
+        legs: Legs,
+        fresh: bool,
+    ) -> Option<Rc<HashMap<String, Left>>> {
+        let left = venue.left(&self.client, legs, fresh).await;
+        left.inspect_err(|reply| self.refused(Endpoint::Query, reply)).ok()
     }
 
     async fn lines(
@@ -431,7 +445,7 @@ impl Rush {
             |count: u16| json!({ "best": { "count": count, "together": Together::Preferred } });
         let seats = match way {
             Way::Seats if !tier.layout.is_general_admission() => {
-                let left = venue.left(&self.client, legs, false).await?;
+                let left = self.left(venue, legs, false).await?;
                 let left = left.get(tier.tier.as_str())?;
                 venue.some_seats(tier, left, tickets, random)
             }

@@ -1,0 +1,448 @@
+//! The crowd: it comes by the clock whatever becomes of those before it, measures from when a request
+//! was due, shows every conduct of its mix to a real engine, and notices an engine that answers wrongly.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use local::audit::facts::LedgerFacts;
+use local::audit::{self, Target};
+use local::data_dir::DataDir;
+use local::demo;
+use local::replay;
+use local::rush::arrivals::Shape;
+use local::rush::credentials::Credentials;
+use local::rush::mix::Mix;
+use local::rush::published::{PUBLISHED, Published};
+use local::rush::report::Report;
+use local::rush::{self, Load, Options, page};
+use local::up::{self, Engine};
+use serde_json::{Value, json};
+use shared::domain::sale::SaleFile;
+use shared::domain::time::Timestamp;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
+
+/// How long anything may take before a test fails.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A sale of so many standing places.
+fn standing(sale: &str, spots: u32, pay_window_seconds: u32) -> Value {
+    json!({
+        "sale": sale, "title": "A field", "currency": "EUR",
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds,
+        "gate": { "rate_per_second": 20000 },
+        "tiers": [{ "tier": "field", "name": "Field", "price_minor": 900, "general_admission": spots }]
+    })
+}
+
+/// A request as the stub reads it.
+#[derive(Debug, Clone)]
+struct Heard {
+    path: String,
+    user: String,
+    body: String,
+}
+
+/// How the stub answers one request: a status and a body.
+type Answers = dyn Fn(&Heard) -> (u16, Value) + Send + Sync;
+
+/// A gateway that has nothing left, and answers admissions as a test wants.
+struct Stub {
+    url: String,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    under_way: Arc<Mutex<(usize, usize)>>,
+}
+
+/// What holds back the stub's answers to admissions.
+#[derive(Clone)]
+enum Until {
+    /// So many requests are under way at once.
+    AtOnce(Arc<Barrier>),
+    /// Some time has passed: an engine that is slow.
+    Elapsed(Duration),
+}
+
+impl Stub {
+    async fn start(
+        until: Until,
+        answers: impl Fn(&Heard) -> (u16, Value) + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stub = Self {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            heard: Arc::default(),
+            under_way: Arc::default(),
+        };
+        let (heard, under_way) = (Arc::clone(&stub.heard), Arc::clone(&stub.under_way));
+        let answers: Arc<Answers> = Arc::new(answers);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (heard, under_way) = (Arc::clone(&heard), Arc::clone(&under_way));
+                tokio::spawn(serve(stream, until.clone(), Arc::clone(&answers), heard, under_way));
+            }
+        });
+        stub
+    }
+
+    /// The users that asked for an admission, in order.
+    fn askers(&self) -> Vec<String> {
+        let heard = self.heard.lock().unwrap();
+        let asks = heard.iter().filter(|heard| heard.path.ends_with("/admissions"));
+        asks.map(|heard| heard.user.clone()).collect()
+    }
+
+    /// The most admissions that were asked for at once.
+    fn most_at_once(&self) -> usize {
+        self.under_way.lock().unwrap().1
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    until: Until,
+    answers: Arc<Answers>,
+    heard: Arc<Mutex<Vec<Heard>>>,
+    under_way: Arc<Mutex<(usize, usize)>>,
+) {
+    let mut stream = BufReader::new(stream);
+    while let Some(request) = read(&mut stream).await {
+        heard.lock().unwrap().push(request.clone());
+        let (status, body) = if request.path.ends_with("/availability") {
+            (200, json!({ "tiers": [{ "tier": "field", "available": 0, "free": "AAAA" }] }))
+        } else if request.path == "/sales/stub" {
+            (200, json!({ "file": standing("stub", 20, 5) }))
+        } else {
+            {
+                let mut under_way = under_way.lock().unwrap();
+                under_way.0 += 1;
+                under_way.1 = under_way.1.max(under_way.0);
+            }
+            match &until {
+                Until::AtOnce(barrier) => {
+                    barrier.wait().await;
+                }
+                Until::Elapsed(time) => tokio::time::sleep(*time).await,
+            }
+            under_way.lock().unwrap().0 -= 1;
+            answers(&request)
+        };
+        let retry =
+            body.get("retry_after_seconds").map(|after| format!("retry-after: {after}\r\n"));
+        let (retry, body) = (retry.unwrap_or_default(), body.to_string());
+        let head =
+            format!("HTTP/1.1 {status} X\r\n{retry}content-length: {}\r\n\r\n{body}", body.len());
+        if stream.get_mut().write_all(head.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut BufReader<TcpStream>) -> Option<Heard> {
+    let (mut path, mut user, mut length) = (None, String::new(), 0);
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.ok().filter(|read| *read > 0)?;
+        let line = line.trim_end();
+        let Some(path) = path.as_ref() else {
+            path = Some(line.split(' ').nth(1)?.to_owned());
+            continue;
+        };
+        if line.is_empty() {
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.ok()?;
+            let body = String::from_utf8(body).unwrap();
+            return Some(Heard { path: String::clone(path), user, body });
+        }
+        let (name, value) = line.split_once(": ")?;
+        match name.to_ascii_lowercase().as_str() {
+            "content-length" => length = value.parse().unwrap(),
+            "authorization" => {
+                let claims = BASE64_URL_SAFE_NO_PAD.decode(value.split('.').nth(1).unwrap());
+                let claims: Value = serde_json::from_slice(&claims.unwrap()).unwrap();
+                user = claims["sub"].as_str().unwrap().to_owned();
+            }
+            _ => {}
+        }
+    }
+}
+
+fn sold_out(_: &Heard) -> (u16, Value) {
+    (409, json!({ "type": "/problems/sold-out" }))
+}
+
+fn open(arrivals: u64, within_seconds: f64, connections: usize) -> Load {
+    Load::Open { arrivals, within_seconds, shape: Shape::Opening, connections }
+}
+
+async fn rush_on(url: &str, load: Load, mix: Mix, seed: u64) -> Report {
+    let dir = tempfile::tempdir().unwrap();
+    let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
+    let options = Options {
+        url: url.to_owned(),
+        sales: vec!["stub".to_owned()],
+        load,
+        mix,
+        seed,
+        most: PATIENCE,
+        ledger: None,
+        progress: false,
+        endpoints: None,
+    };
+    let run = rush::run(&options, Credentials::new(&secrets));
+    tokio::time::timeout(PATIENCE, run).await.expect("the crowd ends").unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_open_loop_does_not_wait_for_answers() {
+    // Nobody is answered before all forty have asked: whoever waits for an answer waits for ever.
+    let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(40))), sold_out).await;
+    let report = rush_on(&stub.url, open(40, 0.3, 100), Mix::Paying, 1).await;
+    assert_eq!(stub.most_at_once(), 40);
+    assert_eq!((report.buyers, report.refusals["sold-out"]), (40, 40));
+
+    // The control: ten in a closed loop are never more than ten.
+    let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(10))), sold_out).await;
+    let closed = Load::Closed { arrivals: 40, at_once: 10 };
+    let report = rush_on(&stub.url, closed, Mix::Paying, 1).await;
+    assert_eq!(stub.most_at_once(), 10);
+    assert_eq!(report.buyers, 40);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_for_a_slow_engine_is_measured_from_when_they_were_due() {
+    const SLOW: Duration = Duration::from_millis(20);
+    let stub = Stub::start(Until::Elapsed(SLOW), sold_out).await;
+    // Twenty are due within 10 ms and go through one connection, 20 ms each.
+    let report = rush_on(&stub.url, open(20, 0.01, 1), Mix::Paying, 1).await;
+    assert_eq!(stub.most_at_once(), 1);
+    let latency = report.latency["token-gate"];
+    let slow_ms = SLOW.as_secs_f64() * 1000.0;
+    let (response, service) = (latency.response, latency.service);
+    assert_eq!((response.count, service.count), (20, 20));
+    assert!(service.p50_ms >= slow_ms, "{service:?}");
+    assert!(response.max_ms >= 20.0 * slow_ms - 10.0, "the last waited for all: {response:?}");
+    assert!(response.p50_ms >= 9.0 * slow_ms - 10.0, "half waited for nine others: {response:?}");
+    assert!(report.generator.wait.max_ms >= 18.0 * slow_ms, "{:?}", report.generator);
+    // A clock that starts when a request is sent sees nothing of it.
+    assert!(service.p50_ms < response.p50_ms / 2.0, "{service:?} {response:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_seed_brings_the_same_people_in_the_same_order() {
+    let mut crowds = Vec::new();
+    for seed in [7, 7, 8] {
+        let stub = Stub::start(Until::Elapsed(Duration::ZERO), sold_out).await;
+        rush_on(&stub.url, open(50, 0.05, 1), Mix::Paying, seed).await;
+        let bodies: Vec<String> =
+            stub.heard.lock().unwrap().iter().map(|heard| heard.body.clone()).collect();
+        crowds.push((stub.askers(), bodies));
+    }
+    assert_eq!(crowds[0], crowds[1]);
+    assert_eq!(crowds[0].0.len(), 50);
+    assert_ne!(crowds[0].1, crowds[2].1, "another seed wants other numbers of tickets");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_come_back_when_told_to_until_they_lose_patience() {
+    let first = Mutex::new(std::collections::HashSet::new());
+    // Whoever comes for the first time is told to come back; whoever does is told that all is gone.
+    let stub = Stub::start(Until::Elapsed(Duration::ZERO), move |heard| {
+        if first.lock().unwrap().insert(heard.user.clone()) {
+            return (
+                429,
+                json!({ "type": "/problems/too-many-requests", "retry_after_seconds": 1 }),
+            );
+        }
+        sold_out(heard)
+    });
+    let stub = stub.await;
+    let report = rush_on(&stub.url, open(200, 0.2, 50), Mix::Paying, 3).await;
+    assert_eq!(report.refusals["too-many-requests"], 200);
+    assert!(report.returns > 0 && report.gave_up > 0, "{} came back", report.returns);
+    assert_eq!(report.returns + report.gave_up, 200);
+    assert_eq!(report.refusals["sold-out"], report.returns);
+    assert_eq!(stub.askers().len() as u64, 200 + report.returns);
+    assert_eq!(report.anomalies, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_answers_wrongly_is_found_out() {
+    // It lets forgers in, gives bots as much as they ask for, and breaks on every order.
+    let stub = Stub::start(Until::Elapsed(Duration::ZERO), |heard| {
+        if heard.path.ends_with("/admissions") {
+            (201, json!({ "token": "a.b.c", "order": "7", "expires_at": "x", "tickets": 1 }))
+        } else {
+            (500, json!({ "type": "/problems/internal" }))
+        }
+    })
+    .await;
+    let load = Load::Closed { arrivals: 100, at_once: 8 };
+    let report = rush_on(&stub.url, load, Mix::Even, 5).await;
+    assert!(!report.is_good());
+    for conduct in ["forge-identity", "forge-admission", "hammer"] {
+        let one = report.behaviours.iter().find(|one| one.conduct == conduct).unwrap();
+        assert!(one.shown > 0 && one.as_expected == 0, "{one:?}");
+        let said = |anomaly: &String| anomaly.starts_with(conduct);
+        assert!(report.anomalies.iter().any(said), "{conduct}: {:?}", report.anomalies);
+    }
+    assert!(report.anomalies.iter().any(|anomaly| anomaly.starts_with("reserve: 500")));
+}
+
+/// Names of the elements of a page, each closed in its place; fails the test where one is not.
+fn elements(page: &str) -> Vec<String> {
+    const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
+    let (mut open, mut all) = (Vec::new(), Vec::new());
+    let styled = page.find("<style>").unwrap()..page.find("</style>").unwrap();
+    let page = page.replace(&page[styled], "<style>");
+    for part in page.split('<').skip(1) {
+        let tag = part.split('>').next().unwrap();
+        let name = tag.trim_start_matches('/').split([' ', '/', '\n']).next().unwrap();
+        if tag.starts_with('/') {
+            assert_eq!(open.pop().as_deref(), Some(name), "</{name}> closes another element");
+        } else {
+            all.push(name.to_owned());
+            if !VOID.contains(&name) && !tag.ends_with('/') {
+                open.push(name.to_owned());
+            }
+        }
+    }
+    assert_eq!(open, Vec::<String>::new());
+    all
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
+    let engine = Engine::start(up::Options::ephemeral()).await.unwrap();
+    let rows: Vec<Value> = (1..=20)
+        .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
+        .collect();
+    let mut sale = standing("everything", 400, 5);
+    sale["tiers"].as_array_mut().unwrap().push(json!({
+        "tier": "hall", "name": "Hall", "price_minor": 2500,
+        "columns": ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"],
+        "sections": [{ "section": "Hall", "rows": rows }],
+    }));
+    let sale: SaleFile = serde_json::from_value(sale).unwrap();
+    demo::publish(&engine, &[sale]).await.unwrap();
+    let ledger = engine.data_dir().join("ledger.jsonl");
+    let options = Options {
+        url: engine.url().to_owned(),
+        sales: vec!["everything".to_owned()],
+        load: open(200, 2.0, 100),
+        mix: Mix::Even,
+        seed: 11,
+        most: PATIENCE,
+        ledger: Some(ledger.clone()),
+        progress: false,
+        endpoints: Some(engine.endpoints().clone()),
+    };
+    let report = rush::run(&options, Credentials::new(engine.secrets())).await.unwrap();
+    println!("{}", report.tables());
+    assert_eq!(report.anomalies, Vec::<String>::new());
+    assert!(report.is_good());
+    assert_eq!(report.behaviours.len(), 13);
+    for one in &report.behaviours {
+        assert!(one.shown > 0 && one.shown == one.as_expected, "{one:?}");
+    }
+    demo::settle(&engine, Instant::now() + PATIENCE).await.unwrap();
+    let facts = Some(LedgerFacts::read(&ledger).unwrap());
+    let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
+    let audit = audit::run(&Target::from(engine.endpoints()), &audited).await.unwrap();
+    assert!(audit.clean, "{audit}");
+    engine.stop().await.unwrap();
+
+    the_report_says_what_is_documented(&report);
+    the_page_stands_by_itself(&report);
+}
+
+fn the_report_says_what_is_documented(report: &Report) {
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let load = json!({ "loop": "open", "arrivals": 200, "within_seconds": 2.0, "shape": "opening", "connections": 100 });
+    assert_eq!((&json["load"], &json["mix"], &json["seed"]), (&load, &json!("even"), &json!(11)));
+    for of in ["response", "service"] {
+        for figure in ["count", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"] {
+            assert!(json["latency"]["reserve"][of][figure].is_number(), "{of} {figure}");
+        }
+    }
+    assert!(
+        json["generator"]["lag"]["p99_ms"].is_number() && json["generator"]["kept_up"].is_boolean()
+    );
+    let series = json["series"].as_array().unwrap();
+    for (name, total) in [
+        ("arrived", "buyers"),
+        ("paid", "paid"),
+        ("tickets", "tickets"),
+        ("orders", "orders"),
+        ("returned", "returns"),
+    ] {
+        let sum: u64 = series.iter().map(|second| second[name].as_u64().unwrap()).sum();
+        assert_eq!(Some(sum), json[total].as_u64(), "the seconds of {name} add up");
+    }
+    assert_eq!(report.tickets, 600, "every ticket was paid");
+}
+
+fn the_page_stands_by_itself(report: &Report) {
+    let page = page::of_rush(report).unwrap();
+    let elements = elements(&page);
+    let count = |name: &str| elements.iter().filter(|element| *element == name).count();
+    assert_eq!(count("svg"), 7, "plots");
+    assert_eq!(count("figcaption"), 7);
+    assert_eq!((count("script"), count("link"), count("img")), (0, 0, 0));
+    assert!(!page.contains("url(") && !page.contains("@import"), "nothing is fetched");
+    for one in &report.behaviours {
+        assert!(page.contains(one.conduct), "{}", one.conduct);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_published_on_sale_is_replayed_in_small() {
+    let published = Published::named("tixcraft-2024").unwrap();
+    let options = replay::Options {
+        published,
+        scale: 0.001,
+        load: open(890, 1.0, 100),
+        mix: Mix::Paying,
+        seed: 7,
+        most: PATIENCE,
+        rate_per_second: 1000,
+        progress: false,
+    };
+    assert_eq!(options.tickets(), 150);
+    let outcome = replay::run(&options).await.unwrap();
+    println!("{}\n{}", outcome.rush.tables(), outcome.summary());
+    assert!(outcome.is_good());
+    assert_eq!(outcome.rush.tickets, 150);
+    assert_eq!(outcome.against_real(), None, "a part is not compared with the whole");
+    let page = page::of_replay(&outcome).unwrap();
+    elements(&page);
+    assert!(page.contains(published.source));
+}
+
+#[test]
+fn what_is_replayed_was_published() {
+    let file = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../shared/data/load-published-figures/figures.csv"
+    );
+    let Ok(figures) = std::fs::read_to_string(file) else {
+        eprintln!("skipped: there is no {file}");
+        return;
+    };
+    for published in &PUBLISHED {
+        let of_this =
+            |line: &&str| line.contains(published.source) || line.contains(published.sale);
+        let lines: Vec<&str> = figures.lines().filter(of_this).collect();
+        let text = lines.join("\n").replace(',', "");
+        assert!(lines.iter().any(|line| line.contains(published.source)), "{}", published.source);
+        for figure in [published.people, u64::from(published.tickets)] {
+            // Press writes a million as a word.
+            let words = format!("{} million", figure / 1_000_000);
+            let stands = text.contains(&figure.to_string()) || text.contains(&words);
+            assert!(stands, "{}: {figure} is not in\n{text}", published.name);
+        }
+    }
+}
