@@ -114,6 +114,17 @@ impl Layout {
         self.row_bytes
     }
 
+    /// True if another layout has the same seats under the same names in the same places, and sells the
+    /// same of them. What rows are called does not matter.
+    #[must_use]
+    pub fn is_the_same(&self, other: &Self) -> bool {
+        self.row_bytes == other.row_bytes
+            && self.columns == other.columns
+            && self.initial == other.initial
+            && self.general_admission == other.general_admission
+            && self.rows.iter().map(|row| &row.seats).eq(other.rows.iter().map(|row| &row.seats))
+    }
+
     /// The column letters, `None` for an aisle; empty when the tier has none.
     #[must_use]
     pub fn columns(&self) -> &[Option<String>] {

@@ -312,25 +312,18 @@ impl Sale {
         seats * u64::from(self.legs())
     }
 
-    /// True if another version of the file describes the same seats on the same legs, so that it
-    /// may replace this one while the sale runs.
+    /// True if another version of the sale has the same seats on the same legs, however its file
+    /// describes them, so that it may replace this one while the sale runs.
     #[must_use]
-    pub fn has_the_seats_of(&self, other: &SaleFile) -> bool {
-        let seats = |tier: &TierFile| {
-            let TierFile { tier, columns, sections, general_admission, not_for_sale, .. } =
-                tier.clone();
-            (tier, columns, sections, general_admission, not_for_sale)
+    pub fn has_the_seats_of(&self, other: &Self) -> bool {
+        let is_same = |(ours, theirs): (&Tier, &Tier)| {
+            ours.tier == theirs.tier && ours.layout.is_the_same(&theirs.layout)
         };
-        self.file.sale == other.sale
-            && self.file.currency == other.currency
-            && self.file.stops == other.stops
-            && self.file.tiers.len() == other.tiers.len()
-            && self
-                .file
-                .tiers
-                .iter()
-                .zip(&other.tiers)
-                .all(|(ours, theirs)| seats(ours) == seats(theirs))
+        self.file.sale == other.file.sale
+            && self.file.currency == other.file.currency
+            && self.file.stops == other.file.stops
+            && self.tiers.len() == other.tiers.len()
+            && self.tiers.iter().zip(&other.tiers).all(is_same)
     }
 }
 
@@ -744,10 +737,38 @@ mod tests {
     #[test]
     fn terms_may_change_while_the_seats_stay() {
         let sale = read(train()).unwrap();
-        let mut other = sale.file().clone();
-        other.limit_per_buyer = 1;
-        assert!(sale.has_the_seats_of(&other));
-        other.tiers[0].not_for_sale.clear();
-        assert!(!sale.has_the_seats_of(&other));
+        let changed = |change: fn(&mut serde_json::Value)| {
+            let mut file = train();
+            change(&mut file);
+            sale.has_the_seats_of(&read(file).unwrap())
+        };
+        assert!(changed(|f| f["limit_per_buyer"] = json!(1)));
+        assert!(changed(|f| f["tiers"][0]["name"] = json!("Standard")));
+        // The same seats in fewer words.
+        assert!(changed(|f| {
+            f["tiers"][0]["sections"] = json!([{"section": "01", "alike": ["02"], "rows": [{"row": "1", "seats": "every_column"}]}]);
+        }));
+        assert!(!changed(|f| f["tiers"][0]["not_for_sale"] = json!([])));
+        assert!(!changed(|f| f["tiers"][0]["columns"] = json!(["A", null, "C"])));
+        assert!(!changed(|f| f["tiers"][0]["tier"] = json!("first")));
+        assert!(!changed(|f| f["stops"][2]["name"] = json!("d")));
+        assert!(!changed(|f| f["currency"] = json!("TWD")));
+        // A seat of another name in the same place, and coaches the other way round.
+        assert!(!changed(|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"][0] = json!("01-2A")));
+        assert!(!changed(|f| {
+            f["tiers"][0]["sections"] = json!([{"section": "02", "alike": ["01"], "rows": [{"row": "1", "seats": "every_column"}]}]);
+        }));
+        // Spots without a place are not seats, whatever they are called.
+        let spots = |tier: serde_json::Value| {
+            let mut file = train();
+            let fares = file["tiers"][0]["fares"].clone();
+            file["tiers"] = json!([tier]);
+            file["tiers"][0]["fares"] = fares;
+            read(file).unwrap()
+        };
+        let spot = spots(json!({"tier": "a", "name": "A", "general_admission": 64}));
+        let named = json!([{"section": "S", "rows": [{"row": "1", "seats": {"prefix": "a-", "first": 1, "count": 64}}]}]);
+        let named = spots(json!({"tier": "a", "name": "A", "sections": named}));
+        assert!(!spot.has_the_seats_of(&named));
     }
 }

@@ -39,7 +39,7 @@ pub async fn publish(
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
     let existing = catalogue.sale(sale.id(), Freshness::Fresh).await?;
-    if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(file)) {
+    if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
         return Err(Refusal::SeatsDiffer);
     }
     let is_same = existing.as_ref().is_some_and(|existing| existing.sale.file() == file);
