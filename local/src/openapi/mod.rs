@@ -2,7 +2,7 @@
 //!
 //! Every schema is made by schemars from the very type that a handler reads or writes, every problem
 //! from its [`Kind`]; the routes and who may use them are the gateway's. What no type says (which
-//! problems an operation can answer, what it is for) is one table, [`operations`], which tests hold
+//! problems an operation can answer, what it is for) is one table, `operations`, which tests hold
 //! against what the engine does answer.
 //!
 //! The document is in the repository (`docs/openapi.json`), because the function `sales` serves it as

@@ -1,6 +1,6 @@
 //! What each script costs the server, beside a script that does nothing and beside the usual way.
 //!
-//! A server of its own is started and sales are [loaded](halls) and [filled](crowd) through the
+//! A server of its own is started and sales are [loaded](halls) and filled through the
 //! production adapter. At each fill everything the server holds is kept; each round sets it back, so
 //! that every round meets the same state, with the cursors that a real sale has left. What a call
 //! took is the server's own count ([`counters`]): `usec` of `evalsha`, in which the commands that the
