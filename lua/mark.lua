@@ -11,7 +11,6 @@
 --- @reply not_held
 --- @reply changed
 
-
 local is_lost = {}
 for seat_leg in string.gmatch(ARGV[3], '[^;]+') do
   is_lost[seat_leg] = true

@@ -10,5 +10,4 @@
 --- @reply not_held
 --- @reply changed
 
-
 return give_back('released', {})

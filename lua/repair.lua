@@ -12,7 +12,6 @@
 --- @reply changed
 --- @reply not_loaded
 
-
 local FIRST_LEG_KEY, FIRST_LEG_ARG = 3, 3
 
 local sale_key, tier_key = KEYS[1], KEYS[2]

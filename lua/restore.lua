@@ -13,7 +13,6 @@
 --- @reply changed
 --- @reply not_loaded
 
-
 local FIRST_LINE_KEY, FIRST_FREED_ARG = 3, 4
 
 local sale_key, due_key = KEYS[1], KEYS[2]

@@ -11,7 +11,6 @@
 --- @reply sold
 --- @reply not_loaded
 
-
 local FIRST_LINE_KEY = 3
 
 local sale_key, due_key = KEYS[1], KEYS[2]

@@ -44,7 +44,7 @@ fn load(legs: u16) -> Load {
         state: SaleState::Open,
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
-        limit: 100,
+        limit: 1000,
         legs,
     };
     let empty = || (0..legs).map(|_| vec![0; 4]).collect();
@@ -366,5 +366,93 @@ async fn nothing_of_a_sale_has_a_time_to_live() {
     for key in keys {
         let ttl: i64 = redis::cmd("TTL").arg(&key).query_async(&mut connection).await.unwrap();
         assert_eq!(ttl, -1, "{key}");
+    }
+}
+
+/// What a hold of one line does, command by command, as MONITOR shows it.
+async fn commands_of_holds(
+    server: &RedisServer,
+    seats: &RedisSeats,
+    holds: &[Hold],
+) -> Vec<Vec<Vec<String>>> {
+    let mut monitor = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    monitor.write_all(b"MONITOR\r\n").await.unwrap();
+    let mut lines = BufReader::new(monitor).lines();
+    assert_eq!(lines.next_line().await.unwrap().unwrap(), "+OK");
+    for hold in holds {
+        assert!(matches!(seats.hold(hold).await, Ok(HoldReply::Held { .. })), "{hold:?}");
+    }
+    tell(server, &["ECHO", "end"]).await;
+    let mut seen: Vec<Vec<Vec<String>>> = Vec::new();
+    while let Some(line) = lines.next_line().await.unwrap() {
+        let Some((by_script, words)) = words(&line) else { continue };
+        match (by_script, words[0]) {
+            (false, "ECHO") => break,
+            (false, "EVALSHA") => seen.push(Vec::new()),
+            (false, _) => {}
+            (true, _) => {
+                let words = words.iter().map(|word| (*word).to_owned()).collect();
+                seen.last_mut().unwrap().push(words);
+            }
+        }
+    }
+    seen
+}
+
+#[tokio::test]
+async fn what_a_hold_does_and_reads_grows_neither_with_the_tier_nor_as_it_fills() {
+    const ROW_BYTES: usize = 5;
+    let server = server(Flavour::Valkey).await;
+    let seats = RedisSeats::new(connect(&server));
+    // So that no call meets a server that does not know the script, and sends it twice.
+    tell(&server, &["SCRIPT", "LOAD", Scripts::standard().hold.source()]).await;
+    for (rows, filled) in [(50, 0), (50, 50), (1250, 0), (1250, 90), (12_500, 90)] {
+        tell(&server, &["FLUSHALL"]).await;
+        // A single seat is left in every other full row: enough for one, not for two.
+        let row = |row: usize| match (row * 100 < rows * filled, row % 2) {
+            (false, _) => [0; ROW_BYTES],
+            (true, 0) => [0xff; ROW_BYTES],
+            (true, _) => [0xff, 0xff, 0xdf, 0xff, 0xff],
+        };
+        let taken: Vec<u8> = (0..rows).flat_map(row).collect();
+        let mut load = load(1);
+        load.tiers[0].row_bytes = ROW_BYTES as u32;
+        load.tiers[0].sold = vec![vec![0; taken.len()]];
+        load.tiers[0].taken = vec![taken];
+        seats.load(&load).await.unwrap();
+        let last = (rows * ROW_BYTES * 8) as u32 - 100;
+        let beside = vec![Offset { row: 0, column: 2 }];
+        let choices = |call: u32| {
+            let together = Together::Preferred;
+            [
+                best(2),
+                Choice::Best { count: 2, together },
+                best(1),
+                Choice::Pattern { column: 3, offsets: beside.clone() },
+                Choice::Seats(vec![Seat(last + 2 * call), Seat(last + 2 * call + 1)]),
+            ]
+        };
+        let ways = choices(0).len();
+        let wishes = (0..16).flat_map(choices).zip(1..);
+        let holds: Vec<Hold> =
+            wishes.map(|(choice, order)| hold(order, Legs::ONE, choice)).collect();
+        let seen = commands_of_holds(&server, &seats, &holds).await;
+        assert_eq!(seen.len(), holds.len());
+        // The first of each way must find where free seats begin. The others go on from there.
+        for (commands, hold) in seen.iter().zip(&holds).skip(ways) {
+            let read: usize = commands
+                .iter()
+                .filter(|words| words[0] == "GETRANGE")
+                .map(|words| {
+                    1 + words[3].parse::<usize>().unwrap() - words[2].parse::<usize>().unwrap()
+                })
+                .sum();
+            let state = format!("{rows} rows, filled {filled} %: {hold:?}\n{commands:?}");
+            assert!(commands.len() <= 8, "{} commands; {state}", commands.len());
+            assert!(read <= 64, "{read} bytes; {state}");
+        }
+        let total: usize = seen[ways..].iter().map(Vec::len).sum();
+        let mean = total as f64 / (seen.len() - ways) as f64;
+        assert!(mean < 7.0, "{rows} rows, filled {filled} %: {mean} commands a hold");
     }
 }
