@@ -70,6 +70,11 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
         reply.raise_for_status()
         return reply.json()
 
+    # A sale of a million seats is taken, and a build for development lays it out for half a minute: that is a
+    # question of speed. Whether the limit holds is tested in tests/it/hostile.rs.
+    spots = document["components"]["schemas"]["TierFile"]["properties"]["general_admission"]
+    spots["maximum"] = 10_000
+
     file = example("/sales/{sale}", "put", "train")
     file["gate"]["user_lock_ms"] = 1
     sale = f"/sales/{file['sale']}"
