@@ -445,6 +445,14 @@ impl<'feed> Reading<'feed> {
         calls: &[Call<'_>],
         tiers: Vec<TierFile>,
     ) -> Result<SaleFile, Error> {
+        if let (Some(departs), None) = (departs, terms.closes_at)
+            && departs <= terms.opens_at
+        {
+            return Err(Error::Flags(format!(
+                "the train leaves at {departs}, and selling would begin at {}; give --opens-at, or --closes-at to sell later",
+                terms.opens_at
+            )));
+        }
         let stop =
             |call: &Call<'_>| Stop { stop: call.id.clone(), name: name_of(call.stop).to_owned() };
         let stops: Vec<Stop> = calls.iter().map(stop).collect();
@@ -603,6 +611,14 @@ mod tests {
             ("t-2026-05-04", "IC 12 Ah → D 2026-05-04")
         );
         assert_eq!(file.tiers[1].fares[0].price_minor, 3, "half of 5, rounded half up");
+        let late = Terms::opening("2026-05-04T06:00:00Z".parse().unwrap());
+        let sell = |terms: &Terms| {
+            feed.import("t", "2026-05-04".parse().unwrap(), &train(Prices::Flat(5)), terms)
+        };
+        let error = sell(&late).unwrap_err().to_string();
+        assert!(error.contains("leaves at 2026-05-04T06:00:00.000Z, and selling"), "{error}");
+        let closes_at = "2026-05-04T07:00:00Z".parse().ok();
+        assert!(sell(&Terms { closes_at, ..late }).is_ok());
     }
 
     #[test]
