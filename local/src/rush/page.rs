@@ -180,11 +180,15 @@ fn plots(report: &Report) -> Result<Vec<Markup>, charts::Error> {
         Curve::new("orders", 0, rate(|sample| sample.orders)),
         Curve::new("paid", 2, rate(|sample| sample.paid)),
     ];
+    // A second in which nothing was measured has no point.
+    let measured = |of: fn(&Sample) -> f64| -> Vec<(f64, f64)> {
+        level(of).into_iter().filter(|(_, ms)| *ms > 0.0).collect()
+    };
     let times = [
-        Curve::new("slowest", 7, level(|sample| sample.response_max_ms)),
-        Curve::new("p99", 3, level(|sample| sample.response_p99_ms)),
-        Curve::new("p50", 0, level(|sample| sample.response_p50_ms)),
-        Curve::new("generator lag, p99", 5, level(|sample| sample.lag_p99_ms)),
+        Curve::new("slowest", 7, measured(|sample| sample.response_max_ms)),
+        Curve::new("p99", 3, measured(|sample| sample.response_p99_ms)),
+        Curve::new("p50", 0, measured(|sample| sample.response_p50_ms)),
+        Curve::new("generator lag, p99", 5, measured(|sample| sample.lag_p99_ms)),
     ];
     let line = [
         Curve::new("waiting for a connection", 1, level(|sample| sample.waiting as f64)),
@@ -223,7 +227,12 @@ fn plots(report: &Report) -> Result<Vec<Markup>, charts::Error> {
     if !refused.is_empty() {
         plots.push(figure("Refusals by reason", "A second.", &refused, charts::stacked)?);
     }
-    plots.push(figure("Requests", "At the end of each second.", &line, charts::lines)?);
+    plots.push(figure(
+        "Waiting and under way",
+        "Requests, at the end of each second.",
+        &line,
+        charts::lines,
+    )?);
     if !cpu.is_empty() {
         plots.push(figure("Processors at work", "By part.", &cpu, charts::stacked)?);
     }

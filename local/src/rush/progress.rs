@@ -6,7 +6,7 @@ use super::series::Sample;
 use super::visit::Rush;
 
 /// A bar of something that is counted.
-const COUNTED: &str = "{msg:>14} {bar:40} {pos}/{len} {per_sec} {eta}";
+const COUNTED: &str = "{msg:>14} {bar:40} {pos}/{len}";
 
 /// The bars, and a line about the last second.
 #[derive(Debug)]
