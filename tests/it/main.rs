@@ -8,6 +8,7 @@
 
 mod audit;
 mod bench_http;
+mod bench_sales;
 mod bench_scripts;
 mod described;
 mod event_sources;

@@ -3,5 +3,8 @@
 //! What a server does is taken from the server's own counters wherever it has them, so that neither
 //! our client nor the network is in the figure.
 
+pub mod growth;
 pub mod http;
+pub mod sales;
 pub mod scripts;
+pub mod selling;

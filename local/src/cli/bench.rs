@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use crate::bench::{http, scripts};
+use crate::bench::{growth, http, sales, scripts};
 use crate::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -20,6 +20,8 @@ pub struct BenchCommand {
 enum Bench {
     Scripts(ScriptsCommand),
     Http(HttpCommand),
+    Sales(SalesCommand),
+    Growth(GrowthCommand),
     /// The engine that `bench http` measures, in a process of its own.
     #[command(hide = true)]
     HttpEngine,
@@ -118,6 +120,8 @@ impl BenchCommand {
         match self.bench {
             Bench::Scripts(command) => command.run(json).await,
             Bench::Http(command) => command.run(json).await,
+            Bench::Sales(command) => command.run(json).await,
+            Bench::Growth(command) => command.run(json).await,
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
     }
@@ -159,5 +163,63 @@ impl HttpCommand {
         let Self { requests, rounds, connections } = self;
         let report = http::run(&http::Options { requests, rounds, connections }).await?;
         out(&if json { report.json() } else { report.table() })
+    }
+}
+
+/// Whole sales a second: admission, order, payment and count, with every server and the crowd on
+/// this machine, and where its processors' time goes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own with servers in memory. Build it with ONSALE_PROFILE=measure, and
+leave the machine alone.
+
+Examples:
+  onsale bench sales
+  onsale bench sales --orders 2000 --at-once 16")]
+pub struct SalesCommand {
+    /// How many orders, of two seats each.
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    orders: u64,
+    /// How many buyers are on the site at once.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    at_once: usize,
+    /// How many sales they are spread over.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    sales: usize,
+}
+
+impl SalesCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { orders, at_once, sales } = self;
+        let report = sales::run(sales::Options { orders, at_once, sales }).await?;
+        if json { out(&report.json()) } else { out(&report) }
+    }
+}
+
+/// How the engine grows: 1,000 to a million seats in a sale, 1 to 100 sales at once, 1 to 64 legs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each point has an engine of its own with servers in memory, and its cost is processor time. Build it
+with ONSALE_PROFILE=measure.
+
+Examples:
+  onsale bench growth
+  onsale bench growth --quick --json")]
+pub struct GrowthCommand {
+    /// Small points only, to see that it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Orders at each point.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    orders: Option<u64>,
+}
+
+impl GrowthCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let options = if self.quick { growth::Options::quick() } else { growth::Options::whole() };
+        let orders = self.orders.unwrap_or(options.orders);
+        let report = growth::run(&growth::Options { orders, ..options }).await?;
+        out(&if json { report.json() } else { report.tables() })
     }
 }

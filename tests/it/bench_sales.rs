@@ -1,0 +1,42 @@
+//! `onsale bench sales` and `onsale bench growth`, small.
+
+use local::bench::{growth, sales};
+
+use crate::ground;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whole_sales_are_counted_with_what_they_cost() {
+    if ground::is_foreign("it measures our own stand-ins") {
+        return;
+    }
+    let options = sales::Options { orders: 120, at_once: 8, sales: 2 };
+    let report = sales::run(options).await.unwrap();
+    assert_eq!((report.sales, report.sold.orders), (2, 120));
+    let sold = &report.sold;
+    assert!((sold.per_second * sold.seconds - 120.0).abs() < 0.01);
+    let sum: f64 = sold.cpu_ms_by_part.values().sum();
+    assert_eq!(sold.cpu_ms_by_part.len(), 5, "{:?}", sold.cpu_ms_by_part);
+    assert!(sold.cpu_ms > 0.0 && (sold.cpu_ms - sum).abs() < 0.01);
+    assert!(report.to_string().contains("120 orders of 2 sales"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_point_of_the_growth_is_measured() {
+    if ground::is_foreign("it measures our own stand-ins") {
+        return;
+    }
+    let options = growth::Options::quick();
+    let report = growth::run(&options).await.unwrap();
+    let seats: Vec<u32> = report.seats.iter().map(|size| size.seats).collect();
+    let sales: Vec<u32> = report.sales.iter().map(|point| point.sales).collect();
+    let legs: Vec<u16> = report.legs.iter().map(|point| point.legs).collect();
+    assert_eq!((seats, sales, legs), (options.seats, options.sales, options.legs));
+    for size in &report.seats {
+        assert!(size.redis_bytes > 0 && size.left_bytes > size.seats as usize / 8, "{size:?}");
+    }
+    let costs = report.sales.iter().map(|point| point.order_cpu_ms);
+    assert!(costs.chain(report.legs.iter().map(|point| point.order_cpu_ms)).all(|c| c.all > 0.0));
+    let written: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+    assert_eq!(written["legs"][1]["legs"], 5);
+    assert!(report.tables().contains("whole sales a second"));
+}
