@@ -86,7 +86,7 @@ for arg = FIRST_LINE_ARG, #ARGV, LINE_ARGS do
   if choice == 'best' then
     seats, refusal = best(source, row_bytes, bytes, tier_key, search, shape[4], count, detail)
   elseif choice == 'seats' then
-    seats, refusal, taken = these(source, bytes, detail)
+    seats, refusal, taken = these(source, bytes, count, detail)
   else
     seats, refusal = fitting(source, row_bytes, bytes, tier_key, search, shape[4], detail)
   end

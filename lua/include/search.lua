@@ -214,15 +214,22 @@ end
 
 -- Chooses these very seats, 'seat.seat' ascending. Answers them; or nil, why not, and which are not
 -- free.
-local function these(source, bytes, text)
-  local seats, fields = {}, {}
-  local n, asked = 0, 0
+local function these(source, bytes, count, text)
+  local seats, n = { 0, 0 }, 0
   for word in string.gmatch(text, '%d+') do
-    local seat = tonumber(word)
     n = n + 1
-    seats[n] = seat
-    if seat < bytes * 8 then
-      fields[asked + 1], fields[asked + 2], fields[asked + 3] = 'GET', 'u1', word
+    seats[n] = tonumber(word)
+  end
+  seats[n + 1] = nil
+  -- Neighbours, which is what most choose, are looked at in one piece.
+  local is_run = seats[n] - seats[1] == n - 1 and n <= LONGEST_RUN and seats[n] < bytes * 8
+  if is_run and call('BITFIELD', source, 'GET', 'u' .. count, seats[1])[1] == 0 then
+    return seats
+  end
+  local fields, asked = {}, 0
+  for i = 1, n do
+    if seats[i] < bytes * 8 then
+      fields[asked + 1], fields[asked + 2], fields[asked + 3] = 'GET', 'u1', seats[i]
       asked = asked + 3
     end
   end

@@ -17,7 +17,7 @@ fn options() -> Options {
         rounds: 2,
         calls: 6,
         seed: 7,
-        throughput: Some(scripts::Load { connections: 3, depth: 2 }),
+        throughput: vec![scripts::Load { connections: 3, depth: 2 }],
         grow: false,
     }
 }
@@ -52,7 +52,7 @@ async fn every_script_is_measured_in_every_state() {
             assert_eq!(row.times_hold.is_some(), row.script == "baseline", "{row:?}");
         }
         assert!(report.noop.calls > 0 && report.noop.commands == 0.0, "{:?}", report.noop);
-        let throughput = report.throughput.as_ref().unwrap();
+        let throughput = report.throughput.first().unwrap();
         assert!(throughput.ratio > 0.0, "{throughput:?}");
         assert!(report.tables().contains("JSON seats, best"), "{}", report.tables());
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();

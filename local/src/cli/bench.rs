@@ -67,9 +67,9 @@ pub struct ScriptsCommand {
     /// Seed of the crowd.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Connections for the throughput; 0 leaves it out.
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    connections: usize,
+    /// Compare the throughput over so many connections; 0 leaves it out.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,50")]
+    connections: Vec<usize>,
     /// Requests under way on each connection.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     depth: usize,
@@ -147,7 +147,11 @@ impl ScriptsCommand {
             rounds: self.rounds,
             calls: self.calls,
             seed: self.seed,
-            throughput: (connections > 0).then_some(scripts::Load { connections, depth }),
+            throughput: connections
+                .into_iter()
+                .filter(|connections| *connections > 0)
+                .map(|connections| scripts::Load { connections, depth })
+                .collect(),
             grow,
         }
     }

@@ -46,8 +46,8 @@ pub struct Options {
     pub calls: usize,
     /// The seed of the crowd.
     pub seed: u64,
-    /// How to compare the throughput; `None` leaves it out.
-    pub throughput: Option<Load>,
+    /// Under which loads to compare the throughput.
+    pub throughput: Vec<Load>,
     /// Whether to measure only how `hold` grows with seats, tiers and legs.
     pub grow: bool,
 }
@@ -94,8 +94,8 @@ pub async fn run(options: &Options) -> Result<Report, Error> {
         for hall in halls::of(options)? {
             report.rows.extend(cases::measure(&mut rig, &hall, options).await?);
         }
-        if let Some(load) = options.throughput {
-            report.throughput = Some(throughput::measure(&mut rig, load, options).await?);
+        for load in &options.throughput {
+            report.throughput.push(throughput::measure(&mut rig, *load, options).await?);
         }
     }
     report.noop = rig.noop(options.rounds, options.calls.max(1)).await?;

@@ -97,8 +97,8 @@ pub struct Report {
     pub noop: Figure,
     /// Each script in each state.
     pub rows: Vec<Row>,
-    /// Hold and nothing, as fast as they go.
-    pub throughput: Option<Throughput>,
+    /// Hold and nothing, as fast as they go, under each load.
+    pub throughput: Vec<Throughput>,
 }
 
 impl Report {
@@ -110,7 +110,7 @@ impl Report {
             rounds: options.rounds,
             noop: Figure::default(),
             rows: Vec::new(),
-            throughput: None,
+            throughput: Vec::new(),
         })
     }
 
@@ -179,8 +179,8 @@ impl Report {
             }
         }
         let Self { server, processors, seed, rounds, noop, .. } = self;
-        let throughput =
-            self.throughput.as_ref().map_or(String::new(), |measured| format!("\n{measured}"));
+        let throughput: String =
+            self.throughput.iter().map(|measured| format!("\n{measured}")).collect();
         format!(
             "{server} on {processors} processors, seed {seed}, {rounds} rounds. A script that does \
              nothing: {:.2} µs best, {:.2} µs median.\n{table}{throughput}",
