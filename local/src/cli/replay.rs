@@ -13,9 +13,9 @@ use crate::rush::published::{PUBLISHED, Published};
 
 /// The part of the real sale's time in which people come: what is held and not paid must be sold again
 /// in the rest.
-const ARRIVE: f64 = 0.8;
+const ARRIVE: f64 = 0.7;
 /// In how many seconds people come where that was not published.
-const WITHIN_SECONDS: f64 = 240.0;
+const WITHIN_SECONDS: f64 = 210.0;
 
 /// Replay an on-sale of which figures were published, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]

@@ -23,7 +23,7 @@ use crate::rush::{self, RushError};
 use crate::up::{self, Engine};
 
 /// How long buyers have to pay, in seconds: short, so that what is not paid is sold again in time.
-pub const PAY_WINDOW_SECONDS: u32 = 30;
+pub const PAY_WINDOW_SECONDS: u32 = 20;
 /// How long the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(120);
 
