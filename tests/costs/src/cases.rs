@@ -1,0 +1,325 @@
+//! The requests that are counted, one kind a row of the table.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use aws_lambda_events::sqs::SqsEvent;
+use lambda_http::request::LambdaRequest;
+use lambda_http::{
+    Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
+};
+use local::payment;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use shared::domain::ids::SaleId;
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::OrderNumber;
+use shared::domain::time::Timestamp;
+
+use crate::event::{self, Sender};
+use crate::world::{Failure, World};
+
+/// The sale that is bought from.
+const SALE: &str = "costs";
+/// A sale whose orders must be paid soon.
+const SHORT: &str = "costs-short";
+/// A sale that has nothing left.
+const SOLD_OUT: &str = "costs-sold-out";
+/// How many seats an order has.
+const SEATS: u16 = 2;
+/// How many messages the batch of the sync queue has.
+const BATCH: usize = 10;
+
+/// How the answers begin that are expected.
+const OK: &str = r#"{"statusCode":200"#;
+const CREATED: &str = r#"{"statusCode":201"#;
+const CONFLICT: &str = r#"{"statusCode":409"#;
+const INVALID: &str = r#"{"statusCode":422"#;
+const ALL_DONE: &str = r#"{"batchItemFailures":[]"#;
+
+/// Which function gets an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Function {
+    TokenGate,
+    Reserve,
+    Orders,
+    Cancel,
+    PayCallback,
+    Sales,
+    ExpireOrders,
+    SyncDb,
+}
+
+/// One request, ready to be handled.
+#[derive(Debug, Clone)]
+pub struct Work {
+    function: Function,
+    event: String,
+    /// How the answer must begin: with its status, or with the messages that failed.
+    expect: &'static str,
+}
+
+/// Requests of one kind.
+#[derive(Debug)]
+pub struct Case {
+    /// The row's name.
+    pub name: &'static str,
+    /// Each does the same work, for a buyer or an order of its own.
+    pub works: Vec<Work>,
+}
+
+impl Work {
+    /// Reads the event, handles it, and writes the answer.
+    ///
+    /// # Panics
+    /// Panics if the answer is not the one expected: then something else would be counted.
+    pub async fn perform(&self, world: &World) -> Vec<u8> {
+        let (app, event) = (&world.app, self.event.as_str());
+        let answer = match self.function {
+            Function::TokenGate => http(event, |request| token_gate::handle(app, request)).await,
+            Function::Reserve => http(event, |request| reserve::handle(app, request)).await,
+            Function::Orders => http(event, |request| orders::handle(app, request)).await,
+            Function::Cancel => http(event, |request| cancel::handle(app, request)).await,
+            Function::PayCallback => {
+                http(event, |request| pay_callback::handle(app, request)).await
+            }
+            Function::Sales => http(event, |request| sales::handle(app, request)).await,
+            Function::ExpireOrders => json(&expire_orders::handle(app, messages(event)).await),
+            Function::SyncDb => json(&sync_db::handle(app, messages(event)).await),
+        };
+        let text = std::str::from_utf8(&answer).unwrap_or("no text");
+        let is_expected = text.starts_with(self.expect);
+        assert!(is_expected, "{:?} instead of {}: {text}", self.function, self.expect);
+        answer
+    }
+}
+
+/// Does what the Lambda runtime does with an HTTP function.
+async fn http<F, R>(event: &str, handle: F) -> Vec<u8>
+where
+    F: Fn(Request) -> R,
+    R: Future<Output = Response<Body>> + Send,
+{
+    let service = service_fn(|request: Request| {
+        let answer = handle(request);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    let request: LambdaRequest = read(event);
+    let event = LambdaEvent::new(request, Context::default());
+    match Adapter::from(service).call(event).await {
+        Ok(response) => json(&response),
+        Err(never) => match never {},
+    }
+}
+
+fn messages(event: &str) -> SqsEvent {
+    read(event)
+}
+
+fn read<T: DeserializeOwned>(event: &str) -> T {
+    serde_json::from_str(event).unwrap_or_else(|error| panic!("our own event: {error}: {event}"))
+}
+
+fn json(answer: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(answer).unwrap_or_else(|error| panic!("an answer is JSON: {error}"))
+}
+
+/// Makes `count` requests of every kind, on a world that is new.
+///
+/// # Errors
+/// Something that they need could not be made.
+pub async fn prepare(world: &World, count: usize) -> Result<Vec<Case>, Failure> {
+    let desk = Desk { world };
+    for (sale, pay_window_seconds, rows) in [(SALE, 900, 60), (SHORT, 5, 4), (SOLD_OUT, 900, 1)] {
+        desk.publish(sale, pay_window_seconds, rows).await?;
+    }
+    let due = desk.orders(SHORT, "due", count).await?;
+    let last = desk.order(SOLD_OUT, "last").await?;
+    desk.paid(&last).await;
+
+    let users = |name: &'static str| (0..count).map(move |index| format!("{name}-{index}"));
+    let mut admitted = Vec::new();
+    for user in users("reserves") {
+        admitted.push((desk.admission(SALE, &user).await?, user));
+    }
+    let looked_at = desk.order(SALE, "looks").await?;
+    let repeated = desk.order(SALE, "repeats").await?;
+    let cancelled = desk.orders(SALE, "cancels", count).await?;
+    let paying = desk.orders(SALE, "pays", count).await?;
+    let counted = desk.orders(SALE, "counted", count).await?;
+    let batches = desk.orders(SALE, "batch", count * BATCH).await?;
+    for made in counted.iter().chain(&batches) {
+        desk.paid(made).await;
+    }
+
+    let get = |path: &str| vec![public(path); count];
+    let own = |path: &str| {
+        let event = event::http(Sender::Buyer("looks"), "GET", path, None, None);
+        vec![Work { function: Function::Orders, event, expect: OK }; count]
+    };
+    let case = |name, works| Case { name, works };
+    let cases = vec![
+        case("token-gate", users("asks").map(|user| admission(SALE, &user, CREATED)).collect()),
+        case(
+            "token-gate: sold out",
+            users("late").map(|user| admission(SOLD_OUT, &user, CONFLICT)).collect(),
+        ),
+        case("reserve", admitted.iter().map(|(token, user)| reserve(SALE, user, token)).collect()),
+        case("reserve: repeated", vec![reserve(SALE, &repeated.user, &repeated.admission); count]),
+        case("reserve: invalid body", vec![invalid(); count]),
+        case("order", own(&format!("/orders/{}", looked_at.number))),
+        case("orders", own("/orders")),
+        case("cancel", cancelled.iter().map(cancel).collect()),
+        case("pay-callback", paying.iter().map(|made| desk.payment(made)).collect()),
+        case("sales", get("/sales")),
+        case("sale", get(&format!("/sales/{SALE}"))),
+        case("availability", get(&format!("/sales/{SALE}/availability"))),
+        case("expire-orders", due.iter().map(expiry).collect()),
+        case("sync-db", counted.chunks(1).map(syncs).collect()),
+        case("sync-db: batch of 10", batches.chunks(BATCH).map(syncs).collect()),
+    ];
+    desk.wait_until_due(&due).await;
+    Ok(cases)
+}
+
+/// An order that was made.
+#[derive(Debug)]
+struct Made {
+    sale: SaleId,
+    user: String,
+    admission: String,
+    number: OrderNumber,
+    amount: Money,
+    pay_by: Timestamp,
+}
+
+fn admission(sale: &str, user: &str, expect: &'static str) -> Work {
+    let body = json!({ "tickets": SEATS });
+    let path = format!("/sales/{sale}/admissions");
+    let event = event::http(Sender::Buyer(user), "POST", &path, None, Some(&body));
+    Work { function: Function::TokenGate, event, expect }
+}
+
+fn reserve(sale: &str, user: &str, admission: &str) -> Work {
+    let body = json!({
+        "admission": admission,
+        "lines": [{ "tier": "hall", "best": { "count": SEATS, "together": "required" } }],
+    });
+    let path = format!("/sales/{sale}/orders");
+    let event = event::http(Sender::Buyer(user), "POST", &path, None, Some(&body));
+    Work { function: Function::Reserve, event, expect: CREATED }
+}
+
+fn invalid() -> Work {
+    let body = json!({ "lines": "two" });
+    let path = format!("/sales/{SALE}/orders");
+    let event = event::http(Sender::Buyer("wrong"), "POST", &path, None, Some(&body));
+    Work { function: Function::Reserve, event, expect: INVALID }
+}
+
+fn cancel(made: &Made) -> Work {
+    let path = format!("/orders/{}/cancel", made.number);
+    let event = event::http(Sender::Buyer(&made.user), "POST", &path, None, None);
+    Work { function: Function::Cancel, event, expect: OK }
+}
+
+fn public(path: &str) -> Work {
+    let event = event::http(Sender::Nobody, "GET", path, None, None);
+    Work { function: Function::Sales, event, expect: OK }
+}
+
+fn expiry(made: &Made) -> Work {
+    let Made { sale, number, pay_by, .. } = made;
+    let body = json!({ "sale": sale, "order": number, "due_at": pay_by });
+    let event = event::sqs(&[body.to_string()]);
+    Work { function: Function::ExpireOrders, event, expect: ALL_DONE }
+}
+
+fn syncs(orders: &[Made]) -> Work {
+    let body = |made: &Made| json!({ "order": made.number }).to_string();
+    let event = event::sqs(&orders.iter().map(body).collect::<Vec<_>>());
+    Work { function: Function::SyncDb, event, expect: ALL_DONE }
+}
+
+/// Makes what requests need, by other requests.
+struct Desk<'a> {
+    world: &'a World,
+}
+
+impl Desk<'_> {
+    async fn publish(&self, sale: &str, pay_window: u32, rows: u32) -> Result<(), Failure> {
+        let row = |row: u32| {
+            let seats = if sale == SOLD_OUT { u32::from(SEATS) } else { 50 };
+            json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": seats } })
+        };
+        let rows: Vec<Value> = (1..=rows).map(row).collect();
+        let file = json!({
+            "sale": sale, "title": "A hall", "currency": "EUR", "limit_per_buyer": 4,
+            "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
+            "pay_window_seconds": pay_window,
+            "gate": { "shards": 1, "budget_percent": 100, "rate_per_second": 1_000_000, "user_lock_ms": 1 },
+            "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500,
+                "sections": [{ "section": "A", "rows": rows }] }],
+        });
+        let path = format!("/sales/{sale}");
+        let event = event::http(Sender::Operator, "PUT", &path, None, Some(&file));
+        Work { function: Function::Sales, event, expect: OK }.perform(self.world).await;
+        Ok(())
+    }
+
+    async fn admission(&self, sale: &str, user: &str) -> Result<String, Failure> {
+        let answer = admission(sale, user, CREATED).perform(self.world).await;
+        Ok(body(&answer)?["token"].as_str().ok_or("no token")?.to_owned())
+    }
+
+    async fn order(&self, sale: &str, user: &str) -> Result<Made, Failure> {
+        let admission = self.admission(sale, user).await?;
+        let order = body(&reserve(sale, user, &admission).perform(self.world).await)?;
+        let text = |name: &str| order[name].as_str().ok_or("an order lacks a field");
+        let amount_minor = order["amount_minor"].as_i64().ok_or("an order lacks its amount")?;
+        let amount = Money { amount_minor, currency: Currency::new(text("currency")?)? };
+        let (number, pay_by) = (text("order")?.parse()?, text("pay_by")?.parse()?);
+        let (sale, user) = (SaleId::new(sale)?, user.to_owned());
+        Ok(Made { sale, user, admission, number, amount, pay_by })
+    }
+
+    async fn orders(&self, sale: &str, name: &str, count: usize) -> Result<Vec<Made>, Failure> {
+        let mut made = Vec::with_capacity(count);
+        for index in 0..count {
+            made.push(self.order(sale, &format!("{name}-{index}")).await?);
+        }
+        Ok(made)
+    }
+
+    /// The provider's callback for an order.
+    fn payment(&self, made: &Made) -> Work {
+        let Made { number, amount, .. } = *made;
+        let now = Timestamp::now();
+        let body = payment::captured(&format!("pi_{number}"), number, amount, now);
+        let signature = self.world.sign(body.to_string().as_bytes());
+        let header = Some(("stripe-signature", signature.as_str()));
+        let path = payment::callback_path();
+        let event = event::http(Sender::Nobody, "POST", &path, header, Some(&body));
+        Work { function: Function::PayCallback, event, expect: OK }
+    }
+
+    async fn paid(&self, made: &Made) {
+        self.payment(made).perform(self.world).await;
+    }
+
+    /// Until the payment window of every order is over.
+    async fn wait_until_due(&self, orders: &[Made]) {
+        for order in orders {
+            while Timestamp::now() < order.pay_by {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+    }
+}
+
+/// The body of an answer.
+fn body(answer: &[u8]) -> Result<Value, Failure> {
+    let answer: Value = serde_json::from_slice(answer)?;
+    Ok(serde_json::from_str(answer["body"].as_str().ok_or("an answer without a body")?)?)
+}

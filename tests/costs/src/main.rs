@@ -1,0 +1,59 @@
+//! What callgrind runs: each request of each case by itself, between calls that it does not count.
+//! `scripts/handler-costs` starts it, and reads the counts in the order of the names printed here.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Stdio};
+
+use costs::world::{Failure, Own, Servers, World};
+use costs::{cases, measured, runtime};
+
+/// How many requests of each case are handled before one counts: connections open, caches fill.
+const WARM: usize = 3;
+/// How many requests of each case count; the median is told.
+const COUNTED: usize = 9;
+
+fn main() -> Result<(), Failure> {
+    match std::env::args().nth(1).as_deref() {
+        Some("serve") => serve(),
+        _ => count(),
+    }
+}
+
+/// Runs servers until standard input ends. They are in a process of their own, which callgrind does
+/// not slow down.
+fn serve() -> Result<(), Failure> {
+    let runtime = tokio::runtime::Runtime::new()?;
+    let own = runtime.block_on(Own::start())?;
+    println!("{}", serde_json::to_string(&own.servers())?);
+    std::io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
+}
+
+fn count() -> Result<(), Failure> {
+    let mut server = Command::new(std::env::current_exe()?)
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    BufReader::new(server.stdout.take().ok_or("no output")?).read_line(&mut line)?;
+    let servers: Servers = serde_json::from_str(&line)?;
+    let runtime = runtime()?;
+    let world = runtime.block_on(World::on(&servers))?;
+    for case in runtime.block_on(cases::prepare(&world, WARM + COUNTED))? {
+        let (warm, counted) = case.works.split_at(WARM);
+        runtime.block_on(async {
+            for work in warm {
+                work.perform(&world).await;
+            }
+        });
+        for work in counted {
+            measured(&runtime, &world, work);
+            println!("{}", case.name);
+        }
+    }
+    // Its standard input closes, and it ends.
+    drop(server.stdin.take());
+    server.wait()?;
+    Ok(())
+}

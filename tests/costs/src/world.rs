@@ -1,0 +1,109 @@
+//! The engine as a function has it after its cold start, and servers for it.
+
+use local::queues::Queues;
+use local::servers::{Endpoints, Stack};
+use local::stores;
+use serde::{Deserialize, Serialize};
+use shared::app::App;
+use shared::config::{
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, RedisConfig,
+    Secret, SqsConfig,
+};
+use shared::domain::ids::ProviderId;
+use shared::domain::time::Timestamp;
+use shared::http::signature;
+use shared::queue::QueueUrls;
+use shared::scripts::Topology;
+use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
+
+/// What the names of tables and queues begin with.
+const PREFIX: &str = "costs-";
+/// Signs admissions.
+const ADMISSION_SECRET: [u8; 32] = [7; 32];
+/// Signs payment callbacks.
+const PAYMENT_SECRET: &[u8] = b"whsec_costs";
+
+/// Why there is no world.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Where the servers of a world are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Servers {
+    redis: String,
+    dynamodb: String,
+    sqs: String,
+}
+
+impl From<Endpoints> for Servers {
+    fn from(endpoints: Endpoints) -> Self {
+        let Endpoints { redis_url, dynamodb_url, sqs_url } = endpoints;
+        Self { redis: redis_url, dynamodb: dynamodb_url, sqs: sqs_url }
+    }
+}
+
+/// Servers in this process and its children, on threads of their own.
+#[derive(Debug)]
+pub struct Own(Stack);
+
+impl Own {
+    /// Starts them.
+    ///
+    /// # Errors
+    /// One did not start.
+    pub async fn start() -> Result<Self, Failure> {
+        Ok(Self(Stack::ephemeral().await?))
+    }
+
+    /// Where they are.
+    #[must_use]
+    pub fn servers(&self) -> Servers {
+        self.0.endpoints().into()
+    }
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct World {
+    /// What handlers are given.
+    pub app: App,
+}
+
+impl World {
+    /// Makes tables and queues on empty servers, and the engine on them.
+    ///
+    /// # Errors
+    /// A server refuses.
+    pub async fn on(servers: &Servers) -> Result<Self, Failure> {
+        let Servers { redis, dynamodb, sqs } = servers.clone();
+        let queues = Queues::create(&stores::sqs(&sqs), PREFIX, None).await?;
+        let tables = Tables::with_prefix(PREFIX);
+        let store =
+            StoreConfig { endpoint: Some(dynamodb.clone()), ..StoreConfig::new(tables.clone()) };
+        create_tables(Dynamo::new(&stores::sdk_config(), store).client(), &tables).await?;
+        let urls = QueueUrls {
+            expiry: queues.expiry.url,
+            sync: queues.sync.url,
+            refund: queues.refund.url,
+        };
+        let secret = Secret(PAYMENT_SECRET.to_vec());
+        let config = Config {
+            redis: RedisConfig { topology: Topology::Single(redis) },
+            dynamodb: DynamoDbConfig { tables, endpoint: Some(dynamodb) },
+            sqs: SqsConfig { urls, endpoint: Some(sqs) },
+            admission: AdmissionConfig {
+                keys: vec![("costs".to_owned(), Secret(ADMISSION_SECRET.to_vec()))],
+            },
+            payments: PaymentConfig {
+                secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
+                tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
+            },
+        };
+        Ok(Self { app: App::from_config(&config).await? })
+    }
+
+    /// The signature of a payment callback.
+    #[must_use]
+    pub fn sign(&self, body: &[u8]) -> String {
+        signature::sign(PAYMENT_SECRET, body, Timestamp::now())
+    }
+}
