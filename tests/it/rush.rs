@@ -25,6 +25,8 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
+use super::ground;
+
 /// How long anything may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -316,7 +318,7 @@ fn elements(page: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
-    let engine = Engine::start(up::Options::ephemeral()).await.unwrap();
+    let engine = Engine::start(ground::engine(up::Options::ephemeral())).await.unwrap();
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
         .collect();
