@@ -359,7 +359,7 @@ fn start_sources(
         }
     };
     vec![
-        poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 4), expiry),
+        poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 20), expiry),
         poll(sqs.clone(), mapping(&queues.sync, 100, 2, 1), sync),
         schedule("reconcile", period, RECONCILE_TIMEOUT, reconciled),
     ]

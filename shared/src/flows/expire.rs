@@ -1,5 +1,9 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
 
+use std::collections::BTreeMap;
+
+use futures_util::future::join_all;
+
 use crate::domain::ids::SaleId;
 use crate::domain::inventory::HoldRecord;
 use crate::domain::number::OrderNumber;
@@ -18,7 +22,7 @@ pub enum Expired {
     Ended,
     /// It still has time: look again then.
     NotDue(Timestamp),
-    /// It had ended, or was paid; Redis agrees now.
+    /// It had ended, or was paid, and Redis knows.
     Resolved,
     /// There is neither an order nor a hold.
     Nothing,
@@ -34,10 +38,46 @@ pub async fn expire(
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<Expired> {
-    for _ in 0..ATTEMPTS {
-        let ended = match ports.orders().get(number).await? {
+    let order = ports.orders().get(number).await?;
+    end(ports, sale, number, order, now).await
+}
+
+/// [`expire`] for many at once, which are read together: most of them are paid, and need no more than
+/// that. One outcome for each, in their order.
+pub async fn expire_all(
+    ports: &impl Ports,
+    due: &[(SaleId, OrderNumber)],
+    now: Timestamp,
+) -> Vec<Stored<Expired>> {
+    let numbers: Vec<OrderNumber> = due.iter().map(|(_, number)| *number).collect();
+    let orders = match ports.orders().get_many(&numbers).await {
+        Ok(orders) => orders,
+        Err(error) => return numbers.iter().map(|_| Err(error.clone())).collect(),
+    };
+    let orders: BTreeMap<OrderNumber, Order> =
+        orders.into_iter().map(|order| (order.number, order)).collect();
+    let ends = due
+        .iter()
+        .map(|(sale, number)| end(ports, sale, *number, orders.get(number).cloned(), now));
+    join_all(ends).await
+}
+
+/// Ends what is under this number, beginning with the order as it was read.
+async fn end(
+    ports: &impl Ports,
+    sale: &SaleId,
+    number: OrderNumber,
+    mut order: Option<Order>,
+    now: Timestamp,
+) -> Stored<Expired> {
+    for attempt in 1..=ATTEMPTS {
+        let ended = match order {
             Some(order) if order.state == OrderState::Pending && order.pay_by > now => {
                 return Ok(Expired::NotDue(order.pay_by));
+            }
+            // It was counted, and before that sold in Redis: nothing is left to do.
+            Some(order) if order.state == OrderState::Paid && order.synced => {
+                return Ok(Expired::Resolved);
             }
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
@@ -64,7 +104,10 @@ pub async fn expire(
                 release(ports, sale, number).await?;
                 return Ok(Expired::Ended);
             }
-            ChangeReply::Changed => {}
+            ChangeReply::Changed if attempt < ATTEMPTS => {
+                order = ports.orders().get(number).await?
+            }
+            ChangeReply::Changed => break,
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))

@@ -5,34 +5,34 @@
 //! dead-letter queue. A malformed one goes the same way: it is never dropped.
 //! (<https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>)
 
+use std::iter::repeat_with;
+
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 
 use super::messages::{Malformed, Message};
-use crate::ports::Stored;
+use crate::ports::{StoreError, Stored};
 
 // Both box the handler's future: a flow over three clients is large and deeply nested.
 
-/// Hands each message to `handle`, one at a time. One that fails holds none of the others up.
-pub async fn one_by_one<M: Message, F>(
+/// Hands all messages that can be read to `handle`, which says of each what became of it, in their
+/// order. Those that fail come again; they hold none of the others up.
+pub async fn each<M: Message, F>(
     event: SqsEvent,
-    mut handle: impl FnMut(M) -> F,
+    handle: impl FnOnce(Vec<M>) -> F,
 ) -> SqsBatchResponse
 where
-    F: Future<Output = Stored<()>>,
+    F: Future<Output = Vec<Stored<()>>>,
 {
-    let mut response = SqsBatchResponse::default();
-    for record in event.records {
-        let message = match read(&record) {
-            Ok(message) => message,
-            Err(malformed) => {
-                tracing::error!(%malformed, "left to the dead-letter queue");
-                response.add_failure(id(record));
-                continue;
-            }
-        };
-        if let Err(error) = Box::pin(handle(message)).await {
+    let (mut response, messages, ids) = read_all(event);
+    if messages.is_empty() {
+        return response;
+    }
+    let outcomes = Box::pin(handle(messages)).await;
+    let unsaid = || Err(StoreError::Contract("nothing was said of a message".to_owned()));
+    for (id, outcome) in ids.into_iter().zip(outcomes.into_iter().chain(repeat_with(unsaid))) {
+        if let Err(error) = outcome {
             tracing::warn!(%error, kind = M::KIND, "a message failed and will come again");
-            response.add_failure(id(record));
+            response.add_failure(id);
         }
     }
     response
@@ -46,6 +46,19 @@ pub async fn together<M: Message, F>(
 where
     F: Future<Output = Stored<()>>,
 {
+    let (mut response, messages, ids) = read_all(event);
+    if messages.is_empty() {
+        return response;
+    }
+    if let Err(error) = Box::pin(handle(messages)).await {
+        tracing::warn!(%error, kind = M::KIND, count = ids.len(), "a batch failed and will come again");
+        ids.into_iter().for_each(|id| response.add_failure(id));
+    }
+    response
+}
+
+/// The messages that can be read with their ids; the others have failed.
+fn read_all<M: Message>(event: SqsEvent) -> (SqsBatchResponse, Vec<M>, Vec<String>) {
     let mut response = SqsBatchResponse::default();
     let (mut messages, mut ids) = (Vec::new(), Vec::new());
     for record in event.records {
@@ -60,14 +73,7 @@ where
             }
         }
     }
-    if messages.is_empty() {
-        return response;
-    }
-    if let Err(error) = Box::pin(handle(messages)).await {
-        tracing::warn!(%error, kind = M::KIND, count = ids.len(), "a batch failed and will come again");
-        ids.into_iter().for_each(|id| response.add_failure(id));
-    }
-    response
+    (response, messages, ids)
 }
 
 fn read<M: Message>(record: &SqsMessage) -> Result<M, Malformed> {
@@ -83,7 +89,6 @@ fn id(record: SqsMessage) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ports::StoreError;
     use crate::queue::Sync;
     use serde_json::json;
 
@@ -104,13 +109,23 @@ mod tests {
     #[tokio::test]
     async fn only_what_failed_comes_again() {
         let mut seen = Vec::new();
-        let response = one_by_one(batch(&BODIES), |message: Sync| {
-            seen.push(message.order.get());
-            let fails = message.order.get() == 2;
-            async move { if fails { Err(StoreError::Unavailable(String::new())) } else { Ok(()) } }
+        let response = each(batch(&BODIES), |messages: Vec<Sync>| {
+            seen = messages.iter().map(|message| message.order.get()).collect();
+            let outcome = |&order: &u64| match order {
+                2 => Err(StoreError::Unavailable(String::new())),
+                _ => Ok(()),
+            };
+            let outcomes: Vec<Stored<()>> = seen.iter().map(outcome).collect();
+            async { outcomes }
         })
         .await;
         assert_eq!((failed(&response), seen), (vec!["m1", "m2"], vec![1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn a_message_of_which_nothing_is_said_comes_again() {
+        let response = each(batch(&BODIES), |_: Vec<Sync>| async { vec![Ok(())] }).await;
+        assert_eq!(failed(&response), vec!["m1", "m2", "m3"]);
     }
 
     #[tokio::test]
@@ -136,7 +151,7 @@ mod tests {
     #[tokio::test]
     async fn a_record_without_an_id_fails_the_whole_batch() {
         let event = serde_json::from_value(json!({ "Records": [{ "body": "x" }] })).unwrap();
-        let response = one_by_one(event, |_: Sync| async { Ok(()) }).await;
+        let response = each(event, |_: Vec<Sync>| async { vec![Ok(())] }).await;
         assert_eq!(failed(&response), [""]);
     }
 }
