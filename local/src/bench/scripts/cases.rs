@@ -247,6 +247,9 @@ async fn round(
         sum.counted.add(&burst.counted);
         sum.done += burst.done;
     }
+    if let Case::Baseline(_) = case {
+        rig.renew_lua().await?;
+    }
     Ok(sum)
 }
 

@@ -74,18 +74,24 @@ pub struct Burst {
     pub done: usize,
 }
 
+/// Teaches a server every script.
+async fn teach(control: &mut MultiplexedConnection) -> Result<(), Error> {
+    let scripts = Scripts::standard();
+    let ours = scripts.all().map(|script| script.source().to_owned());
+    let others = Baseline::ALL.map(|baseline| baseline.source().to_owned());
+    for source in ours.into_iter().chain(others).chain([NOOP.to_owned()]) {
+        let mut teach = redis::cmd("SCRIPT");
+        teach.arg("LOAD").arg(source).query_async::<String>(control).await?;
+    }
+    Ok(())
+}
+
 impl Rig {
     /// Starts the server and teaches it every script.
     pub async fn start(flavour: Flavour) -> Result<Self, Error> {
         let server = RedisServer::start(RedisOptions::default().flavour(flavour)).await?;
         let mut control = server.connect().await?;
-        let scripts = Scripts::standard();
-        let ours = scripts.all().map(|script| script.source().to_owned());
-        let others = Baseline::ALL.map(|baseline| baseline.source().to_owned());
-        for source in ours.into_iter().chain(others).chain([NOOP.to_owned()]) {
-            let mut teach = redis::cmd("SCRIPT");
-            teach.arg("LOAD").arg(source).query_async::<String>(&mut control).await?;
-        }
+        teach(&mut control).await?;
         let bounds = Bounds { connect: PATIENCE, response: PATIENCE, attempts: 1 };
         let connection = Connection::new(&Topology::Single(server.url()), bounds)?;
         let (seats, gate) = (RedisSeats::new(connection.clone()), RedisGate::new(connection));
@@ -112,6 +118,14 @@ impl Rig {
     /// Forgets everything but the scripts.
     pub async fn clear(&mut self) -> Result<(), Error> {
         Ok(redis::cmd("FLUSHALL").query_async(&mut self.control).await?)
+    }
+
+    /// Gives the server another Lua with the same scripts. What a baseline leaves behind, tens of
+    /// thousands of tables a call, would otherwise be collected in the calls that come after it.
+    pub async fn renew_lua(&mut self) -> Result<(), Error> {
+        let mut forget = redis::cmd("SCRIPT");
+        forget.arg("FLUSH").arg("SYNC").query_async::<()>(&mut self.control).await?;
+        teach(&mut self.control).await
     }
 
     /// Keeps everything that the server holds now.
