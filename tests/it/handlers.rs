@@ -2,6 +2,7 @@
 //! API Gateway event to the response, and what every refusal looks like.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -34,6 +35,8 @@ const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 struct World {
     app: App,
     sqs: aws_sdk_sqs::Client,
+    dynamodb: aws_sdk_dynamodb::Client,
+    orders_table: String,
     queues: Queues,
     _stack: Stack,
 }
@@ -174,6 +177,7 @@ impl World {
         };
         let dynamo = Dynamo::new(&stores::sdk_config(), store);
         create_tables(dynamo.client(), &tables).await.unwrap();
+        let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
         let urls = QueueUrls {
             expiry: queues.expiry.url.clone(),
             sync: queues.sync.url.clone(),
@@ -193,7 +197,7 @@ impl World {
             },
         };
         let app = App::from_config(&config).await.unwrap();
-        Self { app, sqs, queues, _stack: stack }
+        Self { app, sqs, dynamodb, orders_table, queues, _stack: stack }
     }
 
     async fn json(&self, sender: Sender<'_>, method: &str, target: &str, body: &Value) -> Got {
@@ -582,6 +586,35 @@ async fn an_early_expiry_message_hops_on() {
     assert_eq!(world.waiting(expiry).await, before + 1, "the order has time: its message goes on");
     let target = format!("/orders/{}", order.as_str().unwrap());
     assert_eq!(world.get(Sender::Buyer("alice"), &target).await.ok(200)["state"], "pending");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_that_cannot_be_read_holds_up_no_other_of_its_batch() {
+    let world = World::start().await;
+    world.publish(&hall()).await.ok(200);
+    let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
+    let unreadable = world.buy("bob", "hall", best("vip", 1)).await.ok(201)["order"].clone();
+    let number: u64 = unreadable.as_str().unwrap().parse().unwrap();
+    world
+        .dynamodb
+        .update_item()
+        .table_name(&world.orders_table)
+        .key("gene", AttributeValue::N((number % 1024).to_string()))
+        .key("sk", AttributeValue::S(format!("order#{number}")))
+        .update_expression("SET #state = :nonsense")
+        .condition_expression("attribute_exists(sk)")
+        .expression_attribute_names("#state", "state")
+        .expression_attribute_values(":nonsense", AttributeValue::S("nonsense".to_owned()))
+        .send()
+        .await
+        .unwrap();
+    let message =
+        |order: &Value| json!({ "sale": "hall", "order": order, "due_at": "2020-01-01T00:00:00Z" });
+    let bodies = [message(&unreadable), message(&order), message(&json!("1024"))];
+    let handled = expire_orders::handle(&world.app, records(&bodies)).await;
+    let failed: Vec<&str> =
+        handled.batch_item_failures.iter().map(|one| one.item_identifier.as_str()).collect();
+    assert_eq!(failed, ["0"], "the others are looked at by themselves");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

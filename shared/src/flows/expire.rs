@@ -22,7 +22,7 @@ pub enum Expired {
     Ended,
     /// It still has time: look again then.
     NotDue(Timestamp),
-    /// It had ended, or was paid, and Redis knows.
+    /// It had ended, or was paid; nothing is left to do.
     Resolved,
     /// There is neither an order nor a hold.
     Nothing,
@@ -52,13 +52,21 @@ pub async fn expire_all(
     let numbers: Vec<OrderNumber> = due.iter().map(|(_, number)| *number).collect();
     let orders = match ports.orders().get_many(&numbers).await {
         Ok(orders) => orders,
-        Err(error) => return numbers.iter().map(|_| Err(error.clone())).collect(),
+        // One that cannot be read must not hold the others up: each by itself.
+        Err(_) => {
+            let each = due.iter().map(|(sale, number)| expire(ports, sale, *number, now));
+            return join_all(each).await;
+        }
     };
     let orders: BTreeMap<OrderNumber, Order> =
         orders.into_iter().map(|order| (order.number, order)).collect();
-    let ends = due
-        .iter()
-        .map(|(sale, number)| end(ports, sale, *number, orders.get(number).cloned(), now));
+    let ends = due.iter().map(|(sale, number)| async {
+        match orders.get(number) {
+            // It was sold in Redis before it was counted. If Redis forgot, reconcile will find it.
+            Some(order) if order.state == OrderState::Paid && order.synced => Ok(Expired::Resolved),
+            order => end(ports, sale, *number, order.cloned(), now).await,
+        }
+    });
     join_all(ends).await
 }
 
@@ -74,10 +82,6 @@ async fn end(
         let ended = match order {
             Some(order) if order.state == OrderState::Pending && order.pay_by > now => {
                 return Ok(Expired::NotDue(order.pay_by));
-            }
-            // It was counted, and before that sold in Redis: nothing is left to do.
-            Some(order) if order.state == OrderState::Paid && order.synced => {
-                return Ok(Expired::Resolved);
             }
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
