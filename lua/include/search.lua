@@ -120,6 +120,9 @@ local function best(source, row_bytes, bytes, tier_key, search, remembered, coun
       break
     end
     local piece = call('GETRANGE', source, at, at + PIECE_BYTES - 1)
+    if #piece == 0 then
+      error('CONTRACT a bitmap is not as long as its tier')
+    end
     for i = 1, #piece do
       local value = string.byte(piece, i)
       for column = 0, value < 255 and 7 or -1 do

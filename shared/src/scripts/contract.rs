@@ -357,7 +357,7 @@ mod tests {
                 ("--- @key ", "--- @arg "),
                 ("--- @arg ", "--- @reply "),
                 ("--- @reply ", "--- @reply not_"),
-                (" hash ", " zset "),
+                ("  hash  ", "  zset  "),
                 ("--- ", "-- "),
             ] {
                 let source = script.source().replacen(said, instead, 1);
