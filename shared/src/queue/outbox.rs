@@ -4,6 +4,7 @@
 //! A sender is told what became of its own message, and not before SQS has it: nothing is lost that a
 //! request of its own would not lose. Alone, as in a function with one invocation at a time, a
 //! message goes at once and by itself; in a process with many, ten of them cost hardly more than one.
+//! A message waits at most for one request before its own, so twice the time limit of a call bounds it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use axum::Router;
-use axum::body::{Body, Bytes, to_bytes};
+use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::serve::ListenerExt as _;
@@ -146,7 +146,11 @@ fn write(answer: &impl Serialize) -> Result<String> {
 
 async fn handle(State(edge): State<Arc<Edge>>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
-    let body: Bytes = to_bytes(body, BODY_BYTES_MOST).await.unwrap_or_default();
+    let Ok(body) = to_bytes(body, BODY_BYTES_MOST).await else {
+        let mut refusal = Response::new(Body::empty());
+        *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
+        return refusal;
+    };
     // The database computes and waits for its disk on this thread: these threads are for that.
     let answered = edge.answer(&parts.headers, &body);
     let mut response = match answered {
