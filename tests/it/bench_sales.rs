@@ -13,10 +13,11 @@ async fn whole_sales_are_counted_with_what_they_cost() {
     let report = sales::run(options).await.unwrap();
     assert_eq!((report.sales, report.sold.orders), (2, 120));
     let sold = &report.sold;
-    assert!((sold.per_second * sold.seconds - 120.0).abs() < 0.01);
-    let sum: f64 = sold.cpu_ms_by_part.values().sum();
-    assert_eq!(sold.cpu_ms_by_part.len(), 5, "{:?}", sold.cpu_ms_by_part);
-    assert!(sold.cpu_ms > 0.0 && (sold.cpu_ms - sum).abs() < 0.01);
+    // The engine's share is what is left of the process: a part counted twice would make it negative.
+    let parts = &sold.cpu_ms_by_part;
+    assert_eq!(parts.len(), 5, "{parts:?}");
+    assert!(parts.values().all(|part| *part >= 0.0), "{parts:?}");
+    assert!(parts.values().filter(|part| **part > 0.0).count() >= 2, "{parts:?}");
     assert!(report.to_string().contains("120 orders of 2 sales"));
 }
 
@@ -32,7 +33,7 @@ async fn every_point_of_the_growth_is_measured() {
     let legs: Vec<u16> = report.legs.iter().map(|point| point.legs).collect();
     assert_eq!((seats, sales, legs), (options.seats, options.sales, options.legs));
     for size in &report.seats {
-        assert!(size.redis_bytes > 0 && size.left_bytes > size.seats as usize / 8, "{size:?}");
+        assert!(size.left_bytes > size.seats as usize / 8, "{size:?}");
     }
     let costs = report.sales.iter().map(|point| point.order_cpu_ms);
     assert!(costs.chain(report.legs.iter().map(|point| point.order_cpu_ms)).all(|c| c.all > 0.0));

@@ -1401,7 +1401,7 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     }
     assert!(faults.is_empty(), "{} of {}: {faults:#?}", faults.len(), cases.len());
     println!("{} hostile requests, {refused} of them refused", cases.len());
-    assert!(refused >= 60);
+    assert!(cases.len() >= 400 && refused >= 370, "cases were lost");
     assert_eq!(description.faults(), [""; 0]);
 
     // What was bought on the way is given up again; then nothing is held.

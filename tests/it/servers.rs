@@ -289,6 +289,9 @@ async fn a_database_file_survives_its_server() {
 
 #[tokio::test]
 async fn a_transaction_that_is_repeated_under_its_token_is_carried_out_once() {
+    if ground::is_foreign("it is about the edge of our stand-in") {
+        return;
+    }
     let server = DynamoDb::memory().unwrap();
     let client = dynamodb(&server.url());
     create_notes(&client).await;
