@@ -177,6 +177,18 @@ fn patience(attempt: u32, retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
 }
 
+/// How long to wait before the same request is sent again; `None` if it is not.
+fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
+    let wait = match reply {
+        Reply::Lost(_) => patience(attempt, None),
+        Reply::Problem(refused) if is_passing(&refused.kind) => {
+            patience(attempt, refused.retry_after)
+        }
+        Reply::Ok(_) | Reply::Problem(_) => return None,
+    };
+    (attempt < REPEATS).then_some(wait)
+}
+
 /// The kinds of problem that say: the same request again, later.
 fn is_passing(kind: &str) -> bool {
     matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded")
@@ -224,16 +236,7 @@ impl Rush {
         let mut attempt = 0;
         let mut reply = self.client.send_due(call, due, place).await;
         loop {
-            let wait = match &reply {
-                Reply::Lost(_) => patience(attempt, None),
-                Reply::Problem(refused) if is_passing(&refused.kind) => {
-                    patience(attempt, refused.retry_after)
-                }
-                Reply::Ok(_) | Reply::Problem(_) => return reply,
-            };
-            if attempt == REPEATS {
-                return reply;
-            }
+            let Some(wait) = wait_after(&reply, attempt) else { return reply };
             attempt += 1;
             self.tally.repeats.one();
             reply = self.client.send_due(call, self.later(wait).await, None).await;
@@ -424,8 +427,20 @@ impl Rush {
         legs: Legs,
         fresh: bool,
     ) -> Option<Rc<HashMap<String, Left>>> {
-        let left = venue.left(&self.client, legs, fresh).await;
-        left.inspect_err(|reply| self.refused(Endpoint::Query, reply)).ok()
+        let mut attempt = 0;
+        loop {
+            let reply = match venue.left(&self.client, legs, fresh).await {
+                Ok(left) => return Some(left),
+                Err(reply) => reply,
+            };
+            let Some(wait) = wait_after(&reply, attempt) else {
+                self.refused(Endpoint::Query, &reply);
+                return None;
+            };
+            attempt += 1;
+            self.tally.repeats.one();
+            self.later(wait).await;
+        }
     }
 
     async fn lines(
