@@ -1,12 +1,14 @@
 //! The data directory: everything one engine keeps, owned by one process at a time.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
+
+use crate::owned_dir::Owner;
 
 /// Where an engine keeps its state unless told otherwise, below the current directory.
 pub const DEFAULT: &str = ".onsale/data";
@@ -119,8 +121,7 @@ fn random_hex() -> Result<String, Error> {
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    /// Held open: the system lifts the lock when the process ends, however it ends.
-    _lock: File,
+    _owner: Owner,
     _temporary: Option<TempDir>,
 }
 
@@ -132,8 +133,10 @@ impl DataDir {
     pub fn open(path: &Path) -> Result<Self, Error> {
         fs::create_dir_all(path).map_err(io_at(path))?;
         let path = fs::canonicalize(path).map_err(io_at(path))?;
-        let lock = own(&path)?;
-        Ok(Self { path, _lock: lock, _temporary: None })
+        let lock = path.join(LOCK_FILE);
+        let owner = Owner::of(&lock).map_err(io_at(&lock))?;
+        let owner = owner.ok_or_else(|| Error::InUse(path.clone()))?;
+        Ok(Self { path, _owner: owner, _temporary: None })
     }
 
     /// Makes a directory that goes when this is dropped.
@@ -167,17 +170,6 @@ impl DataDir {
             }
             read => read,
         }
-    }
-}
-
-/// Makes this process the owner of `path`.
-fn own(path: &Path) -> Result<File, Error> {
-    let lock = path.join(LOCK_FILE);
-    let file = File::create(&lock).map_err(io_at(&lock))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(path.to_owned())),
-        Err(TryLockError::Error(error)) => Err(io_at(&lock)(error)),
     }
 }
 

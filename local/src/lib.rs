@@ -12,6 +12,7 @@ pub mod gateway;
 pub mod identity;
 pub mod importers;
 pub mod openapi;
+mod owned_dir;
 pub mod payment;
 pub mod queues;
 pub mod replay;

@@ -1,7 +1,7 @@
 //! One Valkey or Redis server as a child process.
 
 use std::collections::HashMap;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
 use super::{Error, Flavour, Patience, binary, free_port};
+use crate::owned_dir::Owner;
 
 /// How often another port is tried when somebody else took the one that was free.
 const PORT_ATTEMPTS: u32 = 8;
@@ -80,7 +81,7 @@ pub struct RedisServer {
     ports: Ports,
     child: Option<Child>,
     /// Held open: closing it gives the directory up. Before `_temporary`, to be closed first.
-    _owner: File,
+    _owner: Owner,
     _temporary: Option<TempDir>,
 }
 
@@ -350,16 +351,11 @@ fn data_dir(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Error> 
     Ok((dir, temporary))
 }
 
-/// Makes this process the owner of `dir`. The system lifts the lock when the process ends, however
-/// it ends, so a server found there by the next owner has nobody left.
-fn own(dir: &Path) -> Result<File, Error> {
-    let locking = || Error::io(format!("locking {}", dir.display()));
-    let file = File::create(dir.join(LOCK_FILE)).map_err(locking())?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(dir.to_owned())),
-        Err(TryLockError::Error(error)) => Err(locking()(error)),
-    }
+/// Makes this process the owner of `dir`. A server found there by its next owner has nobody left.
+fn own(dir: &Path) -> Result<Owner, Error> {
+    let owner = Owner::of(&dir.join(LOCK_FILE));
+    let owner = owner.map_err(Error::io(format!("locking {}", dir.display())))?;
+    owner.ok_or_else(|| Error::InUse(dir.to_owned()))
 }
 
 /// Stops a server that an owner of `dir` left running when it was killed.
