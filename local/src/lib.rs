@@ -16,6 +16,7 @@ mod owned_dir;
 pub mod payment;
 pub mod queues;
 pub mod replay;
+pub mod reporting;
 pub mod rush;
 pub mod servers;
 pub mod stores;

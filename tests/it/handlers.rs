@@ -569,6 +569,17 @@ async fn each_refusal_has_its_problem() {
     assert_eq!(unknown, json!({ "outcome": "refund", "reason": "unknown_order" }));
 }
 
+/// An expiry message that says that the order's time is up.
+fn overdue(order: &Value) -> Value {
+    json!({ "sale": "hall", "order": order, "due_at": "2020-01-01T00:00:00Z" })
+}
+
+/// Hands a batch to expire-orders; which of its messages failed.
+async fn failed_to_expire(world: &World, bodies: &[Value]) -> Vec<String> {
+    let handled = expire_orders::handle(&world.app, records(bodies)).await;
+    handled.batch_item_failures.into_iter().map(|one| one.item_identifier).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_expiry_message_hops_on() {
     let world = World::start().await;
@@ -576,12 +587,8 @@ async fn an_early_expiry_message_hops_on() {
     let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
     let expiry = &world.queues.expiry.url;
     let before = world.waiting(expiry).await;
-    let message =
-        |order: &Value| json!({ "sale": "hall", "order": order, "due_at": "2020-01-01T00:00:00Z" });
-    let bodies = [message(&order), json!("not json"), message(&json!("1024"))];
-    let handled = expire_orders::handle(&world.app, records(&bodies)).await;
-    let failed: Vec<&str> =
-        handled.batch_item_failures.iter().map(|one| one.item_identifier.as_str()).collect();
+    let bodies = [overdue(&order), json!("not json"), overdue(&json!("1024"))];
+    let failed = failed_to_expire(&world, &bodies).await;
     assert_eq!(failed, ["1"], "only what is malformed fails");
     assert_eq!(world.waiting(expiry).await, before + 1, "the order has time: its message goes on");
     let target = format!("/orders/{}", order.as_str().unwrap());
@@ -608,12 +615,8 @@ async fn an_order_that_cannot_be_read_holds_up_no_other_of_its_batch() {
         .send()
         .await
         .unwrap();
-    let message =
-        |order: &Value| json!({ "sale": "hall", "order": order, "due_at": "2020-01-01T00:00:00Z" });
-    let bodies = [message(&unreadable), message(&order), message(&json!("1024"))];
-    let handled = expire_orders::handle(&world.app, records(&bodies)).await;
-    let failed: Vec<&str> =
-        handled.batch_item_failures.iter().map(|one| one.item_identifier.as_str()).collect();
+    let bodies = [overdue(&unreadable), overdue(&order), overdue(&json!("1024"))];
+    let failed = failed_to_expire(&world, &bodies).await;
     assert_eq!(failed, ["0"], "the others are looked at by themselves");
 }
 

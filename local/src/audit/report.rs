@@ -3,13 +3,14 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 use shared::domain::ids::SaleId;
 use shared::domain::time::Timestamp;
 
 use super::invariants::Finding;
 use super::violation::{Rule, Violation};
+use crate::reporting::{self, grouped};
 
 /// How many violations of one rule the text names; JSON names all.
 const MOST_NAMED: usize = 40;
@@ -52,9 +53,7 @@ impl Report {
     }
 
     fn table(&self) -> Table {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_header(["rule", "what it says", "checked", "of", "violations"]);
+        let mut table = reporting::table(["rule", "what it says", "checked", "of", "violations"]);
         for finding in &self.findings {
             table.add_row([
                 finding.rule.name().to_owned(),
@@ -96,31 +95,10 @@ impl fmt::Display for Report {
     }
 }
 
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::audit::violation::Subject;
-
-    #[test]
-    fn thousands_are_grouped() {
-        let cases = [(0, "0"), (999, "999"), (1000, "1,000"), (1_234_567, "1,234,567")];
-        for (number, expected) in cases {
-            assert_eq!(grouped(number), expected);
-        }
-    }
 
     #[test]
     fn the_text_names_many_violations_and_counts_the_rest() {

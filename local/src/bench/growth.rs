@@ -6,11 +6,11 @@
 
 use std::fs;
 
-use comfy_table::{Table, presets};
 use serde::Serialize;
 
 use super::selling::{self, Failure, TICKETS, hall, publish};
 use crate::cpu::{Meter, Part};
+use crate::reporting;
 use crate::up::{self, Engine};
 
 /// Buyers at once.
@@ -246,9 +246,7 @@ impl Report {
     /// The report as one JSON document.
     #[must_use]
     pub fn json(&self) -> String {
-        // Text keys, numbers and lists: nothing that JSON cannot say.
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| unreachable!("a report is always JSON: {error}"))
+        reporting::json(self)
     }
 
     /// The report as tables.
@@ -256,7 +254,7 @@ impl Report {
     pub fn tables(&self) -> String {
         let size = ["seats", "file kB", "publish ms", "its CPU ms", "Redis kB", "process kB"];
         let left = ["what is left kB", "its CPU ms"];
-        let mut seats = table(&[&size[..], &left, &COST].concat());
+        let mut seats = reporting::table([&size[..], &left, &COST].concat());
         let kb = |bytes: u64| format!("{:.0}", bytes as f64 / 1000.0);
         for size in &self.seats {
             let mut row = vec![
@@ -272,13 +270,14 @@ impl Report {
             row.extend(size.order_cpu_ms.cells());
             seats.add_row(row);
         }
-        let mut sales = table(&[&["sales at once", "whole sales a second"][..], &COST].concat());
+        let mut sales =
+            reporting::table([&["sales at once", "whole sales a second"][..], &COST].concat());
         for point in &self.sales {
             let mut row = vec![point.sales.to_string(), format!("{:.0}", point.per_second)];
             row.extend(point.order_cpu_ms.cells());
             sales.add_row(row);
         }
-        let mut legs = table(&[&["legs"][..], &COST].concat());
+        let mut legs = reporting::table([&["legs"][..], &COST].concat());
         for point in &self.legs {
             let mut row = vec![point.legs.to_string()];
             row.extend(point.order_cpu_ms.cells());
@@ -286,10 +285,4 @@ impl Report {
         }
         format!("{seats}\n\n{sales}\n\n{legs}")
     }
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header.to_vec());
-    table
 }

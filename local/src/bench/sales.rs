@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::selling::{self, Failure, Sold, TICKETS, hall, publish};
+use crate::reporting;
 use crate::up::{self, Engine};
 
 /// Halls are larger than what is sold, so that nobody searches for the last seats.
@@ -68,9 +69,7 @@ impl Report {
     /// The report as one JSON document.
     #[must_use]
     pub fn json(&self) -> String {
-        // Text keys, numbers and lists: nothing that JSON cannot say.
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| unreachable!("a report is always JSON: {error}"))
+        reporting::json(self)
     }
 }
 

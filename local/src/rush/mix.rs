@@ -173,6 +173,7 @@ impl Mix {
     /// How many of a thousand people behave so.
     #[must_use]
     pub fn per_mille(self, conduct: Conduct) -> u32 {
+        let is_pay = conduct == Conduct::Pay;
         match self {
             Self::Everything => match conduct {
                 Conduct::Pay => 727,
@@ -189,37 +190,11 @@ impl Mix {
                 Conduct::ForgeAdmission => 5,
                 Conduct::ForgeIdentity => 5,
             },
-            Self::Paying => match conduct {
-                Conduct::Pay => 1000,
-                Conduct::PayAgain
-                | Conduct::PaySecond
-                | Conduct::PayWrongAmount
-                | Conduct::ForgeCallback
-                | Conduct::PayLate
-                | Conduct::NeverPay
-                | Conduct::Cancel
-                | Conduct::Cut
-                | Conduct::DoubleSubmit
-                | Conduct::Hammer
-                | Conduct::ForgeAdmission
-                | Conduct::ForgeIdentity => 0,
-            },
+            Self::Paying if is_pay => 1000,
+            Self::Paying => 0,
             // 12 × 77 and 76: all thousand.
-            Self::Even => match conduct {
-                Conduct::Pay => 76,
-                Conduct::PayAgain
-                | Conduct::PaySecond
-                | Conduct::PayWrongAmount
-                | Conduct::ForgeCallback
-                | Conduct::PayLate
-                | Conduct::NeverPay
-                | Conduct::Cancel
-                | Conduct::Cut
-                | Conduct::DoubleSubmit
-                | Conduct::Hammer
-                | Conduct::ForgeAdmission
-                | Conduct::ForgeIdentity => 77,
-            },
+            Self::Even if is_pay => 76,
+            Self::Even => 77,
         }
     }
 

@@ -11,6 +11,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::audit;
 use crate::cpu::Part;
 use crate::replay::Outcome;
+use crate::reporting::grouped;
 
 use super::charts::{self, Curve};
 use super::report::Report;
@@ -373,28 +374,9 @@ fn audited(audit: &audit::Report) -> Markup {
     }
 }
 
-/// A number with a comma between thousands.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn thousands_are_told_apart() {
-        let text: Vec<String> = [0, 999, 1000, 1_234_567].into_iter().map(grouped).collect();
-        assert_eq!(text, ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn a_short_last_sample_makes_no_spike() {

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use crate::cpu::Shares;
+use crate::reporting;
 
 use super::mix::{Conduct, Mix};
 use super::series::Sample;
@@ -224,9 +225,7 @@ impl Report {
     /// The report as one JSON document.
     #[must_use]
     pub fn json(&self) -> String {
-        // Text keys, numbers and lists: nothing that JSON cannot say.
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| unreachable!("a report is always JSON: {error}"))
+        reporting::json(self)
     }
 
     /// The report as tables.
@@ -362,8 +361,7 @@ impl Report {
 
 /// A table whose first column is text and whose others are numbers.
 fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED).set_header(header);
+    let mut table = reporting::table(header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

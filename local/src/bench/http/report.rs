@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
 use super::Options;
 use super::load::{Sent, histogram};
 use crate::cpu::{Part, Shares};
+use crate::reporting;
 
 /// What a batch cost.
 #[derive(Debug)]
@@ -181,8 +182,7 @@ impl Report {
             "× dearer",
             "stores, Redis µs",
         ];
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED).set_header(COLUMNS);
+        let mut table = reporting::table(COLUMNS);
         for row in &self.endpoints {
             let Cost { requests, per_second, p50_ms, p90_ms, p99_ms, p999_ms, .. } = row.cost;
             table.add_row([

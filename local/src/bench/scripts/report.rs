@@ -1,10 +1,11 @@
 //! The report: one row a script and what it was asked for.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::rig::{Burst, Rig};
 use super::{Error, Load, Options, Throughput};
+use crate::reporting;
 
 /// What everything else is compared with.
 pub const BEST_OF_TWO: &str = "best 2, together required";
@@ -133,16 +134,13 @@ impl Report {
     /// The report as one JSON document.
     #[must_use]
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self)
-            .unwrap_or_else(|error| unreachable!("a report is always JSON: {error}"))
+        reporting::json(self)
     }
 
     /// The report as tables.
     #[must_use]
     pub fn tables(&self) -> String {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_header([
+        let mut table = reporting::table([
             "where",
             "filled %",
             "script",
