@@ -153,7 +153,10 @@ async fn an_orphan_in_the_directory_is_stopped_and_its_state_taken_over() {
     server.stop().await.unwrap();
 
     let mut orphan = run_without_keeper(&program, &path, "server.pid");
-    until("the orphan writes its process id", async || path.join("server.pid").exists()).await;
+    let id = orphan.id().to_string();
+    let written = || std::fs::read_to_string(path.join("server.pid")).unwrap_or_default();
+    // The file is there before what it says is.
+    until("the orphan writes its process id", async || written().trim() == id).await;
     let server = RedisServer::start(options).await.unwrap();
     assert!(orphan.try_wait().unwrap().is_some(), "the orphan is gone");
     assert_eq!(get(&server, "before").await.as_deref(), Some("1"));
