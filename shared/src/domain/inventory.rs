@@ -11,6 +11,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, NoChoice, Taken};
+use super::guard::{Guard, stands};
 use super::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
 use super::number::OrderNumber;
 use super::sale::SaleState;
@@ -246,7 +247,7 @@ impl TierGrid {
 
     /// Gives a seat back on one leg, unless it is sold there.
     fn free(&mut self, leg: u16, seat: Seat) {
-        if !self.is_sold(leg, seat) {
+        if !stands(Guard::ReleaseKeepsSold) || !self.is_sold(leg, seat) {
             self.set_taken(leg, seat, false);
         }
     }
@@ -470,7 +471,8 @@ pub struct Inventory {
 
 impl Inventory {
     fn knows(&self, epoch: &Epoch) -> bool {
-        self.loaded.as_ref().is_some_and(|(current, _)| current == epoch)
+        let is_its_epoch = |(current, _): &(Epoch, Terms)| current == epoch;
+        !stands(Guard::EpochFence) || self.loaded.as_ref().is_some_and(is_its_epoch)
     }
 
     fn add_bought(&mut self, user: &UserId, tickets: i32) {
@@ -510,7 +512,7 @@ impl Inventory {
             self.loaded = Some((command.epoch.clone(), command.terms.clone()));
             return LoadReply::Updated;
         }
-        if current != command.expected {
+        if stands(Guard::LoadExpected) && current != command.expected {
             return LoadReply::Stale(current);
         }
         *self = Self {
@@ -525,13 +527,14 @@ impl Inventory {
     /// Holds every line of an order, or none. The same number with the same content is answered
     /// with the same seats.
     pub fn hold(&mut self, command: &Hold) -> HoldReply {
-        let Some((_, terms)) = self.loaded.as_ref().filter(|(epoch, _)| *epoch == command.epoch)
-        else {
+        let Some((_, terms)) = self.loaded.as_ref().filter(|_| self.knows(&command.epoch)) else {
             return HoldReply::NotLoaded;
         };
         let bought = self.bought.get(&command.user).copied().unwrap_or(0);
-        if let Some(record) = self.holds.get(&command.order) {
-            if record.content != command.content || record.user != command.user {
+        let replayed = self.holds.get(&command.order).filter(|_| stands(Guard::HoldReplay));
+        if let Some(record) = replayed {
+            let is_same = record.content == command.content && record.user == command.user;
+            if stands(Guard::ContentCheck) && !is_same {
                 return HoldReply::ContentDiffers;
             }
             if record.deadline <= command.now {
@@ -541,7 +544,8 @@ impl Inventory {
             return HoldReply::Held { record: record.clone(), allowance };
         }
         let in_window = terms.opens_at <= command.now && command.now < terms.closes_at;
-        if terms.state != SaleState::Open || !in_window {
+        let is_open = terms.state == SaleState::Open && in_window;
+        if stands(Guard::SaleWindow) && !is_open {
             return HoldReply::SaleClosed;
         }
         let wanted: usize = command.lines.iter().map(|line| line.choice.count()).sum();
@@ -608,9 +612,11 @@ impl Inventory {
     /// Gives a hold back: by order number, only from held, never a seat that is sold.
     pub fn release(&mut self, command: &Release) -> ReleaseReply {
         match self.holds.get(&command.order) {
-            None => return ReleaseReply::NotHeld,
-            Some(record) if *record != command.record => return ReleaseReply::Changed,
-            Some(_) => {}
+            None if stands(Guard::ReleaseOnlyHeld) => return ReleaseReply::NotHeld,
+            Some(record) if stands(Guard::ReleaseSeen) && *record != command.record => {
+                return ReleaseReply::Changed;
+            }
+            None | Some(_) => {}
         }
         self.holds.remove(&command.order);
         self.for_each_seat_leg(&command.record.lines, TierGrid::free);
@@ -624,13 +630,15 @@ impl Inventory {
     pub fn mark(&mut self, command: &Mark) -> MarkReply {
         match self.holds.get(&command.order) {
             None => return MarkReply::NotHeld,
-            Some(record) if *record != command.record => return MarkReply::Changed,
+            Some(record) if stands(Guard::ReleaseSeen) && *record != command.record => {
+                return MarkReply::Changed;
+            }
             Some(_) => {}
         }
         self.holds.remove(&command.order);
         self.for_each_seat_leg(&command.record.lines, |grid, leg, seat| {
             let seat_leg = SeatLeg { tier: grid.tier.clone(), leg, seat };
-            if !command.taken.contains(&seat_leg) {
+            if !stands(Guard::MarkTaken) || !command.taken.contains(&seat_leg) {
                 grid.free(leg, seat);
             }
         });
@@ -655,12 +663,13 @@ impl Inventory {
             return RestoreReply::Restored;
         }
         let freed = |line: &HeldLine| self.tiers.get(&line.tier).map(|grid| grid.freed);
-        if !lines.iter().map(freed).eq(command.freed.iter().copied().map(Some)) {
+        let is_unfreed = lines.iter().map(freed).eq(command.freed.iter().copied().map(Some));
+        if stands(Guard::RestoreCounter) && !is_unfreed {
             return RestoreReply::Changed;
         }
         let mut is_sold = false;
         self.for_each_seat_leg(lines, |grid, leg, seat| is_sold |= grid.is_sold(leg, seat));
-        if is_sold {
+        if stands(Guard::RestoreUnsold) && is_sold {
             return RestoreReply::Changed;
         }
         self.put_hold(command.order, &command.record);
@@ -675,7 +684,7 @@ impl Inventory {
         let Some(grid) = self.tiers.get_mut(&command.tier) else {
             return RepairReply::NotLoaded;
         };
-        if grid.freed != command.freed {
+        if stands(Guard::RepairCounter) && grid.freed != command.freed {
             return RepairReply::Changed;
         }
         for (leg, seat) in &command.leaked {

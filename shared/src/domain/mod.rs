@@ -2,6 +2,7 @@
 
 pub mod choice;
 pub mod gate;
+pub mod guard;
 pub mod ids;
 pub mod inventory;
 pub mod layout;

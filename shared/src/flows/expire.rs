@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
+use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::SaleId;
 use crate::domain::inventory::HoldRecord;
 use crate::domain::number::OrderNumber;
@@ -80,7 +81,11 @@ async fn end(
 ) -> Stored<Expired> {
     for attempt in 1..=ATTEMPTS {
         let ended = match order {
-            Some(order) if order.state == OrderState::Pending && order.pay_by > now => {
+            Some(order)
+                if stands(Guard::Deadline)
+                    && order.state == OrderState::Pending
+                    && order.pay_by > now =>
+            {
                 return Ok(Expired::NotDue(order.pay_by));
             }
             Some(order) => match order.after(OrderEvent::Expire, now) {
@@ -92,11 +97,12 @@ async fn end(
             },
             None => match ports.seats().record(sale, number).await? {
                 None => return Ok(Expired::Nothing),
-                Some(record) if record.deadline > now => {
+                Some(record) if stands(Guard::Deadline) && record.deadline > now => {
                     return Ok(Expired::NotDue(record.deadline));
                 }
                 // A writer that is late by the whole payment window must fail: the tombstone
                 // takes its number before its seats are given back.
+                Some(_) if !stands(Guard::Tombstone) => ChangeReply::Done,
                 Some(record) => {
                     let tombstone = tombstone(ports, sale, number, record, now).await?;
                     ports.orders().bury(&tombstone).await?

@@ -1,0 +1,202 @@
+//! The guards: every check that stands between a fault and a broken promise, by name.
+//!
+//! A test of a guard includes the run where it is removed, and that run must fail. So each check asks
+//! here whether it [`stands`]. In a build without `debug_assertions`, as every build that sells is,
+//! the answer is the constant `true` and there is nothing that could switch it off. In a debug build
+//! [`without`] takes a guard away, for one thread and for as long as a closure runs.
+//!
+//! Guards that DynamoDB's conditions or the provider's idempotency are in production stand in their
+//! models (`tests/world`); the others in the rules and flows themselves.
+
+/// A check that can be taken away to show what it is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Guard {
+    /// An order comes to life only if nobody else owns one of its seat-legs (DynamoDB).
+    ClaimCondition,
+    /// An order changes only from the state that the change starts from (DynamoDB).
+    StateCondition,
+    /// A number is one order's for ever: a later writer finds it taken (DynamoDB).
+    NumberOnce,
+    /// A buyer's tickets never pass the sale's limit, whatever Redis counted (DynamoDB).
+    BuyerLimit,
+    /// An attendee has one ticket of a sale (DynamoDB).
+    AttendeeOnce,
+    /// A payment is decided once, however often its callback comes (DynamoDB).
+    CallbackDedupe,
+    /// An order is counted once in its sale's statistics (DynamoDB).
+    SyncOnce,
+    /// Only the holder of the lease names the epoch that was loaded (DynamoDB).
+    LeaseFence,
+    /// A payment goes back once, however often that is asked for (the payment provider).
+    RefundOnce,
+    /// A release gives back only what is held: running it twice frees nothing twice (Redis).
+    ReleaseOnlyHeld,
+    /// A release or a mark gives back only the hold that its caller saw (Redis).
+    ReleaseSeen,
+    /// A release never frees a seat that is sold (Redis).
+    ReleaseKeepsSold,
+    /// A script serves only callers that know its sale's epoch (Redis).
+    EpochFence,
+    /// A load replaces only the inventory that its caller saw (Redis).
+    LoadExpected,
+    /// The same attempt is answered with the same hold (Redis).
+    HoldReplay,
+    /// A sale sells between its opening and its closing, and not while it is paused (Redis).
+    SaleWindow,
+    /// A mark leaves taken what others own (Redis).
+    MarkTaken,
+    /// A repair is refused once anything was freed since the look (Redis).
+    RepairCounter,
+    /// A restore is refused once anything was freed since the look (Redis).
+    RestoreCounter,
+    /// A hold whose seats are sold meanwhile is not restored (Redis).
+    RestoreUnsold,
+    /// A hold that ends without an order leaves a tombstone, so that a late writer fails.
+    Tombstone,
+    /// An order does not expire before its time.
+    Deadline,
+    /// The provider is asked for the payment before an order expires.
+    AskProvider,
+    /// A payment pays an order only if its amount and currency are the order's.
+    AmountCheck,
+    /// A second payment of an order is not taken for its first.
+    SecondPayment,
+    /// The orders are asked before a buyer is told no: Redis may have forgotten.
+    AskBeforeRefusing,
+    /// An admission used again for something else is refused.
+    ContentCheck,
+    /// A buyer cancels only an own order.
+    BuyerCheck,
+}
+
+impl Guard {
+    /// Every guard, for the test that removes each.
+    pub const ALL: [Self; 28] = [
+        Self::ClaimCondition,
+        Self::StateCondition,
+        Self::NumberOnce,
+        Self::BuyerLimit,
+        Self::AttendeeOnce,
+        Self::CallbackDedupe,
+        Self::SyncOnce,
+        Self::LeaseFence,
+        Self::RefundOnce,
+        Self::ReleaseOnlyHeld,
+        Self::ReleaseSeen,
+        Self::ReleaseKeepsSold,
+        Self::EpochFence,
+        Self::LoadExpected,
+        Self::HoldReplay,
+        Self::SaleWindow,
+        Self::MarkTaken,
+        Self::RepairCounter,
+        Self::RestoreCounter,
+        Self::RestoreUnsold,
+        Self::Tombstone,
+        Self::Deadline,
+        Self::AskProvider,
+        Self::AmountCheck,
+        Self::SecondPayment,
+        Self::AskBeforeRefusing,
+        Self::ContentCheck,
+        Self::BuyerCheck,
+    ];
+}
+
+impl std::fmt::Display for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::str::FromStr for Guard {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        let named = Self::ALL.into_iter().find(|guard| guard.to_string() == name);
+        named.ok_or_else(|| format!("there is no guard {name}"))
+    }
+}
+
+/// True unless a test has taken the guard away. Write it first in a condition: `stands(guard) && …`
+/// of what refuses, `!stands(guard) || …` of what allows.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn stands(_guard: Guard) -> bool {
+    true
+}
+
+#[cfg(debug_assertions)]
+pub use removable::{stands, without};
+
+#[cfg(debug_assertions)]
+mod removable {
+    use std::cell::Cell;
+
+    use super::Guard;
+
+    thread_local! {
+        /// A bit for each guard that is away.
+        static AWAY: Cell<u64> = const { Cell::new(0) };
+    }
+
+    fn bit(guard: Guard) -> u64 {
+        1 << guard as u32
+    }
+
+    /// True unless a test has taken the guard away. Write it first in a condition:
+    /// `stands(guard) && …` of what refuses, `!stands(guard) || …` of what allows.
+    #[must_use]
+    pub fn stands(guard: Guard) -> bool {
+        AWAY.with(|away| away.get() & bit(guard) == 0)
+    }
+
+    /// Does something without a guard, on this thread alone; afterwards it stands as before, also
+    /// after a panic. Only debug builds have this function.
+    pub fn without<T>(guard: Guard, act: impl FnOnce() -> T) -> T {
+        /// Puts back what was there before.
+        struct Restore(u64);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                AWAY.with(|away| away.set(self.0));
+            }
+        }
+        let before = AWAY.with(Cell::get);
+        let _restore = Restore(before);
+        AWAY.with(|away| away.set(before | bit(guard)));
+        act()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::panic::catch_unwind;
+
+    use super::*;
+
+    #[test]
+    fn every_guard_is_listed_once_and_has_its_name() {
+        let distinct: BTreeSet<Guard> = Guard::ALL.into_iter().collect();
+        assert_eq!(distinct.len(), Guard::ALL.len());
+        assert_eq!(Guard::ALL.last(), distinct.last(), "the list is in the order of the enum");
+        assert_eq!(Guard::ALL.len(), Guard::BuyerCheck as usize + 1, "one is not listed");
+        for guard in Guard::ALL {
+            assert_eq!(guard.to_string().parse(), Ok(guard));
+        }
+        assert!("Luck".parse::<Guard>().is_err());
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    fn a_guard_is_away_only_for_its_closure_and_its_thread() {
+        let (one, other) = (Guard::Tombstone, Guard::AmountCheck);
+        let nested = without(one, || {
+            let on_another_thread = std::thread::spawn(move || stands(one)).join().unwrap();
+            assert!(!stands(one) && stands(other) && on_another_thread);
+            without(other, || !stands(one) && !stands(other))
+        });
+        assert!(nested && stands(one) && stands(other));
+        assert!(catch_unwind(|| without(one, || panic!("as a violation does"))).is_err());
+        assert!(stands(one));
+    }
+}
