@@ -19,7 +19,7 @@ use crate::domain::sale::{Sale, SaleFile};
 use crate::domain::time::Timestamp;
 
 /// Why a store did not answer. The texts are for the log, never for a reply.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum StoreError {
     /// It did not happen: ask again later.
     #[error("unavailable: {0}")]
@@ -47,7 +47,7 @@ impl StoreError {
 pub type Stored<T> = Result<T, StoreError>;
 
 /// What Redis holds of one tier and of its sale's holds, for repairing.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Snapshot {
     /// The bitmaps, with a `freed` counter that was read before them.
     pub grid: TierGrid,
@@ -134,7 +134,7 @@ pub trait Gate: Send + Sync {
 }
 
 /// What creating an order came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CreateReply {
     /// The order exists now, its seat-legs, its tickets and its attendees are claimed.
     Created,
@@ -149,7 +149,7 @@ pub enum CreateReply {
 }
 
 /// What a change of one order came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ChangeReply {
     /// It is done.
     Done,
@@ -158,7 +158,7 @@ pub enum ChangeReply {
 }
 
 /// What deciding a payment does to its order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Settlement {
     /// Pending to paid.
     Pay(Order),
@@ -182,7 +182,7 @@ impl Settlement {
 }
 
 /// What settling a payment came to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SettleReply {
     /// The decision is recorded.
     Settled,
@@ -195,7 +195,7 @@ pub enum SettleReply {
 }
 
 /// Something that should have been finished by now.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Due {
     /// A pending order past its deadline, or a paid one that is not synced.
     Order(OrderNumber),
@@ -204,7 +204,7 @@ pub enum Due {
 }
 
 /// One page of a buyer's orders.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Page {
     /// The orders, newest first.
     pub orders: Vec<Order>,
@@ -213,7 +213,7 @@ pub struct Page {
 }
 
 /// A seat-leg and the order that owns it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
     /// Which seat of the tier.
     pub seat: Seat,

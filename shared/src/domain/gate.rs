@@ -11,7 +11,7 @@ use super::ids::{SaleId, UserId};
 use super::time::Timestamp;
 
 /// Ask one shard for an admission.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Admit {
     /// Which sale.
     pub sale: SaleId,
@@ -34,7 +34,7 @@ pub struct Admit {
 }
 
 /// A new budget for a shard.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TopUp {
     /// The generation that was found exhausted: of many callers that saw it, one tops up.
     pub generation: u64,
@@ -47,7 +47,7 @@ pub struct TopUp {
 }
 
 /// What `admit` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AdmitReply {
     /// The buyer may order.
     Admitted,
@@ -73,7 +73,7 @@ pub fn shard_of(user: &UserId, shards: u16) -> u16 {
 }
 
 /// The state of one shard.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct GateShard {
     /// Tickets that may still be admitted; `None` before the first admission.
     pub budget: Option<i64>,

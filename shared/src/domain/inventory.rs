@@ -18,7 +18,7 @@ use super::sale::SaleState;
 use super::time::Timestamp;
 
 /// The terms of a sale that the scripts check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Terms {
     /// Whether the sale takes reservations.
     pub state: SaleState,
@@ -33,7 +33,7 @@ pub struct Terms {
 }
 
 /// One line of an order before its seats are known. An order has at most one line a tier.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Line {
     /// Which tier.
     pub tier: TierId,
@@ -44,7 +44,7 @@ pub struct Line {
 }
 
 /// Seats of one tier on one journey.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeldLine {
     /// Which tier.
     pub tier: TierId,
@@ -82,7 +82,7 @@ pub fn tickets(lines: &[HeldLine]) -> u16 {
 }
 
 /// What Redis remembers of a hold, as text: `deadline|content|tickets|lines|user`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HoldRecord {
     /// Who holds.
     pub user: UserId,
@@ -172,7 +172,7 @@ impl HoldRecord {
 }
 
 /// The bitmaps of one tier.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TierGrid {
     /// Which tier.
     pub tier: TierId,
@@ -254,7 +254,7 @@ impl TierGrid {
 }
 
 /// Everything a sale starts from, or starts again from after Redis lost it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Load {
     /// Which sale.
     pub sale: SaleId,
@@ -273,7 +273,7 @@ pub struct Load {
 }
 
 /// What `load` answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LoadReply {
     /// The sale starts from what was given.
     Loaded,
@@ -284,7 +284,7 @@ pub enum LoadReply {
 }
 
 /// Hold every line of an order, or none.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
     /// Which sale.
     pub sale: SaleId,
@@ -305,7 +305,7 @@ pub struct Hold {
 }
 
 /// What `hold` answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HoldReply {
     /// The seats are held, now or since an earlier attempt under the same number.
     Held {
@@ -333,7 +333,7 @@ pub enum HoldReply {
 }
 
 /// Mark an order's seats sold, also if its hold was forgotten.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sell {
     /// Which sale.
     pub sale: SaleId,
@@ -348,7 +348,7 @@ pub struct Sell {
 }
 
 /// What `sell` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SellReply {
     /// The seats are sold, now or already.
     Sold,
@@ -357,7 +357,7 @@ pub enum SellReply {
 }
 
 /// Give a hold back, if it still is what the caller saw.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
     /// Which sale.
     pub sale: SaleId,
@@ -368,7 +368,7 @@ pub struct Release {
 }
 
 /// What `release` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReleaseReply {
     /// The seats are free again, but for those that are sold.
     Released,
@@ -379,7 +379,7 @@ pub enum ReleaseReply {
 }
 
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
     /// Which sale.
     pub sale: SaleId,
@@ -392,7 +392,7 @@ pub struct Mark {
 }
 
 /// What `mark` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkReply {
     /// The hold has ended; what others own stays taken.
     Marked,
@@ -403,7 +403,7 @@ pub enum MarkReply {
 }
 
 /// Write the hold of a pending order that Redis has forgotten.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Restore {
     /// Which sale.
     pub sale: SaleId,
@@ -419,7 +419,7 @@ pub struct Restore {
 }
 
 /// What `restore` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RestoreReply {
     /// The order has a hold, now or already.
     Restored,
@@ -430,7 +430,7 @@ pub enum RestoreReply {
 }
 
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repair {
     /// Which sale.
     pub sale: SaleId,
@@ -446,7 +446,7 @@ pub struct Repair {
 }
 
 /// What `repair` answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RepairReply {
     /// The seat-legs are free again.
     Repaired,
@@ -457,7 +457,7 @@ pub enum RepairReply {
 }
 
 /// The state of one sale in Redis.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Inventory {
     /// The epoch and terms of the sale; `None` until it is loaded.
     pub loaded: Option<(Epoch, Terms)>,

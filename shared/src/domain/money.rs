@@ -57,7 +57,7 @@ impl schemars::JsonSchema for Currency {
 }
 
 /// An amount in minor units (cents, fen) of one currency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Money {
     /// Minor units; never negative in an order.
     pub amount_minor: i64,

@@ -151,7 +151,7 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
 }
 
 /// One ticket of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ticket {
     /// Which seat of the line's tier.
     pub seat: Seat,
@@ -163,7 +163,7 @@ pub struct Ticket {
 }
 
 /// Tickets of one tier on one journey at one price.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OrderLine {
     /// Which tier.
     pub tier: TierId,
@@ -185,7 +185,7 @@ pub struct PaymentKey {
 }
 
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
     /// Its number.
     pub number: OrderNumber,
@@ -265,7 +265,7 @@ impl Order {
 }
 
 /// Money that a provider says it has captured, with a signature that was checked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Capture {
     /// Which payment.
     pub key: PaymentKey,
@@ -276,7 +276,19 @@ pub struct Capture {
 }
 
 /// Why money goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum RefundReason {
     /// There is no such order.
@@ -300,7 +312,7 @@ pub enum PaymentOutcome {
 }
 
 /// A capture and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PaymentRecord {
     /// The capture.
     pub capture: Capture,
@@ -350,7 +362,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 }
 
 /// What some paid orders add to the statistics of one tier.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TierTotals {
     /// Tickets.
     pub tickets: u64,

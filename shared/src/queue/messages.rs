@@ -77,7 +77,7 @@ impl Message for Sync {
 
 /// Send a payment back. The provider and its payment together name the refund: whoever carries it
 /// out must do so once, however often the message comes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Refund {
     /// The payment provider.
     pub provider: ProviderId,

@@ -11,4 +11,4 @@ mod outbox;
 mod sqs;
 
 pub use messages::{Expiry, Malformed, Message, Refund, Sync};
-pub use sqs::{QueueConfig, QueueUrls, SqsQueue};
+pub use sqs::{QueueConfig, QueueUrls, SqsQueue, delay_seconds};

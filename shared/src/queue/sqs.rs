@@ -110,7 +110,8 @@ fn body(message: &impl Message) -> Stored<String> {
 
 /// How long a message waits: until the deadline, in whole seconds rounded up so that it is not
 /// early, and at most 15 minutes.
-fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {
+#[must_use]
+pub fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {
     let remaining_ms = deadline.ms_since(now).max(0);
     let seconds = remaining_ms.saturating_add(999) / 1000;
     seconds.min(LONGEST_DELAY_SECONDS) as i32

@@ -27,7 +27,7 @@ use super::tables::Tables;
 use crate::ports::{StoreError, Stored};
 
 /// The most items of one transaction (a quota of DynamoDB).
-pub(super) const MOST_ITEMS: usize = 100;
+pub const MOST_ITEMS: usize = 100;
 
 /// How the adapters talk to DynamoDB.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ pub(super) type Item = HashMap<String, AttributeValue>;
 
 /// How long after a payment was decided what follows from it should be finished, in seconds:
 /// until then the sweeper leaves it to the messages.
-pub(super) const FOLLOW_UP_SECONDS: i64 = 60;
+pub const FOLLOW_UP_SECONDS: i64 = 60;
 
 /// A text attribute.
 pub(super) fn text(value: impl ToString) -> AttributeValue {

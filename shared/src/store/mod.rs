@@ -13,6 +13,7 @@ mod items;
 mod orders;
 
 pub use catalogue::DynamoCatalogue;
-pub use dynamo::{Dynamo, StoreConfig};
+pub use dynamo::{Dynamo, MOST_ITEMS, StoreConfig};
+pub use items::FOLLOW_UP_SECONDS;
 pub use orders::DynamoOrders;
 pub use tables::{Tables, create_tables};

@@ -1,0 +1,406 @@
+//! The orders as DynamoDB keeps them: every change is one transaction, which happens whole under its
+//! conditions or not at all.
+//!
+//! The conditions are those that `shared/src/store/orders.rs` writes into its transactions, and a
+//! broken contract is one here too.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use shared::domain::inventory::SeatLeg;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
+use shared::domain::time::Timestamp;
+use shared::ports::{
+    ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
+};
+use shared::store::tables::due_shard;
+use shared::store::{FOLLOW_UP_SECONDS, MOST_ITEMS};
+
+/// A seat-leg of a sale: what can be claimed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// Of which sale.
+    pub sale: SaleId,
+    /// Which one.
+    pub at: SeatLeg,
+}
+
+/// Everything that DynamoDB knows of orders.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct OrdersModel {
+    /// The orders and tombstones.
+    pub orders: BTreeMap<OrderNumber, Order>,
+    /// The decided payments.
+    pub payments: BTreeMap<(OrderNumber, PaymentKey), PaymentRecord>,
+    /// Who owns which seat-leg.
+    pub claims: BTreeMap<Place, OrderNumber>,
+    /// The tickets of each buyer's live orders; never zero.
+    pub counts: BTreeMap<(SaleId, UserId), u16>,
+    /// Whose ticket names an attendee.
+    pub attendees: BTreeMap<(SaleId, AttendeeId), OrderNumber>,
+    /// The statistics.
+    pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
+    /// The seat-legs that are marked as sold.
+    pub sold: BTreeSet<Place>,
+    /// The index of what is due.
+    pub due: BTreeSet<(Timestamp, Due)>,
+}
+
+/// Each seat-leg of an order.
+fn places(order: &Order) -> impl Iterator<Item = Place> {
+    let seat_legs: Vec<SeatLeg> =
+        order.held_lines().iter().flat_map(|line| line.seat_legs().collect::<Vec<_>>()).collect();
+    seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at })
+}
+
+fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {
+    let broken = || StoreError::Contract(format!("order {}: {what}", order.number));
+    is_so.then_some(()).ok_or_else(broken)
+}
+
+/// The attendee that an order names twice.
+fn named_twice(order: &Order) -> Option<&AttendeeId> {
+    let mut seen = BTreeSet::new();
+    order.attendees().find(|attendee| !seen.insert(*attendee))
+}
+
+/// A transaction has at most so many items, and names each once: the order, its payment, its seats,
+/// its buyer's count, its attendees.
+fn must_fit(order: &Order, besides: usize) -> Stored<()> {
+    let mut seats: BTreeSet<(&TierId, Seat)> = BTreeSet::new();
+    let mut tickets = order
+        .lines
+        .iter()
+        .flat_map(|line| line.tickets.iter().map(|ticket| (&line.tier, ticket.seat)));
+    must(order, tickets.all(|seat| seats.insert(seat)), "names a seat twice")?;
+    must(order, named_twice(order).is_none(), "names an attendee twice")?;
+    let items = besides + seats.len() + 1 + order.attendees().count();
+    must(order, items <= MOST_ITEMS, "is too long for a transaction")
+}
+
+/// What stands against an order's claims.
+enum Obstacle {
+    /// These seat-legs are another order's.
+    Seats(Vec<SeatLeg>),
+    /// The buyer has so many tickets.
+    Tickets(u16),
+    /// Another order's ticket names this attendee.
+    Attendee(AttendeeId),
+    /// Only the order's own claims do.
+    Itself,
+}
+
+impl OrdersModel {
+    fn count(&self, order: &Order) -> u16 {
+        self.counts.get(&(order.sale.clone(), order.user.clone())).copied().unwrap_or(0)
+    }
+
+    fn set_count(&mut self, order: &Order, tickets: u16) {
+        let key = (order.sale.clone(), order.user.clone());
+        if tickets == 0 {
+            self.counts.remove(&key);
+        } else {
+            self.counts.insert(key, tickets);
+        }
+    }
+
+    /// The first thing that stands against everything an order takes when it comes to life.
+    fn obstacle(&self, order: &Order, limit: u16) -> Option<Obstacle> {
+        let owner = |place: &Place| self.claims.get(place).copied();
+        let mut is_own = false;
+        let mut lost = Vec::new();
+        for place in places(order) {
+            match owner(&place) {
+                Some(number) if number == order.number => is_own = true,
+                Some(_) => lost.push(place.at),
+                None => {}
+            }
+        }
+        if !lost.is_empty() {
+            return Some(Obstacle::Seats(lost));
+        }
+        let count = self.count(order);
+        if limit.checked_sub(order.tickets()).is_none_or(|most| count > most) {
+            return Some(Obstacle::Tickets(count));
+        }
+        for attendee in order.attendees() {
+            match self.attendees.get(&(order.sale.clone(), attendee.clone())) {
+                Some(number) if *number == order.number => is_own = true,
+                Some(_) => return Some(Obstacle::Attendee(attendee.clone())),
+                None => {}
+            }
+        }
+        is_own.then_some(Obstacle::Itself)
+    }
+
+    fn claim(&mut self, order: &Order) {
+        for place in places(order) {
+            self.claims.insert(place, order.number);
+        }
+        self.set_count(order, self.count(order).saturating_add(order.tickets()));
+        for attendee in order.attendees() {
+            self.attendees.insert((order.sale.clone(), attendee.clone()), order.number);
+        }
+    }
+
+    /// True if an order owns everything it is about to give back.
+    fn owns_its_claims(&self, order: &Order) -> bool {
+        let mine = |owner: Option<&OrderNumber>| owner == Some(&order.number);
+        places(order).all(|place| mine(self.claims.get(&place)))
+            && self.count(order) >= order.tickets()
+            && order
+                .attendees()
+                .all(|name| mine(self.attendees.get(&(order.sale.clone(), name.clone()))))
+    }
+
+    fn free(&mut self, order: &Order) {
+        for place in places(order) {
+            self.claims.remove(&place);
+        }
+        self.set_count(order, self.count(order).saturating_sub(order.tickets()));
+        for attendee in order.attendees() {
+            self.attendees.remove(&(order.sale.clone(), attendee.clone()));
+        }
+    }
+
+    fn no_longer_due(&mut self, work: &Due) {
+        self.due.retain(|(_, due)| due != work);
+    }
+
+    /// Makes a pending order, with its claims, under the buyer's limit.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn create(&mut self, order: &Order, limit: u16) -> Stored<CreateReply> {
+        must(order, order.state == OrderState::Pending, "is created in another state")?;
+        must(order, !order.is_tombstone(), "is created without lines")?;
+        let exists = self.orders.get(&order.number).cloned();
+        if let Some(attendee) = named_twice(order) {
+            let reply = || CreateReply::AttendeeTaken(attendee.clone());
+            return Ok(exists.map_or_else(reply, |order| CreateReply::Exists(Box::new(order))));
+        }
+        must_fit(order, 1)?;
+        if let Some(existing) = exists {
+            return Ok(CreateReply::Exists(Box::new(existing)));
+        }
+        match self.obstacle(order, limit) {
+            Some(Obstacle::Seats(lost)) => Ok(CreateReply::SeatsTaken(lost)),
+            Some(Obstacle::Tickets(count)) => Ok(CreateReply::LimitReached(count)),
+            Some(Obstacle::Attendee(attendee)) => Ok(CreateReply::AttendeeTaken(attendee)),
+            Some(Obstacle::Itself) => {
+                must(order, false, "has claims and does not exist").map(|()| CreateReply::Created)
+            }
+            None => {
+                self.claim(order);
+                self.orders.insert(order.number, order.clone());
+                self.due.insert((order.pay_by, Due::Order(order.number)));
+                Ok(CreateReply::Created)
+            }
+        }
+    }
+
+    /// Pending to cancelled or expired, freeing the order's own claims.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn end(&mut self, end: &Order) -> Stored<ChangeReply> {
+        let ends = matches!(end.state, OrderState::Cancelled | OrderState::Expired);
+        must(end, ends, "is ended in another state")?;
+        must_fit(end, 1)?;
+        let Some(order) = self.orders.get(&end.number) else { return Ok(ChangeReply::Changed) };
+        if order.state != OrderState::Pending {
+            return Ok(ChangeReply::Changed);
+        }
+        must(end, self.owns_its_claims(end), "is pending without its claims")?;
+        self.free(end);
+        if let Some(order) = self.orders.get_mut(&end.number) {
+            order.state = end.state;
+            order.changed_at = end.changed_at;
+        }
+        self.no_longer_due(&Due::Order(end.number));
+        Ok(ChangeReply::Done)
+    }
+
+    /// Writes a tombstone if its number is unused.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn bury(&mut self, tombstone: &Order) -> Stored<ChangeReply> {
+        must(tombstone, tombstone.is_tombstone(), "is buried with lines")?;
+        must(tombstone, tombstone.state == OrderState::Expired, "is buried alive")?;
+        if self.orders.contains_key(&tombstone.number) {
+            return Ok(ChangeReply::Changed);
+        }
+        self.orders.insert(tombstone.number, tombstone.clone());
+        Ok(ChangeReply::Done)
+    }
+
+    /// Records what became of a payment, and does to its order what that means.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn settle(
+        &mut self,
+        payment: &PaymentRecord,
+        settlement: &Settlement,
+        limit: u16,
+    ) -> Stored<SettleReply> {
+        let ended = [OrderState::Cancelled, OrderState::Expired];
+        let (order, to, from) = match settlement {
+            Settlement::Pay(order) => (order, OrderState::Paid, [OrderState::Pending; 2]),
+            Settlement::Rescue(order) => (order, OrderState::Paid, ended),
+            Settlement::PayTooLate(order) => (order, OrderState::RefundDue, ended),
+            Settlement::RefundOnly => {
+                let known = self.known(payment);
+                if known.is_none() {
+                    self.record(payment);
+                }
+                return Ok(known.map_or(SettleReply::Settled, SettleReply::Known));
+            }
+        };
+        must(order, order.state == to, "is settled in another state")?;
+        must(order, order.payment.is_some(), "is settled without a payment")?;
+        let is_rescue = matches!(settlement, Settlement::Rescue(_));
+        if is_rescue {
+            must_fit(order, 2)?;
+        }
+        if let Some(known) = self.known(payment) {
+            return Ok(SettleReply::Known(known));
+        }
+        let fits = |order: &&mut Order| from.contains(&order.state) && order.payment.is_none();
+        if is_rescue && self.obstacle(order, limit).is_some() {
+            let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
+            return Ok(if is_there { SettleReply::Gone } else { SettleReply::Changed });
+        }
+        let Some(stored) = self.orders.get_mut(&order.number).filter(fits) else {
+            return Ok(SettleReply::Changed);
+        };
+        stored.state = order.state;
+        stored.changed_at = order.changed_at;
+        stored.payment = Some(payment.capture.key.clone());
+        if to == OrderState::Paid {
+            let work = Due::Order(order.number);
+            self.no_longer_due(&work);
+            self.due.insert((payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS), work));
+        }
+        if is_rescue {
+            self.claim(order);
+        }
+        self.record(payment);
+        Ok(SettleReply::Settled)
+    }
+
+    fn known(&self, payment: &PaymentRecord) -> Option<PaymentRecord> {
+        let key = (payment.capture.order, payment.capture.key.clone());
+        self.payments.get(&key).cloned()
+    }
+
+    fn record(&mut self, payment: &PaymentRecord) {
+        let key = (payment.capture.order, payment.capture.key.clone());
+        if !payment.refund_requested {
+            let at = payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS);
+            self.due.insert((at, Due::Refund(key.0, key.1.clone())));
+        }
+        self.payments.insert(key, payment.clone());
+    }
+
+    /// Notes that a refund request is in the queue.
+    ///
+    /// # Errors
+    /// `Contract` if there is no such payment.
+    pub fn refund_requested(&mut self, order: OrderNumber, payment: &PaymentKey) -> Stored<()> {
+        let Some(record) = self.payments.get_mut(&(order, payment.clone())) else {
+            return Err(StoreError::Contract(format!("no payment {payment:?} for order {order}")));
+        };
+        record.refund_requested = true;
+        self.no_longer_due(&Due::Refund(order, payment.clone()));
+        Ok(())
+    }
+
+    /// Counts paid orders in the statistics, each exactly once; those counted now.
+    pub fn sync(&mut self, orders: &[Order]) -> Vec<OrderNumber> {
+        let mut counted = Vec::new();
+        for order in orders.iter().filter(|order| order.state == OrderState::Paid && !order.synced)
+        {
+            let is_new = |order: &&mut Order| order.state == OrderState::Paid && !order.synced;
+            let Some(stored) = self.orders.get_mut(&order.number).filter(is_new) else { continue };
+            stored.synced = true;
+            self.no_longer_due(&Due::Order(order.number));
+            self.sold.extend(places(order));
+            for (key, sum) in totals([order]) {
+                let total = self.counters.entry(key).or_default();
+                total.tickets += sum.tickets;
+                total.revenue_minor += sum.revenue_minor;
+            }
+            counted.push(order.number);
+        }
+        counted
+    }
+
+    /// An order.
+    #[must_use]
+    pub fn get(&self, number: OrderNumber) -> Option<Order> {
+        self.orders.get(&number).cloned()
+    }
+
+    /// Many orders, each once, in the order asked for.
+    #[must_use]
+    pub fn get_many(&self, numbers: &[OrderNumber]) -> Vec<Order> {
+        let mut seen = BTreeSet::new();
+        let distinct = numbers.iter().filter(|number| seen.insert(**number));
+        distinct.filter_map(|number| self.orders.get(number).cloned()).collect()
+    }
+
+    /// A payment.
+    #[must_use]
+    pub fn payment(&self, order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord> {
+        self.payments.get(&(order, payment.clone())).cloned()
+    }
+
+    /// A page of a buyer's orders, newest first, `before` a number. Tombstones are nobody's.
+    #[must_use]
+    pub fn of_user(&self, user: &UserId, before: Option<OrderNumber>, most: u16) -> Page {
+        let is_theirs = |order: &&Order| order.user == *user && !order.is_tombstone();
+        let is_older = |order: &&Order| before.is_none_or(|before| order.number < before);
+        let found = self.orders.values().rev().filter(is_theirs).filter(is_older);
+        let mut orders: Vec<Order> = found.cloned().collect();
+        let is_all = orders.len() <= usize::from(most);
+        orders.truncate(usize::from(most));
+        let next = orders.last().map(|order| order.number).filter(|_| !is_all);
+        Page { orders, next }
+    }
+
+    /// Work of one shard that was due at `now`, earliest first.
+    #[must_use]
+    pub fn due(&self, shard: u8, now: Timestamp, most: u16) -> Vec<Due> {
+        let shard_of = |due: &Due| match due {
+            Due::Order(order) | Due::Refund(order, _) => due_shard(*order),
+        };
+        let found = self.due.iter().filter(|(at, due)| *at <= now && shard_of(due) == shard);
+        found.map(|(_, due)| due.clone()).take(usize::from(most)).collect()
+    }
+
+    /// Every claim in one row of a tier, seat by seat and leg by leg.
+    #[must_use]
+    pub fn claims(&self, sale: &SaleId, tier: &TierId, row: u32, row_bytes: u32) -> Vec<Claim> {
+        let bits = u64::from(row_bytes) * 8;
+        let row = u64::from(row) * bits..(u64::from(row) + 1) * bits;
+        let is_there = |(place, _): &(&Place, &OrderNumber)| {
+            place.sale == *sale && place.at.tier == *tier && row.contains(&place.at.seat.0.into())
+        };
+        let found = self.claims.iter().filter(is_there);
+        let mut claims: Vec<Claim> = found
+            .map(|(place, order)| Claim { seat: place.at.seat, leg: place.at.leg, order: *order })
+            .collect();
+        claims.sort_by_key(|claim| (claim.seat, claim.leg));
+        claims
+    }
+
+    /// The statistics of a sale, tier by tier.
+    #[must_use]
+    pub fn statistics(&self, sale: &SaleId) -> Vec<(TierId, TierTotals)> {
+        let of_sale = self.counters.iter().filter(|((of, _), _)| of == sale);
+        of_sale.map(|((_, tier), sum)| (tier.clone(), *sum)).collect()
+    }
+}

@@ -1,0 +1,39 @@
+//! The payment provider: what it has captured, and what it has sent back.
+
+use std::collections::BTreeMap;
+
+use shared::domain::money::Money;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Capture, PaymentKey};
+
+/// Everything a provider knows. Money goes back at most once, because the payment is the name of its
+/// refund.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct ProviderModel {
+    /// What was captured.
+    pub captured: BTreeMap<PaymentKey, Capture>,
+    /// What went back.
+    pub refunded: BTreeMap<PaymentKey, Money>,
+}
+
+impl ProviderModel {
+    /// A buyer pays.
+    pub fn capture(&mut self, capture: Capture) {
+        self.captured.insert(capture.key.clone(), capture);
+    }
+
+    /// Every capture for an order.
+    #[must_use]
+    pub fn captures(&self, order: OrderNumber) -> Vec<Capture> {
+        let of_order = self.captured.values().filter(|capture| capture.order == order);
+        of_order.cloned().collect()
+    }
+
+    /// Sends a payment back, whole; false if it has no such payment. Asked again it does nothing
+    /// more.
+    pub fn refund(&mut self, payment: &PaymentKey) -> bool {
+        let Some(capture) = self.captured.get(payment) else { return false };
+        self.refunded.insert(payment.clone(), capture.amount);
+        true
+    }
+}

@@ -1,0 +1,37 @@
+//! All of it in one value.
+
+use std::collections::BTreeMap;
+
+use shared::domain::gate::GateShard;
+use shared::domain::ids::SaleId;
+
+use crate::catalogue::CatalogueModel;
+use crate::orders::OrdersModel;
+use crate::provider::ProviderModel;
+use crate::queues::QueuesModel;
+use crate::seats::SeatsModel;
+
+/// Everything that outlives a process.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Stores {
+    /// The inventory, in Redis.
+    pub seats: SeatsModel,
+    /// The shards of the gates, in Redis.
+    pub gate: BTreeMap<(SaleId, u16), GateShard>,
+    /// The orders, in DynamoDB.
+    pub orders: OrdersModel,
+    /// The catalogue, in DynamoDB.
+    pub catalogue: CatalogueModel,
+    /// The queues.
+    pub queues: QueuesModel,
+    /// The payment provider.
+    pub provider: ProviderModel,
+}
+
+impl Stores {
+    /// Redis loses everything it knows.
+    pub fn lose_redis(&mut self) {
+        self.seats = SeatsModel::default();
+        self.gate.clear();
+    }
+}
