@@ -3,6 +3,7 @@
 //!
 //! The simulator and the model checker run the production flows against these.
 
+mod call;
 mod catalogue;
 mod orders;
 mod provider;
@@ -10,6 +11,7 @@ mod queues;
 mod seats;
 mod stores;
 
+pub use call::{Call, Caller, Driver, Reply};
 pub use catalogue::{CatalogueModel, Listed};
 pub use orders::{OrdersModel, Place};
 pub use provider::ProviderModel;

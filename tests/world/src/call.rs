@@ -1,0 +1,288 @@
+//! Every call that a flow can make of the world, as a value.
+//!
+//! A [`Caller`] is all ports at once. It turns each call into a [`Call`] and gives it to a
+//! [`Driver`], which says what the answer is and when: the simulator's lets time pass and injects
+//! faults, the model checker's replays answers and stops at the first new call. What a call does to
+//! the stores when nothing goes wrong is [`Stores::apply`].
+
+use std::future::Future;
+
+use shared::domain::gate::{Admit, AdmitReply};
+use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
+    RepairReply, Restore, RestoreReply, Sell, SellReply,
+};
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::sale::SaleFile;
+use shared::domain::time::Timestamp;
+use shared::ports::{
+    Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
+    Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
+};
+use shared::queue::delay_seconds;
+
+use crate::queues::Message;
+use crate::stores::Stores;
+
+/// Answers the calls of a [`Caller`].
+pub trait Driver: Send + Sync {
+    /// What became of a call.
+    ///
+    /// # Errors
+    /// Whatever the driver says went wrong.
+    fn call(&self, call: Call) -> impl Future<Output = Stored<Reply>> + Send;
+}
+
+/// All ports, each call of which a driver answers.
+#[derive(Debug, Clone)]
+pub struct Caller<D>(pub D);
+
+/// How an argument is passed, and how it is kept.
+macro_rules! passed {
+    (val $type:ty) => {
+        $type
+    };
+    (by $type:ty) => {
+        &$type
+    };
+    (each $type:ty) => {
+        &[$type]
+    };
+}
+macro_rules! kept {
+    (val $type:ty) => { $type };
+    (by $type:ty) => { $type };
+    (each $type:ty) => { Vec<$type> };
+}
+macro_rules! keep {
+    (val $arg:ident) => {
+        $arg
+    };
+    (by $arg:ident) => {
+        $arg.clone()
+    };
+    (each $arg:ident) => {
+        $arg.to_vec()
+    };
+}
+
+/// Writes [`Call`], [`Reply`] and the ports of [`Caller`] from one list of all methods.
+macro_rules! calls {
+    ($($trait:ident { $(
+        $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
+    )* })*) => {
+        /// A call, with everything it was given.
+        #[derive(Debug, Clone, PartialEq)]
+        pub enum Call {
+            $($(
+                #[doc = concat!("`", stringify!($trait), "::", stringify!($name), "`.")]
+                $variant {
+                    $(
+                        #[doc = concat!("`", stringify!($arg), "`.")]
+                        $arg: kept!($how $type),
+                    )*
+                },
+            )*)*
+        }
+
+        /// The answer to a call that did not fail.
+        #[derive(Debug, Clone)]
+        pub enum Reply {
+            $($(
+                #[doc = concat!("Of `", stringify!($trait), "::", stringify!($name), "`.")]
+                $variant($reply),
+            )*)*
+        }
+
+        impl Call {
+            /// The port and the method, as in `Orders::create`.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    $($(
+                        Self::$variant { .. } => {
+                            concat!(stringify!($trait), "::", stringify!($name))
+                        }
+                    )*)*
+                }
+            }
+        }
+
+        $(impl<D: Driver> $trait for Caller<D> {
+            $(async fn $name(&self, $($arg: passed!($how $type)),*) -> Stored<$reply> {
+                let call = Call::$variant { $($arg: keep!($how $arg)),* };
+                let reply = self.0.call(call).await?;
+                if let Reply::$variant(reply) = reply { Ok(reply) } else { Err(other(&reply)) }
+            })*
+        })*
+    };
+}
+
+/// A driver that answers another question than it was asked.
+fn other(reply: &Reply) -> StoreError {
+    StoreError::Contract(format!("the answer to another call: {reply:?}"))
+}
+
+calls! {
+    Seats {
+        Load: load(by command: Load) -> LoadReply;
+        Hold: hold(by command: Hold) -> HoldReply;
+        Sell: sell(by command: Sell) -> SellReply;
+        Release: release(by command: Release) -> ReleaseReply;
+        Mark: mark(by command: Mark) -> MarkReply;
+        Restore: restore(by command: Restore) -> RestoreReply;
+        Repair: repair(by command: Repair) -> RepairReply;
+        Epoch: epoch(by sale: SaleId) -> Option<Epoch>;
+        Record: record(by sale: SaleId, val order: OrderNumber) -> Option<HoldRecord>;
+        HoldsDue: due(by sale: SaleId, val now: Timestamp, val most: usize) -> Vec<OrderNumber>;
+        Taken: taken(by sale: SaleId, each tiers: TierId, val legs: Legs) -> Vec<Vec<u8>>;
+        CountTaken: count_taken(by sale: SaleId, each tiers: TierId, val legs: u16) -> u64;
+        CountHolds: count_holds(by sale: SaleId) -> u64;
+        Snapshot: snapshot(by sale: SaleId, by tier: TierId, val legs: u16) -> Snapshot;
+    }
+    Gate {
+        Admit: admit(by command: Admit) -> AdmitReply;
+    }
+    Orders {
+        Create: create(by order: Order, val limit: u16) -> CreateReply;
+        End: end(by end: Order) -> ChangeReply;
+        Bury: bury(by tombstone: Order) -> ChangeReply;
+        Settle: settle(by payment: PaymentRecord, by settlement: Settlement, val limit: u16)
+            -> SettleReply;
+        RefundRequested: refund_requested(val order: OrderNumber, by payment: PaymentKey) -> ();
+        Count: sync(each orders: Order) -> Vec<OrderNumber>;
+        Order: get(val number: OrderNumber) -> Option<Order>;
+        ManyOrders: get_many(each numbers: OrderNumber) -> Vec<Order>;
+        Payment: payment(val order: OrderNumber, by payment: PaymentKey) -> Option<PaymentRecord>;
+        OrdersOf: of_user(by user: UserId, val before: Option<OrderNumber>, val most: u16) -> Page;
+        Due: due(val shard: u8, val now: Timestamp, val most: u16) -> Vec<Due>;
+        Claims: claims(by sale: SaleId, by tier: TierId, val row: u32, val row_bytes: u32)
+            -> Vec<Claim>;
+        Statistics: statistics(by sale: SaleId) -> Vec<(TierId, TierTotals)>;
+    }
+    Catalogue {
+        Sale: sale(by id: SaleId, val freshness: Freshness) -> Option<Published>;
+        Sales: sales() -> Vec<SaleId>;
+        Publish: publish(by file: SaleFile, val replaces: Option<u64>) -> ChangeReply;
+        Lease: lease(by id: SaleId, val now: Timestamp, val until: Timestamp) -> ChangeReply;
+        Loaded: loaded(by id: SaleId, by epoch: Epoch, val until: Timestamp) -> ChangeReply;
+    }
+    Queue {
+        ExpireLater: expire_later(
+            by sale: SaleId, val order: OrderNumber, val now: Timestamp, val deadline: Timestamp
+        ) -> ();
+        SyncLater: sync(val order: OrderNumber) -> ();
+        RefundLater: refund(by payment: PaymentRecord) -> ();
+    }
+}
+
+impl<D: Driver> Ports for Caller<D> {
+    type Seats = Self;
+    type Gate = Self;
+    type Orders = Self;
+    type Catalogue = Self;
+    type Queue = Self;
+
+    fn seats(&self) -> &Self {
+        self
+    }
+    fn gate(&self) -> &Self {
+        self
+    }
+    fn orders(&self) -> &Self {
+        self
+    }
+    fn catalogue(&self) -> &Self {
+        self
+    }
+    fn queue(&self) -> &Self {
+        self
+    }
+}
+
+impl Stores {
+    /// What a call does and answers when it arrives whole at `now`, and its answer too. `now` is
+    /// the time at the stores, which dates messages; every other time is the caller's argument.
+    ///
+    /// # Errors
+    /// Fails as the real stores do of themselves: `Contract` for what no flow may ask.
+    pub fn apply(&mut self, now: Timestamp, call: &Call) -> Stored<Reply> {
+        Ok(match call {
+            Call::Load { command } => Reply::Load(self.seats.of(&command.sale).load(command)),
+            Call::Hold { command } => Reply::Hold(self.seats.of(&command.sale).hold(command)),
+            Call::Sell { command } => Reply::Sell(self.seats.of(&command.sale).sell(command)),
+            Call::Release { command } => {
+                Reply::Release(self.seats.of(&command.sale).release(command))
+            }
+            Call::Mark { command } => Reply::Mark(self.seats.of(&command.sale).mark(command)),
+            Call::Restore { command } => {
+                Reply::Restore(self.seats.of(&command.sale).restore(command))
+            }
+            Call::Repair { command } => Reply::Repair(self.seats.of(&command.sale).repair(command)),
+            Call::Epoch { sale } => Reply::Epoch(self.seats.epoch(sale)),
+            Call::Record { sale, order } => Reply::Record(self.seats.record(sale, *order)),
+            Call::HoldsDue { sale, now, most } => {
+                Reply::HoldsDue(self.seats.due(sale, *now, *most))
+            }
+            Call::Taken { sale, tiers, legs } => Reply::Taken(self.seats.taken(sale, tiers, *legs)),
+            Call::CountTaken { sale, tiers, legs } => {
+                Reply::CountTaken(self.seats.count_taken(sale, tiers, *legs))
+            }
+            Call::CountHolds { sale } => Reply::CountHolds(self.seats.count_holds(sale)),
+            Call::Snapshot { sale, tier, legs: _ } => {
+                Reply::Snapshot(self.seats.snapshot(sale, tier)?)
+            }
+            Call::Admit { command } => {
+                let shard = self.gate.entry((command.sale.clone(), command.shard)).or_default();
+                Reply::Admit(shard.admit(command))
+            }
+            Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
+            Call::End { end } => Reply::End(self.orders.end(end)?),
+            Call::Bury { tombstone } => Reply::Bury(self.orders.bury(tombstone)?),
+            Call::Settle { payment, settlement, limit } => {
+                Reply::Settle(self.orders.settle(payment, settlement, *limit)?)
+            }
+            Call::RefundRequested { order, payment } => {
+                Reply::RefundRequested(self.orders.refund_requested(*order, payment)?)
+            }
+            Call::Count { orders } => Reply::Count(self.orders.sync(orders)),
+            Call::Order { number } => Reply::Order(self.orders.get(*number)),
+            Call::ManyOrders { numbers } => Reply::ManyOrders(self.orders.get_many(numbers)),
+            Call::Payment { order, payment } => {
+                Reply::Payment(self.orders.payment(*order, payment))
+            }
+            Call::OrdersOf { user, before, most } => {
+                Reply::OrdersOf(self.orders.of_user(user, *before, *most))
+            }
+            Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
+            Call::Claims { sale, tier, row, row_bytes } => {
+                Reply::Claims(self.orders.claims(sale, tier, *row, *row_bytes))
+            }
+            Call::Statistics { sale } => Reply::Statistics(self.orders.statistics(sale)),
+            Call::Sale { id, freshness: _ } => Reply::Sale(self.catalogue.sale(id)),
+            Call::Sales {} => Reply::Sales(self.catalogue.sales()),
+            Call::Publish { file, replaces } => {
+                Reply::Publish(self.catalogue.publish(file, *replaces)?)
+            }
+            Call::Lease { id, now, until } => Reply::Lease(self.catalogue.lease(id, *now, *until)),
+            Call::Loaded { id, epoch, until } => {
+                Reply::Loaded(self.catalogue.loaded(id, epoch, *until))
+            }
+            Call::ExpireLater { sale, order, now: theirs, deadline } => {
+                // The delay is what the caller's clock says; it begins when SQS has the message.
+                let delay = delay_seconds(*theirs, *deadline);
+                let (sale, order, due_at) = (sale.clone(), *order, *deadline);
+                let message = Message::Expiry { sale, order, due_at };
+                self.queues.send(now.plus_seconds(delay.into()), message);
+                Reply::ExpireLater(())
+            }
+            Call::SyncLater { order } => {
+                self.queues.sync(now, *order);
+                Reply::SyncLater(())
+            }
+            Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
+        })
+    }
+}
