@@ -58,6 +58,8 @@ pub struct Queues {
     pub expiry: QueuePair,
     /// Counting of paid orders.
     pub sync: QueuePair,
+    /// Sales to load again after Redis has lost them.
+    pub load: QueuePair,
     /// Refund requests; whoever pays the money back takes them.
     pub refund: QueuePair,
 }
@@ -82,6 +84,7 @@ impl Queues {
         Ok(Self {
             expiry: pair("expiry").await?,
             sync: pair("sync").await?,
+            load: pair("load").await?,
             refund: pair("refund").await?,
         })
     }
@@ -171,9 +174,11 @@ mod tests {
     #[test]
     fn failures_are_treated_as_in_the_template() {
         let Redelivery { visibility, receives_most } = Redelivery::default();
-        assert_eq!(figures(TEMPLATE, " VisibilityTimeout: "), [visibility.as_secs(); 3]);
-        assert_eq!(figures(TEMPLATE, " maxReceiveCount: "), [u64::from(receives_most); 3]);
-        for function in ["\n  ExpireOrdersFunction:", "\n  SyncDbFunction:"] {
+        assert_eq!(figures(TEMPLATE, " VisibilityTimeout: "), [visibility.as_secs(); 4]);
+        assert_eq!(figures(TEMPLATE, " maxReceiveCount: "), [u64::from(receives_most); 4]);
+        let functions =
+            ["\n  ExpireOrdersFunction:", "\n  SyncDbFunction:", "\n  LoadSaleFunction:"];
+        for function in functions {
             let part = TEMPLATE.split(function).nth(1).unwrap().split("Policies:").next().unwrap();
             let timeout = figures(part, " Timeout: ")[0];
             let window: u64 = figures(part, " MaximumBatchingWindowInSeconds: ").iter().sum();

@@ -308,6 +308,7 @@ fn config(endpoints: &Endpoints, queues: &Queues, secrets: &Secrets) -> Result<C
             urls: QueueUrls {
                 expiry: queues.expiry.url.clone(),
                 sync: queues.sync.url.clone(),
+                load: queues.load.url.clone(),
                 refund: queues.refund.url.clone(),
             },
             endpoint: Some(endpoints.sqs.clone()),
@@ -350,6 +351,13 @@ fn start_sources(
             async move { sync_db::handle(&app, event).await }
         }
     };
+    let load = {
+        let app = Arc::clone(app);
+        move |event: SqsEvent| {
+            let app = Arc::clone(&app);
+            async move { load_sale::handle(&app, event).await }
+        }
+    };
     let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
     let reconciled = {
         let app = Arc::clone(app);
@@ -361,6 +369,7 @@ fn start_sources(
     vec![
         poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 20), expiry),
         poll(sqs.clone(), mapping(&queues.sync, 100, 2, 1), sync),
+        poll(sqs.clone(), mapping(&queues.load, 10, 0, 2), load),
         schedule("reconcile", period, RECONCILE_TIMEOUT, reconciled),
     ]
 }

@@ -192,6 +192,7 @@ impl SqsConfig {
         let urls = QueueUrls {
             expiry: variables.required("ONSALE_EXPIRY_QUEUE_URL")?,
             sync: variables.required("ONSALE_SYNC_QUEUE_URL")?,
+            load: variables.required("ONSALE_LOAD_QUEUE_URL")?,
             refund: variables.required("ONSALE_REFUND_QUEUE_URL")?,
         };
         Ok(Self { urls, endpoint: variables.optional("ONSALE_SQS_ENDPOINT") })
@@ -246,10 +247,11 @@ mod tests {
     use super::*;
 
     const KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
-    const LEAST: [(&str, &str); 4] = [
+    const LEAST: [(&str, &str); 5] = [
         ("ONSALE_REDIS_URL", "redis://:hunter2@cache:6379"),
         ("ONSALE_EXPIRY_QUEUE_URL", "http://q/1/expiry"),
         ("ONSALE_SYNC_QUEUE_URL", "http://q/1/sync"),
+        ("ONSALE_LOAD_QUEUE_URL", "http://q/1/load"),
         ("ONSALE_REFUND_QUEUE_URL", "http://q/1/refund"),
     ];
 

@@ -336,19 +336,29 @@ pub trait Catalogue: Send + Sync {
         file: &SaleFile,
         replaces: Option<u64>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Takes the lease to load a sale until `until`, if nobody has one at `now`.
+    /// Takes the lease to load a sale as `epoch` until `until`, if nobody has one at `now`. The name
+    /// of the load is its fencing token.
     fn lease(
         &self,
         id: &SaleId,
+        epoch: &Epoch,
         now: Timestamp,
         until: Timestamp,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Names the epoch that was loaded under the lease that ends at `until`, and ends the lease.
-    fn loaded(
+    /// Moves the end of the lease to `until`, a moment ago to give it back; only while no other load
+    /// has taken the lease since, and it has not ended with [`Catalogue::loaded`].
+    fn prolong(
         &self,
         id: &SaleId,
         epoch: &Epoch,
         until: Timestamp,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Names the epoch that was loaded, and ends its lease; only while no other load has taken the
+    /// lease since.
+    fn loaded(
+        &self,
+        id: &SaleId,
+        epoch: &Epoch,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
 }
 
@@ -367,6 +377,9 @@ pub trait Queue: Send + Sync {
     ) -> impl Future<Output = Stored<()>> + Send;
     /// Counts a paid order.
     fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send;
+    /// Loads a sale that Redis has lost. Asking often is no more than asking once: a process sends
+    /// a request a second for each sale.
+    fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send;
     /// Sends a payment back.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send;
 }

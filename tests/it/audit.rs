@@ -62,6 +62,9 @@ impl Queue for Nowhere {
     async fn sync(&self, _: OrderNumber) -> Stored<()> {
         Ok(())
     }
+    async fn load_again(&self, _: &SaleId) -> Stored<()> {
+        Ok(())
+    }
     async fn refund(&self, _: &PaymentRecord) -> Stored<()> {
         Ok(())
     }

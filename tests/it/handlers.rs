@@ -22,7 +22,7 @@ use shared::domain::order::TierTotals;
 use shared::domain::time::Timestamp;
 use shared::http::signature::sign;
 use shared::http::tokens::Grant;
-use shared::ports::{Orders as _, Ports as _};
+use shared::ports::{Orders as _, Ports as _, Seats as _};
 use shared::queue::QueueUrls;
 use shared::scripts::Topology;
 use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
@@ -181,6 +181,7 @@ impl World {
         let urls = QueueUrls {
             expiry: queues.expiry.url.clone(),
             sync: queues.sync.url.clone(),
+            load: queues.load.url.clone(),
             refund: queues.refund.url.clone(),
         };
         let config = Config {
@@ -245,6 +246,13 @@ impl World {
         let headers = json!({ "stripe-signature": signature });
         let target = "/payments/stripe/callback";
         send(&self.app, request(Sender::Nobody, "POST", target, headers, &body)).await
+    }
+
+    /// Redis loses everything.
+    async fn lose_redis(&self) {
+        let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
     }
 
     /// How many messages wait in a queue, delayed ones included.
@@ -625,9 +633,7 @@ async fn a_sale_that_redis_has_lost_is_not_loaded_until_it_is_reconciled() {
     let world = World::start().await;
     world.publish(&hall()).await.ok(200);
     let kept = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
-    let client = redis::Client::open(world._stack.endpoints().redis_url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-    let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+    world.lose_redis().await;
     world.get(Sender::Nobody, "/sales/hall/availability").await.problem(503, "not-loaded");
     let admission = world.admission("bob", "hall", 2).await;
     let lost = world.order("bob", "hall", &admission["token"], best("vip", 1)).await;
@@ -642,4 +648,57 @@ async fn a_sale_that_redis_has_lost_is_not_loaded_until_it_is_reconciled() {
     let token = &admission["token"];
     let after = world.order("bob", "hall", token, best("vip", 1)).await.ok(201);
     assert_ne!(after["lines"][0]["tickets"][0], kept["lines"][0]["tickets"][0]);
+}
+
+/// Nothing but requests, and the messages they send: no schedule comes to help.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_stand_meanwhile() {
+    let world = World::start().await;
+    world.publish(&hall()).await.ok(200);
+    let pending = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
+    let paid = world.buy("carol", "hall", best("vip", 1)).await.ok(201);
+    let admission = world.admission("bob", "hall", 2).await;
+    world.lose_redis().await;
+
+    let refused = world.order("bob", "hall", &admission["token"], best("vip", 1)).await;
+    refused.problem(503, "not-loaded");
+    let load = &world.queues.load.url;
+    assert_eq!(world.waiting(load).await, 1);
+    world
+        .order("bob", "hall", &admission["token"], best("vip", 1))
+        .await
+        .problem(503, "not-loaded");
+    assert_eq!(world.waiting(load).await, 1, "one request a second");
+
+    // Sales pause; reading does not, and money is taken.
+    world.get(Sender::Nobody, "/sales/hall").await.ok(200);
+    let target = |order: &Value| format!("/orders/{}", order["order"].as_str().unwrap());
+    let shown = world.get(Sender::Buyer("alice"), &target(&pending)).await.ok(200);
+    assert_eq!(shown["state"], "pending");
+    let accepted = world.callback("pi_1", &paid["order"], 2500).await.ok(200);
+    assert_eq!(accepted, json!({ "outcome": "accepted" }));
+    let shown = world.get(Sender::Buyer("carol"), &target(&paid)).await.ok(200);
+    assert_eq!(shown["state"], "paid");
+    assert_eq!(world.waiting(&world.queues.sync.url).await, 0, "counted when Redis has it as sold");
+
+    // What asks twice, late, or for nothing, does no harm.
+    let hall = json!({ "sale": "hall" });
+    let bodies = [hall.clone(), json!("not json"), json!({ "sale": "none" }), hall.clone()];
+    let loaded = load_sale::handle(&world.app, records(&bodies)).await;
+    let failed: Vec<&str> =
+        loaded.batch_item_failures.iter().map(|one| &*one.item_identifier).collect();
+    assert_eq!(failed, ["1", "2"], "only what is malformed or of no sale");
+    let again = load_sale::handle(&world.app, records(&[hall])).await;
+    assert_eq!(failures(&again), 0);
+
+    let bought = world.order("bob", "hall", &admission["token"], best("vip", 1)).await.ok(201);
+    for other in [&pending, &paid] {
+        assert_ne!(bought["lines"][0]["tickets"][0], other["lines"][0]["tickets"][0]);
+    }
+    let left = world.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
+    assert_eq!(left["tiers"][0]["available"], json!(12));
+    let (sale, tier) = (SaleId::new("hall").unwrap(), TierId::new("vip").unwrap());
+    let snapshot = world.app.ports.seats().snapshot(&sale, &tier, 1).await.unwrap();
+    let sold: u32 = snapshot.grid.sold[0].iter().map(|byte| byte.count_ones()).sum();
+    assert_eq!(sold, 1, "the load brings what was paid meanwhile as sold");
 }

@@ -39,13 +39,18 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
 impl World {
     async fn new() -> Self {
         let server = ground::sqs();
-        let nowhere =
-            QueueUrls { expiry: String::new(), sync: String::new(), refund: String::new() };
+        let nowhere = QueueUrls {
+            expiry: String::new(),
+            sync: String::new(),
+            load: String::new(),
+            refund: String::new(),
+        };
         let client = queue_at(&server.url, &nowhere).client().clone();
         let queues = Queues::create(&client, &ground::prefix(), None).await.unwrap();
         let urls = QueueUrls {
             expiry: queues.expiry.url,
             sync: queues.sync.url,
+            load: queues.load.url,
             refund: queues.refund.url,
         };
         Self { queue: queue_at(&server.url, &urls), server, urls }

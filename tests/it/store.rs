@@ -947,38 +947,50 @@ async fn one_loads_a_sale_and_names_its_epoch() {
     let world = World::new().await;
     let catalogue = DynamoCatalogue::new(world.db.clone());
     let id = SaleId::new("hall").unwrap();
+    let epoch = |text: &str| Epoch::new(text).unwrap();
     let until = NOW.plus_seconds(30);
-    assert_eq!(catalogue.lease(&id, NOW, until).await, Ok(ChangeReply::Changed), "no sale");
+    let none = catalogue.lease(&id, &epoch("e0"), NOW, until).await;
+    assert_eq!(none, Ok(ChangeReply::Changed), "no sale");
     assert_eq!(catalogue.publish(&file("hall", "Hall", 10), None).await, Ok(ChangeReply::Done));
 
     let mut leasing = tokio::task::JoinSet::new();
     for rival in 0..8 {
         let (catalogue, id) = (catalogue.clone(), id.clone());
-        let until = until.plus_ms(rival);
-        leasing.spawn(async move { (catalogue.lease(&id, NOW, until).await.unwrap(), until) });
+        let rival = epoch(&format!("r{rival}"));
+        leasing.spawn(async move { (catalogue.lease(&id, &rival, NOW, until).await, rival) });
     }
-    let won: Vec<Timestamp> = leasing
+    let won: Vec<Epoch> = leasing
         .join_all()
         .await
         .into_iter()
-        .filter_map(|(reply, until)| (reply == ChangeReply::Done).then_some(until))
+        .filter_map(|(reply, rival)| (reply.unwrap() == ChangeReply::Done).then_some(rival))
         .collect();
-    assert_eq!(won.len(), 1);
-    let epoch = |text: &str| Epoch::new(text).unwrap();
-    let other = won[0].plus_ms(1);
-    assert_eq!(catalogue.loaded(&id, &epoch("e0"), other).await, Ok(ChangeReply::Changed));
+    let [winner] = won.as_slice() else { panic!("{won:?} have the lease") };
+    assert_eq!(catalogue.loaded(&id, &epoch("e0")).await, Ok(ChangeReply::Changed));
 
-    // It ran out: another takes it, and the first comes too late.
-    let later = won[0].plus_seconds(30);
-    assert_eq!(catalogue.lease(&id, won[0], later).await, Ok(ChangeReply::Done));
-    assert_eq!(catalogue.loaded(&id, &epoch("e1"), won[0]).await, Ok(ChangeReply::Changed));
-    assert_eq!(catalogue.loaded(&id, &epoch("e2"), later).await, Ok(ChangeReply::Done));
-    assert_eq!(catalogue.loaded(&id, &epoch("e3"), later).await, Ok(ChangeReply::Changed));
+    // Whoever has it prolongs it; nobody else takes it before it has run out.
+    let later = until.plus_seconds(30);
+    assert_eq!(catalogue.prolong(&id, winner, later).await, Ok(ChangeReply::Done));
+    assert_eq!(catalogue.lease(&id, &epoch("e1"), until, later).await, Ok(ChangeReply::Changed));
+
+    // It ran out: another takes it, and the first comes too late, also to prolong it.
+    let end = later.plus_seconds(30);
+    assert_eq!(catalogue.lease(&id, &epoch("e2"), later, end).await, Ok(ChangeReply::Done));
+    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.loaded(&id, winner).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.loaded(&id, &epoch("e2")).await, Ok(ChangeReply::Done));
+    // It has ended: not even its last holder has it any more.
+    assert_eq!(catalogue.prolong(&id, &epoch("e2"), end).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.loaded(&id, &epoch("e2")).await, Ok(ChangeReply::Changed));
     let found = catalogue.sale(&id, Freshness::Cached).await.unwrap().unwrap();
     assert_eq!(found.epoch, Some(epoch("e2")));
 
-    // The lease is free again, and a new version keeps the epoch.
-    assert_eq!(catalogue.lease(&id, NOW, until).await, Ok(ChangeReply::Done));
+    // The lease is free again, also when it was given back, and a new version keeps the epoch.
+    for rival in [epoch("e3"), epoch("e4")] {
+        assert_eq!(catalogue.lease(&id, &rival, NOW, until).await, Ok(ChangeReply::Done));
+        assert_eq!(catalogue.prolong(&id, &rival, NOW).await, Ok(ChangeReply::Done));
+    }
     assert_eq!(
         catalogue.publish(&file("hall", "Hall 2", 10), Some(1)).await,
         Ok(ChangeReply::Done)

@@ -93,6 +93,9 @@ async fn availability(
     let tiers: Vec<TierId> = tiers_on(&sale, legs).map(|tier| tier.tier.clone()).collect();
     let taken = app.ports.seats().taken(id, &tiers, legs).await?;
     let body = AvailabilityReply::new(&sale, legs, &taken, now, MAX_AGE_SECONDS);
-    let body = body.ok_or_else(problem::not_loaded)?;
+    let Some(body) = body else {
+        flows::load::ask(&app.ports, id).await;
+        return Err(problem::not_loaded());
+    };
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
 }

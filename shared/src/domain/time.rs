@@ -56,6 +56,27 @@ impl Timestamp {
     }
 }
 
+/// What tells the time to work that may take long enough for it to matter.
+///
+/// A moment is a clock that stands still: for work that is over before anything changes, and for
+/// tests. Edges give `&Timestamp::now`.
+pub trait Clock: Send + Sync {
+    /// The time now.
+    fn time(&self) -> Timestamp;
+}
+
+impl Clock for Timestamp {
+    fn time(&self) -> Timestamp {
+        *self
+    }
+}
+
+impl<F: Fn() -> Timestamp + Send + Sync> Clock for F {
+    fn time(&self) -> Timestamp {
+        self()
+    }
+}
+
 impl TryFrom<String> for Timestamp {
     type Error = InvalidTime;
     fn try_from(text: String) -> Result<Self, InvalidTime> {

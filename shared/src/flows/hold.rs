@@ -4,6 +4,7 @@ use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::{HoldRecord, Release, ReleaseReply, Sell, SellReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
+use crate::flows::load;
 use crate::ports::{Catalogue, Freshness, Ports, Published, Seats, StoreError, Stored};
 
 /// How often a compare-and-set is tried again before the caller is told to come back.
@@ -64,6 +65,7 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
             SellReply::NotLoaded => {}
         }
     }
+    load::ask(ports, &order.sale).await;
     Err(StoreError::Unavailable(format!("sale {} is not loaded", order.sale)))
 }
 

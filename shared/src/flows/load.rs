@@ -1,7 +1,23 @@
 //! Load: fill Redis with a sale, from DynamoDB alone. The first load and the repair after a total
 //! loss are the same.
+//!
+//! One process loads a sale at a time, under a lease in the catalogue whose token is the name of
+//! the load, its epoch. A loader that lives prolongs its lease; one that died is succeeded when its
+//! lease has run out. The lease only saves work. What keeps a loader that was frozen, and thaws
+//! after others have loaded the sale and sold seats, from putting its old picture in place is this:
+//! - the script writes only over the epoch that the loader has seen, so not over a later load;
+//! - a loader that finds its lease taken or ended stops before it writes;
+//! - if Redis has lost the later load too, just after that look, the old picture gets in, but under an epoch that the catalogue
+//!   does not name: every script refuses it, and the next load writes over it;
+//! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
+//!
+//! Traffic goes on while the claims are read: an order may be made, paid or ended after its row was
+//! read, if its hold was there before the loss. Its seats then look free, held or taken in Redis
+//! though they are not. Its claim still decides: a hold of such a seat fails at DynamoDB and is
+//! marked, and the reconciler restores, sells or releases what differs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
 
@@ -10,15 +26,21 @@ use crate::domain::inventory::{HoldRecord, Load, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{
-    Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Seats, StoreError, Stored,
+    Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored,
 };
 
-/// How long one loader may take before another may begin, in milliseconds.
-const LEASE_MS: i64 = 60_000;
+/// How long a loader may be silent before another may begin, in milliseconds. It is the pause that
+/// a loader which dies adds; a read or write of a store, with all its attempts, takes less.
+pub const LEASE_MS: i64 = 8_000;
 /// How many rows are read at a time.
 const ROWS_AT_ONCE: usize = 32;
+/// How many orders one request reads, and how many requests go at a time.
+const ORDERS_A_REQUEST: usize = 100;
+const ORDER_REQUESTS_AT_ONCE: usize = 16;
+/// How often the script is run again because Redis had another epoch than a moment before.
+const ATTEMPTS: usize = 3;
 
 /// What a load came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,37 +69,138 @@ pub fn terms(sale: &Sale) -> Terms {
     }
 }
 
+/// Asks for a sale to be loaded, because a script has not found its epoch. If the request is lost,
+/// the next buyer makes another, and the reconciler looks at every sale.
+pub async fn ask(ports: &impl Ports, sale: &SaleId) {
+    if let Err(error) = ports.queue().load_again(sale).await {
+        tracing::warn!(%sale, %error, "no request to load the sale: left to others");
+    }
+}
+
 /// Loads a sale unless Redis has it. `epoch` is the name of the new load and must be new.
 ///
 /// # Errors
-/// Fails if a store does. The lease then runs out and the next caller begins again.
+/// Fails if a store does; the lease is then given back, or runs out, and the next caller begins
+/// again.
 pub async fn load(
     ports: &impl Ports,
     id: &SaleId,
     epoch: &Epoch,
-    now: Timestamp,
+    clock: impl Clock,
 ) -> Stored<Loaded> {
+    if let Found::Current = find(ports, id).await? {
+        return Ok(Loaded::Already);
+    }
+    let Some(mut lease) = Lease::take(ports, id, epoch, &clock).await? else {
+        return Ok(Loaded::Busy);
+    };
+    let loaded = load_under(ports, &mut lease).await;
+    if !matches!(loaded, Ok(Loaded::Now { .. })) {
+        lease.give_back().await;
+    }
+    loaded
+}
+
+/// What Redis has of a sale.
+enum Found {
+    /// The epoch that the catalogue names.
+    Current,
+    /// Nothing, or a load that the catalogue does not name: nobody sells from it.
+    Other { sale: Arc<Sale>, epoch: Option<Epoch> },
+}
+
+async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
     let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
     let missing = || StoreError::Contract(format!("sale {id} is not in the catalogue"));
     let published = published.ok_or_else(missing)?;
-    let current = ports.seats().epoch(id).await?;
-    if current.is_some() && current == published.epoch {
+    let epoch = ports.seats().epoch(id).await?;
+    Ok(if epoch.is_some() && epoch == published.epoch {
+        Found::Current
+    } else {
+        Found::Other { sale: published.sale, epoch }
+    })
+}
+
+async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
+    // Looked at again: another loader may have finished just before the lease was taken. From here
+    // on the catalogue names no other epoch than ours, unless the lease is lost.
+    let Found::Other { sale, epoch: mut expected } = find(ports, lease.id).await? else {
         return Ok(Loaded::Already);
-    }
-    let until = now.plus_ms(LEASE_MS);
-    if ports.catalogue().lease(id, now, until).await? == ChangeReply::Changed {
-        return Ok(Loaded::Busy);
-    }
-    let owned = owned_seats(ports, &published.sale, BTreeSet::new()).await?;
+    };
+    let owned = owned_seats(ports, &sale, BTreeSet::new(), Some(lease)).await?;
     let orders = owned.orders.len();
-    let command = owned.into_load(&published.sale, current, epoch.clone());
-    match ports.seats().load(&command).await? {
-        LoadReply::Stale(_) => Ok(Loaded::Busy),
-        LoadReply::Loaded | LoadReply::Updated => {
-            match ports.catalogue().loaded(id, epoch, until).await? {
-                ChangeReply::Done => Ok(Loaded::Now { orders }),
-                ChangeReply::Changed => Ok(Loaded::Busy),
+    let mut command = owned.into_load(&sale, None, lease.epoch.clone());
+    // Whoever has succeeded to the lease may have loaded, sold, and lost Redis again.
+    lease.prolong().await?;
+    for _ in 0..ATTEMPTS {
+        command.expected = expected;
+        match ports.seats().load(&command).await? {
+            // A loader that has lost its lease was late, or Redis has lost even that. Nobody sells
+            // from what the catalogue does not name, so the claims are still those that were read.
+            LoadReply::Stale(found) => expected = found,
+            LoadReply::Loaded | LoadReply::Updated => {
+                let loaded = ports.catalogue().loaded(lease.id, lease.epoch).await?;
+                return Ok(match loaded {
+                    ChangeReply::Done => Loaded::Now { orders },
+                    ChangeReply::Changed => Loaded::Busy,
+                });
             }
+        }
+    }
+    Ok(Loaded::Busy)
+}
+
+/// The right to load a sale, for as long as it is prolonged.
+pub(crate) struct Lease<'a, P> {
+    ports: &'a P,
+    id: &'a SaleId,
+    epoch: &'a Epoch,
+    clock: &'a dyn Clock,
+    until: Timestamp,
+}
+
+impl<'a, P: Ports> Lease<'a, P> {
+    /// Takes the lease; `None` if somebody else has it.
+    async fn take(
+        ports: &'a P,
+        id: &'a SaleId,
+        epoch: &'a Epoch,
+        clock: &'a dyn Clock,
+    ) -> Stored<Option<Self>> {
+        let now = clock.time();
+        let until = now.plus_ms(LEASE_MS);
+        let taken = ports.catalogue().lease(id, epoch, now, until).await?;
+        let lease = Self { ports, id, epoch, clock, until };
+        Ok((taken == ChangeReply::Done).then_some(lease))
+    }
+
+    /// Prolongs the lease if half of it is over.
+    async fn keep(&mut self) -> Stored<()> {
+        match self.until.ms_since(self.clock.time()) > LEASE_MS / 2 {
+            true => Ok(()),
+            false => self.prolong().await,
+        }
+    }
+
+    /// # Errors
+    /// `Unavailable` if another loader has taken the lease: whoever goes on works for nothing.
+    async fn prolong(&mut self) -> Stored<()> {
+        let until = self.clock.time().plus_ms(LEASE_MS);
+        match self.ports.catalogue().prolong(self.id, self.epoch, until).await? {
+            ChangeReply::Done => self.until = until,
+            ChangeReply::Changed => {
+                let text = format!("another loader has succeeded to the lease of {}", self.id);
+                return Err(StoreError::Unavailable(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the next loader begin at once.
+    async fn give_back(self) {
+        let now = self.clock.time();
+        if let Err(error) = self.ports.catalogue().prolong(self.id, self.epoch, now).await {
+            tracing::warn!(sale = %self.id, %error, "the lease runs out by itself");
         }
     }
 }
@@ -91,36 +214,53 @@ pub(crate) struct Owned {
 }
 
 /// Reads the claims of every row of a sale, many rows at a time, and then their orders and those
-/// `besides`.
-pub(crate) async fn owned_seats(
-    ports: &impl Ports,
+/// `besides`. A loader keeps its `lease` meanwhile.
+pub(crate) async fn owned_seats<P: Ports>(
+    ports: &P,
     sale: &Sale,
     besides: BTreeSet<OrderNumber>,
+    mut lease: Option<&mut Lease<'_, P>>,
 ) -> Stored<Owned> {
-    let mut claims = BTreeMap::new();
-    for tier in sale.tiers() {
-        claims.insert(tier.tier.clone(), claims_of(ports, sale.id(), tier).await?);
-    }
     let mut numbers = besides;
-    numbers.extend(claims.values().flatten().map(|claim| claim.order));
+    let mut claims: BTreeMap<TierId, Vec<Claim>> = BTreeMap::new();
+    // Futures first and a stream of them then: the compiler cannot follow a closure in a stream.
+    let row_reads: Vec<_> = sale
+        .tiers()
+        .iter()
+        .flat_map(rows_of)
+        .map(|(tier, row)| async move {
+            let (id, row_bytes) = (&tier.tier, tier.layout.row_bytes());
+            let claims = ports.orders().claims(sale.id(), id, row, row_bytes).await?;
+            Stored::Ok((id, claims))
+        })
+        .collect();
+    let mut rows = stream::iter(row_reads).buffered(ROWS_AT_ONCE);
+    while let Some((tier, of_row)) = rows.try_next().await? {
+        numbers.extend(of_row.iter().map(|claim| claim.order));
+        claims.entry(tier.clone()).or_default().extend(of_row);
+        if let Some(lease) = &mut lease {
+            lease.keep().await?;
+        }
+    }
     let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
-    let orders = ports.orders().get_many(&numbers).await?;
-    let orders = orders.into_iter().map(|order| (order.number, order)).collect();
+    let mut orders = BTreeMap::new();
+    let requests = numbers.chunks(ORDERS_A_REQUEST);
+    let order_reads: Vec<_> = requests.map(|some| ports.orders().get_many(some)).collect();
+    let mut found = stream::iter(order_reads).buffered(ORDER_REQUESTS_AT_ONCE);
+    while let Some(found) = found.try_next().await? {
+        orders.extend(found.into_iter().map(|order| (order.number, order)));
+        if let Some(lease) = &mut lease {
+            lease.keep().await?;
+        }
+    }
     Ok(Owned { claims, orders })
 }
 
-/// Every claim in one tier.
-async fn claims_of(ports: &impl Ports, sale: &SaleId, tier: &Tier) -> Stored<Vec<Claim>> {
-    let rows = tier.layout.rows().iter().enumerate();
+/// The rows of a tier that have seats, by index.
+fn rows_of(tier: &Tier) -> impl Iterator<Item = (&Tier, u32)> {
+    let rows = (0..).zip(tier.layout.rows());
     let with_seats = rows.filter(|(_, row)| row.seats.iter().any(Option::is_some));
-    let indexes: Vec<u32> = with_seats.map(|(index, _)| index as u32).collect();
-    let row_bytes = tier.layout.row_bytes();
-    let claims: Vec<Vec<Claim>> = stream::iter(indexes)
-        .map(|row| ports.orders().claims(sale, &tier.tier, row, row_bytes))
-        .buffered(ROWS_AT_ONCE)
-        .try_collect()
-        .await?;
-    Ok(claims.into_iter().flatten().collect())
+    with_seats.map(move |(index, _)| (tier, index))
 }
 
 impl Owned {

@@ -135,8 +135,17 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()>
     }
 }
 
-/// What a paid order's buyer is owed: the seats are sold, and the order is counted.
+/// What a paid order's buyer is owed: the seats are sold, and the order is counted. While Redis
+/// cannot be told, or is being loaded again, the decision stands all the same and the provider need
+/// not call again: the claims keep the seats, a load brings them as sold, and the sweeper finds an
+/// order that is not counted, sells it and counts it.
 async fn hand_over(ports: &impl Ports, order: &Order) -> Stored<()> {
-    sell(ports, order).await?;
+    match sell(ports, order).await {
+        Err(error) if error.retryable() => {
+            tracing::warn!(order = %order.number, %error, "paid; not sold in Redis yet");
+            return Ok(());
+        }
+        sold => sold?,
+    }
     if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
 }

@@ -214,7 +214,7 @@ impl Picture {
             snapshots.insert(tier.tier.clone(), snapshot);
         }
         let held = snapshots.values().flat_map(Snapshot::orders).collect();
-        let owned = owned_seats(ports, sale, held).await?;
+        let owned = owned_seats(ports, sale, held, None).await?;
         Ok(Self { snapshots, owned })
     }
 

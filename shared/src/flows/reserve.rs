@@ -9,6 +9,7 @@ use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::domain::wanted::{WantedLine, content, order_lines, total_minor};
 use crate::flows::hold::{align_to, release};
+use crate::flows::load;
 use crate::ports::{
     Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError,
 };
@@ -165,13 +166,17 @@ async fn hold(
                 Err(StoreError::Unknown(_)) => ports.seats().hold(&command).await?,
                 reply => reply?,
             };
-            if reply != HoldReply::NotLoaded || last {
+            if reply != HoldReply::NotLoaded {
                 return Ok(reply);
             }
+        }
+        if last {
+            break;
         }
         let published = ports.catalogue().sale(sale.id(), Freshness::Fresh).await?;
         epoch = published.and_then(|published| published.epoch);
     }
+    load::ask(ports, sale.id()).await;
     Ok(HoldReply::NotLoaded)
 }
 

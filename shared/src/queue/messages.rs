@@ -15,7 +15,7 @@ use crate::domain::time::Timestamp;
 /// A body that is not a message of its queue. It will never become one: it belongs into the
 /// dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not an {kind} message: {why}")]
+#[error("not a message of kind {kind}: {why}")]
 pub struct Malformed {
     /// Which message it should have been.
     pub kind: &'static str,
@@ -75,6 +75,17 @@ impl Message for Sync {
     const KIND: &'static str = "sync";
 }
 
+/// Load a sale that Redis has lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSale {
+    /// The sale.
+    pub sale: SaleId,
+}
+
+impl Message for LoadSale {
+    const KIND: &'static str = "load";
+}
+
 /// Send a payment back. The provider and its payment together name the refund: whoever carries it
 /// out must do so once, however often the message comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -123,6 +134,7 @@ mod tests {
 
     const EXPIRY: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
+    const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
 
     fn survives<M: Message>(body: &str) {
@@ -133,6 +145,7 @@ mod tests {
     fn every_message_is_read_as_it_was_written() {
         survives::<Expiry>(EXPIRY);
         survives::<Sync>(SYNC);
+        survives::<LoadSale>(LOAD);
         survives::<Refund>(REFUND);
     }
 

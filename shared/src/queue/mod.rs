@@ -9,6 +9,7 @@ pub mod messages;
 
 mod outbox;
 mod sqs;
+mod throttle;
 
-pub use messages::{Expiry, Malformed, Message, Refund, Sync};
+pub use messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
 pub use sqs::{QueueConfig, QueueUrls, SqsQueue, delay_seconds};

@@ -1,6 +1,7 @@
 //! Sending through SQS.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use aws_config::SdkConfig;
 use aws_sdk_sqs::Client;
@@ -8,8 +9,9 @@ use aws_sdk_sqs::config::StalledStreamProtectionConfig;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
 
-use super::messages::{Expiry, Malformed, Message, Refund, Sync};
+use super::messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
 use super::outbox::Outbox;
+use super::throttle::Throttle;
 use crate::domain::ids::SaleId;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentRecord;
@@ -26,6 +28,8 @@ pub struct QueueUrls {
     pub expiry: String,
     /// The queue of [`Sync`] messages.
     pub sync: String,
+    /// The queue of [`LoadSale`] messages.
+    pub load: String,
     /// The queue of [`Refund`] messages.
     pub refund: String,
 }
@@ -65,7 +69,9 @@ pub struct SqsQueue {
     client: Client,
     expiry: Outbox,
     sync: Outbox,
+    load: Outbox,
     refund: Outbox,
+    load_requests: Arc<Throttle>,
 }
 
 impl SqsQueue {
@@ -91,9 +97,10 @@ impl SqsQueue {
         }
         let client = Client::from_conf(builder.build());
         let outbox = |url: String| Outbox::new(client.clone(), url);
-        let QueueUrls { expiry, sync, refund } = config.urls;
-        let (expiry, sync, refund) = (outbox(expiry), outbox(sync), outbox(refund));
-        Self { client, expiry, sync, refund }
+        let QueueUrls { expiry, sync, load, refund } = config.urls;
+        let (expiry, sync) = (outbox(expiry), outbox(sync));
+        let (load, refund) = (outbox(load), outbox(refund));
+        Self { client, expiry, sync, load, refund, load_requests: Arc::default() }
     }
 
     /// The client.
@@ -131,6 +138,13 @@ impl Queue for SqsQueue {
 
     async fn sync(&self, order: OrderNumber) -> Stored<()> {
         self.sync.send(body(&Sync { order })?, None).await
+    }
+
+    async fn load_again(&self, sale: &SaleId) -> Stored<()> {
+        if !self.load_requests.admits(sale, Instant::now()) {
+            return Ok(());
+        }
+        self.load.send(body(&LoadSale { sale: sale.clone() })?, None).await
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {

@@ -337,17 +337,30 @@ impl Catalogue for DynamoCatalogue {
         Ok(reply)
     }
 
-    async fn lease(&self, id: &SaleId, now: Timestamp, until: Timestamp) -> Stored<ChangeReply> {
+    async fn lease(
+        &self,
+        id: &SaleId,
+        epoch: &Epoch,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> Stored<ChangeReply> {
         let condition = "attribute_exists(#version) \
              AND (attribute_not_exists(#lease_until_ms) OR #lease_until_ms <= :now)";
-        let with = [("until", number(until.ms())), ("now", number(now.ms()))];
-        self.change_header(id, "SET #lease_until_ms = :until", condition, with).await
+        let with =
+            [("epoch", text(epoch)), ("now", number(now.ms())), ("until", number(until.ms()))];
+        let expression = "SET #lease = :epoch, #lease_until_ms = :until";
+        self.change_header(id, expression, condition, with).await
     }
 
-    async fn loaded(&self, id: &SaleId, epoch: &Epoch, until: Timestamp) -> Stored<ChangeReply> {
+    async fn prolong(&self, id: &SaleId, epoch: &Epoch, until: Timestamp) -> Stored<ChangeReply> {
+        // Not if the lease is gone: another load may have taken it and ended it since.
         let with = [("epoch", text(epoch)), ("until", number(until.ms()))];
-        let expression = "SET #epoch = :epoch REMOVE #lease_until_ms";
-        self.change_header(id, expression, "#lease_until_ms = :until", with).await
+        self.change_header(id, "SET #lease_until_ms = :until", "#lease = :epoch", with).await
+    }
+
+    async fn loaded(&self, id: &SaleId, epoch: &Epoch) -> Stored<ChangeReply> {
+        let expression = "SET #epoch = :epoch REMOVE #lease, #lease_until_ms";
+        self.change_header(id, expression, "#lease = :epoch", [("epoch", text(epoch))]).await
     }
 }
 

@@ -83,6 +83,7 @@ impl World {
         let urls = QueueUrls {
             expiry: queues.expiry.url,
             sync: queues.sync.url,
+            load: queues.load.url,
             refund: queues.refund.url,
         };
         let secret = Secret(PAYMENT_SECRET.to_vec());

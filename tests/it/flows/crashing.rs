@@ -1,4 +1,5 @@
-//! Ports that stop answering after a number of calls, as if the process had died there.
+//! Ports that stop answering after a number of calls, as if the process had died there, or that stop
+//! there for a while, as a function that is frozen and thawed.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,6 +12,7 @@ use shared::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use shared::domain::sale::SaleFile;
 use shared::domain::time::Timestamp;
 use shared::ports::*;
+use tokio::sync::Notify;
 
 /// Where the last call is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,22 +28,78 @@ pub struct Crashing<'a, P> {
     inner: &'a P,
     left: AtomicI64,
     cut: Cut,
+    freeze: Option<Freeze>,
+}
+
+/// Where a call waits until it is told to go on.
+#[derive(Default)]
+struct Freeze {
+    reached: Notify,
+    thawed: Notify,
 }
 
 impl<'a, P: Ports> Crashing<'a, P> {
     /// Dies at call number `at`, counted from 0.
     pub fn at(inner: &'a P, at: i64, cut: Cut) -> Self {
-        Self { inner, left: AtomicI64::new(at), cut }
+        Self { inner, left: AtomicI64::new(at), cut, freeze: None }
     }
 
-    /// True if the call where it dies was reached.
+    /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] thaws it.
+    pub fn frozen_at(inner: &'a P, at: i64) -> Self {
+        Self { freeze: Some(Freeze::default()), ..Self::at(inner, at, Cut::BeforeTheCall) }
+    }
+
+    /// Returns when the call is reached; never, if the flow ends before it.
+    pub async fn reached(&self) {
+        self.freeze().reached.notified().await;
+    }
+
+    /// Lets the flow go on.
+    pub fn thaw(&self) {
+        self.freeze().thawed.notify_one();
+    }
+
+    fn freeze(&self) -> &Freeze {
+        self.freeze.as_ref().expect("made by frozen_at")
+    }
+
+    /// Runs `frozen`, a flow on these ports, up to its call, then `meanwhile`, then the rest of it.
+    /// A flow that ends before its call is followed by `meanwhile` all the same.
+    pub async fn while_frozen<T, M>(
+        &self,
+        frozen: impl Future<Output = T>,
+        meanwhile: impl Future<Output = M>,
+    ) -> (T, M) {
+        let frozen = async {
+            let done = frozen.await;
+            self.freeze().reached.notify_one();
+            done
+        };
+        let meanwhile = async {
+            self.reached().await;
+            let done = meanwhile.await;
+            self.thaw();
+            done
+        };
+        tokio::join!(frozen, meanwhile)
+    }
+
+    /// True if the call where it dies or freezes was reached.
     pub fn has_died(&self) -> bool {
         self.left.load(Ordering::SeqCst) < 0
     }
 
     async fn step<T>(&self, call: impl Future<Output = Stored<T>>) -> Stored<T> {
         let dead = || StoreError::Unknown("the process has died".to_owned());
-        match self.left.fetch_sub(1, Ordering::SeqCst) {
+        let left = self.left.fetch_sub(1, Ordering::SeqCst);
+        if let Some(freeze) = &self.freeze {
+            if left == 0 {
+                freeze.reached.notify_one();
+                freeze.thawed.notified().await;
+            }
+            return call.await;
+        }
+        match left {
             left if left > 0 => call.await,
             0 if self.cut == Cut::AfterTheCall => {
                 let _ = call.await;
@@ -128,12 +186,14 @@ each_call_is_a_step! { Catalogue by catalogue:
     fn sale(id: &SaleId, freshness: Freshness) -> Option<Published>;
     fn sales() -> Vec<SaleId>;
     fn publish(file: &SaleFile, replaces: Option<u64>) -> ChangeReply;
-    fn lease(id: &SaleId, now: Timestamp, until: Timestamp) -> ChangeReply;
-    fn loaded(id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply;
+    fn lease(id: &SaleId, epoch: &Epoch, now: Timestamp, until: Timestamp) -> ChangeReply;
+    fn prolong(id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply;
+    fn loaded(id: &SaleId, epoch: &Epoch) -> ChangeReply;
 }
 
 each_call_is_a_step! { Queue by queue:
     fn expire_later(sale: &SaleId, order: OrderNumber, now: Timestamp, deadline: Timestamp) -> ();
     fn sync(order: OrderNumber) -> ();
+    fn load_again(sale: &SaleId) -> ();
     fn refund(payment: &PaymentRecord) -> ();
 }

@@ -1,5 +1,6 @@
-//! The flows on real servers, cut off after every step, and after Redis has forgotten.
+//! The flows on real servers, cut off or frozen at every step, and after Redis has forgotten.
 
 mod crash_points;
 mod crashing;
+mod reload;
 mod world;

@@ -80,6 +80,7 @@ impl World {
                 urls: QueueUrls {
                     expiry: queues.expiry.url,
                     sync: queues.sync.url,
+                    load: queues.load.url,
                     refund: queues.refund.url,
                 },
                 endpoint: Some(endpoints.sqs_url),

@@ -166,14 +166,17 @@ calls! {
         Sale: sale(by id: SaleId, val freshness: Freshness) -> Option<Published>;
         Sales: sales() -> Vec<SaleId>;
         Publish: publish(by file: SaleFile, val replaces: Option<u64>) -> ChangeReply;
-        Lease: lease(by id: SaleId, val now: Timestamp, val until: Timestamp) -> ChangeReply;
-        Loaded: loaded(by id: SaleId, by epoch: Epoch, val until: Timestamp) -> ChangeReply;
+        Lease: lease(by id: SaleId, by epoch: Epoch, val now: Timestamp, val until: Timestamp)
+            -> ChangeReply;
+        Prolong: prolong(by id: SaleId, by epoch: Epoch, val until: Timestamp) -> ChangeReply;
+        Loaded: loaded(by id: SaleId, by epoch: Epoch) -> ChangeReply;
     }
     Queue {
         ExpireLater: expire_later(
             by sale: SaleId, val order: OrderNumber, val now: Timestamp, val deadline: Timestamp
         ) -> ();
         SyncLater: sync(val order: OrderNumber) -> ();
+        LoadAgain: load_again(by sale: SaleId) -> ();
         RefundLater: refund(by payment: PaymentRecord) -> ();
     }
 }
@@ -266,10 +269,13 @@ impl Stores {
             Call::Publish { file, replaces } => {
                 Reply::Publish(self.catalogue.publish(file, *replaces)?)
             }
-            Call::Lease { id, now, until } => Reply::Lease(self.catalogue.lease(id, *now, *until)),
-            Call::Loaded { id, epoch, until } => {
-                Reply::Loaded(self.catalogue.loaded(id, epoch, *until))
+            Call::Lease { id, epoch, now, until } => {
+                Reply::Lease(self.catalogue.lease(id, epoch, *now, *until))
             }
+            Call::Prolong { id, epoch, until } => {
+                Reply::Prolong(self.catalogue.prolong(id, epoch, *until))
+            }
+            Call::Loaded { id, epoch } => Reply::Loaded(self.catalogue.loaded(id, epoch)),
             Call::ExpireLater { sale, order, now: theirs, deadline } => {
                 // The delay is what the caller's clock says; it begins when SQS has the message.
                 let delay = delay_seconds(*theirs, *deadline);
@@ -281,6 +287,10 @@ impl Stores {
             Call::SyncLater { order } => {
                 self.queues.sync(now, *order);
                 Reply::SyncLater(())
+            }
+            Call::LoadAgain { sale } => {
+                self.queues.load_again(now, sale);
+                Reply::LoadAgain(())
             }
             Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
         })

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use shared::domain::guard::{Guard, stands};
 use shared::domain::ids::{Epoch, SaleId};
 use shared::domain::sale::{Sale, SaleFile};
 use shared::domain::time::Timestamp;
@@ -19,25 +20,24 @@ pub struct Listed {
     pub version: u64,
     /// The epoch of its last load.
     pub epoch: Option<Epoch>,
-    /// Until when somebody has the lease to load it.
-    pub lease_until: Option<Timestamp>,
+    /// Who has the lease to load it: the epoch of that load, and until when.
+    pub lease: Option<(Epoch, Timestamp)>,
 }
 
 impl Listed {
     /// What a reader is given.
     #[must_use]
     pub fn published(&self) -> Published {
-        let Self { sale, version, epoch, lease_until: _ } = self;
+        let Self { sale, version, epoch, lease: _ } = self;
         Published { sale: Arc::clone(sale), epoch: epoch.clone(), version: *version }
     }
 }
 
 impl PartialEq for Listed {
     fn eq(&self, other: &Self) -> bool {
-        let Self { sale, version, epoch, lease_until } = self;
+        let Self { sale, version, epoch, lease } = self;
         let is_same_file = Arc::ptr_eq(sale, &other.sale) || sale.file() == other.sale.file();
-        (version, epoch, lease_until) == (&other.version, &other.epoch, &other.lease_until)
-            && is_same_file
+        (version, epoch, lease) == (&other.version, &other.epoch, &other.lease) && is_same_file
     }
 }
 
@@ -45,11 +45,11 @@ impl Eq for Listed {}
 
 impl Hash for Listed {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { sale, version, epoch, lease_until } = self;
+        let Self { sale, version, epoch, lease } = self;
         // Of a file only what an operator changes while a sale runs; the rest is compared.
         let file = sale.file();
         (&file.sale, file.state, file.limit_per_buyer, file.opens_at, file.closes_at).hash(state);
-        (version, epoch, lease_until).hash(state);
+        (version, epoch, lease).hash(state);
     }
 }
 
@@ -87,35 +87,61 @@ impl CatalogueModel {
         match self.sales.get_mut(&file.sale) {
             Some(listed) => (listed.sale, listed.version) = (sale, version),
             None => {
-                let listed = Listed { sale, version, epoch: None, lease_until: None };
+                let listed = Listed { sale, version, epoch: None, lease: None };
                 self.sales.insert(file.sale.clone(), listed);
             }
         }
         Ok(ChangeReply::Done)
     }
 
-    /// Takes the lease to load a sale, if nobody has one at `now`.
-    pub fn lease(&mut self, id: &SaleId, now: Timestamp, until: Timestamp) -> ChangeReply {
-        let is_free = |listed: &&mut Listed| listed.lease_until.is_none_or(|until| until <= now);
+    /// Takes the lease to load a sale as `epoch`, if nobody has one at `now`.
+    pub fn lease(
+        &mut self,
+        id: &SaleId,
+        epoch: &Epoch,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> ChangeReply {
+        let has_run_out = |(_, until): &(Epoch, Timestamp)| *until <= now;
+        let is_free = |listed: &&mut Listed| listed.lease.as_ref().is_none_or(has_run_out);
         match self.sales.get_mut(id).filter(is_free) {
             Some(listed) => {
-                listed.lease_until = Some(until);
+                listed.lease = Some((epoch.clone(), until));
                 ChangeReply::Done
             }
             None => ChangeReply::Changed,
         }
     }
 
-    /// Names the epoch that was loaded under the lease that ends at `until`, and ends the lease.
-    pub fn loaded(&mut self, id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply {
-        let is_holder = |listed: &&mut Listed| listed.lease_until == Some(until);
-        match self.sales.get_mut(id).filter(is_holder) {
+    /// Moves the end of the lease that `epoch` has.
+    pub fn prolong(&mut self, id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply {
+        match self.holder(id, epoch) {
             Some(listed) => {
-                listed.epoch = Some(epoch.clone());
-                listed.lease_until = None;
+                listed.lease = Some((epoch.clone(), until));
                 ChangeReply::Done
             }
             None => ChangeReply::Changed,
         }
+    }
+
+    /// Names the epoch that was loaded under its lease, and ends the lease.
+    pub fn loaded(&mut self, id: &SaleId, epoch: &Epoch) -> ChangeReply {
+        match self.holder(id, epoch) {
+            Some(listed) => {
+                listed.epoch = Some(epoch.clone());
+                listed.lease = None;
+                ChangeReply::Done
+            }
+            None => ChangeReply::Changed,
+        }
+    }
+
+    /// The sale, if `epoch` has taken its lease last and not ended it.
+    fn holder(&mut self, id: &SaleId, epoch: &Epoch) -> Option<&mut Listed> {
+        let is_holder = |listed: &&mut Listed| {
+            let holder = listed.lease.as_ref().map(|(holder, _)| holder);
+            !stands(Guard::LeaseFence) || holder == Some(epoch)
+        };
+        self.sales.get_mut(id).filter(is_holder)
     }
 }

@@ -25,6 +25,8 @@ pub enum Message {
     },
     /// Count a paid order.
     Sync(OrderNumber),
+    /// Load a sale that Redis has lost.
+    Load(SaleId),
     /// Send a payment back.
     Refund(Refund),
 }
@@ -83,6 +85,11 @@ impl QueuesModel {
     /// Counts a paid order.
     pub fn sync(&mut self, now: Timestamp, order: OrderNumber) {
         self.send(now, Message::Sync(order));
+    }
+
+    /// Loads a sale that Redis has lost. How often a process may ask is its own business.
+    pub fn load_again(&mut self, now: Timestamp, sale: &SaleId) {
+        self.send(now, Message::Load(sale.clone()));
     }
 
     /// Sends a payment back.

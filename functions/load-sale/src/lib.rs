@@ -1,0 +1,43 @@
+//! The load queue: a buyer has met a sale that Redis has lost; fill Redis again.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use futures_util::future::join_all;
+use shared::app::{App, new_epoch};
+use shared::domain::ids::SaleId;
+use shared::domain::time::Timestamp;
+use shared::flows::load::{Loaded, load};
+use shared::ports::Stored;
+use shared::queue::{LoadSale, batch};
+
+/// Handles one batch, its sales side by side, at the time of the system clock.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    batch::each(event, |messages| load_sales(app, messages)).await
+}
+
+/// Loads each sale once, however many messages of the batch ask for it.
+async fn load_sales(app: &App, messages: Vec<LoadSale>) -> Vec<Stored<()>> {
+    let mut outcomes: BTreeMap<&SaleId, Stored<()>> = BTreeMap::new();
+    for message in &messages {
+        outcomes.insert(&message.sale, Ok(()));
+    }
+    let loads = outcomes.iter_mut().map(|(sale, outcome)| async move {
+        *outcome = load_sale(app, sale).await;
+    });
+    join_all(loads).await;
+    messages.iter().map(|message| outcomes[&message.sale].clone()).collect()
+}
+
+/// Loads a sale that Redis has lost. While somebody else is loading it there is nothing to do: if
+/// that fails, the next buyer asks again.
+async fn load_sale(app: &App, sale: &SaleId) -> Stored<()> {
+    let clock = &Timestamp::now;
+    match load(&app.ports, sale, &new_epoch(clock())?, clock).await? {
+        Loaded::Now { orders } => {
+            tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
+        }
+        Loaded::Already | Loaded::Busy => tracing::debug!(%sale, "nothing to load"),
+    }
+    Ok(())
+}

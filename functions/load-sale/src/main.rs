@@ -1,0 +1,16 @@
+//! Lambda function `load-sale`: the load queue. Idempotent: a sale that Redis has stays as it is, and
+//! of two that load the same one, one does.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        Ok::<_, Error>(load_sale::handle(app, event.payload).await)
+    }))
+    .await
+}
