@@ -11,8 +11,8 @@ use aws_lambda_events::sqs::SqsEvent;
 use chrono::Utc;
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, RedisConfig,
-    Secret, SqsConfig,
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig,
+    ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::{InvalidId, ProviderId};
 use shared::domain::time::Timestamp;
@@ -318,6 +318,7 @@ fn config(endpoints: &Endpoints, queues: &Queues, secrets: &Secrets) -> Result<C
             secrets: vec![(provider, secret(&secrets.stripe))],
             tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
         },
+        providers: ProvidersConfig::default(),
     })
 }
 

@@ -13,6 +13,7 @@ use crate::domain::time::Timestamp;
 use crate::http::signature::{self, PaymentSecrets};
 use crate::http::tokens::AdmissionKeys;
 use crate::ports::{Ports, StoreError};
+use crate::provider::Providers;
 use crate::queue::{QueueConfig, SqsQueue};
 use crate::scripts::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
@@ -35,7 +36,7 @@ pub enum Error {
     NoEntropy,
 }
 
-/// The adapters: Redis, DynamoDB, SQS.
+/// The adapters: Redis, DynamoDB, SQS, the payment provider.
 #[derive(Debug)]
 pub struct LivePorts {
     seats: RedisSeats,
@@ -43,13 +44,14 @@ pub struct LivePorts {
     orders: DynamoOrders,
     catalogue: DynamoCatalogue,
     queue: SqsQueue,
+    provider: Providers,
 }
 
 impl LivePorts {
     /// Builds the clients. None connects before its first use.
     ///
     /// # Errors
-    /// Returns [`StoreError::Contract`] if the address of Redis cannot be read.
+    /// Returns [`StoreError::Contract`] if the address of Redis or a provider's key cannot be read.
     pub fn new(config: &Config, sdk: &SdkConfig) -> Result<Self, StoreError> {
         let redis = Connection::new(&config.redis.topology, Bounds::default())?;
         let store = StoreConfig {
@@ -67,6 +69,7 @@ impl LivePorts {
             orders: DynamoOrders::new(dynamo.clone()),
             catalogue: DynamoCatalogue::new(dynamo),
             queue: SqsQueue::new(sdk, queue),
+            provider: Providers::new(&config.providers)?,
         })
     }
 }
@@ -77,6 +80,7 @@ impl Ports for LivePorts {
     type Orders = DynamoOrders;
     type Catalogue = DynamoCatalogue;
     type Queue = SqsQueue;
+    type Provider = Providers;
 
     fn seats(&self) -> &RedisSeats {
         &self.seats
@@ -96,6 +100,10 @@ impl Ports for LivePorts {
 
     fn queue(&self) -> &SqsQueue {
         &self.queue
+    }
+
+    fn provider(&self) -> &Providers {
+        &self.provider
     }
 }
 

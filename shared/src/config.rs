@@ -17,6 +17,8 @@ use crate::store::Tables;
 pub const LEAST_KEY_BYTES: usize = 32;
 /// By how many seconds a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
+/// Where providers are asked unless configured: all are asked in the form of Stripe's API.
+pub const STRIPE_URL: &str = "https://api.stripe.com";
 
 /// Everything a deployment decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +33,8 @@ pub struct Config {
     pub admission: AdmissionConfig,
     /// The secrets of payment providers; empty in functions that take no callbacks.
     pub payments: PaymentConfig,
+    /// The payment providers that can be asked; empty in functions that ask none.
+    pub providers: ProvidersConfig,
 }
 
 /// Where Redis is.
@@ -72,6 +76,24 @@ pub struct PaymentConfig {
     pub secrets: Vec<(ProviderId, Secret)>,
     /// By how many seconds a signature's time may differ from ours, in either direction.
     pub tolerance_seconds: u32,
+}
+
+/// The payment providers that can be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProvidersConfig {
+    /// One for each provider.
+    pub apis: Vec<ProviderApi>,
+}
+
+/// Where a payment provider is asked, and by which right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderApi {
+    /// The provider.
+    pub provider: ProviderId,
+    /// Where its API is.
+    pub url: String,
+    /// The API key.
+    pub key: Secret,
 }
 
 /// Bytes that are never shown.
@@ -151,6 +173,7 @@ impl Config {
             sqs: SqsConfig::read(&variables)?,
             admission: AdmissionConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
+            providers: ProvidersConfig::read(&variables)?,
         })
     }
 }
@@ -242,6 +265,39 @@ impl PaymentConfig {
     }
 }
 
+impl ProvidersConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const KEYS: &str = "ONSALE_PROVIDER_KEYS";
+        const URLS: &str = "ONSALE_PROVIDER_URLS";
+        let provider = |variable: &'static str, name: String| {
+            ProviderId::new(name)
+                .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })
+        };
+        let mut apis: Vec<ProviderApi> = Vec::new();
+        for (name, key) in variables.pairs(KEYS)? {
+            let provider = provider(KEYS, name)?;
+            if apis.iter().any(|api| api.provider == provider) {
+                return Err(Defect { variable: KEYS, rule: "must not name a provider twice" });
+            }
+            let (url, key) = (STRIPE_URL.to_owned(), Secret(key.into_bytes()));
+            apis.push(ProviderApi { provider, url, key });
+        }
+        for (name, url) in variables.pairs(URLS)? {
+            let provider = provider(URLS, name)?;
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(Defect {
+                    variable: URLS,
+                    rule: "must hold http:// or https:// addresses",
+                });
+            }
+            let api = apis.iter_mut().find(|api| api.provider == provider);
+            let rule = "must not name a provider that has no key";
+            api.ok_or(Defect { variable: URLS, rule })?.url = url;
+        }
+        Ok(Self { apis })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,6 +326,22 @@ mod tests {
         assert_eq!((config.dynamodb.endpoint, config.sqs.endpoint), (None, None));
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
         assert_eq!(config.payments.tolerance_seconds, 300);
+        assert!(config.providers.apis.is_empty());
+    }
+
+    #[test]
+    fn a_provider_is_asked_at_stripe_unless_told_where() {
+        let changes = [
+            ("ONSALE_PROVIDER_KEYS", "stripe:sk_1,eu:sk_2"),
+            ("ONSALE_PROVIDER_URLS", "eu:http://127.0.0.1:9"),
+        ];
+        let apis = read(&changes).unwrap().providers.apis;
+        let asked: Vec<(&str, &str, &[u8])> = apis
+            .iter()
+            .map(|api| (api.provider.as_str(), api.url.as_str(), api.key.0.as_slice()))
+            .collect();
+        let eu = ("eu", "http://127.0.0.1:9", b"sk_2".as_slice());
+        assert_eq!(asked, [("stripe", STRIPE_URL, b"sk_1".as_slice()), eu]);
     }
 
     #[test]
@@ -301,6 +373,10 @@ mod tests {
             ("ONSALE_ADMISSION_KEYS", twice.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
             ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "Stripe:hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
+            ("ONSALE_PROVIDER_URLS", "stripe:hunter2"),
+            ("ONSALE_PROVIDER_URLS", "stripe:https://hunter2"),
         ];
         for (variable, value) in cases {
             // An empty variable of the least configuration must not fall back to it.
@@ -331,6 +407,7 @@ mod tests {
         let changes = [
             ("ONSALE_ADMISSION_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
         ];
         let shown = format!("{:?}", read(&changes).unwrap());
         assert!(!shown.contains("hunter2") && !shown.contains("49, 50"), "{shown}");

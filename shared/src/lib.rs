@@ -4,7 +4,8 @@
 //! - [`flows`] says what happens, step by step, against the ports.
 //! - [`ports`] says what the flows need from the world.
 //! - [`scripts`] is the inventory and the gate in Redis.
-//! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS.
+//! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS;
+//!   [`provider`] asks the payment provider.
 //! - [`http`] checks requests and writes replies.
 //! - [`config`] and [`app`] put it all together for one process.
 
@@ -14,6 +15,7 @@ pub mod domain;
 pub mod flows;
 pub mod http;
 pub mod ports;
+pub mod provider;
 pub mod queue;
 pub mod scripts;
 pub mod store;

@@ -1,5 +1,5 @@
 //! What the flows need from the world, as traits: the seats in Redis, the gate, the orders and the
-//! catalogue in DynamoDB, the queues.
+//! catalogue in DynamoDB, the queues, the payment provider.
 //!
 //! The flows are generic over these, so that the very code that runs in Lambda runs against the
 //! pure models in a simulator. Implementations write `async fn`; the futures must be `Send`.
@@ -14,7 +14,8 @@ use crate::domain::inventory::{
     RepairReply, Restore, RestoreReply, SeatLeg, Sell, SellReply, TierGrid,
 };
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+use crate::domain::refund::RefundReply;
 use crate::domain::sale::{Sale, SaleFile};
 use crate::domain::time::Timestamp;
 
@@ -199,7 +200,7 @@ pub enum SettleReply {
 pub enum Due {
     /// A pending order past its deadline, or a paid one that is not synced.
     Order(OrderNumber),
-    /// A refund that is not in the queue.
+    /// A refund that is not in the queue, or of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
 }
 
@@ -248,12 +249,14 @@ pub trait Orders: Send + Sync {
         settlement: &Settlement,
         limit: u16,
     ) -> impl Future<Output = Stored<SettleReply>> + Send;
-    /// Notes that a refund request is in the queue.
-    fn refund_requested(
+    /// Records where a payment's refund stands (`payment.refund`), if what is recorded may become
+    /// that; in the same transaction makes the order that waited for its own payment's refund
+    /// refunded (the order as it shall be).
+    fn record_refund(
         &self,
-        order: OrderNumber,
-        payment: &PaymentKey,
-    ) -> impl Future<Output = Stored<()>> + Send;
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Counts paid orders in their sales' statistics, each exactly once however often it is given,
     /// one counter write per sale and tier; marks their seats sold. Returns those counted now.
     fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
@@ -268,6 +271,11 @@ pub trait Orders: Send + Sync {
         order: OrderNumber,
         payment: &PaymentKey,
     ) -> impl Future<Output = Stored<Option<PaymentRecord>>> + Send;
+    /// Every payment that was decided for an order, in order of decision, strongly consistent.
+    fn payments(
+        &self,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send;
     /// A buyer's orders, newest first, strongly consistent, `before` a number.
     fn of_user(
         &self,
@@ -384,6 +392,19 @@ pub trait Queue: Send + Sync {
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send;
 }
 
+/// The payment provider: what it has captured, and money going back.
+///
+/// # Errors
+/// Every method fails with a [`StoreError`]; `Unknown` if a refund may have happened.
+pub trait Provider: Send + Sync {
+    /// Every capture that it has for an order, oldest first. `None` if there is no provider that
+    /// can be asked. An answer may be older than the last captures: their callbacks are the truth.
+    fn captures(&self, order: &Order) -> impl Future<Output = Stored<Option<Vec<Capture>>>> + Send;
+    /// Sends a captured payment back, whole, and once however often it is asked: the payment is the
+    /// idempotency key. Asked again, it says how far it is.
+    fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;
+}
+
 /// All ports at once: what a flow is given.
 pub trait Ports: Send + Sync {
     /// The inventory.
@@ -396,6 +417,8 @@ pub trait Ports: Send + Sync {
     type Catalogue: Catalogue;
     /// The queues.
     type Queue: Queue;
+    /// The payment provider.
+    type Provider: Provider;
 
     /// The inventory.
     fn seats(&self) -> &Self::Seats;
@@ -407,4 +430,6 @@ pub trait Ports: Send + Sync {
     fn catalogue(&self) -> &Self::Catalogue;
     /// The queues.
     fn queue(&self) -> &Self::Queue;
+    /// The payment provider.
+    fn provider(&self) -> &Self::Provider;
 }

@@ -29,6 +29,7 @@ use shared::flows::reconcile::reconcile;
 use shared::flows::reserve::{Reservation, reserve};
 use shared::flows::sync::sync;
 use shared::ports::{Ports, Published, Queue, Seats as _, Stored};
+use shared::provider::Providers;
 use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
 
@@ -45,6 +46,7 @@ struct Engine {
     orders: DynamoOrders,
     catalogue: DynamoCatalogue,
     queue: Nowhere,
+    provider: Providers,
 }
 
 struct Nowhere;
@@ -76,6 +78,7 @@ impl Ports for Engine {
     type Orders = DynamoOrders;
     type Catalogue = DynamoCatalogue;
     type Queue = Nowhere;
+    type Provider = Providers;
 
     fn seats(&self) -> &RedisSeats {
         &self.seats
@@ -91,6 +94,9 @@ impl Ports for Engine {
     }
     fn queue(&self) -> &Nowhere {
         &self.queue
+    }
+    fn provider(&self) -> &Providers {
+        &self.provider
     }
 }
 
@@ -276,6 +282,7 @@ impl World {
                 orders: DynamoOrders::new(db.clone()),
                 catalogue: DynamoCatalogue::new(db.clone()),
                 queue: Nowhere,
+                provider: Providers::default(),
             },
             mint: Mint::new(7),
             target: Target {
@@ -738,7 +745,7 @@ fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
             ],
         )
     };
-    let unasked = ("refund_requested", AttributeValue::Bool(false));
+    let unasked = ("refund_state", text("due"));
     vec![
         (
             Change::Delete("orders", item("pi_1")),

@@ -14,7 +14,8 @@ use local::stores;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, ProvidersConfig, RedisConfig, Secret,
+    SqsConfig,
 };
 use shared::domain::ids::{ProviderId, SaleId, TierId, UserId};
 use shared::domain::number::OrderNumber;
@@ -196,6 +197,7 @@ impl World {
                 )],
                 tolerance_seconds: 300,
             },
+            providers: ProvidersConfig::default(),
         };
         let app = App::from_config(&config).await.unwrap();
         Self { app, sqs, dynamodb, orders_table, queues, _stack: stack }

@@ -80,12 +80,7 @@ fn payment(outcome: PaymentOutcome) -> PaymentRecord {
         payment: PaymentId::new("pi_1").unwrap(),
     };
     let amount = Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() };
-    PaymentRecord {
-        capture: Capture { key, order: order(), amount },
-        outcome,
-        decided_at: NOW,
-        refund_requested: false,
-    }
+    PaymentRecord::decided(&Capture { key, order: order(), amount }, outcome, NOW)
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use shared::domain::order::{
     Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
     RefundReason, Ticket, TierTotals,
 };
+use shared::domain::refund::RefundReply;
 use shared::domain::sale::SaleFile;
 use shared::domain::time::Timestamp;
 use shared::ports::{
@@ -183,12 +184,8 @@ fn after(order: &Order, event: OrderEvent, payment: Option<&str>) -> Order {
 }
 
 fn record(order: &Order, id: &str, outcome: PaymentOutcome) -> PaymentRecord {
-    PaymentRecord {
-        capture: Capture { key: key(id), order: order.number, amount: order.total },
-        outcome,
-        decided_at: NOW.plus_seconds(5),
-        refund_requested: outcome == PaymentOutcome::Accepted,
-    }
+    let capture = Capture { key: key(id), order: order.number, amount: order.total };
+    PaymentRecord::decided(&capture, outcome, NOW.plus_seconds(5))
 }
 
 fn seat_leg(seat: u32, leg: u16) -> SeatLeg {
@@ -267,7 +264,7 @@ async fn what_no_caller_may_ask_is_a_broken_contract() {
     contract(world.orders.bury(&order).await.unwrap_err());
     let pay = Settlement::Pay(order.clone());
     contract(world.orders.settle(&accepted, &pay, LIMIT).await.unwrap_err());
-    contract(world.orders.refund_requested(order.number, &key("pi")).await.unwrap_err());
+    contract(world.orders.record_refund(&accepted, None).await.unwrap_err());
     let seat_twice = world.order("alice", seats(&[0, 0]));
     contract(world.orders.create(&seat_twice, LIMIT).await.unwrap_err());
 }
@@ -422,7 +419,7 @@ async fn a_payment_is_decided_once() {
     // The same payment again, then another one for the same order.
     let pay = Settlement::Pay(paid.clone());
     let again = world.orders.settle(&payment, &pay, LIMIT).await;
-    assert_eq!(again, Ok(SettleReply::Known(payment)));
+    assert_eq!(again, Ok(SettleReply::Known(payment.clone())));
     let second = record(&order, "pi2", PaymentOutcome::Accepted);
     assert_eq!(world.orders.settle(&second, &pay, LIMIT).await, Ok(SettleReply::Changed));
     assert_eq!(world.orders.payment(order.number, &key("pi2")).await, Ok(None));
@@ -441,18 +438,40 @@ async fn a_payment_is_decided_once() {
     assert_eq!(world.orders.sync(&[paid]).await, Ok(vec![order.number]));
     assert_eq!(world.due(NOW.plus_seconds(90_000)).await, BTreeSet::new());
 
-    // The second one goes back, and is due until its request is in the queue.
+    // The second one goes back, and is due until the money is back.
     let refund = record(&order, "pi2", PaymentOutcome::Refund(RefundReason::SecondPayment));
     let settled = world.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
     assert_eq!(settled, Ok(SettleReply::Settled));
     let due = BTreeSet::from([Due::Refund(order.number, key("pi2"))]);
     assert_eq!(world.due(NOW.plus_seconds(65)).await, due);
+    let requested = refund.requested(NOW.plus_seconds(6)).unwrap();
     for _ in 0..2 {
-        world.orders.refund_requested(order.number, &key("pi2")).await.unwrap();
+        let recorded = world.orders.record_refund(&requested, None).await;
+        assert_eq!(recorded, Ok(ChangeReply::Done));
     }
-    assert_eq!(world.due(NOW.plus_seconds(65)).await, BTreeSet::new());
-    let requested = PaymentRecord { refund_requested: true, ..refund };
-    assert_eq!(world.orders.payment(order.number, &key("pi2")).await, Ok(Some(requested)));
+    assert_eq!(world.due(NOW.plus_seconds(305)).await, BTreeSet::new());
+    assert_eq!(world.due(NOW.plus_seconds(306)).await, due);
+    let known = world.orders.payment(order.number, &key("pi2")).await;
+    assert_eq!(known, Ok(Some(requested.clone())));
+
+    // What the provider says outranks a request that comes late, and what is back stays back.
+    let at = NOW.plus_seconds(7);
+    let failed = requested.after_reply(&RefundReply::Refused("no funds".to_owned()), at).unwrap();
+    let refunded = failed.after_reply(&RefundReply::Refunded, at).unwrap();
+    for (record, expected) in [
+        (&failed, ChangeReply::Done),
+        (&requested, ChangeReply::Changed),
+        (&refunded, ChangeReply::Done),
+        (&failed, ChangeReply::Changed),
+        (&refunded, ChangeReply::Changed),
+    ] {
+        assert_eq!(world.orders.record_refund(record, None).await, Ok(expected), "{record:?}");
+    }
+    assert_eq!(world.due(NOW.plus_seconds(900_000)).await, BTreeSet::new());
+    let known = world.orders.payment(order.number, &key("pi2")).await;
+    assert_eq!(known, Ok(Some(refunded.clone())));
+    let ledger = world.orders.payments(order.number).await;
+    assert_eq!(ledger, Ok(vec![payment, refunded]));
 }
 
 #[tokio::test]

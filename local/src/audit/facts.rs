@@ -11,6 +11,7 @@ use shared::domain::inventory::{HoldRecord, SeatLeg};
 use shared::domain::money::Money;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{OrderState, PaymentKey};
+use shared::domain::refund::RefundState;
 use shared::domain::sale::Sale;
 use shared::domain::time::Timestamp;
 
@@ -197,8 +198,8 @@ pub struct PaymentFact {
     pub amount: Money,
     /// True if it paid its order, false if it goes back.
     pub accepted: bool,
-    /// Whether the refund request is in the queue.
-    pub refund_requested: bool,
+    /// Where its refund stands, if it has one.
+    pub refund: Option<RefundState>,
 }
 
 /// What Redis has of a sale.

@@ -8,6 +8,7 @@ use shared::domain::ids::{AttendeeId, Seat, TierId, UserId};
 use shared::domain::inventory::SeatLeg;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{OrderState, PaymentKey};
+use shared::domain::refund::RefundState;
 use shared::domain::sale::{SaleState, Tier};
 use shared::domain::time::Timestamp;
 
@@ -449,12 +450,25 @@ fn payment_subject(order: OrderNumber, key: &PaymentKey) -> Subject {
     Subject::Payment { order, key: key.clone() }
 }
 
+/// True if the refund of a payment is under way, or over.
+fn is_requested(payment: &PaymentFact) -> bool {
+    match payment.refund {
+        None | Some(RefundState::Due) => false,
+        Some(
+            RefundState::Requested
+            | RefundState::Pending
+            | RefundState::Failed
+            | RefundState::Refunded,
+        ) => true,
+    }
+}
+
 fn check_payment(facts: &Facts, payment: &PaymentFact, finding: &mut Finding) {
     let subject = || payment_subject(payment.order, &payment.key);
     let Some((sale, order)) = facts.order(payment.order) else {
         if payment.accepted {
             finding.add_stray(subject(), "was accepted but its order does not exist");
-        } else if !payment.refund_requested {
+        } else if !is_requested(payment) {
             finding.add_stray(subject(), "is to be refunded but no refund was requested");
         }
         return;
@@ -477,7 +491,7 @@ fn check_payment(facts: &Facts, payment: &PaymentFact, finding: &mut Finding) {
             finding.add(sale, subject(), what);
         }
     } else {
-        if !payment.refund_requested {
+        if !is_requested(payment) {
             finding.add(sale, subject(), "is to be refunded but no refund was requested");
         }
         if decides && order.state == OrderState::Paid {
@@ -748,7 +762,7 @@ mod tests {
             order: order_number(order),
             amount: euros(amount_minor),
             accepted,
-            refund_requested: true,
+            refund: (!accepted).then_some(RefundState::Requested),
         }
     }
 
@@ -1182,13 +1196,13 @@ mod tests {
                 ],
             ),
             (
-                |facts| facts.payments[1].refund_requested = false,
+                |facts| facts.payments[1].refund = Some(RefundState::Due),
                 &[
                     "I5 g1: payment stripe pi_4 for order 4 is to be refunded but no refund was requested",
                 ],
             ),
             (
-                |facts| facts.payments[2].refund_requested = false,
+                |facts| facts.payments[2].refund = None,
                 &[
                     "I5 payment stripe pi_9 for order 9 is to be refunded but no refund was requested",
                 ],

@@ -14,6 +14,7 @@ use shared::domain::inventory::SeatLeg;
 use shared::domain::money::{Currency, Money};
 use shared::domain::number::{Gene, OrderNumber};
 use shared::domain::order::{OrderState, PaymentKey};
+use shared::domain::refund::RefundState;
 use shared::domain::sale::{Sale, SaleFile};
 use shared::domain::time::Timestamp;
 
@@ -207,13 +208,17 @@ impl Reading<'_> {
             "refund" => false,
             other => return Err(format!("has outcome {other}")),
         };
+        let refund = match item.get("refund_state") {
+            Some(_) => Some(refund_state(text(item, "refund_state")?)?),
+            None => None,
+        };
         let key = PaymentKey { provider: parsed(provider, "sk")?, payment: parsed(payment, "sk")? };
         self.facts.payments.push(PaymentFact {
             key,
             order,
             amount: money(item)?,
             accepted,
-            refund_requested: flag(item, "refund_requested")?,
+            refund,
         });
         check_gene(item, order.gene())
     }
@@ -375,6 +380,11 @@ fn read_line(line: &Item) -> Read<LineFact> {
         price_minor: number(line, "price_minor")?,
         seats: maps(line, "tickets")?.into_iter().map(seat).collect::<Read<_>>()?,
     })
+}
+
+fn refund_state(text: &str) -> Read<RefundState> {
+    let known = RefundState::ALL.into_iter().find(|state| state.as_str() == text);
+    known.ok_or_else(|| format!("has refund state {text}"))
 }
 
 fn money(item: &Item) -> Read<Money> {

@@ -11,6 +11,7 @@ use super::ids::{
 use super::inventory::{HeldLine, HoldRecord};
 use super::money::Money;
 use super::number::OrderNumber;
+use super::refund::Refund;
 use super::time::Timestamp;
 
 /// Where an order stands.
@@ -293,12 +294,37 @@ pub struct Capture {
 pub enum RefundReason {
     /// There is no such order.
     UnknownOrder,
-    /// The amount or the currency is not the order's.
+    /// The amount is not the order's: too little, too much, or a part of it.
     WrongAmount,
+    /// The currency is not the order's.
+    WrongCurrency,
     /// Another payment had paid the order.
     SecondPayment,
     /// The order had ended and its seats are gone.
     TooLate,
+}
+
+impl RefundReason {
+    /// Every reason, for tables and tests.
+    pub const ALL: [Self; 5] = [
+        Self::UnknownOrder,
+        Self::WrongAmount,
+        Self::WrongCurrency,
+        Self::SecondPayment,
+        Self::TooLate,
+    ];
+
+    /// The reason as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownOrder => "unknown_order",
+            Self::WrongAmount => "wrong_amount",
+            Self::WrongCurrency => "wrong_currency",
+            Self::SecondPayment => "second_payment",
+            Self::TooLate => "too_late",
+        }
+    }
 }
 
 /// What became of a capture: the one recorded decision.
@@ -320,8 +346,20 @@ pub struct PaymentRecord {
     pub outcome: PaymentOutcome,
     /// When that was decided.
     pub decided_at: Timestamp,
-    /// True once the refund request is in the queue; always true for an accepted payment.
-    pub refund_requested: bool,
+    /// Where its refund stands, if it goes back.
+    pub refund: Option<Refund>,
+}
+
+impl PaymentRecord {
+    /// What was decided of a capture now.
+    #[must_use]
+    pub fn decided(capture: &Capture, outcome: PaymentOutcome, now: Timestamp) -> Self {
+        let refund = match outcome {
+            PaymentOutcome::Accepted => None,
+            PaymentOutcome::Refund(_) => Some(Refund::due(now)),
+        };
+        Self { capture: capture.clone(), outcome, decided_at: now, refund }
+    }
 }
 
 /// What to do with a capture.
@@ -349,8 +387,14 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
     if stands(Guard::SecondPayment) && order.payment.is_some() {
         return PaymentDecision::Refund(RefundReason::SecondPayment);
     }
-    if stands(Guard::AmountCheck) && order.total != capture.amount {
-        return PaymentDecision::Refund(RefundReason::WrongAmount);
+    if stands(Guard::AmountCheck) {
+        if order.total.currency != capture.amount.currency {
+            return PaymentDecision::Refund(RefundReason::WrongCurrency);
+        }
+        // One capture pays an order, whole. Parts are not added up: each goes back for itself.
+        if order.total != capture.amount {
+            return PaymentDecision::Refund(RefundReason::WrongAmount);
+        }
     }
     match order.state {
         OrderState::Pending => PaymentDecision::Pay,
@@ -446,6 +490,18 @@ mod tests {
         PaymentKey {
             provider: ProviderId::new("test").unwrap(),
             payment: PaymentId::new(id).unwrap(),
+        }
+    }
+
+    #[test]
+    fn another_currency_is_told_apart_from_another_amount() {
+        let order = order(OrderState::Pending, None);
+        for amount_minor in [500, 501] {
+            let currency = crate::domain::money::Currency::new("CNY").unwrap();
+            let amount = Money { amount_minor, currency };
+            let capture = Capture { key: key("p1"), order: order.number, amount };
+            let refund = PaymentDecision::Refund(RefundReason::WrongCurrency);
+            assert_eq!(decide_payment(Some(&order), &capture), refund);
         }
     }
 

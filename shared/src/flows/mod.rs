@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, pay, cancel, expire, sync, publish, load, reconcile.
+//! What happens, step by step: admit, reserve, pay, refund, cancel, expire, sync, publish, load, reconcile.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
 //! after any step: the next run of it, or of another flow, finishes what was begun.
@@ -11,5 +11,6 @@ pub mod load;
 pub mod pay;
 pub mod publish;
 pub mod reconcile;
+pub mod refund;
 pub mod reserve;
 pub mod sync;

@@ -4,8 +4,10 @@ use crate::domain::order::{
     Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
     RefundReason, decide_payment,
 };
+use crate::domain::refund::RefundState;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{sale_of, sell};
+use crate::flows::refund::request;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
 
 /// How often an order is read again because it changed meanwhile.
@@ -20,7 +22,7 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
     let Decided { record, paid } = decide(ports, capture, now).await?;
     match paid {
         Some(order) => hand_over(ports, &order).await?,
-        None => carry_out(ports, &record).await?,
+        None => carry_out(ports, &record, now).await?,
     }
     Ok(record)
 }
@@ -70,12 +72,7 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
             }
             Settlement::Pay(_) | Settlement::PayTooLate(_) | Settlement::RefundOnly => 0,
         };
-        let record = PaymentRecord {
-            capture: capture.clone(),
-            outcome,
-            decided_at: now,
-            refund_requested: outcome == PaymentOutcome::Accepted,
-        };
+        let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {
             SettleReply::Settled => return Ok(Decided { record, paid: settlement.paid() }),
             SettleReply::Known(record) => {
@@ -118,7 +115,7 @@ fn moved(
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it.
-pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()> {
+pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<()> {
     match record.outcome {
         PaymentOutcome::Accepted => {
             let order = ports.orders().get(record.capture.order).await?;
@@ -127,11 +124,16 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord) -> Stored<()>
                 None => Ok(()),
             }
         }
-        PaymentOutcome::Refund(_) if record.refund_requested => Ok(()),
-        PaymentOutcome::Refund(_) => {
-            ports.queue().refund(record).await?;
-            ports.orders().refund_requested(record.capture.order, &record.capture.key).await
-        }
+        PaymentOutcome::Refund(_) => match record.refund.as_ref().map(|refund| refund.state) {
+            Some(RefundState::Due) => request(ports, record, now).await,
+            Some(
+                RefundState::Requested
+                | RefundState::Pending
+                | RefundState::Failed
+                | RefundState::Refunded,
+            )
+            | None => Ok(()),
+        },
     }
 }
 

@@ -17,7 +17,7 @@ use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, sale_of, sell};
 use crate::flows::load::{Loaded, Owned, load, owned_seats};
 use crate::flows::publish::replace_terms;
-use crate::flows::{pay, sync};
+use crate::flows::{refund, sync};
 use crate::ports::{
     Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, Snapshot, StoreError,
     Stored,
@@ -33,7 +33,7 @@ pub struct Report {
     pub expired: u32,
     /// Paid orders whose seats were sold and counted late.
     pub synced: u32,
-    /// Refund requests that had not reached the queue.
+    /// Refunds that nothing was heard of in time, requested (again).
     pub refunds: u32,
     /// Sales that were loaded again.
     pub loaded: u32,
@@ -131,7 +131,7 @@ async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) -
                 Due::Refund(order, payment) => {
                     let done = async {
                         match ports.orders().payment(order, &payment).await? {
-                            Some(record) => pay::carry_out(ports, &record).await.map(|()| 1),
+                            Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
                             None => Ok(0),
                         }
                     };

@@ -16,6 +16,7 @@ use crate::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
     Ticket,
 };
+use crate::domain::refund::{Refund, RefundState};
 use crate::domain::time::Timestamp;
 use crate::ports::{StoreError, Stored};
 
@@ -271,25 +272,9 @@ fn read_ticket(fields: &Fields<'_>) -> Stored<Ticket> {
     })
 }
 
-fn reason_text(reason: RefundReason) -> &'static str {
-    match reason {
-        RefundReason::UnknownOrder => "unknown_order",
-        RefundReason::WrongAmount => "wrong_amount",
-        RefundReason::SecondPayment => "second_payment",
-        RefundReason::TooLate => "too_late",
-    }
-}
-
-fn read_reason(text: &str) -> Option<RefundReason> {
-    use RefundReason::{SecondPayment, TooLate, UnknownOrder, WrongAmount};
-    [UnknownOrder, WrongAmount, SecondPayment, TooLate]
-        .into_iter()
-        .find(|reason| reason_text(*reason) == text)
-}
-
-/// A payment as an item. One that goes back is due until its refund request is in the queue.
+/// A payment as an item. One that goes back is due until the money is back.
 pub(super) fn payment_item(record: &PaymentRecord) -> Item {
-    let PaymentRecord { capture, outcome, decided_at, refund_requested } = record;
+    let PaymentRecord { capture, outcome, decided_at, refund } = record;
     let mut item = payment_key(capture.order, &capture.key);
     add(
         &mut item,
@@ -298,20 +283,41 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
             ("amount_minor", number(capture.amount.amount_minor)),
             ("currency", text(capture.amount.currency)),
             ("decided_ms", number(decided_at.ms())),
-            ("refund_requested", AttributeValue::Bool(*refund_requested)),
+            ("by_user", text(tables::ledger_key(capture.order, *decided_at))),
         ],
     );
     match outcome {
         PaymentOutcome::Accepted => add(&mut item, [("outcome", text("accepted"))]),
         PaymentOutcome::Refund(reason) => {
-            add(&mut item, [("outcome", text("refund")), ("reason", text(reason_text(*reason)))]);
-            if !refund_requested {
-                let at = decided_at.plus_seconds(FOLLOW_UP_SECONDS);
-                add(&mut item, due(capture.order, at));
-            }
+            add(&mut item, [("outcome", text("refund")), ("reason", text(reason.as_str()))]);
         }
     }
+    if let Some(refund) = refund {
+        add(&mut item, refund_attributes(capture.order, refund));
+    }
     item
+}
+
+/// Where a refund stands, as attributes of its payment.
+pub(super) fn refund_attributes(
+    order: OrderNumber,
+    refund: &Refund,
+) -> impl Iterator<Item = (&'static str, AttributeValue)> {
+    let state = ("refund_state", text(refund.state.as_str()));
+    let changed = ("refund_ms", number(refund.changed_at.ms()));
+    let refusal = refund.refusal.as_ref().map(|why| ("refusal", text(why)));
+    let again = refund.again_at().map(|at| due(order, at));
+    [state, changed].into_iter().chain(refusal).chain(again.into_iter().flatten())
+}
+
+fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
+    let Some(state) = fields.maybe_text::<String>("refund_state")? else { return Ok(None) };
+    let known = RefundState::ALL.into_iter().find(|known| known.as_str() == state);
+    Ok(Some(Refund {
+        state: known.ok_or_else(|| fields.broken("refund_state", "is no state"))?,
+        changed_at: fields.time("refund_ms")?,
+        refusal: fields.maybe_text("refusal")?,
+    }))
 }
 
 /// Reads a payment.
@@ -324,7 +330,7 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         "accepted" => PaymentOutcome::Accepted,
         "refund" => {
             let reason: String = fields.text("reason")?;
-            let reason = read_reason(&reason);
+            let reason = RefundReason::ALL.into_iter().find(|known| known.as_str() == reason);
             PaymentOutcome::Refund(reason.ok_or_else(|| fields.broken("reason", "is no reason"))?)
         }
         _ => return Err(fields.broken("outcome", "is no outcome")),
@@ -333,7 +339,7 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         capture: Capture { key, order: fields.text("order")?, amount: read_money(&fields)? },
         outcome,
         decided_at: fields.time("decided_ms")?,
-        refund_requested: fields.flag("refund_requested")?,
+        refund: read_refund(&fields)?,
     })
 }
 
@@ -418,27 +424,27 @@ mod tests {
 
     #[test]
     fn every_payment_is_read_as_it_was_written() {
-        use RefundReason::{SecondPayment, TooLate, UnknownOrder, WrongAmount};
         let order = order(OrderState::Pending);
-        let record = |outcome: PaymentOutcome, refund_requested: bool| PaymentRecord {
-            capture: Capture { key: key(), order: order.number, amount: order.total },
-            outcome,
-            decided_at: order.created_at,
-            refund_requested,
-        };
-        let accepted = record(PaymentOutcome::Accepted, true);
+        let capture = Capture { key: key(), order: order.number, amount: order.total };
+        let decided =
+            |outcome| PaymentRecord::decided(&capture, outcome, order.created_at.plus_ms(3));
+        let accepted = decided(PaymentOutcome::Accepted);
         assert_eq!(read_payment(&payment_item(&accepted)), Ok(accepted.clone()));
         assert!(!payment_item(&accepted).contains_key("due_ms"));
-        for reason in [UnknownOrder, WrongAmount, SecondPayment, TooLate] {
-            for requested in [false, true] {
-                let refund = record(PaymentOutcome::Refund(reason), requested);
-                let item = payment_item(&refund);
-                assert_eq!(item.contains_key("due_ms"), !requested);
-                assert_eq!(read_payment(&item), Ok(refund));
-                // The text in the table is the one in messages and replies.
-                let json = serde_json::to_value(reason).unwrap();
-                assert_eq!(json, reason_text(reason));
-            }
+        for reason in RefundReason::ALL {
+            let due = decided(PaymentOutcome::Refund(reason));
+            assert_eq!(read_payment(&payment_item(&due)), Ok(due));
+            // The text in the table is the one in messages and replies.
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+        for state in RefundState::ALL {
+            let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
+            let refund = Refund { state, changed_at: order.created_at.plus_ms(9), refusal };
+            let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
+            let record = PaymentRecord { refund: Some(refund), ..decided(outcome) };
+            let item = payment_item(&record);
+            assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded, "{state:?}");
+            assert_eq!(read_payment(&item), Ok(record));
         }
     }
 

@@ -11,7 +11,8 @@ use super::dynamo::{
 };
 use super::items::{
     FOLLOW_UP_SECONDS, Fields, Item, attendee_item, attendee_key, buyer_key, due, item, number,
-    order_item, order_key, payment_item, payment_key, read_order, read_payment, seat_key, text,
+    order_item, order_key, payment_item, payment_key, read_order, read_payment, refund_attributes,
+    seat_key, text,
 };
 use super::tables::{self, BY_USER, DUE, SEATS_PER_BLOCK, leg_attribute};
 use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
@@ -20,6 +21,7 @@ use crate::domain::number::{Gene, OrderNumber};
 use crate::domain::order::{
     Order, OrderLine, OrderState, PaymentKey, PaymentRecord, TierTotals, totals,
 };
+use crate::domain::refund::RefundState;
 use crate::domain::time::Timestamp;
 use crate::ports::{
     ChangeReply, Claim, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError, Stored,
@@ -393,20 +395,19 @@ impl Orders for DynamoOrders {
         Ok(SettleReply::Gone)
     }
 
-    async fn refund_requested(&self, order: OrderNumber, payment: &PaymentKey) -> Stored<()> {
-        let plan = vec![(
-            Part::Payment,
-            update(
-                self.orders(),
-                payment_key(order, payment),
-                "SET #refund_requested = :yes REMOVE #due_shard, #due_ms",
-                "attribute_exists(#sk)",
-                [("yes", AttributeValue::Bool(true))],
-            )?,
-        )];
-        self.carry_out(1, plan).await?.map_err(|_| {
-            let PaymentKey { provider, payment } = payment;
-            StoreError::Contract(format!("no payment {provider} {payment} for order {order}"))
+    async fn record_refund(
+        &self,
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        let mut plan = vec![(Part::Payment, self.refunding(payment)?)];
+        if let Some(order) = order {
+            plan.push((Part::Order, self.refunded(order, payment)?));
+        }
+        let leading = plan.len();
+        Ok(match self.carry_out(leading, plan).await? {
+            Ok(()) => ChangeReply::Done,
+            Err(_) => ChangeReply::Changed,
         })
     }
 
@@ -447,6 +448,24 @@ impl Orders for DynamoOrders {
         payment: &PaymentKey,
     ) -> Stored<Option<PaymentRecord>> {
         self.item(payment_key(order, payment)).await?.as_ref().map(read_payment).transpose()
+    }
+
+    async fn payments(&self, order: OrderNumber) -> Stored<Vec<PaymentRecord>> {
+        let query = keyed(
+            self.db.client().query().table_name(self.orders()).index_name(BY_USER),
+            "#gene = :gene AND begins_with(#by_user, :ledger)",
+            [("gene", number(order.gene().get())), ("ledger", text(tables::ledger_prefix(order)))],
+        );
+        let keys = self.db.query(query.consistent_read(true), usize::MAX).await?;
+        let keys = keys.into_iter().map(|key| primary_key(key, order)).collect();
+        // The index carries keys only; payments are never deleted.
+        let items = self.db.get_many(self.orders(), keys).await?;
+        let mut payments = items.iter().map(read_payment).collect::<Stored<Vec<_>>>()?;
+        payments.sort_by(|one, other| {
+            let key = |record: &PaymentRecord| (record.decided_at, record.capture.key.clone());
+            key(one).cmp(&key(other))
+        });
+        Ok(payments)
     }
 
     async fn of_user(&self, user: &UserId, before: Option<OrderNumber>, most: u16) -> Stored<Page> {
@@ -572,6 +591,58 @@ impl DynamoOrders {
         let condition = "#state IN (:one, :other) AND attribute_not_exists(#payment_id)";
         update(self.orders(), order_key(order.number), &expression, condition, with)
     }
+
+    /// Writes into a payment where its refund stands, over a state that it may follow.
+    fn refunding(&self, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
+        let PaymentRecord { capture, refund, .. } = payment;
+        let Some(refund) = refund else {
+            let PaymentKey { provider, payment } = &capture.key;
+            let broken = format!("payment {provider} {payment}: is refunded and was accepted");
+            return Err(StoreError::Contract(broken));
+        };
+        let mut with: Vec<Value> = refund_attributes(capture.order, refund).collect();
+        let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
+        let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
+        let all = ["refusal", "due_shard", "due_ms"];
+        let gone: Vec<String> =
+            all.iter().filter(|name| !is_written(name)).map(|name| format!("#{name}")).collect();
+        let remove =
+            if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
+        const FROM: [&str; RefundState::ALL.len()] = ["from0", "from1", "from2", "from3", "from4"];
+        let before = RefundState::ALL.into_iter().filter(|state| state.may_become(refund.state));
+        let from: Vec<Value> =
+            FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
+        let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
+        let condition = format!("#refund_state IN ({})", names.join(", "));
+        with.extend(from);
+        let expression = format!("SET {}{remove}", set.join(", "));
+        let key = payment_key(capture.order, &capture.key);
+        update(self.orders(), key, &expression, &condition, with)
+    }
+
+    /// Writes into an order that the money of its own payment is back.
+    fn refunded(&self, order: &Order, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
+        must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
+        let key = &payment.capture.key;
+        must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
+        let condition =
+            "#state = :refund_due AND #payment_provider = :provider AND #payment_id = :payment";
+        let with = [
+            ("state", text(order.state.as_str())),
+            ("changed", number(order.changed_at.ms())),
+            ("refund_due", text(OrderState::RefundDue.as_str())),
+            ("provider", text(&key.provider)),
+            ("payment", text(&key.payment)),
+        ];
+        let set = "SET #state = :state, #changed_ms = :changed";
+        update(self.orders(), order_key(order.number), set, condition, with)
+    }
+}
+
+/// The primary key of an item that an index names, in the partition of `order`.
+fn primary_key(mut key: Item, order: OrderNumber) -> Item {
+    let sk = key.remove("sk").into_iter().map(|sk| ("sk".to_owned(), sk));
+    sk.chain([("gene".to_owned(), number(order.gene().get()))]).collect()
 }
 
 fn number_of(key: &Item) -> Stored<OrderNumber> {

@@ -11,6 +11,7 @@ use aws_sdk_dynamodb::types::{
 use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentKey;
+use crate::domain::time::Timestamp;
 use crate::ports::{DUE_SHARDS, StoreError, Stored};
 
 /// The names of the three tables.
@@ -92,7 +93,7 @@ pub struct TableDefinition {
     pub global: &'static [Index],
 }
 
-/// The index of a buyer's orders.
+/// The index of a buyer's orders, and of an order's payments.
 pub const BY_USER: &str = "by-user";
 /// The index of work that should have been finished by now.
 pub const DUE: &str = "due";
@@ -296,6 +297,20 @@ pub fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> String {
 #[must_use]
 pub fn by_user_key(user: &UserId, order: OrderNumber) -> String {
     format!("{user}#{}", order.sortable())
+}
+
+/// The sort key of a payment in the index of a buyer's orders, in the partition of its order: an
+/// order's payments follow each other there as they were decided. No user's orders begin alike,
+/// because no user id holds a `#`.
+#[must_use]
+pub fn ledger_key(order: OrderNumber, decided_at: Timestamp) -> String {
+    format!("{}{:015}", ledger_prefix(order), decided_at.ms())
+}
+
+/// What the keys of one order's payments in that index begin with.
+#[must_use]
+pub fn ledger_prefix(order: OrderNumber) -> String {
+    format!("#{}#", order.sortable())
 }
 
 /// The shard of the due index that an order and its payments are in: the low bits of its number's

@@ -6,8 +6,8 @@ use local::stores;
 use serde::{Deserialize, Serialize};
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, RedisConfig,
-    Secret, SqsConfig,
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig,
+    ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::ProviderId;
 use shared::domain::time::Timestamp;
@@ -98,6 +98,7 @@ impl World {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
             },
+            providers: ProvidersConfig::default(),
         };
         Ok(Self { app: App::from_config(&config).await? })
     }

@@ -8,7 +8,8 @@ use shared::domain::gate::{Admit, AdmitReply};
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use shared::domain::inventory::*;
 use shared::domain::number::OrderNumber;
-use shared::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::refund::RefundReply;
 use shared::domain::sale::SaleFile;
 use shared::domain::time::Timestamp;
 use shared::ports::*;
@@ -116,6 +117,7 @@ impl<P: Ports> Ports for Crashing<'_, P> {
     type Orders = Self;
     type Catalogue = Self;
     type Queue = Self;
+    type Provider = Self;
 
     fn seats(&self) -> &Self {
         self
@@ -130,6 +132,9 @@ impl<P: Ports> Ports for Crashing<'_, P> {
         self
     }
     fn queue(&self) -> &Self {
+        self
+    }
+    fn provider(&self) -> &Self {
         self
     }
 }
@@ -171,11 +176,12 @@ each_call_is_a_step! { Orders by orders:
     fn end(end: &Order) -> ChangeReply;
     fn bury(tombstone: &Order) -> ChangeReply;
     fn settle(payment: &PaymentRecord, settlement: &Settlement, limit: u16) -> SettleReply;
-    fn refund_requested(order: OrderNumber, payment: &PaymentKey) -> ();
+    fn record_refund(payment: &PaymentRecord, order: Option<&Order>) -> ChangeReply;
     fn sync(orders: &[Order]) -> Vec<OrderNumber>;
     fn get(number: OrderNumber) -> Option<Order>;
     fn get_many(numbers: &[OrderNumber]) -> Vec<Order>;
     fn payment(order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord>;
+    fn payments(order: OrderNumber) -> Vec<PaymentRecord>;
     fn of_user(user: &UserId, before: Option<OrderNumber>, most: u16) -> Page;
     fn due(shard: u8, now: Timestamp, most: u16) -> Vec<Due>;
     fn claims(sale: &SaleId, tier: &TierId, row: u32, row_bytes: u32) -> Vec<Claim>;
@@ -196,4 +202,9 @@ each_call_is_a_step! { Queue by queue:
     fn sync(order: OrderNumber) -> ();
     fn load_again(sale: &SaleId) -> ();
     fn refund(payment: &PaymentRecord) -> ();
+}
+
+each_call_is_a_step! { Provider by provider:
+    fn captures(order: &Order) -> Option<Vec<Capture>>;
+    fn refund(payment: &PaymentRecord) -> RefundReply;
 }

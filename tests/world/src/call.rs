@@ -14,12 +14,13 @@ use shared::domain::inventory::{
     RepairReply, Restore, RestoreReply, Sell, SellReply,
 };
 use shared::domain::number::OrderNumber;
-use shared::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+use shared::domain::refund::RefundReply;
 use shared::domain::sale::SaleFile;
 use shared::domain::time::Timestamp;
 use shared::ports::{
     Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
-    Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
+    Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
 };
 use shared::queue::delay_seconds;
 
@@ -50,11 +51,15 @@ macro_rules! passed {
     (each $type:ty) => {
         &[$type]
     };
+    (maybe $type:ty) => {
+        Option<&$type>
+    };
 }
 macro_rules! kept {
     (val $type:ty) => { $type };
     (by $type:ty) => { $type };
     (each $type:ty) => { Vec<$type> };
+    (maybe $type:ty) => { Option<$type> };
 }
 macro_rules! keep {
     (val $arg:ident) => {
@@ -65,6 +70,9 @@ macro_rules! keep {
     };
     (each $arg:ident) => {
         $arg.to_vec()
+    };
+    (maybe $arg:ident) => {
+        $arg.cloned()
     };
 }
 
@@ -151,11 +159,12 @@ calls! {
         Bury: bury(by tombstone: Order) -> ChangeReply;
         Settle: settle(by payment: PaymentRecord, by settlement: Settlement, val limit: u16)
             -> SettleReply;
-        RefundRequested: refund_requested(val order: OrderNumber, by payment: PaymentKey) -> ();
+        RecordRefund: record_refund(by payment: PaymentRecord, maybe order: Order) -> ChangeReply;
         Count: sync(each orders: Order) -> Vec<OrderNumber>;
         Order: get(val number: OrderNumber) -> Option<Order>;
         ManyOrders: get_many(each numbers: OrderNumber) -> Vec<Order>;
         Payment: payment(val order: OrderNumber, by payment: PaymentKey) -> Option<PaymentRecord>;
+        Payments: payments(val order: OrderNumber) -> Vec<PaymentRecord>;
         OrdersOf: of_user(by user: UserId, val before: Option<OrderNumber>, val most: u16) -> Page;
         Due: due(val shard: u8, val now: Timestamp, val most: u16) -> Vec<Due>;
         Claims: claims(by sale: SaleId, by tier: TierId, val row: u32, val row_bytes: u32)
@@ -179,6 +188,10 @@ calls! {
         LoadAgain: load_again(by sale: SaleId) -> ();
         RefundLater: refund(by payment: PaymentRecord) -> ();
     }
+    Provider {
+        Captures: captures(by order: Order) -> Option<Vec<Capture>>;
+        Refund: refund(by payment: PaymentRecord) -> RefundReply;
+    }
 }
 
 impl<D: Driver> Ports for Caller<D> {
@@ -187,6 +200,7 @@ impl<D: Driver> Ports for Caller<D> {
     type Orders = Self;
     type Catalogue = Self;
     type Queue = Self;
+    type Provider = Self;
 
     fn seats(&self) -> &Self {
         self
@@ -201,6 +215,9 @@ impl<D: Driver> Ports for Caller<D> {
         self
     }
     fn queue(&self) -> &Self {
+        self
+    }
+    fn provider(&self) -> &Self {
         self
     }
 }
@@ -247,8 +264,8 @@ impl Stores {
             Call::Settle { payment, settlement, limit } => {
                 Reply::Settle(self.orders.settle(payment, settlement, *limit)?)
             }
-            Call::RefundRequested { order, payment } => {
-                Reply::RefundRequested(self.orders.refund_requested(*order, payment)?)
+            Call::RecordRefund { payment, order } => {
+                Reply::RecordRefund(self.orders.record_refund(payment, order.as_ref())?)
             }
             Call::Count { orders } => Reply::Count(self.orders.sync(orders)),
             Call::Order { number } => Reply::Order(self.orders.get(*number)),
@@ -256,6 +273,7 @@ impl Stores {
             Call::Payment { order, payment } => {
                 Reply::Payment(self.orders.payment(*order, payment))
             }
+            Call::Payments { order } => Reply::Payments(self.orders.payments(*order)),
             Call::OrdersOf { user, before, most } => {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
@@ -293,6 +311,10 @@ impl Stores {
                 Reply::LoadAgain(())
             }
             Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
+            Call::Captures { order } => {
+                Reply::Captures(Some(self.provider.captures(order.number)))
+            }
+            Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })
     }
 }

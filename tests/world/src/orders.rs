@@ -10,6 +10,7 @@ use shared::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use shared::domain::inventory::SeatLeg;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
+use shared::domain::refund::Refund;
 use shared::domain::time::Timestamp;
 use shared::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
@@ -298,24 +299,68 @@ impl OrdersModel {
 
     fn record(&mut self, payment: &PaymentRecord) {
         let key = (payment.capture.order, payment.capture.key.clone());
-        if !payment.refund_requested {
-            let at = payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS);
-            self.due.insert((at, Due::Refund(key.0, key.1.clone())));
-        }
         self.payments.insert(key, payment.clone());
+        self.refund_due(payment);
     }
 
-    /// Notes that a refund request is in the queue.
+    /// Puts a payment into the index of what is due, where its refund now has it.
+    fn refund_due(&mut self, payment: &PaymentRecord) {
+        let work = Due::Refund(payment.capture.order, payment.capture.key.clone());
+        self.no_longer_due(&work);
+        if let Some(at) = payment.refund.as_ref().and_then(Refund::again_at) {
+            self.due.insert((at, work));
+        }
+    }
+
+    /// Records where a payment's refund stands, and with it that its order is refunded.
     ///
     /// # Errors
-    /// `Contract` if there is no such payment.
-    pub fn refund_requested(&mut self, order: OrderNumber, payment: &PaymentKey) -> Stored<()> {
-        let Some(record) = self.payments.get_mut(&(order, payment.clone())) else {
-            return Err(StoreError::Contract(format!("no payment {payment:?} for order {order}")));
+    /// `Contract` if the payment was accepted, or the order is not refunded by it.
+    pub fn record_refund(
+        &mut self,
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        let key = &payment.capture.key;
+        let Some(refund) = &payment.refund else {
+            return Err(StoreError::Contract(format!("payment {key:?} was accepted")));
         };
-        record.refund_requested = true;
-        self.no_longer_due(&Due::Refund(order, payment.clone()));
-        Ok(())
+        if let Some(order) = order {
+            must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
+            must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
+        }
+        let known = self.known(payment).and_then(|known| known.refund);
+        let follows = known.is_some_and(|known| known.state.may_become(refund.state));
+        let waits = |order: &Order| {
+            let stored = self.orders.get(&order.number);
+            stored.is_some_and(|stored| {
+                stored.state == OrderState::RefundDue && stored.payment == order.payment
+            })
+        };
+        if !follows || !order.is_none_or(waits) {
+            return Ok(ChangeReply::Changed);
+        }
+        if let Some(order) = order
+            && let Some(stored) = self.orders.get_mut(&order.number)
+        {
+            stored.state = order.state;
+            stored.changed_at = order.changed_at;
+        }
+        // Only the refund is written; what was decided stays as it was.
+        if let Some(stored) = self.payments.get_mut(&(payment.capture.order, key.clone())) {
+            stored.refund = Some(refund.clone());
+        }
+        self.refund_due(payment);
+        Ok(ChangeReply::Done)
+    }
+
+    /// Every payment that was decided for an order, in order of decision.
+    #[must_use]
+    pub fn payments(&self, order: OrderNumber) -> Vec<PaymentRecord> {
+        let of_order = self.payments.iter().filter(|((of, _), _)| *of == order);
+        let mut payments: Vec<PaymentRecord> = of_order.map(|(_, record)| record.clone()).collect();
+        payments.sort_by_key(|record| (record.decided_at, record.capture.key.clone()));
+        payments
     }
 
     /// Counts paid orders in the statistics, each exactly once; those counted now.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use shared::domain::money::Money;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::refund::RefundReply;
 
 /// Everything a provider knows. Money goes back at most once, because the payment is the name of its
 /// refund.
@@ -29,11 +30,13 @@ impl ProviderModel {
         of_order.cloned().collect()
     }
 
-    /// Sends a payment back, whole; false if it has no such payment. Asked again it does nothing
+    /// Sends a payment back, whole; refuses one that it does not have. Asked again it does nothing
     /// more.
-    pub fn refund(&mut self, payment: &PaymentKey) -> bool {
-        let Some(capture) = self.captured.get(payment) else { return false };
+    pub fn refund(&mut self, payment: &PaymentKey) -> RefundReply {
+        let Some(capture) = self.captured.get(payment) else {
+            return RefundReply::Refused("resource_missing: no such payment".to_owned());
+        };
         self.refunded.insert(payment.clone(), capture.amount);
-        true
+        RefundReply::Refunded
     }
 }

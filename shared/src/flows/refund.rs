@@ -1,0 +1,98 @@
+//! Refund: send a payment back, once, and record what the provider says of it.
+
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{PaymentKey, PaymentRecord};
+use crate::domain::refund::{Refund, RefundReply, RefundState};
+use crate::domain::time::Timestamp;
+use crate::ports::{ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored};
+
+/// How often a payment is read again because it changed meanwhile.
+const ATTEMPTS: usize = 4;
+
+/// Puts a refund's request into the queue, also where it was before and nothing was heard of it
+/// since. Nothing is done for a payment that does not go back, or that is back.
+///
+/// # Errors
+/// Fails if a store does; running it again finishes it. The request may then be in the queue twice.
+pub async fn request(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<()> {
+    let Some(requested) = record.requested(now) else { return Ok(()) };
+    ports.queue().refund(record).await?;
+    match ports.orders().record_refund(&requested, None).await? {
+        // Changed: its consumer was quicker than this.
+        ChangeReply::Done | ChangeReply::Changed => Ok(()),
+    }
+}
+
+/// Asks the provider to send a payment back, records its answer, and with it, in one transaction,
+/// that the order which waited for this money is refunded. Running it twice sends nothing back
+/// twice: the payment is the provider's idempotency key.
+///
+/// # Errors
+/// Fails if a store or the provider does; running it again finishes it. A payment that is not
+/// recorded as one that goes back breaks the contract: no money moves on the word of a message.
+pub async fn refund(
+    ports: &impl Ports,
+    order: OrderNumber,
+    key: &PaymentKey,
+    now: Timestamp,
+) -> Stored<Refund> {
+    let mut reply = None;
+    for _ in 0..ATTEMPTS {
+        let (record, refund) = going_back(ports, order, key).await?;
+        if refund.state == RefundState::Refunded {
+            return Ok(refund);
+        }
+        let said = match &reply {
+            Some(said) => said,
+            None => reply.insert(ports.provider().refund(&record).await?),
+        };
+        if let Some(now_is) = record_reply(ports, &record, said, now).await? {
+            return Ok(now_is);
+        }
+    }
+    let PaymentKey { provider, payment } = key;
+    Err(StoreError::Unavailable(format!("payment {provider} {payment} keeps changing")))
+}
+
+/// A payment that goes back, and where its refund stands.
+async fn going_back(
+    ports: &impl Ports,
+    order: OrderNumber,
+    key: &PaymentKey,
+) -> Stored<(PaymentRecord, Refund)> {
+    let PaymentKey { provider, payment } = key;
+    let broken = |what: &str| {
+        StoreError::Contract(format!("payment {provider} {payment} of {order}: {what}"))
+    };
+    let record = ports.orders().payment(order, key).await?;
+    let record = record.ok_or_else(|| broken("is to be refunded and was never recorded"))?;
+    let refund = record.refund.clone();
+    let refund = refund.ok_or_else(|| broken("is to be refunded and was accepted"))?;
+    Ok((record, refund))
+}
+
+/// Records what the provider said; `None` if the payment or its order changed meanwhile.
+async fn record_reply(
+    ports: &impl Ports,
+    record: &PaymentRecord,
+    reply: &RefundReply,
+    now: Timestamp,
+) -> Stored<Option<Refund>> {
+    let Some(after) = record.after_reply(reply, now) else { return Ok(None) };
+    let order = match reply {
+        RefundReply::Refunded => {
+            let order = ports.orders().get(record.capture.order).await?;
+            order.and_then(|order| order.after_refund(record, now))
+        }
+        RefundReply::Pending => None,
+        RefundReply::Refused(why) => {
+            let key = &record.capture.key;
+            tracing::error!(order = %record.capture.order, ?key, why, "a refund was refused");
+            None
+        }
+    };
+    match ports.orders().record_refund(&after, order.as_ref()).await? {
+        ChangeReply::Done => Ok(after.refund),
+        ChangeReply::Changed => Ok(None),
+    }
+}

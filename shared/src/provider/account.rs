@@ -1,0 +1,231 @@
+//! One provider's account: requests with its key, time limits, and what each answer means.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde::de::DeserializeOwned;
+
+use super::forms::{self, List, PaymentIntent, Refund, Refusal, SearchPage};
+use crate::config::ProviderApi;
+use crate::domain::ids::ProviderId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Capture, PaymentRecord};
+use crate::domain::refund::RefundReply;
+use crate::ports::{StoreError, Stored};
+
+/// How long one request may take. A refund takes two, which a queue function has ample time for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+/// Most bytes of an answer: a page of payments is a tenth of it.
+const ANSWER_BYTES_MOST: usize = 4 * 1024 * 1024;
+/// Most pages of one order's payments: more would be no order's.
+const PAGES_MOST: usize = 10;
+
+/// One provider's account. Clones share their connections.
+pub(super) struct Account {
+    provider: ProviderId,
+    url: String,
+    authorization: HeaderValue,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+/// An answer: its status and its body.
+struct Answer {
+    status: StatusCode,
+    body: Bytes,
+}
+
+impl Account {
+    pub(super) fn new(api: &ProviderApi) -> Stored<Self> {
+        let broken =
+            |why: String| StoreError::Contract(format!("provider {}: {why}", api.provider));
+        // Text before the key must not be joined with it by `format!`: it would be copied.
+        let bearer = [b"Bearer ".as_slice(), &api.key.0].concat();
+        let mut authorization = HeaderValue::from_bytes(&bearer)
+            .map_err(|_| broken("its key cannot be a header".to_owned()))?;
+        authorization.set_sensitive(true);
+        let tls = HttpsConnectorBuilder::new()
+            .with_provider_and_native_roots(rustls::crypto::aws_lc_rs::default_provider())
+            .map_err(|error| broken(error.to_string()))?;
+        let client =
+            Client::builder(TokioExecutor::new()).build(tls.https_or_http().enable_http1().build());
+        let url = api.url.trim_end_matches('/').to_owned();
+        Ok(Self { provider: api.provider.clone(), url, authorization, client })
+    }
+
+    /// Every capture of an order that the account finds.
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+        let mut payments = Vec::new();
+        let mut next = None;
+        for _ in 0..PAGES_MOST {
+            let path = forms::search_path(order, next.as_deref());
+            let page: SearchPage<PaymentIntent> = self.read(&path).await?;
+            payments.extend(page.data);
+            next = page.next_page;
+            if next.is_none() {
+                return Ok(forms::captures(&self.provider, order, payments));
+            }
+        }
+        Err(StoreError::Contract(format!("order {order} has over {PAGES_MOST} pages of payments")))
+    }
+
+    /// Sends a payment back, or says how far that is.
+    ///
+    /// The list is asked first: a repeated request with its idempotency key would only repeat the
+    /// first answer, and a day later the key is forgotten. Two at once both find the list empty,
+    /// and the key makes their requests one.
+    pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+        let captured = record.capture.amount.amount_minor;
+        let path = forms::refunds_path(&record.capture.key.payment);
+        let refunds: List<Refund> = match self.ask(Method::GET, &path, None).await {
+            Ok(answer) if is_refusal(answer.status) => return Ok(refused(&answer)),
+            answer => self.parsed(&answer.map_err(Lost::of_read)?)?,
+        };
+        if let Some(reply) = forms::reply(&refunds.data, captured) {
+            return Ok(reply);
+        }
+        let form = (forms::idempotency_key(&record.capture.key), forms::refund_form(record));
+        let answer =
+            self.ask(Method::POST, "/v1/refunds", Some(form)).await.map_err(Lost::of_write)?;
+        if is_refusal(answer.status) {
+            return Ok(refused(&answer));
+        }
+        let refund: Refund = self.parsed_write(&answer)?;
+        // What went back earlier by hand and this together are the whole.
+        let all: Vec<Refund> = refunds.data.into_iter().chain([refund]).collect();
+        Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
+    }
+
+    async fn read<T: DeserializeOwned>(&self, path: &str) -> Stored<T> {
+        let answer = self.ask(Method::GET, path, None).await.map_err(Lost::of_read)?;
+        self.parsed(&answer)
+    }
+
+    /// Makes one request; `form` is an idempotency key and a body.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        form: Option<(String, String)>,
+    ) -> Result<Answer, Lost> {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(format!("{}{path}", self.url))
+            .header(AUTHORIZATION, &self.authorization);
+        let mut body = Bytes::new();
+        if let Some((key, form)) = form {
+            request = request
+                .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+                .header("idempotency-key", key);
+            body = form.into();
+        }
+        let request =
+            request.body(Full::new(body)).map_err(|error| Lost::Unsent(error.to_string()))?;
+        let answered = async {
+            let reply = self.client.request(request).await.map_err(|error| {
+                let text = format!("{error}: {}", source(&error));
+                if error.is_connect() { Lost::Unsent(text) } else { Lost::OnTheWay(text) }
+            })?;
+            let status = reply.status();
+            let body = Limited::new(reply.into_body(), ANSWER_BYTES_MOST).collect().await;
+            let body = body.map_err(|error| Lost::OnTheWay(error.to_string()))?.to_bytes();
+            Ok(Answer { status, body })
+        };
+        let late = |_| Lost::OnTheWay(format!("no answer within {REQUEST_TIMEOUT:?}"));
+        tokio::time::timeout(REQUEST_TIMEOUT, answered).await.map_err(late)?
+    }
+
+    /// The answer to a request that changes nothing.
+    fn parsed<T: DeserializeOwned>(&self, answer: &Answer) -> Stored<T> {
+        self.understood(answer, StoreError::Unavailable)
+    }
+
+    /// The answer to a request that changes something.
+    fn parsed_write<T: DeserializeOwned>(&self, answer: &Answer) -> Stored<T> {
+        self.understood(answer, StoreError::Unknown)
+    }
+
+    /// Reads an answer; `lost` is what one means that leaves open what happened.
+    fn understood<T: DeserializeOwned>(
+        &self,
+        answer: &Answer,
+        lost: fn(String) -> StoreError,
+    ) -> Stored<T> {
+        let said = |what: &str| format!("provider {}: {} {what}", self.provider, answer.status);
+        if answer.status.is_success() {
+            return serde_json::from_slice(&answer.body)
+                .map_err(|error| StoreError::Contract(said(&error.to_string())));
+        }
+        let text = said(&error_of(answer).text());
+        Err(match answer.status {
+            // A key of ours in use, too many requests, a key of the account that is not accepted
+            // (yet): nothing happened.
+            StatusCode::CONFLICT
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN => StoreError::Unavailable(text),
+            status if status.is_server_error() => lost(text),
+            _ => StoreError::Contract(text),
+        })
+    }
+}
+
+/// True for an answer by which the provider says that it will not do what was asked of this
+/// payment, and would not if asked again.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED | StatusCode::NOT_FOUND)
+}
+
+/// What a refusal means for a refund: there is none, unless it is done already.
+fn refused(answer: &Answer) -> RefundReply {
+    let error = error_of(answer);
+    match error.code.as_deref() {
+        Some("charge_already_refunded") => RefundReply::Refunded,
+        Some(_) | None => RefundReply::Refused(error.text()),
+    }
+}
+
+fn error_of(answer: &Answer) -> forms::ApiError {
+    serde_json::from_slice(&answer.body).map(|Refusal { error }| error).unwrap_or_default()
+}
+
+fn source(error: &dyn std::error::Error) -> String {
+    error.source().map(ToString::to_string).unwrap_or_default()
+}
+
+/// A request without an answer.
+enum Lost {
+    /// It never left.
+    Unsent(String),
+    /// It may have arrived.
+    OnTheWay(String),
+}
+
+impl Lost {
+    fn of_read(self) -> StoreError {
+        match self {
+            Self::Unsent(text) | Self::OnTheWay(text) => StoreError::Unavailable(text),
+        }
+    }
+
+    fn of_write(self) -> StoreError {
+        match self {
+            Self::Unsent(text) => StoreError::Unavailable(text),
+            Self::OnTheWay(text) => StoreError::Unknown(text),
+        }
+    }
+}
+
+impl fmt::Debug for Account {
+    /// Leaves the key out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({} at {})", self.provider, self.url)
+    }
+}
