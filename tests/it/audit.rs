@@ -772,7 +772,14 @@ fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
         (
             Change::Put(
                 "orders",
-                with(item("pi_1"), [("outcome", text("refund")), ("reason", text("too_late"))]),
+                with(
+                    item("pi_1"),
+                    [
+                        ("outcome", text("refund")),
+                        ("reason", text("too_late")),
+                        ("refund_state", text("requested")),
+                    ],
+                ),
             ),
             vec![
                 format!("I5 g1: order {paid} is paid but has 0 accepted payments"),

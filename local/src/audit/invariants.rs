@@ -1189,7 +1189,10 @@ mod tests {
                 &["I5 payment stripe pi_8 for order 8 was accepted but its order does not exist"],
             ),
             (
-                |facts| facts.payments[0].accepted = false,
+                |facts| {
+                    facts.payments[0].accepted = false;
+                    facts.payments[0].refund = Some(RefundState::Requested);
+                },
                 &[
                     "I5 g1: order 1 is paid but has 0 accepted payments",
                     "I5 g1: payment stripe pi_1 for order 1 is refunded and yet paid its order",

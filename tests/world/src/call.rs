@@ -311,9 +311,7 @@ impl Stores {
                 Reply::LoadAgain(())
             }
             Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
-            Call::Captures { order } => {
-                Reply::Captures(Some(self.provider.captures(order.number)))
-            }
+            Call::Captures { order } => Reply::Captures(Some(self.provider.captures(order.number))),
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })
     }
