@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-schemathesis test-ministack test-dynamodb-local handler-costs clean-tools
+.PHONY: help setup demo test test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -28,6 +28,10 @@ test-ministack: ## the integration tests with ministack in place of our stand-in
 test-dynamodb-local: ## the same with Amazon's DynamoDB Local; ONSALE_DYNAMODB_LOCAL=1 accepts its licence
 	@scripts/setup dynamodb-local
 	@scripts/test-against dynamodb-local
+
+fuzz: ## try ever new bytes on what reads strangers'; TARGET=sale-file SECONDS=600, or every target
+	@scripts/setup fuzz
+	@scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
 handler-costs: ## count instructions and allocations of a request in each handler, against the written table
 	@scripts/handler-costs --check

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 /// A moment, in milliseconds since the Unix epoch.
@@ -87,9 +87,13 @@ impl TryFrom<String> for Timestamp {
 impl std::str::FromStr for Timestamp {
     type Err = InvalidTime;
     fn from_str(text: &str) -> Result<Self, InvalidTime> {
-        DateTime::parse_from_rfc3339(text)
-            .map(|time| Self(time.timestamp_millis()))
-            .map_err(|_| InvalidTime)
+        let time = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTime)?.to_utc();
+        // An offset can lead out of the years that have four digits, and so cannot be written.
+        if (0..=9999).contains(&time.year()) {
+            Ok(Self(time.timestamp_millis()))
+        } else {
+            Err(InvalidTime)
+        }
     }
 }
 
@@ -129,5 +133,18 @@ mod tests {
         assert_eq!(utc, taipei);
         assert_eq!(utc.to_string(), "2026-11-21T10:00:00.000Z");
         assert!("2026-11-21T10:00:00".parse::<Timestamp>().is_err());
+    }
+
+    #[test]
+    fn what_is_read_can_be_written_and_read_again() {
+        for text in ["9999-12-31T23:59:59.999Z", "0000-01-01T00:00:00.000Z"] {
+            assert_eq!(text.parse::<Timestamp>().map(|time| time.to_string()).as_deref(), Ok(text));
+        }
+        // A leap second is the first of the next minute.
+        let leap: Timestamp = "2016-12-31T23:59:60Z".parse().unwrap();
+        assert_eq!(leap.to_string().parse(), Ok(leap));
+        for beyond in ["9999-12-31T23:59:59-01:00", "0000-01-01T00:00:00+01:00"] {
+            assert_eq!(beyond.parse::<Timestamp>(), Err(InvalidTime), "{beyond}");
+        }
     }
 }

@@ -1,0 +1,73 @@
+//! What must hold of everything that reads what strangers send, whatever they send.
+//!
+//! A [`Target`] is a function of bytes: it gives them to the engine's own code and panics where a
+//! property does not hold, which is more than that nothing panics: what is accepted survives being
+//! written and read again, what is refused has a documented problem, what is signed was signed by
+//! us. libFuzzer calls it with ever new bytes (`scripts/fuzz`), and an ordinary test with those that
+//! lie in `corpus/`. `README.md` says how to run and replay.
+
+mod request;
+mod sample;
+mod signed;
+mod tables;
+mod targets;
+
+/// What became of an input. A corpus must hold both kinds, else its target proves little.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// At least one reader took it, or a part of it, for what it reads.
+    Accepted,
+    /// Nobody did.
+    Refused,
+}
+
+impl Verdict {
+    /// Accepted if anything was.
+    fn of(accepted: bool) -> Self {
+        if accepted { Self::Accepted } else { Self::Refused }
+    }
+}
+
+/// One thing to fuzz.
+#[derive(Debug)]
+pub struct Target {
+    /// Its name, and that of its corpus.
+    pub name: &'static str,
+    /// What is read, and what must hold.
+    pub about: &'static str,
+    /// Tries one input.
+    ///
+    /// # Panics
+    /// If a property does not hold: the engine has a defect.
+    pub run: fn(&[u8]) -> Verdict,
+}
+
+/// Every target.
+pub static TARGETS: [Target; 12] = [
+    targets::REQUEST,
+    targets::ADMISSION_TOKEN,
+    targets::IDENTITY_TOKEN,
+    targets::PAYMENT_CALLBACK,
+    targets::NAMES,
+    targets::SALE_FILE,
+    targets::SEATING_PLAN,
+    targets::GTFS_FEED,
+    targets::TRAIN_TABLES,
+    targets::LAMBDA_EVENT,
+    targets::QUEUE_MESSAGE,
+    targets::HOLD_RECORD,
+];
+
+/// The control: a target with a defect that only a fuzzer which sees where it gets can find.
+pub static CONTROL: Target = targets::PLANTED_DEFECT;
+
+/// The target with a name, the control included.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().chain([&CONTROL]).find(|target| target.name == name)
+}
+
+/// The value, which there must be: otherwise the engine contradicts itself.
+fn must<T, E: std::fmt::Debug>(result: Result<T, E>, what: &str) -> T {
+    result.unwrap_or_else(|error| panic!("{what}: {error:?}"))
+}

@@ -1,0 +1,91 @@
+//! Payment callbacks: believed only if the provider signed the very bytes of their body.
+
+use serde_json::json;
+use shared::domain::order::Capture;
+use shared::http::payment_event::capture;
+use shared::http::signature::{PaymentSecrets, VerifiedPayment, sign};
+
+use super::admission_token::split;
+use crate::sample::{NOW, provider};
+use crate::{Target, Verdict, must, signed};
+
+pub(crate) const PAYMENT_CALLBACK: Target = Target {
+    name: "payment-callback",
+    about: "The input as a signature header and, from the second line on, its body; as a body that \
+            the provider signed; and as edits of a good callback. Believed only if a secret of ours \
+            gives the signature; the capture that a body reports is the same once written by others.",
+    run,
+};
+
+const SECRETS: [&[u8]; 2] = [b"whsec_new", b"whsec_old"];
+const TOLERANCE_SECONDS: u32 = 300;
+const GOOD: &str = r#"{"type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","amount_received":110600,"currency":"cny","metadata":{"order":"4611686018427387905"}}}}"#;
+
+fn run(input: &[u8]) -> Verdict {
+    let secrets = PaymentSecrets::new(provider(), SECRETS, TOLERANCE_SECONDS);
+    let (header, body) = split(input);
+    let from_anyone =
+        std::str::from_utf8(header).is_ok_and(|header| believed(&secrets, header, body).is_some());
+
+    let header = sign(SECRETS[1], input, NOW);
+    let Some(payment) = believed(&secrets, &header, input) else {
+        panic!("a body that the provider signed is refused: {header}");
+    };
+    let reported = capture(&payment);
+    if let Ok(Some(capture)) = &reported {
+        check(&secrets, capture);
+    }
+
+    forged(&secrets, input);
+    Verdict::of(from_anyone || reported.is_ok())
+}
+
+/// What the engine believes, which ourselves must find signed.
+fn believed<'a>(
+    secrets: &'a PaymentSecrets,
+    header: &str,
+    body: &'a [u8],
+) -> Option<VerifiedPayment<'a>> {
+    let payment = secrets.verify(Some(header), body, NOW).ok()?;
+    let values = |wanted: &str| -> Vec<&str> {
+        let items = header.split(',').filter_map(|item| item.trim().split_once('='));
+        items.filter(|(name, _)| *name == wanted).map(|(_, value)| value).collect()
+    };
+    let [time] = values("t")[..] else { panic!("{header} is believed without its one time") };
+    let seconds: i64 = must(time.parse(), "the time of a believed signature");
+    let age_seconds = (NOW.ms() / 1000).abs_diff(seconds);
+    assert!(age_seconds <= u64::from(TOLERANCE_SECONDS), "{header} is believed at another time");
+    let text = [time.as_bytes(), b".", body].concat();
+    let fits = |value: &str| {
+        let of = |secret: &[u8]| {
+            signed::tag(secret, &text).iter().map(|b| format!("{b:02x}")).collect::<String>()
+        };
+        SECRETS.iter().any(|secret| value.eq_ignore_ascii_case(&of(secret)))
+    };
+    assert!(values("v1").into_iter().any(fits), "{header} is believed, and is not our provider's");
+    assert_eq!(payment.body(), body);
+    Some(payment)
+}
+
+/// A capture is read the same from another event that says no more than it.
+fn check(secrets: &PaymentSecrets, read: &Capture) {
+    assert!(read.amount.amount_minor >= 0 && read.key.provider == provider());
+    let event = json!({ "type": "payment_intent.succeeded", "data": { "object": {
+        "id": read.key.payment, "amount_received": read.amount.amount_minor,
+        "currency": read.amount.currency, "metadata": { "order": read.order },
+    } } });
+    let body = event.to_string();
+    let header = sign(SECRETS[0], body.as_bytes(), NOW);
+    let payment = must(secrets.verify(Some(&header), body.as_bytes(), NOW), "it is signed");
+    assert_eq!(must(capture(&payment), "it is a capture").as_ref(), Some(read));
+}
+
+/// A signed body that was edited is believed by nobody.
+fn forged(secrets: &PaymentSecrets, edits: &[u8]) {
+    let header = sign(SECRETS[0], GOOD.as_bytes(), NOW);
+    let body = signed::edited(GOOD, edits);
+    let is_believed = believed(secrets, &header, body.as_bytes()).is_some();
+    assert_eq!(is_believed, body == GOOD, "{body}");
+    // Of the header only what is signed matters, so an edited one may be believed: of this body.
+    believed(secrets, &signed::edited(&header, edits), GOOD.as_bytes());
+}

@@ -1,0 +1,231 @@
+//! Requests of every route, up to the flow that would answer them.
+
+use lambda_http::Request;
+use serde_json::{Value, json};
+use shared::domain::choice::{Choice, Together};
+use shared::domain::ids::{Legs, SeatName, StopId};
+use shared::domain::number::OrderNumber;
+use shared::domain::sale::{Sale, Tier};
+use shared::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine, content};
+use shared::http::admission::AdmissionBody;
+use shared::http::identity::{Buyer, Operator};
+use shared::http::problem::{Kind, Problem};
+use shared::http::reservation::{ReservationBody, journey};
+use shared::http::respond::refuse;
+use shared::http::route::{NoRoute, Route};
+use shared::http::signature::{PaymentSecrets, header};
+use shared::http::tokens::AdmissionKeys;
+use shared::http::{checks, payment_event, sale_body};
+
+use super::sale_file;
+use crate::sample::{NOW, provider, sale};
+use crate::{Target, Verdict, must, request};
+
+pub(crate) const REQUEST: Target = Target {
+    name: "request",
+    about: "A request as it is written (HTTP, with `buyer:` or `operator:` for the authorizer), to \
+            each route: a refusal has a documented problem; what is accepted keeps every limit and \
+            is the same once written by others.",
+    run,
+};
+
+/// Most bytes of the refusal of anybody's request: it must not repeat what was sent.
+const MOST_REFUSAL_BYTES: usize = 4096;
+
+fn run(input: &[u8]) -> Verdict {
+    request::read(input).map_or(Verdict::Refused, |request| respond(&request))
+}
+
+/// Does with a request what its function does before any store is asked.
+pub(super) fn respond(request: &Request) -> Verdict {
+    let route = Route::of(request);
+    let outcome = match &route {
+        Ok(route) => {
+            check_route(request, route);
+            answer(request, route)
+        }
+        Err(NoRoute) => Err(NoRoute.into()),
+    };
+    if let Err(problem) = &outcome {
+        check_refusal(problem, matches!(route, Ok(Route::PublishSale(_))));
+    }
+    Verdict::of(outcome.is_ok())
+}
+
+fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
+    match route {
+        Route::ShowOpenApi | Route::ListSales | Route::ShowSale(_) => Ok(()),
+        Route::PublishSale(id) => {
+            Operator::of(request)?;
+            let file = checks::parse(request.body());
+            if !file.is_ok_and(|file| sale_file::is_large(&file)) {
+                sale_file::check(&sale_body::read(request, id)?);
+            }
+            Ok(())
+        }
+        Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
+        Route::Admit(id) => {
+            Buyer::of(request)?;
+            let sale = sale(id.as_str());
+            let tickets = AdmissionBody::read(request)?.tickets(sale)?;
+            assert!((1..=sale.file().limit_per_buyer.min(MOST_SEATS as u16)).contains(&tickets));
+            Ok(())
+        }
+        Route::Reserve(id) => reserve(request, sale(id.as_str())),
+        Route::ListOrders => {
+            Buyer::of(request)?;
+            checks::query::<OrderNumber>(request, "before")?;
+            let most = checks::query_within(request, "limit", 1..=100)?;
+            assert!(most.is_none_or(|most| (1..=100).contains(&most)));
+            Ok(())
+        }
+        Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::of(request).map(drop)?),
+        Route::PaymentCallback(_) => callback(request),
+    }
+}
+
+fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
+    let from: Option<StopId> = checks::query(request, "from")?;
+    let to: Option<StopId> = checks::query(request, "to")?;
+    let legs = journey(sale, "from", from.as_ref(), to.as_ref())?;
+    assert!(legs.to() <= sale.legs());
+    assert_eq!(sale.stop(legs.from()), from.as_ref());
+    Ok(())
+}
+
+fn callback(request: &Request) -> Result<(), Problem> {
+    checks::check_size(request, checks::MOST_BODY_BYTES)?;
+    let secrets = PaymentSecrets::new(provider(), [&b"whsec"[..]], 300);
+    let payment = secrets.verify(header(request), request.body(), NOW)?;
+    payment_event::capture(&payment)?;
+    Ok(())
+}
+
+fn reserve(request: &Request, sale: &Sale) -> Result<(), Problem> {
+    let buyer = Buyer::of(request)?;
+    let body = ReservationBody::read(request)?;
+    let keys = AdmissionKeys::new([("a", &b"0123456789abcdef0123456789abcdef"[..])]);
+    let admission = body.admission().and_then(|token| keys.check(token, sale.id(), &buyer));
+    if let Err(defect) = admission {
+        check_refusal(&defect.into(), false);
+    }
+    let wanted = body.wanted(sale)?;
+    check_wanted(sale, &wanted);
+    let again = ReservationBody::read(&written(sale, &wanted));
+    let again = must(must(again, "a request written anew is read").wanted(sale), "and accepted");
+    assert_eq!(again, wanted, "a request written anew is another request");
+    assert_eq!(content(&again), content(&wanted));
+    Ok(())
+}
+
+/// The limits that the scripts, the transaction and the prices rely on.
+fn check_wanted(sale: &Sale, wanted: &[WantedLine]) {
+    assert!((1..=MOST_LINES).contains(&wanted.len()));
+    let tickets: usize = wanted.iter().map(|wanted| wanted.line.choice.count()).sum();
+    assert!((1..=MOST_SEATS).contains(&tickets));
+    let mut attendees: Vec<_> = wanted.iter().flat_map(|wanted| &wanted.attendees).collect();
+    let named = attendees.len();
+    attendees.sort();
+    attendees.dedup();
+    assert_eq!(attendees.len(), named, "somebody has two tickets");
+    for (index, WantedLine { line, price_minor, attendees }) in wanted.iter().enumerate() {
+        let tier = tier(sale, line);
+        assert!(wanted[..index].iter().all(|earlier| earlier.line.tier != line.tier));
+        assert_eq!(tier.price_minor(line.legs), Some(*price_minor));
+        assert!(line.legs.to() <= sale.legs());
+        assert!(attendees.is_empty() || attendees.len() == line.choice.count());
+        if let Choice::Seats(seats) = &line.choice {
+            assert!(seats.is_sorted_by(|a, b| a < b), "{seats:?}");
+            assert!(seats.iter().all(|seat| tier.layout.name(*seat).is_some()));
+        }
+    }
+}
+
+fn tier<'sale>(sale: &'sale Sale, line: &shared::domain::inventory::Line) -> &'sale Tier {
+    sale.tier(&line.tier).unwrap_or_else(|| panic!("{} is no tier of the sale", line.tier))
+}
+
+/// The request that somebody else would have written for the same seats.
+fn written(sale: &Sale, wanted: &[WantedLine]) -> Request {
+    let line = |WantedLine { line, attendees, price_minor: _ }: &WantedLine| {
+        let layout = &tier(sale, line).layout;
+        let mut json = json!({ "tier": line.tier, "attendees": attendees });
+        if let Some((from, to)) = stops(sale, line.legs) {
+            json["from"] = json!(from);
+            json["to"] = json!(to);
+        }
+        match &line.choice {
+            Choice::Seats(seats) => {
+                let names: Vec<Option<&SeatName>> =
+                    seats.iter().map(|seat| layout.name(*seat)).collect();
+                json["seats"] = json!(names);
+            }
+            Choice::Best { count, together } => {
+                let together = match together {
+                    Together::Required => "required",
+                    Together::Preferred => "preferred",
+                };
+                json["best"] = json!({ "count": count, "together": together });
+            }
+            Choice::Pattern { column, offsets } => {
+                let letter = |away: i16| {
+                    let index = i32::from(*column) + i32::from(away);
+                    usize::try_from(index).ok().and_then(|index| layout.columns().get(index))
+                };
+                let others =
+                    offsets.iter().map(|at| json!({ "column": letter(at.column), "row": at.row }));
+                let places: Vec<Value> =
+                    std::iter::once(json!({ "column": letter(0) })).chain(others).collect();
+                json["pattern"] = json!(places);
+            }
+        }
+        json
+    };
+    let lines: Vec<Value> = wanted.iter().map(line).collect();
+    let body = json!({ "lines": lines }).to_string();
+    let text =
+        format!("POST /sales/{}/orders\ncontent-type: application/json\n\n{body}", sale.id());
+    let request = request::read(text.as_bytes());
+    request.unwrap_or_else(|| panic!("{text} is no request"))
+}
+
+fn stops(sale: &Sale, legs: Legs) -> Option<(&StopId, &StopId)> {
+    sale.stop(legs.from()).zip(sale.stop(legs.to()))
+}
+
+/// A route says the path that leads to it, but for what a stage puts before it.
+fn check_route(request: &Request, route: &Route) {
+    let (method, path) = match route {
+        Route::ShowOpenApi => ("GET", "/openapi.json".to_owned()),
+        Route::ListSales => ("GET", "/sales".to_owned()),
+        Route::PublishSale(sale) => ("PUT", format!("/sales/{sale}")),
+        Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
+        Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
+        Route::Admit(sale) => ("POST", format!("/sales/{sale}/admissions")),
+        Route::Reserve(sale) => ("POST", format!("/sales/{sale}/orders")),
+        Route::ListOrders => ("GET", "/orders".to_owned()),
+        Route::ShowOrder(order) => ("GET", format!("/orders/{order}")),
+        Route::CancelOrder(order) => ("POST", format!("/orders/{order}/cancel")),
+        Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
+    };
+    assert_eq!(request.method().as_str(), method);
+    assert_eq!(Route::parse(request.method(), &path).as_ref(), Ok(route));
+}
+
+/// A refusal is a problem document of a documented type, and never says that the fault is ours.
+fn check_refusal(problem: &Problem, may_be_long: bool) {
+    let kind = problem.kind();
+    assert!(kind != Kind::Internal, "a stranger has found a bug of ours: {problem:?}");
+    assert!(Kind::ALL.contains(&kind));
+    let response = refuse(problem.clone());
+    assert_eq!(response.status(), kind.status());
+    let content_type = response.headers().get("content-type").map(|value| value.as_bytes());
+    assert_eq!(content_type, Some(&b"application/problem+json"[..]));
+    assert_eq!(response.headers().contains_key("retry-after"), kind.is_passing());
+    let document: Value = must(serde_json::from_slice(response.body()), "a problem is JSON");
+    assert_eq!(document["type"], kind.uri());
+    assert_eq!(document["status"], kind.status().as_u16());
+    assert!(document["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
+    let bytes = response.body().len();
+    assert!(may_be_long || bytes <= MOST_REFUSAL_BYTES, "{bytes} bytes refuse {problem:?}");
+}

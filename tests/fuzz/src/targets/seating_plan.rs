@@ -1,0 +1,69 @@
+//! Seating plans in pretix's format.
+
+use local::importers::pretix::{Prices, RowOrder, import};
+use local::importers::{Import, Terms};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use shared::domain::sale::Sale;
+
+use super::sale_file;
+use crate::sample::LONG_AGO;
+use crate::{Target, Verdict, must};
+
+pub(crate) const SEATING_PLAN: Target = Target {
+    name: "seating-plan",
+    about: "A seating plan (pretix): every seat that stands in it is placed or reported as left out, \
+            whichever row is the front, and the sale that comes out holds what was placed.",
+    run,
+};
+
+fn run(input: &[u8]) -> Verdict {
+    let prices = Prices { for_all: Some(1000), ..Prices::default() };
+    let orders = [
+        RowOrder::ByHeight,
+        RowOrder::AsListed,
+        RowOrder::NearestTo(must("560,0".parse(), "a point")),
+    ];
+    let mut verdict = Verdict::Refused;
+    for order in orders {
+        let Ok(import) = import("a plan", input, &Terms::opening(LONG_AGO), &prices, order) else {
+            continue;
+        };
+        assert_eq!(import.report().seats_read, seats(input), "seats are lost while reading");
+        if accounted(import) {
+            verdict = Verdict::Accepted;
+        }
+    }
+    verdict
+}
+
+/// Consents to every remedy; true if a sale comes out, which then is whole.
+pub(super) fn accounted(import: Import) -> bool {
+    let Ok((file, report)) = import.accept(true) else { return false };
+    let sale = must(Sale::new(file), "an imported sale breaks no rule");
+    sale_file::check(&sale);
+    let places: usize = sale.tiers().iter().map(|tier| tier.layout.sellable() as usize).sum();
+    assert_eq!(places, report.seats_placed, "the sale has other seats than were placed");
+    let tiers: usize = report.tiers.iter().map(|tier| tier.seats).sum();
+    assert_eq!(tiers, report.seats_placed);
+    true
+}
+
+/// How many seats stand in a plan, counted without a type of the importer's.
+fn seats(input: &[u8]) -> usize {
+    #[derive(Deserialize)]
+    struct Plan {
+        zones: Vec<Zone>,
+    }
+    #[derive(Deserialize)]
+    struct Zone {
+        rows: Vec<Row>,
+    }
+    #[derive(Deserialize)]
+    struct Row {
+        seats: Vec<IgnoredAny>,
+    }
+    let input = input.strip_prefix(b"\xef\xbb\xbf").unwrap_or(input);
+    let plan: Plan = must(serde_json::from_slice(input), "an imported plan is JSON");
+    plan.zones.iter().flat_map(|zone| &zone.rows).map(|row| row.seats.len()).sum()
+}
