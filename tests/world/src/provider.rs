@@ -1,7 +1,8 @@
 //! The payment provider: what it has captured, and what it has sent back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use shared::domain::guard::{Guard, stands};
 use shared::domain::money::Money;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Capture, PaymentKey};
@@ -15,6 +16,8 @@ pub struct ProviderModel {
     pub captured: BTreeMap<PaymentKey, Capture>,
     /// What went back.
     pub refunded: BTreeMap<PaymentKey, Money>,
+    /// Payments that went back again, which only a provider does that forgets its idempotency keys.
+    pub refunded_again: BTreeSet<PaymentKey>,
 }
 
 impl ProviderModel {
@@ -36,7 +39,10 @@ impl ProviderModel {
         let Some(capture) = self.captured.get(payment) else {
             return RefundReply::Refused("resource_missing: no such payment".to_owned());
         };
-        self.refunded.insert(payment.clone(), capture.amount);
+        let before = self.refunded.insert(payment.clone(), capture.amount);
+        if before.is_some() && !stands(Guard::RefundOnce) {
+            self.refunded_again.insert(payment.clone());
+        }
         RefundReply::Refunded
     }
 }
