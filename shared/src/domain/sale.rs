@@ -153,6 +153,7 @@ pub struct TierFile {
     pub fares: Vec<Fare>,
     /// Column letters from left to right, `null` for the aisle; needed for patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MOST_PLACES_PER_ROW))]
     pub columns: Vec<Option<String>>,
     /// Blocks or coaches, most desirable first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -367,10 +368,10 @@ fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
             defects.push(Defect::new(at, rule));
         }
     };
-    let title = file.title.trim();
-    let is_text = !file.title.chars().any(char::is_control);
+    let title = file.title.as_str();
+    let is_text = !title.trim().is_empty() && !title.chars().any(char::is_control);
     let rule = "must have 1 to 200 bytes without control characters";
-    refuse(title.is_empty() || title.len() > 200 || !is_text, "title", rule);
+    refuse(title.len() > 200 || !is_text, "title", rule);
     refuse(file.closes_at <= file.opens_at, "closes_at", "must be later than opens_at");
     refuse(!(1..=1000).contains(&file.limit_per_buyer), "limit_per_buyer", "must be 1 to 1,000");
     refuse(
@@ -557,6 +558,11 @@ fn check_places(
 }
 
 fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
+    // Patterns count columns, and the distance between two, in 16 bits.
+    if tier.columns.len() > MOST_PLACES_PER_ROW {
+        defects.push(Defect::new(format!("{at}.columns"), "must be at most 1,024"));
+        return;
+    }
     let mut seen = HashSet::new();
     for letter in tier.columns.iter().flatten() {
         if letter.is_empty() || letter.len() > 4 || !seen.insert(letter) {
@@ -624,6 +630,28 @@ mod tests {
         assert_eq!(tier.layout.initial(), &[0b0101_1111, 0xff, 0b0111_1111]);
         assert_eq!((sale.legs(), tier.layout.column("B")), (2, Some(2)));
         assert_eq!(sale.seat_legs(), 6);
+    }
+
+    #[test]
+    fn blanks_do_not_hide_how_long_a_title_is() {
+        let mut file = train();
+        file["title"] = json!(format!("G1{}", " ".repeat(199)));
+        assert!(read(file.clone()).unwrap_err()[0].starts_with("title: "));
+        file["title"] = json!(" G1 ");
+        assert!(read(file).is_ok());
+    }
+
+    #[test]
+    fn a_column_is_found_where_it_stands() {
+        let mut file = train();
+        // Counted in 16 bits, the last column would be the first.
+        let far = std::iter::repeat_n(json!(null), 65_536).chain([json!("Z")]);
+        file["tiers"][0]["columns"] = far.collect();
+        let defects = read(file.clone()).unwrap_err();
+        assert!(defects[0].contains("columns: must be at most 1,024"), "{defects:?}");
+        let most = std::iter::repeat_n(json!(null), MOST_PLACES_PER_ROW - 1).chain([json!("Z")]);
+        file["tiers"][0]["columns"] = most.collect();
+        assert_eq!(read(file).unwrap().tiers()[0].layout.column("Z"), Some(1023));
     }
 
     #[test]
