@@ -10,27 +10,27 @@ use std::time::SystemTime;
 /// fails, because what such a test shows is not so.
 pub fn onsale() -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let deps = test.parent().unwrap();
-    let program = deps.parent().unwrap().join("onsale");
-    let is_current = program.exists() && built_at(&program) >= library_built_at(deps);
+    let program = test.parent().unwrap().parent().unwrap().join("onsale");
+    let is_current = program.exists() && changed_at(&program) >= sources_changed_at(&program);
     assert!(
         is_current,
-        "{} is missing or older than its library: cargo build --workspace --all-targets",
+        "{} is missing or older than its sources: cargo build --workspace --all-targets",
         program.display()
     );
     program
 }
 
-fn built_at(file: &Path) -> SystemTime {
+fn changed_at(file: &Path) -> SystemTime {
     fs::metadata(file).unwrap().modified().unwrap()
 }
 
-/// When the library was built that `onsale` is made of, the same that the tests use.
-fn library_built_at(deps: &Path) -> SystemTime {
-    let is_it = |file: &PathBuf| {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        name.starts_with("liblocal-") && name.ends_with(".rlib")
-    };
-    let files = fs::read_dir(deps).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(is_it).map(|library| built_at(&library)).max().unwrap()
+/// When the last of the sources was changed that the program is made of: cargo lists them beside it,
+/// as make has them.
+fn sources_changed_at(program: &Path) -> SystemTime {
+    let list = fs::read_to_string(program.with_extension("d")).unwrap();
+    let (_, sources) = list.lines().next().unwrap().split_once(": ").unwrap();
+    // A blank in a name has a stroke before it.
+    let sources = sources.replace("\\ ", "\0");
+    let sources = sources.split(' ').map(|source| PathBuf::from(source.replace('\0', " ")));
+    sources.map(|source| changed_at(&source)).max().unwrap()
 }

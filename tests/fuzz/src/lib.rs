@@ -8,6 +8,7 @@
 
 mod request;
 mod sample;
+mod scripted;
 mod signed;
 mod tables;
 mod targets;
@@ -43,7 +44,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub static TARGETS: [Target; 12] = [
+pub static TARGETS: [Target; 13] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
     targets::IDENTITY_TOKEN,
@@ -56,6 +57,7 @@ pub static TARGETS: [Target; 12] = [
     targets::LAMBDA_EVENT,
     targets::QUEUE_MESSAGE,
     targets::HOLD_RECORD,
+    targets::SCRIPT_REPLY,
 ];
 
 /// The control: a target with a defect that only a fuzzer which sees where it gets can find.

@@ -11,6 +11,7 @@ mod planted_defect;
 mod queue_message;
 mod request;
 mod sale_file;
+mod script_reply;
 mod seating_plan;
 mod train_tables;
 
@@ -25,5 +26,6 @@ pub(crate) use planted_defect::PLANTED_DEFECT;
 pub(crate) use queue_message::QUEUE_MESSAGE;
 pub(crate) use request::REQUEST;
 pub(crate) use sale_file::SALE_FILE;
+pub(crate) use script_reply::SCRIPT_REPLY;
 pub(crate) use seating_plan::SEATING_PLAN;
 pub(crate) use train_tables::TRAIN_TABLES;

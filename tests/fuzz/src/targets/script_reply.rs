@@ -1,0 +1,162 @@
+//! What the adapter to Redis makes of replies: whatever comes back is understood or is told to be a
+//! broken contract, and never taken for something that did not happen or may have.
+
+use std::fmt::Debug;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use shared::domain::choice::{Choice, Together};
+use shared::domain::gate::Admit;
+use shared::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
+use shared::domain::number::{Mint, OrderNumber};
+use shared::ports::{Gate as _, Seats as _, StoreError, Stored};
+use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::sample::NOW;
+use crate::scripted::Scripted;
+use crate::{Target, Verdict, must};
+
+pub(crate) const SCRIPT_REPLY: Target = Target {
+    name: "script-reply",
+    about: "Each line a text of the reply to each script and query: it is understood, or told to be \
+            a broken contract, and never a lost reply; a hold that is understood can be packed.",
+    run,
+};
+
+/// Most texts of a reply.
+const MOST_TEXTS: usize = 16;
+
+/// The adapters, in front of a server that answers as it is told.
+struct Rig {
+    server: Scripted,
+    seats: RedisSeats,
+    gate: RedisGate,
+    runtime: Runtime,
+}
+
+static RIG: LazyLock<Rig> = LazyLock::new(|| {
+    let server = Scripted::start();
+    // Patient: on a busy machine a reply may take a while, and is not lost.
+    let patience = Duration::from_secs(30);
+    let bounds = Bounds { connect: patience, response: patience, attempts: 1 };
+    let topology = Topology::Single(server.url.clone());
+    let connection = must(Connection::new(&topology, bounds), "the address of the server");
+    let runtime = must(Builder::new_current_thread().enable_all().build(), "a runtime");
+    let (seats, gate) = (RedisSeats::new(connection.clone()), RedisGate::new(connection));
+    Rig { server, seats, gate, runtime }
+});
+
+fn run(input: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+    let texts: Vec<&str> = text.split('\n').take(MOST_TEXTS).collect();
+    let Rig { server, seats, gate, runtime } = &*RIG;
+    let sample = Sample::new();
+
+    server.answer_list(&texts);
+    let understood = runtime.block_on(async {
+        let held = seats.hold(&sample.hold()).await;
+        if let Ok(HoldReply::Held { record, .. }) = &held {
+            let again = must(HoldRecord::unpack(&record.pack()), "a packed hold is unpacked");
+            assert_eq!(again, *record);
+        }
+        let mut understood = is_understood(&held);
+        understood |= is_understood(&gate.admit(&sample.admit()).await);
+        understood |= is_understood(&seats.sell(&sample.sell()).await);
+        understood |= is_understood(&seats.release(&sample.release()).await);
+        understood | is_understood(&seats.due(&sample.sale, NOW, MOST_TEXTS).await)
+    });
+    server.answer_text(text);
+    let read = runtime.block_on(async {
+        let record = is_understood(&seats.record(&sample.sale, sample.order).await);
+        record | is_understood(&seats.epoch(&sample.sale).await)
+    });
+    Verdict::of(understood || read)
+}
+
+/// True for a reply that was understood.
+fn is_understood<T: Debug>(reply: &Stored<T>) -> bool {
+    match reply {
+        Ok(_) => true,
+        Err(StoreError::Contract(_)) => false,
+        Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
+            panic!("a reply that came is taken for a lost one: {reply:?}")
+        }
+    }
+}
+
+/// What the replies are replies to.
+struct Sample {
+    sale: SaleId,
+    epoch: Epoch,
+    user: UserId,
+    order: OrderNumber,
+    record: HoldRecord,
+}
+
+impl Sample {
+    fn new() -> Self {
+        let user = must(UserId::new("alice"), "a user");
+        let record = HoldRecord {
+            user: user.clone(),
+            content: must(Content::new("0123456789abcdef"), "a fingerprint"),
+            deadline: NOW,
+            lines: vec![HeldLine {
+                tier: must(TierId::new("a"), "a tier"),
+                legs: Legs::ONE,
+                seats: Vec::from([0, 1].map(shared::domain::ids::Seat)),
+            }],
+        };
+        Self {
+            sale: must(SaleId::new("s"), "a sale"),
+            epoch: must(Epoch::new("e1"), "an epoch"),
+            order: Mint::new(7).mint(NOW, &user),
+            user,
+            record,
+        }
+    }
+
+    fn hold(&self) -> Hold {
+        let choice = Choice::Best { count: 2, together: Together::Required };
+        let line = Line { tier: self.record.lines[0].tier.clone(), legs: Legs::ONE, choice };
+        Hold {
+            sale: self.sale.clone(),
+            epoch: self.epoch.clone(),
+            order: self.order,
+            user: self.user.clone(),
+            content: self.record.content.clone(),
+            now: NOW,
+            deadline: NOW.plus_seconds(600),
+            lines: vec![line],
+        }
+    }
+
+    fn sell(&self) -> Sell {
+        Sell {
+            sale: self.sale.clone(),
+            epoch: self.epoch.clone(),
+            order: self.order,
+            user: self.user.clone(),
+            lines: self.record.lines.clone(),
+        }
+    }
+
+    fn release(&self) -> Release {
+        Release { sale: self.sale.clone(), order: self.order, record: self.record.clone() }
+    }
+
+    fn admit(&self) -> Admit {
+        Admit {
+            sale: self.sale.clone(),
+            shard: 0,
+            user: self.user.clone(),
+            tickets: 2,
+            now: NOW,
+            user_lock_ms: 5000,
+            rate_per_second: 100,
+            first_budget: 100,
+            top_up: None,
+        }
+    }
+}
