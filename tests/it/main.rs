@@ -16,6 +16,7 @@ mod flows;
 mod ground;
 mod gtfs;
 mod handlers;
+mod hazards;
 mod hostile;
 mod importers;
 mod kill;

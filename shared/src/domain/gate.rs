@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn asking_again_does_not_prolong_a_lock() {
+        let mut shard = GateShard::default();
+        assert_eq!(shard.admit(&ask("a", 0)), AdmitReply::Admitted);
+        for now_ms in [1, 2500, 4999] {
+            assert_eq!(shard.admit(&ask("a", now_ms)), AdmitReply::Locked(5000 - now_ms));
+        }
+        assert_eq!(shard.admit(&ask("a", 5000)), AdmitReply::Admitted);
+    }
+
+    #[test]
     fn of_many_that_saw_it_exhausted_one_tops_up() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
         let top_up = |budget| Some(TopUp { generation: 0, budget, dry_ms: 1000, holds: false });

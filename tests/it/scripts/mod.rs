@@ -2,6 +2,7 @@
 
 mod calls;
 mod commands;
+mod handbook;
 mod property;
 mod wire;
 mod world;

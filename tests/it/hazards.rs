@@ -1,0 +1,262 @@
+//! `docs/hazards.md`, which says of each hazard which test shows how it is met, held against the
+//! sources; and those of its tests that belong to no other room.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use shared::domain::choice::{Choice, Together};
+use shared::domain::ids::{Epoch, Legs, TierId, UserId};
+use shared::domain::inventory::Line;
+use shared::domain::number::{Mint, OrderNumber};
+use shared::domain::sale::Sale;
+use shared::domain::time::Timestamp;
+use shared::domain::wanted::WantedLine;
+use shared::flows::admit::{self, admit};
+use shared::flows::expire::expire;
+use shared::flows::publish::publish;
+use shared::flows::reserve::{self, Reservation, reserve};
+use shared::ports::{Published, Stored};
+use world::{Call, Caller, Driver, Reply, Stores};
+
+const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn table() -> String {
+    fs::read_to_string(root().join("docs/hazards.md")).unwrap()
+}
+
+// --- the table -------------------------------------------------------------------------------
+
+/// What the files of a folder are: the modules of a package, or test binaries, whose own names lead to
+/// no test.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Files {
+    Modules,
+    Binaries,
+}
+
+/// Where tests lie, by the name that their package has in the table.
+const PLACES: [(&str, &str, Files); 12] = [
+    ("fuzz", "tests/fuzz/tests", Files::Binaries),
+    ("it", "tests/it", Files::Modules),
+    ("local", "local/src", Files::Modules),
+    ("model", "tests/model/src", Files::Modules),
+    ("model", "tests/model/tests", Files::Binaries),
+    ("shared", "shared/src", Files::Modules),
+    ("sim", "tests/sim/src", Files::Modules),
+    ("sim", "tests/sim/tests", Files::Binaries),
+    ("sqs-standin", "sqs-standin/src", Files::Modules),
+    ("sqs-standin", "sqs-standin/tests", Files::Binaries),
+    ("world", "tests/world/src", Files::Modules),
+    ("world", "tests/world/tests", Files::Binaries),
+];
+
+fn sources(place: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(place) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { sources(&path) } else { vec![path] };
+    paths.flat_map(below).filter(|path| path.extension().is_some_and(|kind| kind == "rs")).collect()
+}
+
+/// The tests of a source file, each after the modules that lead to it from its package.
+fn tests_of(package: &str, files: Files, file: &Path, place: &Path) -> Vec<String> {
+    let inner = file.strip_prefix(place).unwrap().with_extension("");
+    let parts = inner.iter().map(|part| part.to_str().unwrap());
+    let parts = parts.skip(usize::from(files == Files::Binaries));
+    let modules: Vec<&str> = parts.filter(|part| !["lib", "main", "mod"].contains(part)).collect();
+    let text = fs::read_to_string(file).unwrap();
+    let mut named = Vec::new();
+    let mut inside = Vec::new();
+    let mut is_test = false;
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("mod ") && line.ends_with('{') {
+            inside = vec![line.trim_start_matches("mod ").trim_end_matches(" {")];
+        } else if line.starts_with("#[test]") || line.starts_with("#[tokio::test") {
+            is_test = true;
+        } else if let Some((_, name)) = line.split_once("fn ").filter(|_| is_test) {
+            let name = name.split('(').next().unwrap();
+            let path = [&[package], &modules[..], &inside, &[name]].concat();
+            named.push(path.join("::"));
+            is_test = false;
+        }
+    }
+    named
+}
+
+fn tests() -> BTreeSet<String> {
+    let of = |(package, place, kind): &(&str, &str, Files)| {
+        let place = root().join(place);
+        let files = sources(&place);
+        files.iter().flat_map(|file| tests_of(package, *kind, file, &place)).collect::<Vec<_>>()
+    };
+    PLACES.iter().flat_map(of).collect()
+}
+
+fn is_row(line: &str) -> bool {
+    line.starts_with("| ") && !line.starts_with("| ---")
+}
+
+/// The tests that a line names: words in backticks with colons in them.
+fn named(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`').skip(1).step_by(2).filter(|word| word.contains("::"))
+}
+
+#[test]
+fn every_test_of_the_table_is_there() {
+    let (there, table) = (tests(), table());
+    let names: Vec<&str> = table.lines().filter(|line| is_row(line)).flat_map(named).collect();
+    let missing: Vec<&&str> = names.iter().filter(|test| !there.contains(**test)).collect();
+    assert_eq!(missing, Vec::<&&str>::new(), "docs/hazards.md names tests that are not there");
+    assert!(names.len() > 60, "the table is not read");
+    // The control: a name that is not one is found out.
+    assert!(!there.contains("it::hazards::every_test_of_the_table_is_here"));
+}
+
+#[test]
+fn every_hazard_has_a_test_or_is_said_to_be_open() {
+    for row in table().lines().filter(|line| is_row(line)) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
+        let is_heading = cells.last().is_some_and(|cell| cell.trim() == "shown by");
+        let is_shown = named(row).next().is_some() || row.contains("**open**");
+        assert!(is_heading || (cells.len() == 3 && is_shown), "{row}");
+    }
+}
+
+// --- what is deployed ------------------------------------------------------------------------
+
+/// The resources of the template: name, and what it says.
+fn resources() -> Vec<(String, String)> {
+    let template = fs::read_to_string(root().join("template.yaml")).unwrap();
+    let (_, resources) = template.split_once("\nResources:\n").unwrap();
+    let mut found: Vec<(String, String)> = Vec::new();
+    for line in resources.lines() {
+        let is_name = line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
+        if is_name {
+            found.push((line.trim().trim_end_matches(':').to_owned(), String::new()));
+        } else if let Some((_, text)) = found.last_mut() {
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    found
+}
+
+#[test]
+fn each_message_is_answered_for_and_has_a_place_when_it_is_dead() {
+    let resources = resources();
+    let mut consumers = 0;
+    for (name, text) in &resources {
+        let sources = text.matches("Type: SQS\n").count();
+        let answers = text.matches("FunctionResponseTypes: [ReportBatchItemFailures]").count();
+        assert_eq!(sources, answers, "{name} would have a whole batch for one message");
+        consumers += sources;
+    }
+    assert!(consumers >= 2, "no queue has a consumer");
+    let queues = resources.iter().filter(|(_, text)| text.contains("Type: AWS::SQS::Queue"));
+    for (name, text) in queues.filter(|(name, _)| !name.ends_with("DeadLetterQueue")) {
+        let dead = format!("{}DeadLetterQueue", name.trim_end_matches("Queue"));
+        assert!(text.contains(&format!("!GetAtt {dead}.Arn")), "{name} forgets what fails");
+        assert!(resources.iter().any(|(name, _)| *name == dead));
+    }
+}
+
+#[test]
+fn buyers_cannot_starve_the_payment_callback() {
+    let resources = resources();
+    let (_, callback) = resources.iter().find(|(name, _)| name == "PayCallbackFunction").unwrap();
+    assert!(callback.contains("ReservedConcurrentExecutions: "));
+    let (_, reserve) = resources.iter().find(|(name, _)| name == "ReserveFunction").unwrap();
+    assert!(!reserve.contains("ReservedConcurrentExecutions: "), "the control");
+}
+
+// --- flows on the models ---------------------------------------------------------------------
+
+/// The stores, which answer at once and never fail.
+struct Calm(Mutex<Stores>);
+
+impl Driver for Calm {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).apply(NOW, &call)
+    }
+}
+
+/// A sale of four standing places through one shard of a gate that admits to all of them.
+async fn four_places() -> (Caller<Calm>, Published) {
+    let file = serde_json::json!({
+        "sale": "four", "title": "Four", "currency": "EUR",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2040-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": 600,
+        "gate": { "shards": 1, "budget_percent": 100 },
+        "tiers": [{ "tier": "all", "name": "All", "price_minor": 1000, "general_admission": 4 }],
+    });
+    let sale = Sale::new(serde_json::from_value(file).unwrap()).unwrap();
+    let ports = Caller(Calm(Mutex::new(Stores::default())));
+    let published = publish(&ports, &sale, &Epoch::new("e1").unwrap(), NOW).await.unwrap();
+    (ports, published)
+}
+
+fn user(name: &str) -> UserId {
+    UserId::new(name).unwrap()
+}
+
+async fn order(
+    ports: &Caller<Calm>,
+    published: &Published,
+    buyer: &str,
+    number: OrderNumber,
+) -> Result<reserve::Reserved, reserve::Refusal> {
+    let line = Line {
+        tier: TierId::new("all").unwrap(),
+        legs: Legs::ONE,
+        choice: Choice::Best { count: 2, together: Together::Preferred },
+    };
+    let lines = vec![WantedLine { line, price_minor: 1000, attendees: Vec::new() }];
+    let reservation =
+        Reservation { published: published.clone(), number, user: user(buyer), lines };
+    reserve(ports, &reservation, NOW).await
+}
+
+/// No registry of processes keeps two of them from giving out one number: the order's own write does.
+#[tokio::test]
+async fn a_number_given_out_twice_is_one_buyers_and_costs_the_other_nothing() {
+    let (ports, published) = four_places().await;
+    // Both have the gene 7, as they must to be given one number.
+    let number = Mint::new(1).mint(NOW, &user("7"));
+    assert_eq!(number, Mint::new(1).mint(NOW, &user("1031")));
+    let first = order(&ports, &published, "7", number).await.unwrap();
+    // Redis forgot, so that nothing but the order itself stands in the way.
+    ports.0.0.lock().unwrap().lose_redis();
+    publish(&ports, &published.sale, &Epoch::new("e2").unwrap(), NOW).await.unwrap();
+    let again = order(&ports, &published, "1031", number).await;
+    assert!(matches!(again, Err(reserve::Refusal::NumberClash)), "{again:?}");
+    assert_eq!(order(&ports, &published, "7", number).await.unwrap().order, first.order);
+    let other = Mint::new(2).mint(NOW, &user("1031"));
+    assert_ne!(other, number);
+    order(&ports, &published, "1031", other).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_places_of_those_who_left_are_given_to_the_next() {
+    let (ports, published) = four_places().await;
+    for buyer in ["a", "b"] {
+        admit(&ports, &published, &user(buyer), 2, NOW).await.unwrap();
+    }
+    // Four were admitted to four places, and none of them has ordered: the gate looks at the seats.
+    admit(&ports, &published, &user("c"), 2, NOW).await.unwrap();
+    let numbers = ["a", "b"].map(|buyer| Mint::new(1).mint(NOW, &user(buyer)));
+    for (buyer, number) in ["a", "b"].into_iter().zip(numbers) {
+        order(&ports, &published, buyer, number).await.unwrap();
+    }
+    admit(&ports, &published, &user("d"), 2, NOW).await.unwrap();
+    let full = admit(&ports, &published, &user("e"), 2, NOW).await;
+    assert!(matches!(full, Err(admit::Refusal::Waiting(_))), "{full:?}");
+    // Two were held and not paid for: they go to the next, who had been told to wait.
+    let late = NOW.plus_seconds(601);
+    expire(&ports, published.sale.id(), numbers[0], late).await.unwrap();
+    admit(&ports, &published, &user("e"), 2, late).await.unwrap();
+}

@@ -1,0 +1,146 @@
+//! What `docs/architecture.md` says of Redis, held against what lies there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use local::servers::Flavour;
+use shared::domain::choice::{Choice, Together};
+use shared::domain::gate::{Admit, AdmitReply};
+use shared::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
+use shared::domain::sale::SaleState;
+use shared::domain::time::Timestamp;
+use shared::ports::{Gate as _, Seats as _};
+use shared::scripts::keys::{GateKeys, SaleKeys};
+use shared::scripts::{RedisGate, RedisSeats};
+
+use super::{connect, server};
+
+const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
+
+/// The words in backticks of a cell.
+fn words(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split('`').skip(1).step_by(2)
+}
+
+/// The plain names of fields among some words: neither an order's, nor a buyer's, nor a search's.
+fn fields<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
+    let is_plain = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    words.filter(is_plain).map(str::to_owned).collect()
+}
+
+/// Each key that the handbook describes, with its type and the fields that it names.
+fn described() -> BTreeMap<String, (String, BTreeSet<String>)> {
+    let handbook = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/architecture.md");
+    let handbook = fs::read_to_string(handbook).unwrap();
+    let mut keys = BTreeMap::new();
+    for row in handbook.lines().filter(|row| row.starts_with("| `{sale")) {
+        let cells: Vec<&str> = row.trim_matches('|').splitn(3, " | ").collect();
+        let types = cells[1].trim().split(", ").cycle();
+        for (key, kind) in words(cells[0]).zip(types) {
+            keys.insert(key.to_owned(), (kind.to_owned(), fields(words(cells[2]))));
+        }
+    }
+    keys
+}
+
+#[tokio::test]
+async fn the_handbook_names_every_key_and_field() {
+    let described = described();
+    let (sale, tier) = (SaleId::new("sale").unwrap(), TierId::new("t").unwrap());
+    let user = UserId::new("user").unwrap();
+    let keys = SaleKeys(&sale);
+    let gate = GateKeys { sale: &sale, shard: 0 };
+    // As the handbook writes them, and as they are for tier t, leg 0, shard 0 and one user.
+    let ours = [
+        ("{sale}:sale", keys.sale()),
+        ("{sale}:tier:<t>", keys.tier(&tier)),
+        ("{sale}:taken:<t>:<leg>", keys.taken(&tier, 0)),
+        ("{sale}:sold:<t>:<leg>", keys.sold(&tier, 0)),
+        ("{sale}:due", keys.due()),
+        ("{sale}:scratch", keys.scratch()),
+        ("{sale/gate/k}:gate", gate.gate()),
+        ("{sale/gate/k}:lock:<user>", gate.lock(&user)),
+    ];
+    let names: BTreeSet<&str> = ours.iter().map(|(name, _)| *name).collect();
+    assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
+    for (name, key) in &ours {
+        let spelt = [("<t>", "t"), ("<leg>", "0"), ("gate/k", "gate/0"), ("<user>", "user")];
+        let spelt = spelt.iter().fold((*name).to_owned(), |key, (what, by)| key.replace(what, by));
+        assert_eq!(spelt, *key);
+    }
+
+    let server = server(Flavour::Valkey).await;
+    fill(&RedisSeats::new(connect(&server)), &sale, &tier, &user).await;
+    let admit = Admit {
+        sale: sale.clone(),
+        shard: 0,
+        user: user.clone(),
+        tickets: 1,
+        now: Timestamp::now(),
+        user_lock_ms: 600_000,
+        rate_per_second: 10,
+        first_budget: 10,
+        top_up: None,
+    };
+    let top_up = shared::domain::gate::TopUp { generation: 0, budget: 9, dry_ms: 1, holds: false };
+    let admit = Admit { top_up: Some(top_up), ..admit };
+    let gate = RedisGate::new(connect(&server));
+    assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);
+
+    let mut connection = server.connect().await.unwrap();
+    for (name, key) in ours {
+        let (kind, expected) = &described[name];
+        let found: String =
+            redis::cmd("TYPE").arg(&key).query_async(&mut connection).await.unwrap();
+        match (kind.as_str(), found.as_str()) {
+            ("bitmap" | "string", "string") | ("sorted set", "zset") => {}
+            // It lives for the length of one script.
+            ("bitmap", "none") => assert_eq!(name, "{sale}:scratch"),
+            ("hash", "hash") => {
+                let all: Vec<String> =
+                    redis::cmd("HKEYS").arg(&key).query_async(&mut connection).await.unwrap();
+                assert_eq!(&fields(all.iter().map(String::as_str)), expected, "{name}");
+            }
+            _ => panic!("{name} is a {found}, not a {kind}"),
+        }
+    }
+}
+
+/// A sale of one tier and two legs, with a hold.
+async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
+    let terms = Terms {
+        state: SaleState::Open,
+        opens_at: NOW,
+        closes_at: NOW.plus_seconds(3600),
+        limit: 4,
+        legs: 2,
+    };
+    let empty = || vec![vec![0; 2]; 2];
+    let grid =
+        TierGrid { tier: tier.clone(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    let epoch = Epoch::new("e1").unwrap();
+    let load = Load {
+        sale: sale.clone(),
+        terms,
+        expected: None,
+        epoch: epoch.clone(),
+        tiers: vec![grid],
+        holds: BTreeMap::new(),
+        bought: BTreeMap::new(),
+    };
+    seats.load(&load).await.unwrap();
+    let choice = Choice::Best { count: 2, together: Together::Required };
+    let hold = Hold {
+        sale: sale.clone(),
+        epoch,
+        order: "7".parse().unwrap(),
+        user: user.clone(),
+        content: Content::new("0123456789abcdef").unwrap(),
+        now: NOW,
+        deadline: NOW.plus_seconds(600),
+        lines: vec![Line { tier: tier.clone(), legs: Legs::new(0, 2).unwrap(), choice }],
+    };
+    let held = seats.hold(&hold).await.unwrap();
+    assert!(matches!(held, HoldReply::Held { .. }), "{held:?}");
+}
