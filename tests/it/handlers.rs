@@ -677,11 +677,16 @@ async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_stand_meanwhile
     let target = |order: &Value| format!("/orders/{}", order["order"].as_str().unwrap());
     let shown = world.get(Sender::Buyer("alice"), &target(&pending)).await.ok(200);
     assert_eq!(shown["state"], "pending");
+    let looked_at = world.waiting(&world.queues.expiry.url).await;
     let accepted = world.callback("pi_1", &paid["order"], 2500).await.ok(200);
     assert_eq!(accepted, json!({ "outcome": "accepted" }));
     let shown = world.get(Sender::Buyer("carol"), &target(&paid)).await.ok(200);
     assert_eq!(shown["state"], "paid");
-    assert_eq!(world.waiting(&world.queues.sync.url).await, 0, "counted when Redis has it as sold");
+    let [sync, expiry] = [&world.queues.sync.url, &world.queues.expiry.url];
+    assert_eq!(world.waiting(sync).await, 0, "counted when Redis has it as sold");
+    assert_eq!(world.waiting(expiry).await, looked_at + 1, "and looked at again for that");
+    let due = [overdue(&paid["order"])];
+    assert_eq!(failed_to_expire(&world, &due).await, ["0"], "too early: the message comes again");
 
     // What asks twice, late, or for nothing, does no harm.
     let hall = json!({ "sale": "hall" });
@@ -692,6 +697,8 @@ async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_stand_meanwhile
     assert_eq!(failed, ["1", "2"], "only what is malformed or of no sale");
     let again = load_sale::handle(&world.app, records(&[hall])).await;
     assert_eq!(failures(&again), 0);
+    assert_eq!(failed_to_expire(&world, &due).await, Vec::<String>::new());
+    assert_eq!(world.waiting(sync).await, 1, "it is sold, and to be counted");
 
     let bought = world.order("bob", "hall", &admission["token"], best("vip", 1)).await.ok(201);
     for other in [&pending, &paid] {

@@ -10,8 +10,8 @@ use crate::domain::inventory::HoldRecord;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
-use crate::flows::hold::{align, release, sale_of};
-use crate::ports::{ChangeReply, Freshness, Orders, Ports, Seats, StoreError, Stored};
+use crate::flows::hold::{align, release, sale_of, sell};
+use crate::ports::{ChangeReply, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored};
 
 /// How often an order is read again because it changed meanwhile.
 const ATTEMPTS: usize = 4;
@@ -91,7 +91,7 @@ async fn end(
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
                 None => {
-                    align(ports, &order).await?;
+                    settle(ports, &order).await?;
                     return Ok(Expired::Resolved);
                 }
             },
@@ -121,6 +121,16 @@ async fn end(
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
+}
+
+/// Brings Redis to an order that is not pending. One that is paid and not counted may have been paid
+/// while Redis could not be told, or its callback died: it is handed over now.
+async fn settle(ports: &impl Ports, order: &Order) -> Stored<()> {
+    if order.state == OrderState::Paid && !order.synced {
+        sell(ports, order).await?;
+        return ports.queue().sync(order.number).await;
+    }
+    align(ports, order).await
 }
 
 async fn tombstone(

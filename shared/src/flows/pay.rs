@@ -10,6 +10,8 @@ use crate::flows::hold::{sale_of, sell};
 use crate::flows::refund::request;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
 
+/// After how many seconds a paid order is looked at again that could not be sold in Redis.
+const AGAIN_SECONDS: i64 = 5;
 /// How often an order is read again because it changed meanwhile.
 const ATTEMPTS: usize = 6;
 
@@ -21,7 +23,7 @@ const ATTEMPTS: usize = 6;
 pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
     let Decided { record, paid } = decide(ports, capture, now).await?;
     match paid {
-        Some(order) => hand_over(ports, &order).await?,
+        Some(order) => hand_over(ports, &order, now).await?,
         None => carry_out(ports, &record, now).await?,
     }
     Ok(record)
@@ -120,7 +122,7 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord, now: Timestam
         PaymentOutcome::Accepted => {
             let order = ports.orders().get(record.capture.order).await?;
             match order.filter(|order| order.state == OrderState::Paid) {
-                Some(order) => hand_over(ports, &order).await,
+                Some(order) => hand_over(ports, &order, now).await,
                 None => Ok(()),
             }
         }
@@ -139,12 +141,17 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord, now: Timestam
 
 /// What a paid order's buyer is owed: the seats are sold, and the order is counted. While Redis
 /// cannot be told, or is being loaded again, the decision stands all the same and the provider need
-/// not call again: the claims keep the seats, a load brings them as sold, and the sweeper finds an
-/// order that is not counted, sells it and counts it.
-async fn hand_over(ports: &impl Ports, order: &Order) -> Stored<()> {
+/// not call again: the claims keep the seats, and a message will look at the order a moment later. If
+/// that is too early or lost, the sweeper finds an order that is not counted, sells it and counts it.
+async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<()> {
     match sell(ports, order).await {
         Err(error) if error.retryable() => {
             tracing::warn!(order = %order.number, %error, "paid; not sold in Redis yet");
+            let later = now.plus_seconds(AGAIN_SECONDS);
+            let asked = ports.queue().expire_later(&order.sale, order.number, now, later).await;
+            if let Err(error) = asked {
+                tracing::warn!(order = %order.number, %error, "left to the sweeper");
+            }
             return Ok(());
         }
         sold => sold?,
