@@ -106,6 +106,8 @@ pub struct OrderFact {
     pub total: Money,
     /// Until when it may be paid.
     pub pay_by: Timestamp,
+    /// When it got into its state.
+    pub changed_at: Timestamp,
     /// Since when the index of due work shows it, in milliseconds; `None` if it does not.
     pub due_ms: Option<i64>,
     /// Which payment decided it.

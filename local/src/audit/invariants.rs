@@ -750,6 +750,7 @@ mod tests {
                 seats,
             }],
             pay_by: NOW.plus_seconds(60),
+            changed_at: NOW,
             due_ms: None,
             payment: None,
             synced: false,

@@ -24,7 +24,7 @@ use shared::domain::time::Timestamp;
 
 use crate::endpoints::Endpoints;
 
-use self::facts::LedgerFacts;
+use self::facts::{Facts, LedgerFacts};
 pub use self::report::Report;
 pub use self::violation::{Rule, Subject, Violation};
 
@@ -112,14 +112,28 @@ pub enum AuditError {
 /// Returns an [`AuditError`] if something cannot be read; a broken rule is not an error but in the
 /// report.
 pub async fn run(target: &Target, options: &Options) -> Result<Report, AuditError> {
-    let client = read_dynamodb::connect(target).await;
-    let mut facts =
-        read_dynamodb::read(&client, &target.table_prefix, options.sale.as_ref()).await?;
-    read_redis::read(&target.redis, &mut facts).await?;
+    let mut facts = read(target, options.sale.as_ref()).await?;
     if let Some(ledger) = &options.ledger {
         facts.add_ledger(ledger.clone());
     }
-    let findings = invariants::check(&facts, options.now, options.bound_seconds);
+    Ok(judge(&facts, options.now, options.bound_seconds))
+}
+
+/// Reads both stores, of one sale or of all.
+///
+/// # Errors
+/// As [`run`].
+pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, AuditError> {
+    let client = read_dynamodb::connect(target).await;
+    let mut facts = read_dynamodb::read(&client, &target.table_prefix, sale).await?;
+    read_redis::read(&target.redis, &mut facts).await?;
+    Ok(facts)
+}
+
+/// Checks every rule of what was read.
+#[must_use]
+pub fn judge(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Report {
+    let findings = invariants::check(facts, now, bound_seconds);
     let sales = facts.sales.keys().cloned().collect();
-    Ok(Report::new(options.now, options.bound_seconds, sales, findings))
+    Report::new(now, bound_seconds, sales, findings)
 }

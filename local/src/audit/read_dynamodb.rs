@@ -361,6 +361,7 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
         lines: maps(item, "lines")?.into_iter().map(read_line).collect::<Read<_>>()?,
         total: money(item)?,
         pay_by: Timestamp::from_ms(number(item, "pay_by_ms")?),
+        changed_at: Timestamp::from_ms(number(item, "changed_ms")?),
         due_ms: due_ms.transpose()?.filter(|_| is_due),
         payment,
         synced: item.contains_key("synced") && flag(item, "synced")?,

@@ -22,6 +22,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use super::reins::Reins;
 use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.
@@ -167,6 +168,7 @@ pub struct Client {
     under_way: Cell<u64>,
     sent: Cell<u64>,
     stopwatch: RefCell<Stopwatch>,
+    reins: Option<Arc<Reins>>,
 }
 
 impl Client {
@@ -190,7 +192,14 @@ impl Client {
             under_way: Cell::default(),
             sent: Cell::default(),
             stopwatch: RefCell::default(),
+            reins: None,
         })
+    }
+
+    /// The same, whose answers are noted by somebody.
+    #[must_use]
+    pub fn watched(self, reins: Option<Arc<Reins>>) -> Self {
+        Self { reins, ..self }
     }
 
     /// A place for a request, at once or not at all.
@@ -232,6 +241,9 @@ impl Client {
         };
         self.under_way.set(self.under_way.get() - 1);
         drop(place);
+        if let Some(reins) = &self.reins {
+            reins.saw(call.endpoint, &reply);
+        }
         self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, Instant::now());
         reply
     }

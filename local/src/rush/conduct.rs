@@ -185,6 +185,7 @@ impl Rush {
         let wait = wait + random.random_range(LATE_MS);
         let due = self.later(Duration::from_millis(wait)).await;
         let payment = format!("pi_{}", order.order);
+        let _turn = self.turn().await;
         match self.pay(order, &payment, due).await {
             Some(Outcome::Accepted) => {
                 self.tally.rescued.one();

@@ -167,6 +167,9 @@ pub enum Mix {
     Paying,
     /// As many of each conduct: for tests.
     Even,
+    /// Many who leave their seats again, and no bots: for faults. A gate whose Redis was lost has
+    /// forgotten whom it admitted a moment ago.
+    Fickle,
 }
 
 impl Mix {
@@ -192,6 +195,21 @@ impl Mix {
             },
             Self::Paying if is_pay => 1000,
             Self::Paying => 0,
+            Self::Fickle => match conduct {
+                Conduct::Pay => 500,
+                Conduct::PayAgain => 40,
+                Conduct::PaySecond => 20,
+                Conduct::PayWrongAmount => 20,
+                Conduct::ForgeCallback => 10,
+                Conduct::PayLate => 50,
+                Conduct::NeverPay => 120,
+                Conduct::Cancel => 150,
+                Conduct::Cut => 40,
+                Conduct::DoubleSubmit => 40,
+                Conduct::Hammer => 0,
+                Conduct::ForgeAdmission => 5,
+                Conduct::ForgeIdentity => 5,
+            },
             // 12 × 77 and 76: all thousand.
             Self::Even if is_pay => 76,
             Self::Even => 77,
@@ -223,7 +241,7 @@ impl Mix {
     pub fn ways(self) -> &'static str {
         match self {
             Self::Paying => "the best seats; 20 % one ticket, 50 % two, 15 % three, 15 % four",
-            Self::Everything | Self::Even => {
+            Self::Everything | Self::Even | Self::Fickle => {
                 "25 % chosen seats, 50 % best, 10 % best of two tiers, 15 % pattern; \
                  20 % one ticket, 50 % two, 15 % three, 15 % four"
             }
@@ -286,7 +304,7 @@ pub fn buyer(mix: Mix, seed: u64, index: u64, weights: &[u64]) -> Buyer {
 mod tests {
     use super::*;
 
-    const MIXES: [Mix; 3] = [Mix::Everything, Mix::Paying, Mix::Even];
+    const MIXES: [Mix; 4] = [Mix::Everything, Mix::Paying, Mix::Even, Mix::Fickle];
 
     #[test]
     fn a_mix_is_a_thousand_people() {

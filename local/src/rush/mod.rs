@@ -20,6 +20,7 @@ mod open_loop;
 pub mod page;
 mod progress;
 pub mod published;
+pub mod reins;
 pub mod report;
 pub mod series;
 pub mod stopwatch;
@@ -30,6 +31,7 @@ pub mod visit;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::stream::{self, StreamExt as _};
@@ -47,6 +49,7 @@ use self::credentials::Credentials;
 use self::ledger::Ledger;
 use self::mix::Mix;
 use self::progress::Progress;
+use self::reins::Reins;
 use self::report::{Report, Sold};
 use self::series::Series;
 use self::tally::Tally;
@@ -154,13 +157,33 @@ pub enum RushError {
 /// # Errors
 /// Fails if it cannot begin; what goes wrong on the way is in the report.
 pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, RushError> {
-    let options = options.clone();
+    in_a_thread(options.clone(), credentials, None).await
+}
+
+/// Runs a closed loop without an end, in a thread of its own, until its reins say that it is over.
+/// Nobody sells the rest.
+///
+/// # Errors
+/// As [`run`].
+pub async fn run_on(
+    options: &Options,
+    credentials: Credentials,
+    reins: Arc<Reins>,
+) -> Result<Report, RushError> {
+    in_a_thread(options.clone(), credentials, Some(reins)).await
+}
+
+async fn in_a_thread(
+    options: Options,
+    credentials: Credentials,
+    reins: Option<Arc<Reins>>,
+) -> Result<Report, RushError> {
     let (mut done, outcome) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(GENERATOR_THREADS.to_owned()).spawn(move || {
         LocalSet::new().block_on(&runtime, async move {
             tokio::select! {
-                report = go(&options, credentials) => {
+                report = go(&options, credentials, reins) => {
                     // Whoever asked may have lost interest meanwhile.
                     let _unheard = done.send(report);
                 }
@@ -171,8 +194,12 @@ pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, 
     outcome.await.map_err(|_gone| RushError::Ended)?
 }
 
-async fn go(options: &Options, credentials: Credentials) -> Result<Report, RushError> {
-    let client = Client::new(&options.url, options.load.connections())?;
+async fn go(
+    options: &Options,
+    credentials: Credentials,
+    reins: Option<Arc<Reins>>,
+) -> Result<Report, RushError> {
+    let client = Client::new(&options.url, options.load.connections())?.watched(reins.clone());
     let mut venues = Vec::new();
     for sale in &options.sales {
         venues.push(Venue::read(&client, sale).await.map_err(RushError::Sale)?);
@@ -193,6 +220,7 @@ async fn go(options: &Options, credentials: Credentials) -> Result<Report, RushE
         unhurried: matches!(options.load, Load::Open { .. }),
         busy: Rc::default(),
         waiting: Cell::default(),
+        reins,
     });
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
     let plan = match options.load {
@@ -210,7 +238,15 @@ async fn go(options: &Options, credentials: Credentials) -> Result<Report, RushE
             Load::Open { .. } => rush.open_loop(&plan, started, until).await,
             Load::Closed { arrivals, at_once } => rush.closed_loop(arrivals, at_once, until).await,
         }
-        rush.sell_the_rest(options.load.late_at_once(), until).await
+        match &rush.reins {
+            None => rush.sell_the_rest(options.load.late_at_once(), until).await,
+            Some(_) => {
+                while rush.busy.count() > 0 && Instant::now() < until {
+                    rush.busy.changed().await;
+                }
+                false
+            }
+        }
     };
     let sold_out = tokio::select! {
         sold_out = crowd => sold_out,
@@ -258,10 +294,12 @@ impl Rush {
         let places = stream::iter(0..at_once.max(1)).for_each_concurrent(None, |_| async {
             loop {
                 let index = next.get();
-                if index >= arrivals || Instant::now() >= until {
+                let is_over = self.reins.as_ref().is_some_and(|reins| reins.is_over());
+                if index >= arrivals || is_over || Instant::now() >= until {
                     return;
                 }
                 next.set(index + 1);
+                let _turn = self.turn().await;
                 self.visit(self.buyer(index)).await;
             }
         });

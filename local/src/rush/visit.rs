@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -26,6 +27,7 @@ use super::client::{Bearer, Call, Client, Place, Refused, Reply};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
 use super::mix::{self, Buyer, Conduct, HAMMERS, Mix, Way};
+use super::reins::{Reins, Turn};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
@@ -63,6 +65,8 @@ pub struct Rush {
     pub busy: Rc<Busy>,
     /// How many wait for a connection to ask for an admission.
     pub waiting: Cell<u64>,
+    /// Who tells the crowd to rest and to leave, if anybody does.
+    pub reins: Option<Arc<Reins>>,
 }
 
 /// Counts what goes on, so that the end can be waited for.
@@ -240,6 +244,14 @@ impl Rush {
             attempt += 1;
             self.tally.repeats.one();
             reply = self.client.send_due(call, self.later(wait).await, None).await;
+        }
+    }
+
+    /// Waits until something may be changed, where anybody has a say in that.
+    pub(super) async fn turn(&self) -> Option<Turn<'_>> {
+        match &self.reins {
+            Some(reins) => Some(reins.turn().await),
+            None => None,
         }
     }
 

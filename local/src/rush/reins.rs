@@ -1,0 +1,210 @@
+//! The reins of a crowd without an end: whoever breaks things around it sees what it was answered,
+//! and when, has it rest while the stores are compared, and has it leave.
+
+use std::borrow::Cow;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::watch;
+
+use super::client::Reply;
+use super::stopwatch::Endpoint;
+
+/// What the crowd is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// Buy.
+    Buy,
+    /// Finish what was begun, and begin nothing that changes anything.
+    Rest,
+    /// Finish what was begun, and what is due later, and leave.
+    Leave,
+}
+
+/// What the crowd was answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// An order exists.
+    Acknowledged,
+    /// The engine could not say: a problem with a status of 5xx by its type, or no answer at all.
+    Failed(Cow<'static, str>),
+}
+
+/// An answer, and when it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Seen {
+    /// When.
+    pub at: Instant,
+    /// What.
+    pub answer: Answer,
+}
+
+/// How answers that never came are called.
+pub const NO_ANSWER: &str = "no answer";
+
+/// The reins.
+#[derive(Debug)]
+pub struct Reins {
+    told: watch::Sender<Told>,
+    /// How many change something now.
+    at_work: watch::Sender<u64>,
+    acknowledged: watch::Sender<u64>,
+    seen: Mutex<Vec<Seen>>,
+}
+
+impl Default for Reins {
+    fn default() -> Self {
+        Self {
+            told: watch::Sender::new(Told::Buy),
+            at_work: watch::Sender::new(0),
+            acknowledged: watch::Sender::new(0),
+            seen: Mutex::default(),
+        }
+    }
+}
+
+impl Reins {
+    /// Has the crowd rest: returns when nobody in it changes anything any more. Those who only look
+    /// go on looking.
+    pub async fn rest(&self) {
+        self.told.send_replace(Told::Rest);
+        // It fails only if the sender is gone, which is in our hands.
+        let mut at_work = self.at_work.subscribe();
+        let _idle = at_work.wait_for(|at_work| *at_work == 0).await;
+    }
+
+    /// Has a crowd that rests go on.
+    pub fn go_on(&self) {
+        self.told.send_replace(Told::Buy);
+    }
+
+    /// Has the crowd leave; it is gone when its run ends.
+    pub fn leave(&self) {
+        self.told.send_replace(Told::Leave);
+    }
+
+    /// How many orders were acknowledged.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        *self.acknowledged.borrow()
+    }
+
+    /// Waits until so many orders were acknowledged.
+    pub async fn until_acknowledged(&self, count: u64) {
+        // It fails only if the sender is gone, which is in our hands.
+        let mut acknowledged = self.acknowledged.subscribe();
+        let _reached = acknowledged.wait_for(|so_far| *so_far >= count).await;
+    }
+
+    /// What the crowd was answered from a moment on, in order.
+    #[must_use]
+    pub fn seen_since(&self, moment: Instant) -> Vec<Seen> {
+        let seen = self.seen();
+        let first = seen.partition_point(|seen| seen.at < moment);
+        seen[first..].to_vec()
+    }
+
+    /// When the last order was acknowledged before a moment.
+    #[must_use]
+    pub fn acknowledged_before(&self, moment: Instant) -> Option<Instant> {
+        let seen = self.seen();
+        let mut before = seen.iter().rev().filter(|seen| seen.at <= moment);
+        before.find(|seen| seen.answer == Answer::Acknowledged).map(|seen| seen.at)
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes an answer.
+    pub(super) fn saw(&self, endpoint: Endpoint, reply: &Reply) {
+        let answer = match reply {
+            Reply::Ok(_) if endpoint == Endpoint::Reserve => Answer::Acknowledged,
+            Reply::Problem(refused) if refused.status.is_server_error() => {
+                Answer::Failed(refused.kind.clone())
+            }
+            Reply::Lost(_) => Answer::Failed(NO_ANSWER.into()),
+            Reply::Ok(_) | Reply::Problem(_) => return,
+        };
+        let acknowledged = answer == Answer::Acknowledged;
+        self.seen().push(Seen { at: Instant::now(), answer });
+        if acknowledged {
+            self.acknowledged.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// True once the crowd was told to leave.
+    pub(super) fn is_over(&self) -> bool {
+        *self.told.borrow() == Told::Leave
+    }
+
+    /// Waits until something may be changed; it may for as long as the turn lasts.
+    pub(super) async fn turn(&self) -> Turn<'_> {
+        let mut told = self.told.subscribe();
+        loop {
+            // First we are at work, then we look: whoever tells us to rest looks after telling.
+            let turn = Turn::begin(&self.at_work);
+            if *told.borrow_and_update() != Told::Rest {
+                return turn;
+            }
+            drop(turn);
+            // It fails only if the sender is gone, which lives as long as we do.
+            let _told = told.changed().await;
+        }
+    }
+}
+
+/// Somebody is at work.
+#[derive(Debug)]
+pub(super) struct Turn<'reins>(&'reins watch::Sender<u64>);
+
+impl<'reins> Turn<'reins> {
+    fn begin(at_work: &'reins watch::Sender<u64>) -> Self {
+        at_work.send_modify(|count| *count += 1);
+        Self(at_work)
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_crowd_rests_when_everybody_has_finished_and_goes_on_when_told() {
+        let reins = Reins::default();
+        let turn = reins.turn().await;
+        let order = tokio::join!(biased; reins.rest(), async {
+            // Nobody begins anything while it rests; what was begun goes on.
+            let refused = futures_util::poll!(std::pin::pin!(reins.turn()));
+            drop(turn);
+            refused.is_pending()
+        });
+        assert!(order.1, "a turn was given while the crowd had to rest");
+        reins.go_on();
+        drop(reins.turn().await);
+        reins.leave();
+        assert!(reins.is_over());
+        drop(reins.turn().await);
+    }
+
+    #[test]
+    fn what_was_answered_is_known_from_a_moment_on() {
+        let reins = Reins::default();
+        let begun = Instant::now();
+        reins.saw(Endpoint::Reserve, &Reply::Lost("cut".to_owned()));
+        reins.saw(Endpoint::Query, &Reply::Ok(Vec::new().into()));
+        reins.saw(Endpoint::Reserve, &Reply::Ok(Vec::new().into()));
+        let seen: Vec<Answer> =
+            reins.seen_since(begun).into_iter().map(|seen| seen.answer).collect();
+        assert_eq!(seen, [Answer::Failed(NO_ANSWER.into()), Answer::Acknowledged]);
+        assert_eq!(reins.acknowledged(), 1);
+        assert_eq!(reins.seen_since(Instant::now()), []);
+        assert!(reins.acknowledged_before(Instant::now()).is_some());
+    }
+}
