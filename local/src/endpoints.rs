@@ -14,7 +14,7 @@ pub const FILE: &str = "endpoints.json";
 pub struct Endpoints {
     /// The HTTP API, `http://127.0.0.1:8080`.
     pub gateway: String,
-    /// Redis, `redis://127.0.0.1:PORT`.
+    /// Redis, `redis://127.0.0.1:PORT`; of a cluster, one of its nodes.
     pub redis: String,
     /// DynamoDB, `http://127.0.0.1:PORT`.
     pub dynamodb: String,

@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod chaos;
 pub mod cli;
 pub mod cpu;
 pub mod data_dir;

@@ -170,7 +170,7 @@ impl Engine {
         };
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
-        let config = config(&endpoints, &queues, &secrets)?;
+        let config = config(stack.topology(), &endpoints, &queues, &secrets)?;
         let app = Arc::new(App::from_config(&config).await?);
 
         // A crash loses at most a second of Redis; DynamoDB has it all. Nobody should meet the gap.
@@ -295,11 +295,16 @@ impl Engine {
 }
 
 /// The configuration that the environment has in Lambda.
-fn config(endpoints: &Endpoints, queues: &Queues, secrets: &Secrets) -> Result<Config, InvalidId> {
+fn config(
+    topology: Topology,
+    endpoints: &Endpoints,
+    queues: &Queues,
+    secrets: &Secrets,
+) -> Result<Config, InvalidId> {
     let secret = |text: &str| Secret(text.as_bytes().to_vec());
     let provider = ProviderId::new(payment::PROVIDER)?;
     Ok(Config {
-        redis: RedisConfig { topology: Topology::Single(endpoints.redis.clone()) },
+        redis: RedisConfig { topology },
         dynamodb: DynamoDbConfig {
             tables: Tables::with_prefix(&endpoints.table_prefix),
             endpoint: Some(endpoints.dynamodb.clone()),

@@ -18,7 +18,7 @@ const SQS_URL: &str = "ONSALE_TEST_SQS_URL";
 /// The servers that are not ours.
 pub fn external() -> External {
     let url = |variable| std::env::var(variable).ok().filter(|url| !url.is_empty());
-    External { dynamodb_url: url(DYNAMODB_URL), sqs_url: url(SQS_URL) }
+    External { redis: None, dynamodb_url: url(DYNAMODB_URL), sqs_url: url(SQS_URL) }
 }
 
 /// What names of tables and queues begin with that no other test has, in any process.
@@ -40,7 +40,7 @@ pub fn engine(options: Options) -> Options {
 
 /// The arguments of `onsale up` for the same servers and these names.
 pub fn up_arguments(prefix: &str) -> Vec<String> {
-    let External { dynamodb_url, sqs_url } = external();
+    let External { redis: _, dynamodb_url, sqs_url } = external();
     let servers = [("--dynamodb-url", dynamodb_url), ("--sqs-url", sqs_url)];
     let named = servers.into_iter().filter_map(|(option, url)| Some([option.to_owned(), url?]));
     let prefix = ["--prefix".to_owned(), prefix.to_owned()];

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
+use local::chaos::proxy::http::{Act, HttpProxy};
 use local::queues::Queues;
 use local::servers::SqsStandin;
 use local::stores::sdk_config;
@@ -16,7 +17,6 @@ use shared::ports::{Queue, StoreError};
 use shared::queue::{Expiry, Message, QueueConfig, QueueUrls, Refund, SqsQueue, Sync};
 
 use crate::ground::{self, Server};
-use crate::proxy::{Act, Proxy};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -143,11 +143,12 @@ async fn an_accepted_payment_is_never_sent_back() {
 #[tokio::test]
 async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
     let world = World::new().await;
-    let proxy = Proxy::start(&world.server.url, |_, before| match before {
+    let proxy = HttpProxy::start(&world.server.url, |_, before| match before {
         0 => Act::LoseAnswer,
         _ => Act::Forward,
     })
-    .await;
+    .await
+    .unwrap();
     let queue = queue_at(&proxy.url(), &world.urls);
     let sale = SaleId::new("show").unwrap();
     queue.expire_later(&sale, order(), NOW, NOW.plus_seconds(86_400)).await.unwrap();
@@ -159,7 +160,7 @@ async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
 #[tokio::test]
 async fn a_queue_that_refuses_says_how() {
     let world = World::new().await;
-    let lost = Proxy::start(&world.server.url, |_, _| Act::LoseRequest).await;
+    let lost = HttpProxy::start(&world.server.url, |_, _| Act::LoseRequest).await.unwrap();
     let error = queue_at(&lost.url(), &world.urls).sync(order()).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
 

@@ -329,8 +329,8 @@ async fn two_stacks_side_by_side_do_not_meet() {
     let (one, other) =
         tokio::join!(tokio::spawn(Stack::ephemeral()), tokio::spawn(Stack::ephemeral()));
     let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
-    set(&one.redis, "seat", "taken").await;
-    assert_eq!(get(&other.redis, "seat").await, None);
+    set(one.redis().unwrap(), "seat", "taken").await;
+    assert_eq!(get(other.redis().unwrap(), "seat").await, None);
 
     let client = dynamodb(&one.endpoints().dynamodb_url);
     create_notes(&client).await;
@@ -353,7 +353,7 @@ async fn a_persistent_stack_is_there_again() {
     }
     let dir = tempfile::tempdir().unwrap();
     let stack = Stack::persistent(dir.path()).await.unwrap();
-    set(&stack.redis, "seat", "taken").await;
+    set(stack.redis().unwrap(), "seat", "taken").await;
     let client = dynamodb(&stack.endpoints().dynamodb_url);
     create_notes(&client).await;
     put_note(&client, "kept").await;
@@ -364,7 +364,7 @@ async fn a_persistent_stack_is_there_again() {
     drop(stack);
 
     let stack = Stack::persistent(dir.path()).await.unwrap();
-    assert_eq!(get(&stack.redis, "seat").await.as_deref(), Some("taken"));
+    assert_eq!(get(stack.redis().unwrap(), "seat").await.as_deref(), Some("taken"));
     let client = dynamodb(&stack.endpoints().dynamodb_url);
     assert!(has_note(&client, "kept").await);
     assert_eq!(queues(&sqs(&stack.endpoints().sqs_url)).await, ["kept"]);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use local::chaos::proxy::http::{Act, HttpProxy, Request};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
 use serde_json::json;
@@ -29,7 +30,6 @@ use shared::store::{
 };
 
 use crate::ground::{self, Server};
-use crate::proxy::{Act, Proxy, Request};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LIMIT: u16 = 6;
@@ -69,8 +69,8 @@ impl World {
     async fn behind(
         &self,
         decide: impl Fn(&Request, usize) -> Act + Send + Sync + 'static,
-    ) -> (Proxy, DynamoOrders) {
-        let proxy = Proxy::start(&self.server.url, decide).await;
+    ) -> (HttpProxy, DynamoOrders) {
+        let proxy = HttpProxy::start(&self.server.url, decide).await.unwrap();
         let orders = DynamoOrders::new(self.db_at(proxy.url(), 4));
         (proxy, orders)
     }
@@ -722,7 +722,7 @@ fn throttled() -> Act {
     Act::Answer(400, json!({ "__type": kind, "message": "slow down" }))
 }
 
-fn tokens(proxy: &Proxy) -> Vec<String> {
+fn tokens(proxy: &HttpProxy) -> Vec<String> {
     let token = |request: &Request| request.body["ClientRequestToken"].as_str().unwrap().to_owned();
     proxy.seen("TransactWriteItems").iter().map(token).collect()
 }
@@ -938,13 +938,14 @@ async fn a_publication_that_dies_between_chunks_changes_nothing() {
     assert!(before > 1);
 
     // The process gets one chunk through and no more.
-    let proxy = Proxy::start(&world.server.url, |request, before| {
+    let proxy = HttpProxy::start(&world.server.url, |request, before| {
         match (request.operation.as_str(), before) {
             ("PutItem", 0) => Act::Forward,
             _ => Act::LoseRequest,
         }
     })
-    .await;
+    .await
+    .unwrap();
     let dying = DynamoCatalogue::new(world.db_at(proxy.url(), 2));
     let new = file("hall", "New", 25_000);
     assert!(dying.publish(&new, Some(1)).await.unwrap_err().retryable());

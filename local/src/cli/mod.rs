@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod bench;
+pub mod chaos;
 pub mod crowd;
 pub mod demo;
 pub mod openapi;
@@ -81,6 +82,8 @@ enum Command {
     Replay(Box<replay::ReplayCommand>),
     Audit(audit::AuditCommand),
     Bench(bench::BenchCommand),
+    Chaos(chaos::ChaosCommand),
+    StandIns(chaos::StandInsCommand),
 }
 
 impl Command {
@@ -88,7 +91,7 @@ impl Command {
     /// stands for itself.
     fn log(&self) -> &'static str {
         match self {
-            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) => "error",
+            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) | Self::Chaos(_) => "error",
             Self::Up(_)
             | Self::Token(_)
             | Self::Pay(_)
@@ -96,6 +99,7 @@ impl Command {
             | Self::Sale(_)
             | Self::Openapi(_)
             | Self::Rush(_)
+            | Self::StandIns(_)
             | Self::Audit(_) => LOG,
         }
     }
@@ -132,6 +136,8 @@ impl Cli {
             Command::Replay(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),
             Command::Bench(command) => command.run(&data_dir, json).await,
+            Command::Chaos(command) => command.run(json).await,
+            Command::StandIns(command) => command.run(&data_dir).await,
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");
@@ -176,6 +182,11 @@ mod tests {
             "onsale up --reconcile-seconds 0",
             "onsale up --dynamodb-url 127.0.0.1:8000",
             "onsale up --sqs-url http://127.0.0.1:4566/queue",
+            "onsale up --redis-url 127.0.0.1:6379",
+            "onsale up --redis-cluster",
+            "onsale chaos --kills 3 --times 2",
+            "onsale chaos --faults no-such-fault",
+            "onsale chaos --as-deployed --reconcile-seconds 2",
             "onsale token --user a#b",
             "onsale token --user ",
         ] {

@@ -3,12 +3,15 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Args;
+use shared::scripts::Topology;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 use crate::data_dir;
+use crate::queues::Redelivery;
 use crate::servers::External;
 use crate::up::{Engine, Options, PORT, PREFIX, RECONCILE_SECONDS};
 
@@ -23,7 +26,9 @@ Examples:
   onsale up --ephemeral          state in memory, gone when it ends
   onsale up --port 0 --json      on a free port; prints where everything is as JSON
   onsale up --dynamodb-url http://127.0.0.1:4566 --sqs-url http://127.0.0.1:4566
-                                 on a stand-in for AWS that runs already")]
+                                 on a stand-in for AWS that runs already
+  onsale up --redis-url redis://127.0.0.1:7001,redis://127.0.0.1:7002 --redis-cluster
+                                 on a Redis or Valkey cluster that runs already")]
 pub struct UpCommand {
     /// Keep the state in memory only. Secrets and endpoints are in the data directory all the same.
     #[arg(long)]
@@ -35,6 +40,13 @@ pub struct UpCommand {
     #[arg(long, value_name = "N", default_value_t = RECONCILE_SECONDS,
           value_parser = clap::value_parser!(u32).range(1..))]
     reconcile_seconds: u32,
+    /// A Redis or Valkey to use instead of the engine's own; of a cluster some of its nodes,
+    /// separated by commas. What is in it stays there when the engine ends.
+    #[arg(long, value_name = "URL", value_parser = redis_url, value_delimiter = ',')]
+    redis_url: Vec<String>,
+    /// The Redis is a cluster.
+    #[arg(long, requires = "redis_url")]
+    redis_cluster: bool,
     /// A DynamoDB to use instead of the engine's own: one that checks no credentials, such as
     /// DynamoDB Local or ministack. Its tables stay there when the engine ends.
     #[arg(long, value_name = "URL", value_parser = server_url)]
@@ -42,6 +54,10 @@ pub struct UpCommand {
     /// An SQS to use instead of the engine's own: one that checks no credentials.
     #[arg(long, value_name = "URL", value_parser = server_url)]
     sqs_url: Option<String>,
+    /// After how many seconds a message that was given out and not finished is given out again; that
+    /// of a deployment unless told otherwise.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=43_200))]
+    redelivery_seconds: Option<u64>,
     /// What the names of the tables and queues begin with; engines that share a server need
     /// different ones.
     #[arg(long, value_name = "TEXT", default_value = PREFIX)]
@@ -57,7 +73,27 @@ fn server_url(text: &str) -> Result<String, String> {
     if is_server { Ok(text.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
 }
 
+/// The address of a Redis: `redis://…` or `rediss://…`.
+fn redis_url(text: &str) -> Result<String, String> {
+    match redis::parse_redis_url(text) {
+        Some(_readable) => Ok(text.to_owned()),
+        None => Err(format!("{text} is not of the form redis://host:port")),
+    }
+}
+
 impl UpCommand {
+    /// The Redis that runs already, if one was named.
+    fn redis(&self) -> Result<Option<Topology>, String> {
+        match (self.redis_url.as_slice(), self.redis_cluster) {
+            ([], _) => Ok(None),
+            (nodes, true) => Ok(Some(Topology::Cluster(nodes.to_vec()))),
+            ([url], false) => Ok(Some(Topology::Single(url.clone()))),
+            ([_, _, ..], false) => {
+                Err("several addresses are a cluster's: --redis-cluster is missing".to_owned())
+            }
+        }
+    }
+
     /// Runs until Ctrl-C or SIGTERM.
     ///
     /// # Errors
@@ -65,12 +101,19 @@ impl UpCommand {
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         // Before anything is started, so that no signal finds the default behaviour.
         let mut signals = Signals::new()?;
-        let external = External { dynamodb_url: self.dynamodb_url, sqs_url: self.sqs_url };
+        let external = External {
+            redis: self.redis()?,
+            dynamodb_url: self.dynamodb_url,
+            sqs_url: self.sqs_url,
+        };
+        let usual = Redelivery::default();
+        let visibility = self.redelivery_seconds.map_or(usual.visibility, Duration::from_secs);
         let state = State { ephemeral: self.ephemeral, external: external.clone() };
         let options = Options {
             ephemeral: self.ephemeral,
             port: self.port,
             reconcile_seconds: self.reconcile_seconds,
+            redelivery: Redelivery { visibility, ..usual },
             external,
             prefix: self.prefix,
             ..Options::persistent(data_dir)
@@ -132,12 +175,17 @@ impl State {
         } else {
             format!("{}; survives kill -9", data_dir.display())
         };
-        let External { dynamodb_url, sqs_url } = &self.external;
-        match (dynamodb_url, sqs_url) {
-            (None, None) => own,
-            (Some(_), None) => format!("{own}; tables where DynamoDB is"),
-            (None, Some(_)) => format!("{own}; messages where SQS is"),
-            (Some(_), Some(_)) => format!("{own}; tables and messages where DynamoDB and SQS are"),
+        let External { redis, dynamodb_url, sqs_url } = &self.external;
+        let elsewhere = [
+            ("seats and holds", redis.is_some()),
+            ("tables", dynamodb_url.is_some()),
+            ("messages", sqs_url.is_some()),
+        ];
+        let elsewhere: Vec<&str> =
+            elsewhere.into_iter().filter_map(|(what, is_so)| is_so.then_some(what)).collect();
+        match elsewhere.as_slice() {
+            [] => own,
+            some => format!("{own}; {} on the servers named", some.join(", ")),
         }
     }
 }

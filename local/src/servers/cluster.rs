@@ -1,4 +1,4 @@
-//! Three masters that share the 16,384 hash slots.
+//! Three masters that share the 16,384 hash slots, with a replica each or without.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,10 @@ const MASTERS: u16 = 3;
 /// How long the masters may take to agree.
 const AGREE_SECONDS: u64 = 60;
 
-/// A cluster of three masters without replicas, in memory, on ports of 127.0.0.1.
+/// After how long the nodes of a cluster with replicas take one of them for dead, in milliseconds.
+const NODE_TIMEOUT_MS: u32 = 2000;
+
+/// A cluster of three masters, in memory, on ports of 127.0.0.1.
 #[derive(Debug)]
 pub struct RedisCluster {
     nodes: Vec<RedisServer>,
@@ -25,11 +28,36 @@ impl RedisCluster {
     ///
     /// As [`RedisServer::start`], and [`Error::TimedOut`] when the masters do not agree.
     pub async fn start(flavour: Flavour) -> Result<Self, Error> {
+        Self::start_masters(RedisOptions { cluster: true, ..RedisOptions::default() }, flavour)
+            .await
+    }
+
+    /// The same with a replica for each master, which takes its place some seconds after it died.
+    /// The masters are the first three nodes to begin with.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisCluster::start`].
+    pub async fn start_with_replicas(flavour: Flavour) -> Result<Self, Error> {
+        let node_timeout_ms = Some(NODE_TIMEOUT_MS);
+        let options = RedisOptions { cluster: true, node_timeout_ms, ..RedisOptions::default() };
+        let mut cluster = Self::start_masters(options.clone(), flavour).await?;
+        for _ in 0..MASTERS {
+            cluster.nodes.push(RedisServer::start(options.clone().flavour(flavour)).await?);
+        }
+        cluster.meet().await?;
+        cluster.agree().await?;
+        let (masters, replicas) = cluster.nodes.split_at(usize::from(MASTERS));
+        for (master, replica) in masters.iter().zip(replicas) {
+            follow(master, replica).await?;
+        }
+        Ok(cluster)
+    }
+
+    async fn start_masters(options: RedisOptions, flavour: Flavour) -> Result<Self, Error> {
         let mut nodes = Vec::new();
         for index in 0..MASTERS {
-            let options =
-                RedisOptions { cluster: true, ..RedisOptions::default().flavour(flavour) };
-            let node = RedisServer::start(options).await?;
+            let node = RedisServer::start(options.clone().flavour(flavour)).await?;
             own_slots(&node, index).await?;
             nodes.push(node);
         }
@@ -39,24 +67,24 @@ impl RedisCluster {
         Ok(cluster)
     }
 
-    /// The three masters.
+    /// Its nodes: the three masters, and then their replicas if it has any.
     #[must_use]
     pub fn nodes(&self) -> &[RedisServer] {
         &self.nodes
     }
 
-    /// The three masters, to kill and restart them.
+    /// The same, to kill and restart them.
     pub fn nodes_mut(&mut self) -> &mut [RedisServer] {
         &mut self.nodes
     }
 
-    /// The addresses of the masters; a cluster client needs any one of them.
+    /// The addresses of the nodes; a cluster client needs any one of them.
     #[must_use]
     pub fn urls(&self) -> Vec<String> {
         self.nodes.iter().map(RedisServer::url).collect()
     }
 
-    /// Waits until every master sees all slots served by three nodes.
+    /// Waits until every node sees all slots served by three nodes, and knows all others.
     ///
     /// # Errors
     ///
@@ -64,7 +92,7 @@ impl RedisCluster {
     pub async fn agree(&self) -> Result<(), Error> {
         for node in &self.nodes {
             let patience = Patience::with("the cluster to agree", AGREE_SECONDS);
-            while !sees_whole_cluster(node).await? {
+            while !sees_whole_cluster(node, self.nodes.len()).await? {
                 patience.pause().await?;
             }
         }
@@ -109,8 +137,17 @@ async fn own_slots(node: &RedisServer, index: u16) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether this master sees every slot served and knows all masters.
-async fn sees_whole_cluster(node: &RedisServer) -> Result<bool, Error> {
+/// Makes a node the replica of a master, and waits until it has everything.
+async fn follow(master: &RedisServer, replica: &RedisServer) -> Result<(), Error> {
+    let mut connection = master.connect().await?;
+    let id: String = redis::cmd("CLUSTER").arg("MYID").query_async(&mut connection).await?;
+    let mut connection = replica.connect().await?;
+    redis::cmd("CLUSTER").arg("REPLICATE").arg(id).query_async::<()>(&mut connection).await?;
+    replica.followed().await
+}
+
+/// Whether this node sees every slot served and knows all nodes.
+async fn sees_whole_cluster(node: &RedisServer, nodes: usize) -> Result<bool, Error> {
     let mut connection = node.connect().await?;
     let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await?;
     let facts: HashMap<&str, &str> =
@@ -119,7 +156,7 @@ async fn sees_whole_cluster(node: &RedisServer) -> Result<bool, Error> {
         ("cluster_state", "ok".to_owned()),
         ("cluster_slots_ok", SLOTS.to_string()),
         ("cluster_size", MASTERS.to_string()),
-        ("cluster_known_nodes", MASTERS.to_string()),
+        ("cluster_known_nodes", nodes.to_string()),
     ];
     let is_so = |(name, value): &(&str, String)| facts.get(name) == Some(&value.as_str());
     Ok(wanted.iter().all(is_so))

@@ -3,17 +3,19 @@
 //! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
 //! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
 //! ([`SqsStandin`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
-//! number of them run side by side, and each stops when its handle is dropped. In place of the last
-//! two, servers that somebody else runs will do ([`External`]).
+//! number of them run side by side, and each stops when its handle is dropped. In place of each,
+//! servers that somebody else runs will do ([`External`]).
 
 mod binary;
 mod cluster;
 mod dynamodb;
+mod kept;
 mod redis;
 
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
+pub(crate) use kept::{Kept, Signal, signal};
 pub use redis::{RedisOptions, RedisServer};
 pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
 
@@ -21,6 +23,8 @@ use std::io;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use shared::scripts::Topology;
 
 /// Why a server could not be started, reached or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -85,7 +89,7 @@ pub enum Error {
 
 impl Error {
     /// Says what was being done when the operating system refused.
-    fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
     }
@@ -94,7 +98,7 @@ impl Error {
 /// Where the servers of a [`Stack`] listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
-    /// `redis://127.0.0.1:PORT`
+    /// `redis://127.0.0.1:PORT`; of a cluster one of its nodes.
     pub redis_url: String,
     /// `http://127.0.0.1:PORT`
     pub dynamodb_url: String,
@@ -106,6 +110,8 @@ pub struct Endpoints {
 /// Local and their like.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct External {
+    /// A Redis or Valkey, alone or a cluster.
+    pub redis: Option<Topology>,
     /// A DynamoDB, `http://host:port`.
     pub dynamodb_url: Option<String>,
     /// An SQS, `http://host:port`.
@@ -136,11 +142,17 @@ impl<S> Server<S> {
     }
 }
 
+/// The cache that holds the inventory while a sale runs.
+#[derive(Debug)]
+enum RedisSide {
+    Own(Box<RedisServer>),
+    External(Topology),
+}
+
 /// Every server the engine needs, each on a port of its own.
 #[derive(Debug)]
 pub struct Stack {
-    /// The cache that holds the inventory while a sale runs.
-    pub redis: RedisServer,
+    redis: RedisSide,
     dynamodb: Server<DynamoDb>,
     sqs: Server<SqsStandin>,
 }
@@ -174,12 +186,15 @@ impl Stack {
     ///
     /// As [`Self::persistent`]. Whether an external server answers is not looked at here.
     pub async fn start(data_dir: Option<&Path>, external: &External) -> Result<Self, Error> {
-        let redis = match data_dir {
+        let own = match data_dir {
             Some(dir) => RedisOptions::persistent(dir.join("redis")),
             None => RedisOptions::default(),
         };
         // Redis first: its lock on the directory keeps a second process out of the whole stack.
-        let redis = RedisServer::start(redis).await?;
+        let redis = match &external.redis {
+            Some(topology) => RedisSide::External(topology.clone()),
+            None => RedisSide::Own(Box::new(RedisServer::start(own).await?)),
+        };
         let dynamodb = Server::at(external.dynamodb_url.as_ref(), || match data_dir {
             Some(dir) => DynamoDb::file(&dir.join("dynamodb.sqlite")),
             None => DynamoDb::memory(),
@@ -195,9 +210,30 @@ impl Stack {
     #[must_use]
     pub fn endpoints(&self) -> Endpoints {
         Endpoints {
-            redis_url: self.redis.url(),
+            redis_url: match self.topology() {
+                Topology::Single(url) => url,
+                Topology::Cluster(urls) => urls.into_iter().next().unwrap_or_default(),
+            },
             dynamodb_url: self.dynamodb.url(DynamoDb::url),
             sqs_url: self.sqs.url(|server| server.endpoint().to_owned()),
+        }
+    }
+
+    /// Where the cache is, and whether it is a cluster.
+    #[must_use]
+    pub fn topology(&self) -> Topology {
+        match &self.redis {
+            RedisSide::Own(server) => Topology::Single(server.url()),
+            RedisSide::External(topology) => topology.clone(),
+        }
+    }
+
+    /// The cache, if it is ours.
+    #[must_use]
+    pub fn redis(&self) -> Option<&RedisServer> {
+        match &self.redis {
+            RedisSide::Own(server) => Some(server),
+            RedisSide::External(_) => None,
         }
     }
 
@@ -214,7 +250,9 @@ impl Stack {
             Server::Own(dynamodb) => dynamodb.stop().await,
             Server::External(_) => Ok(()),
         };
-        self.redis.stop().await?;
+        if let RedisSide::Own(redis) = self.redis {
+            redis.stop().await?;
+        }
         dynamodb
     }
 }
@@ -222,7 +260,7 @@ impl Stack {
 /// A port of 127.0.0.1 that nobody listens on now.
 ///
 /// Somebody may take it before the caller does: whoever uses it must be ready to try another.
-fn free_port() -> Result<u16, Error> {
+pub(crate) fn free_port() -> Result<u16, Error> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
@@ -232,7 +270,7 @@ fn free_port() -> Result<u16, Error> {
 /// The patience one has for something that another process is about to do: ask whether it is so,
 /// [pause](Self::pause), ask again.
 #[derive(Debug)]
-struct Patience {
+pub(crate) struct Patience {
     what: String,
     seconds: u64,
     since: Instant,
@@ -240,12 +278,12 @@ struct Patience {
 
 impl Patience {
     /// Starts waiting for `what`, for at most `seconds`.
-    fn with(what: impl Into<String>, seconds: u64) -> Self {
+    pub(crate) fn with(what: impl Into<String>, seconds: u64) -> Self {
         Self { what: what.into(), seconds, since: Instant::now() }
     }
 
     /// Lets a moment pass, or says that it took too long.
-    async fn pause(&self) -> Result<(), Error> {
+    pub(crate) async fn pause(&self) -> Result<(), Error> {
         if self.since.elapsed() > Duration::from_secs(self.seconds) {
             return Err(Error::TimedOut { what: self.what.clone(), seconds: self.seconds });
         }

@@ -3,14 +3,13 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
+use super::kept::{Kept, Signal, signal};
 use super::{Error, Flavour, Patience, binary, free_port};
 use crate::owned_dir::Owner;
 
@@ -29,19 +28,6 @@ const PID_FILE: &str = "server.pid";
 /// Where the server writes what it has to say.
 const LOG_FILE: &str = "server.log";
 
-/// Runs the server (`$0` with `$@`) and kills it when this process is gone.
-///
-/// Our end of the pipe at standard input closes when we close it and also when we are killed with
-/// -9, so the server cannot outlive us. The shell ends when the server ends, with its exit code.
-const KEEPER: &str = r#"
-exec 3<&0
-"$0" "$@" </dev/null 3<&- & server=$!
-{ read -r _; kill -9 "$server"; } <&3 >/dev/null 2>&1 & watch=$!
-wait "$server"; code=$?
-kill "$watch" 2>/dev/null
-exit "$code"
-"#;
-
 /// How to run a [`RedisServer`]; the default is an empty server that keeps nothing.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
@@ -54,6 +40,11 @@ pub struct RedisOptions {
     pub append_only: bool,
     /// Whether it runs in cluster mode.
     pub cluster: bool,
+    /// After how many milliseconds a node of a cluster takes another one for dead; `None` leaves it
+    /// to the server, which waits for fifteen seconds.
+    pub node_timeout_ms: Option<u32>,
+    /// The port of the server whose replica it is.
+    pub replica_of: Option<u16>,
 }
 
 impl RedisOptions {
@@ -79,7 +70,7 @@ pub struct RedisServer {
     flavour: Flavour,
     dir: PathBuf,
     ports: Ports,
-    child: Option<Child>,
+    child: Option<Kept>,
     /// Held open: closing it gives the directory up. Before `_temporary`, to be closed first.
     _owner: Owner,
     _temporary: Option<TempDir>,
@@ -183,19 +174,59 @@ impl RedisServer {
         Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
+    /// Waits until the server, which is a replica, has everything that its master had.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when it does not get it in time.
+    pub async fn followed(&self) -> Result<(), Error> {
+        let mut connection = self.connect().await?;
+        let patience = Patience::with("the replica to follow its master", READY_SECONDS);
+        loop {
+            let mut ask = redis::cmd("INFO");
+            let info: String = ask.arg("replication").query_async(&mut connection).await?;
+            if info.lines().any(|line| line.trim() == "master_link_status:up") {
+                return Ok(());
+            }
+            patience.pause().await?;
+        }
+    }
+
     /// Kills the server as `kill -9` does, and waits until it is gone.
     ///
     /// # Errors
     ///
     /// [`Error::Io`] when the operating system does not say how it ended.
     pub fn kill(&mut self) -> Result<(), Error> {
-        let Some(mut keeper) = self.child.take() else {
+        let Some(mut child) = self.child.take() else {
             return Ok(());
         };
-        // Closing our end of the pipe makes the keeper kill the server. It exits only after that.
-        drop(keeper.stdin.take());
-        let ended = keeper.wait();
-        ended.map(drop).map_err(Error::io("waiting for the server"))
+        child.kill().map_err(Error::io("waiting for the server"))
+    }
+
+    /// Makes the server stand still in the middle of whatever it does, as a host that hangs: its
+    /// connections stay open, and nobody answers on them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when it does not run.
+    pub fn freeze(&self) -> Result<(), Error> {
+        self.signal(Signal::Stop)
+    }
+
+    /// Lets a server go on that stands still.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisServer::freeze`].
+    pub fn thaw(&self) -> Result<(), Error> {
+        self.signal(Signal::Continue)
+    }
+
+    fn signal(&self, what: Signal) -> Result<(), Error> {
+        let pid = fs::read_to_string(self.dir.join(PID_FILE));
+        let pid = pid.map_err(Error::io("reading the process id"))?;
+        signal(pid.trim(), what).map_err(Error::io("signalling the server"))
     }
 
     /// Starts the server again on the same port and directory, killing it first if it still runs.
@@ -224,7 +255,7 @@ impl RedisServer {
             return Ok(());
         };
         let patience = Patience::with("the server to end", STOP_SECONDS);
-        while child.try_wait().map_err(Error::io("waiting for the server"))?.is_none() {
+        while child.ended().map_err(Error::io("waiting for the server"))?.is_none() {
             patience.pause().await?;
         }
         Ok(())
@@ -234,20 +265,10 @@ impl RedisServer {
     async fn launch(&mut self) -> Result<(), Error> {
         let log = File::create(self.dir.join(LOG_FILE)).map_err(Error::io("creating the log"))?;
         let errors = log.try_clone().map_err(Error::io("opening the log"))?;
-        let keeper = Command::new("sh")
-            .arg("-c")
-            .arg(KEEPER)
-            .arg(&self.program)
-            .args(self.arguments())
-            .current_dir(&self.dir)
-            .stdin(Stdio::piped())
-            .stdout(log)
-            .stderr(errors)
-            // A group of its own: Ctrl-C at the terminal is for us, who stop it when we are done.
-            .process_group(0)
-            .spawn()
+        let output = (log.into(), errors.into());
+        let child = Kept::start(&self.program, self.arguments(), &self.dir, output, &[])
             .map_err(Error::io(format!("running {}", self.program.display())))?;
-        self.child = Some(keeper);
+        self.child = Some(child);
         let awaited = format!("{} to answer", self.program.display());
         let patience = Patience::with(awaited, READY_SECONDS);
         while !self.answers().await {
@@ -274,6 +295,8 @@ impl RedisServer {
             ("--save", String::new()),
             ("--appendonly", yes_no(self.options.append_only)),
             ("--appendfsync", "everysec".to_owned()),
+            // A replica is to be had at once, not when others might have come, too.
+            ("--repl-diskless-sync-delay", "0".to_owned()),
             // Inventory must never be evicted: a full server refuses writes instead.
             ("--maxmemory-policy", "noeviction".to_owned()),
         ]
@@ -283,6 +306,14 @@ impl RedisServer {
         if self.options.cluster {
             arguments.extend(["--cluster-enabled".to_owned(), yes_no(true)]);
             arguments.extend(["--cluster-port".to_owned(), self.ports.bus.to_string()]);
+            // Any replica may follow, however long ago it last heard of its master.
+            arguments.extend(["--cluster-replica-validity-factor".to_owned(), "0".to_owned()]);
+        }
+        if let Some(timeout_ms) = self.options.node_timeout_ms {
+            arguments.extend(["--cluster-node-timeout".to_owned(), timeout_ms.to_string()]);
+        }
+        if let Some(master) = self.options.replica_of {
+            arguments.extend(["--replicaof".to_owned(), format!("127.0.0.1 {master}")]);
         }
         arguments
     }
@@ -292,7 +323,7 @@ impl RedisServer {
         let Some(child) = self.child.as_mut() else {
             return Ok(None);
         };
-        let status = child.try_wait().map_err(Error::io("watching the server"))?;
+        let status = child.ended().map_err(Error::io("watching the server"))?;
         Ok(status.map(|status| Error::Exited {
             program: self.program.clone(),
             status,
@@ -372,11 +403,9 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
         return Ok(());
     }
     tracing::info!(pid, dir = %dir.display(), "stopping the server an earlier run left behind");
-    // The standard library can only signal its own children; every shell can signal the rest.
-    // Nothing is lost: whatever the server acknowledged is in its file already.
-    let mut kill = Command::new("sh");
-    kill.args(["-c", "kill -9 \"$0\"", &pid]).stdin(Stdio::null()).stderr(Stdio::null());
-    kill.status().map_err(Error::io("stopping the server left behind"))?;
+    // Nothing is lost: whatever the server acknowledged is in its file already. It may end by itself
+    // meanwhile.
+    let _gone = signal(&pid, Signal::Kill);
     let patience = Patience::with("the server left behind to end", STOP_SECONDS);
     while serves(&pid, dir) {
         patience.pause().await?;

@@ -118,7 +118,7 @@ impl World {
     }
 
     async fn redis(&self) -> MultiplexedConnection {
-        self.stack.redis.connect().await.unwrap()
+        self.stack.redis().unwrap().connect().await.unwrap()
     }
 
     /// Everything that Redis knows.

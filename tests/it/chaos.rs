@@ -1,0 +1,132 @@
+//! `onsale chaos` in short: every fault once on real servers while a crowd buys; and what it says when
+//! something is broken for good.
+
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::BoxFuture;
+use local::audit;
+use local::chaos::faults::{Fault, Kind, Scene, Struck};
+use local::chaos::rig::{Profile, Setup};
+use local::chaos::{self, Error, Options, Plan};
+use local::stores::sdk_config;
+use shared::domain::order::OrderState;
+
+use crate::ground;
+use crate::program::onsale;
+
+/// Short times, so that a run takes a minute; patience for machines that are busy with other tests.
+fn options(patience: Duration) -> Options {
+    let setup = Setup {
+        program: onsale(),
+        reconcile_seconds: 1,
+        redelivery_seconds: 3,
+        pay_window_seconds: 5,
+        seats: 0,
+        seed: 11,
+    };
+    Options { setup, buyers: 8, patience }
+}
+
+/// Every fault of a profile, once.
+async fn every_fault_of(profile: Profile) {
+    if ground::is_foreign("chaos breaks servers of its own") {
+        return;
+    }
+    let faults: Vec<Kind> =
+        Kind::ALL.into_iter().filter(|kind| kind.profile() == profile).collect();
+    let plan = Plan::of(&faults, 1);
+    let options = options(Duration::from_secs(240));
+    let report = chaos::run(&options, &plan, |_| {}).await.unwrap();
+    println!("{report}");
+    assert_eq!(report.violations, Vec::<String>::new());
+    assert_eq!(report.rounds, faults.len());
+    for row in &report.faults {
+        let kind = faults.iter().find(|kind| kind.name() == row.fault).unwrap();
+        let note = |what: &str| row.notes.get(what).copied().unwrap_or_default();
+        let met: u64 = row.notes.values().sum();
+        // Each did what it is for.
+        match kind {
+            Kind::KillEngine | Kind::KillMaster => assert!(!row.errors.is_empty(), "{row:?}"),
+            Kind::KillRedis => {
+                assert!(note("holds that the replica had missed") >= 3, "{row:?}");
+                assert!(row.restored > 0, "{row:?}");
+            }
+            Kind::Flush => assert!(row.restored > 0, "{row:?}"),
+            Kind::FreezeRedis | Kind::FreezeEngine | Kind::FreezeStores => {
+                assert!(row.pause_ms.most >= 1000, "{row:?}");
+            }
+            Kind::DynamodbNetwork | Kind::SqsNetwork | Kind::RedisNetwork => {
+                assert!(met >= 40 && row.notes.len() >= 5, "{row:?}");
+            }
+            Kind::All => assert!(met >= 120, "{row:?}"),
+            Kind::ClusterFailover => {}
+            Kind::SlotMigration => assert!(note("keys moved") >= 5, "{row:?}"),
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_one_redis_leaves_nothing_broken() {
+    every_fault_of(Profile::Single).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_fault_of_a_cluster_leaves_nothing_broken() {
+    every_fault_of(Profile::Cluster).await;
+}
+
+/// A database that loses an order that was paid: nothing may mend that, and nothing may hide it.
+struct LoseAnOrder;
+
+impl Fault for LoseAnOrder {
+    fn name(&self) -> &'static str {
+        "lose-an-order"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let target = scene.rig.target();
+            let facts = audit::read(&target, Some(scene.rig.sale())).await?;
+            let mut orders = facts.sales[scene.rig.sale()].orders.values();
+            let paid = orders.find(|order| order.state == OrderState::Paid).unwrap();
+            let endpoint = target.dynamodb.unwrap();
+            let config = aws_sdk_dynamodb::config::Builder::from(&sdk_config());
+            let client = aws_sdk_dynamodb::Client::from_conf(config.endpoint_url(endpoint).build());
+            let gene = AttributeValue::N(paid.number.gene().get().to_string());
+            client
+                .delete_item()
+                .table_name(format!("{}orders", target.table_prefix))
+                .key("gene", gene)
+                .key("sk", AttributeValue::S(format!("order#{}", paid.number)))
+                .send()
+                .await
+                .unwrap();
+            Ok(Struck::now())
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        _scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async { Ok(struck.at) })
+    }
+}
+
+/// The control: without it, runs in which nothing is found could be runs in which nobody looks.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_is_lost_is_found_and_ends_the_run() {
+    if ground::is_foreign("chaos breaks servers of its own") {
+        return;
+    }
+    let faults: Vec<(Box<dyn Fault>, u32)> =
+        vec![(Box::new(LoseAnOrder), 120), (Kind::Flush.fault(), 120)];
+    let options = options(Duration::from_secs(20));
+    let season = chaos::season(&options, Profile::Single, faults, |_| {}).await.unwrap();
+    assert_eq!(season.rounds.len(), 1, "the run went on");
+    let violations = &season.rounds[0].violations;
+    let is_named = |rule: &str| violations.iter().any(|violation| violation.starts_with(rule));
+    assert!(is_named("ledger") && is_named("I2") && is_named("I5"), "{violations:?}");
+}
