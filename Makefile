@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs clean-tools
+.PHONY: help setup demo test model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -17,6 +17,9 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 
 test: setup ## format, lints, documentation and every test; the last line counts them
 	@scripts/test
+
+model: setup ## every state of small worlds, with more faults than `make test` has time for; ARGS='cancel --faults 2' explores one
+	@scripts/model $(ARGS)
 
 test-schemathesis: setup ## requests made of our OpenAPI document; ARGS='--max-examples 500 --seed 7' makes it a long run
 	@scripts/test-schemathesis $(ARGS)

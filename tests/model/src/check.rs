@@ -1,0 +1,223 @@
+//! What must hold in every state, and what must hold once everything is at rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::domain::ids::{SaleId, Seat, UserId};
+use shared::domain::inventory::{Inventory, SeatLeg};
+use shared::domain::order::{Order, OrderState, PaymentOutcome, totals};
+use world::{Place, Stores};
+
+use crate::scenario::{PRICE_MINOR, Scenario};
+use crate::state::State;
+
+/// What a check came to: what is broken, in words.
+pub type Checked = Result<(), String>;
+
+fn must(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+fn places(order: &Order) -> Vec<Place> {
+    let of_sale = |at: SeatLeg| Place { sale: order.sale.clone(), at };
+    order.held_lines().iter().flat_map(|line| line.seat_legs().map(of_sale)).collect()
+}
+
+/// I1, I2, I3, I5 and I6, in what DynamoDB and the provider know.
+///
+/// # Errors
+/// Says which of them is broken.
+pub fn stores(stores: &Stores) -> Checked {
+    claims(stores)?;
+    counts(stores)?;
+    payments(stores)?;
+    let orders = &stores.orders;
+    let counted = totals(orders.orders.values().filter(|order| order.synced));
+    must(counted == orders.counters, || format!("I6: {counted:?}, counted {:?}", orders.counters))
+}
+
+fn live(stores: &Stores) -> impl Iterator<Item = &Order> {
+    stores.orders.orders.values().filter(|order| order.state.is_live())
+}
+
+fn claims(stores: &Stores) -> Checked {
+    let mut owned = BTreeMap::new();
+    for order in live(stores) {
+        for place in places(order) {
+            let at = format!("{:?}", place.at);
+            let other = owned.insert(place, order.number);
+            must(other.is_none(), || format!("I1: two live orders have {at}"))?;
+        }
+    }
+    let claimed = &stores.orders.claims;
+    must(owned == *claimed, || format!("I2: live orders own {owned:?}, claims are {claimed:?}"))
+}
+
+fn counts(stores: &Stores) -> Checked {
+    let mut counts: BTreeMap<(SaleId, UserId), u16> = BTreeMap::new();
+    let mut attendees = BTreeSet::new();
+    for order in live(stores) {
+        *counts.entry((order.sale.clone(), order.user.clone())).or_default() += order.tickets();
+        for attendee in order.attendees() {
+            let is_first = attendees.insert((&order.sale, attendee));
+            must(is_first, || format!("two tickets name {attendee}"))?;
+        }
+    }
+    let counted = &stores.orders.counts;
+    must(counts == *counted, || format!("I3: tickets {counts:?}, counted {counted:?}"))?;
+    for ((sale, user), tickets) in &counts {
+        let limit = stores.catalogue.sales.get(sale).map(|sale| sale.sale.file().limit_per_buyer);
+        must(limit.is_none_or(|limit| *tickets <= limit), || {
+            format!("I3: buyer {user} has {tickets} tickets, over the limit {limit:?}")
+        })?;
+    }
+    Ok(())
+}
+
+fn payments(stores: &Stores) -> Checked {
+    let orders = &stores.orders;
+    for record in orders.payments.values() {
+        let key = &record.capture.key;
+        let order = orders.orders.get(&record.capture.order);
+        let is_by_it =
+            |order: &Order| order.state == OrderState::Paid && order.payment.as_ref() == Some(key);
+        let is_accepted = record.outcome == PaymentOutcome::Accepted;
+        must(order.is_some_and(is_by_it) == is_accepted, || {
+            format!("I5: the payment says {:?}, the order is {order:?}", record.outcome)
+        })?;
+        must(!is_accepted || record.capture.amount.amount_minor == PRICE_MINOR, || {
+            format!("another amount has paid: {}", record.capture.amount)
+        })?;
+        let provider = &stores.provider;
+        must(!is_accepted || !provider.refunded.contains_key(key), || {
+            "I5: it was accepted and went back".to_owned()
+        })?;
+        must(!provider.refunded_again.contains(key), || "I5: it went back twice".to_owned())?;
+    }
+    let is_paid = |order: &&Order| order.state == OrderState::Paid;
+    for order in orders.orders.values().filter(is_paid) {
+        let key = order.payment.clone().map(|key| (order.number, key));
+        let is_known = key.is_some_and(|key| orders.payments.contains_key(&key));
+        must(is_known, || format!("I5: paid by nothing: {order:?}"))?;
+    }
+    Ok(())
+}
+
+/// What people were told stays true.
+///
+/// # Errors
+/// Says what is broken.
+pub fn told(scenario: &Scenario, state: &State) -> Checked {
+    let now = state.now(scenario);
+    for (index, (buyer, told)) in scenario.buyers.iter().zip(&state.told).enumerate() {
+        let who = index + 1;
+        let Some(lines) = &told.ordered else { continue };
+        let order = state.stores.orders.orders.get(&buyer.number);
+        let order = order.ok_or_else(|| format!("buyer {who} was told of an order: none is"))?;
+        must(order.held_lines() == *lines, || {
+            format!("buyer {who} was told of {lines:?}, the order is {order:?}")
+        })?;
+        let may_end = told.cancels > 0 || order.pay_by <= now;
+        must(order.state.is_live() || may_end, || {
+            format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
+        })?;
+        let is_paid = order.state == OrderState::Paid && order.payment == told.paid;
+        must(told.paid.is_none() || is_paid, || {
+            format!("buyer {who}'s payment was accepted, the order is {}", order.state.as_str())
+        })?;
+        must(!told.is_cancelled || order.state != OrderState::Pending, || {
+            format!("buyer {who} was told that it is cancelled, and it is pending")
+        })?;
+    }
+    Ok(())
+}
+
+/// Redis has taken whatever is claimed, as long as it has forgotten nothing and no request came twice:
+/// of two at once, one that is refused gives up the hold that the other goes on to claim. (The claim
+/// keeps the seat, and the sweeper restores the hold.) A rescue claims first and sells then.
+///
+/// # Errors
+/// Says what is free and should not be.
+pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
+    let came_twice = state.told.iter().any(|told| told.requests > 1);
+    if came_twice || state.left.losses != scenario.budget.losses {
+        return Ok(());
+    }
+    let inventory = state.stores.seats.get(scenario.id());
+    for (Place { at, .. }, order) in &state.stores.orders.claims {
+        let grid = inventory.and_then(|inventory| inventory.tiers.get(&at.tier));
+        let is_taken = grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat));
+        must(is_taken || state.rescued.contains(order), || {
+            format!("Redis has forgotten nothing and would give {at:?} of order {order} away")
+        })?;
+    }
+    Ok(())
+}
+
+/// I4: Redis equals DynamoDB: taken is claimed, sold is paid, held is pending, bought is counted.
+///
+/// # Errors
+/// Says in what they differ.
+pub fn equal(scenario: &Scenario, stores: &Stores) -> Checked {
+    let empty = Inventory::default();
+    let inventory = stores.seats.get(scenario.id()).unwrap_or(&empty);
+    let epoch = stores.catalogue.sales.get(scenario.id()).and_then(|sale| sale.epoch.clone());
+    let loaded = inventory.loaded.as_ref().map(|(epoch, _)| epoch.clone());
+    must(loaded == epoch, || format!("I4: Redis has epoch {loaded:?}, not {epoch:?}"))?;
+    let orders = &stores.orders;
+    for tier in scenario.sale.tiers() {
+        let Some(grid) = inventory.tiers.get(&tier.tier) else {
+            return Err(format!("I4: Redis has no tier {}", tier.tier));
+        };
+        let seats = (0..tier.layout.initial().len() as u32 * 8).map(Seat);
+        for seat in seats.filter(|seat| tier.layout.sells(*seat)) {
+            for leg in scenario.sale.whole().iter() {
+                let at = SeatLeg { tier: tier.tier.clone(), leg, seat };
+                let place = Place { sale: scenario.id().clone(), at };
+                let owner = orders.claims.get(&place).and_then(|owner| orders.orders.get(owner));
+                let state = owner.map(|order| order.state);
+                let (taken, sold) = (grid.is_taken(leg, seat), grid.is_sold(leg, seat));
+                must(
+                    taken == state.is_some() && sold == (state == Some(OrderState::Paid)),
+                    || format!("I4: {:?} is taken {taken}, sold {sold}, owner {state:?}", place.at),
+                )?;
+            }
+        }
+    }
+    let pending = orders.orders.values().filter(|order| order.state == OrderState::Pending);
+    let pending: BTreeMap<_, _> =
+        pending.map(|order| (order.number, order.hold_record())).collect();
+    must(pending == inventory.holds, || {
+        format!("I4: pending are {pending:?}, held are {:?}", inventory.holds)
+    })?;
+    let counted = orders.counts.iter().filter(|((sale, _), _)| sale == scenario.id());
+    let counted: BTreeMap<UserId, u16> =
+        counted.map(|((_, user), count)| (user.clone(), *count)).collect();
+    must(counted == inventory.bought, || {
+        format!("I4: counted {counted:?}, in Redis {:?}", inventory.bought)
+    })
+}
+
+/// At rest nothing is undecided: no order is pending (I7), every capture has its decision (I5), every
+/// paid order is counted (I6), and Redis equals DynamoDB (I4).
+///
+/// # Errors
+/// Says what is broken.
+pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
+    self::stores(stores)?;
+    for order in stores.orders.orders.values() {
+        must(order.state != OrderState::Pending, || format!("I7: still pending: {order:?}"))?;
+        let is_back = order.state != OrderState::RefundDue;
+        must(is_back, || format!("I5: its money is back and it does not say so: {order:?}"))?;
+        let is_counted = order.state != OrderState::Paid || order.synced;
+        must(is_counted, || format!("I6: never counted: {order:?}"))?;
+    }
+    for capture in stores.provider.captured.values() {
+        let key = (capture.order, capture.key.clone());
+        let record = stores.orders.payments.get(&key);
+        let record = record.ok_or_else(|| format!("I5: never decided: {capture:?}"))?;
+        let is_back = stores.provider.refunded.contains_key(&capture.key);
+        let stays = record.outcome == PaymentOutcome::Accepted;
+        must(stays != is_back, || format!("I5: {:?}, went back {is_back}", record.outcome))?;
+    }
+    equal(scenario, stores)
+}

@@ -1,0 +1,58 @@
+//! A world in which every call happens at once and is answered: for what comes before the first state,
+//! and for bringing a state to rest.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use shared::domain::time::Timestamp;
+use shared::ports::Stored;
+use world::{Call, Caller, Driver, Reply, Stores};
+
+use crate::flow::{Flow, Outcome};
+use crate::scenario::Scenario;
+
+/// More polls than any flow needs whose calls are all answered at once.
+const MOST_POLLS: usize = 1000;
+
+/// Stores that answer at once.
+#[derive(Debug)]
+struct Direct<'a> {
+    stores: &'a Mutex<Stores>,
+    now: Timestamp,
+}
+
+impl Direct<'_> {
+    fn stores(&self) -> MutexGuard<'_, Stores> {
+        self.stores.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Driver for Direct<'_> {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        self.stores().apply(self.now, &call)
+    }
+}
+
+/// Runs a flow to its end.
+pub(crate) fn run(
+    scenario: &Scenario,
+    stores: &mut Stores,
+    now: Timestamp,
+    flow: &Flow,
+) -> Outcome {
+    let shared = Mutex::new(std::mem::take(stores));
+    let outcome = {
+        let ports = Caller(Direct { stores: &shared, now });
+        let mut future = pin!(flow.run(scenario, &ports));
+        let mut context = Context::from_waker(Waker::noop());
+        let mut polls = (0..MOST_POLLS).map(|_| future.as_mut().poll(&mut context));
+        polls.find_map(|polled| match polled {
+            Poll::Ready(outcome) => Some(outcome),
+            Poll::Pending => None,
+        })
+    };
+    *stores = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    outcome.unwrap_or_else(|| panic!("{flow:?} waits for nothing"))
+}

@@ -1,0 +1,443 @@
+//! What can happen in a state, and the state after it.
+
+use std::sync::Arc;
+
+use shared::domain::guard::without;
+use shared::domain::ids::Epoch;
+use shared::domain::order::{PaymentKey, PaymentOutcome};
+use shared::ports::{SettleReply, Settlement, StoreError, Stored};
+use shared::store::tables::due_shard;
+use stateright::{Model, Property};
+use world::{Call, Message, Reply, SeatsModel, Sent};
+
+use crate::check;
+use crate::flow::{Flow, Outcome};
+use crate::rest::Rest;
+use crate::scenario::{Buyer, Scenario, epoch};
+use crate::state::State;
+use crate::task::{Answer, Task};
+
+/// How often a message is delivered before its queue gives it up.
+const MOST_DELIVERIES: u8 = 2;
+
+/// What becomes of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fate {
+    /// It happens and is answered.
+    Happens,
+    /// It happens; its answer is lost.
+    AnswerLost,
+    /// It is lost on its way; nobody knows.
+    RequestLost,
+    /// It is turned away.
+    Refused,
+}
+
+/// One step of a world.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// A buyer sends the request, again if it was sent before.
+    Request(usize),
+    /// A buyer gives the order up.
+    Cancel(usize),
+    /// A buyer pays; the provider has the money.
+    Pay(usize),
+    /// The provider calls back.
+    Callback(PaymentKey),
+    /// A message is delivered; true: besides, and not instead.
+    Deliver(Sent, bool),
+    /// The sweeper begins.
+    Sweep,
+    /// Somebody begins to load the sale.
+    Load,
+    /// A call of a task, by its place.
+    Call(usize, usize, Fate),
+    /// The process of a task dies.
+    Crash(usize),
+    /// Time goes on.
+    Tick,
+    /// Redis loses everything.
+    Lose,
+    /// A replica of Redis falls behind: it stays as it is now.
+    FallBehind,
+    /// The replica takes over.
+    FailOver,
+}
+
+/// A scenario with its checks: what the checker explores.
+#[derive(Debug)]
+pub struct Engine {
+    /// The world.
+    pub scenario: Scenario,
+    rest: Rest,
+}
+
+/// True if a call may change what others see; a lost answer matters only then.
+fn is_write(call: &Call) -> bool {
+    match call {
+        Call::Load { .. }
+        | Call::Hold { .. }
+        | Call::Sell { .. }
+        | Call::Release { .. }
+        | Call::Mark { .. }
+        | Call::Restore { .. }
+        | Call::Repair { .. }
+        | Call::Admit { .. }
+        | Call::Create { .. }
+        | Call::End { .. }
+        | Call::Bury { .. }
+        | Call::Settle { .. }
+        | Call::RecordRefund { .. }
+        | Call::Refund { .. }
+        | Call::Count { .. }
+        | Call::Publish { .. }
+        | Call::Lease { .. }
+        | Call::Prolong { .. }
+        | Call::Loaded { .. }
+        | Call::ExpireLater { .. }
+        | Call::SyncLater { .. }
+        | Call::LoadAgain { .. }
+        | Call::RefundLater { .. } => true,
+        Call::Epoch { .. }
+        | Call::Record { .. }
+        | Call::HoldsDue { .. }
+        | Call::Taken { .. }
+        | Call::CountTaken { .. }
+        | Call::CountHolds { .. }
+        | Call::Snapshot { .. }
+        | Call::Order { .. }
+        | Call::ManyOrders { .. }
+        | Call::Payment { .. }
+        | Call::Payments { .. }
+        | Call::Captures { .. }
+        | Call::OrdersOf { .. }
+        | Call::Due { .. }
+        | Call::Claims { .. }
+        | Call::Statistics { .. }
+        | Call::Sale { .. }
+        | Call::Sales {} => false,
+    }
+}
+
+impl Engine {
+    /// The model of a scenario.
+    #[must_use]
+    pub fn new(scenario: Scenario) -> Self {
+        Self { scenario, rest: Rest::default() }
+    }
+
+    /// True if nothing that can still happen changes the answer, so that the call may as well happen
+    /// at once: it commutes with everything.
+    fn is_settled(&self, call: &Call) -> bool {
+        let is_ours =
+            |shard: u8| self.scenario.buyers.iter().any(|buyer| due_shard(buyer.number) == shard);
+        let no_losses = self.scenario.budget.losses == 0;
+        if let Call::Due { shard, .. } = call {
+            return !is_ours(*shard);
+        }
+        let delivers = self.scenario.delivers;
+        let is_unheard = (matches!(call, Call::ExpireLater { .. }) && !delivers.expiry)
+            || (matches!(call, Call::SyncLater { .. }) && !delivers.sync)
+            || (matches!(call, Call::LoadAgain { .. }) && !delivers.load)
+            || (matches!(call, Call::RefundLater { .. }) && !delivers.refund);
+        if is_unheard {
+            return true;
+        }
+        // Only a load changes what the catalogue says, and nobody loads what is not lost.
+        let is_of_the_sale = matches!(call, Call::Sale { .. } | Call::Epoch { .. });
+        matches!(call, Call::Sales {}) || (no_losses && is_of_the_sale)
+    }
+
+    /// Answers what may as well be answered at once, and puts the task among the others, or ends it.
+    fn put(&self, state: &mut State, mut task: Task) {
+        while task.outcome.is_none() {
+            let settled = task.outstanding.iter().find(|(_, call)| self.is_settled(call)).cloned();
+            let Some((place, call)) = settled else { break };
+            let now = state.now(&self.scenario);
+            let reply = Arc::make_mut(&mut state.stores).apply(now, &call);
+            task = task.answered(&self.scenario, Answer { call: place, reply });
+        }
+        match task.outcome.clone() {
+            None => state.add(task),
+            Some(outcome) => self.end(state, &task.flow, &outcome),
+        }
+    }
+
+    fn begin(&self, state: &mut State, flow: Flow) {
+        self.put(state, Task::begin(&self.scenario, flow));
+    }
+
+    /// Tells whoever waited for a flow what it came to.
+    fn end(&self, state: &mut State, flow: &Flow, outcome: &Outcome) {
+        if let Some(what) = outcome.broken_contract() {
+            state.broken = Some(format!("a broken contract: {what}"));
+        }
+        if let (Flow::Reserve { buyer, .. }, Outcome::Ordered(order)) = (flow, outcome) {
+            let told = &mut state.told[*buyer];
+            let lines = order.held_lines();
+            if told.ordered.as_ref().is_some_and(|before| *before != lines) {
+                let what = format!("buyer {} was told of two orders", buyer + 1);
+                state.broken = Some(what);
+            }
+            told.ordered = Some(lines);
+        }
+        if let (Flow::Cancel { buyer, .. }, Outcome::Cancelled) = (flow, outcome) {
+            state.told[*buyer].is_cancelled = true;
+        }
+        if let (Flow::Pay { capture, .. }, Outcome::Decided(PaymentOutcome::Accepted)) =
+            (flow, outcome)
+        {
+            let is_of = |buyer: &Buyer| buyer.number == capture.order;
+            if let Some(buyer) = self.scenario.buyers.iter().position(is_of) {
+                state.told[buyer].paid = Some(capture.key.clone());
+            }
+        }
+        if let (Flow::Consume { sent, is_copy: false, .. }, Outcome::Done) = (flow, outcome) {
+            Arc::make_mut(&mut state.stores).queues.take(sent);
+        }
+    }
+
+    fn in_flight(state: &State, message: &Sent) -> usize {
+        let is_of = |flow: &Flow| match flow {
+            Flow::Consume { sent, is_copy, .. } => sent == message && !is_copy,
+            Flow::Reserve { .. }
+            | Flow::Cancel { .. }
+            | Flow::Pay { .. }
+            | Flow::Load { .. }
+            | Flow::Sweep { .. } => false,
+        };
+        state.tasks.iter().filter(|task| is_of(&task.flow)).count()
+    }
+
+    fn deliveries(&self, state: &State, actions: &mut Vec<Action>) {
+        let queues = &state.stores.queues;
+        let delivers = self.scenario.delivers;
+        let visible = queues.visible(state.now(&self.scenario));
+        for sent in visible.filter(|sent| delivers.reaches(&sent.message)) {
+            let copies = queues.waiting.get(sent).copied().unwrap_or(0) as usize;
+            let times = state.deliveries.get(sent).copied().unwrap_or(0);
+            if times < MOST_DELIVERIES && copies > Self::in_flight(state, sent) {
+                actions.push(Action::Deliver(sent.clone(), false));
+            }
+            if state.left.copies > 0 {
+                actions.push(Action::Deliver(sent.clone(), true));
+            }
+        }
+    }
+
+    fn people(&self, state: &State, actions: &mut Vec<Action>) {
+        for (index, (buyer, told)) in self.scenario.buyers.iter().zip(&state.told).enumerate() {
+            if told.requests < buyer.requests && told.ordered.is_none() {
+                actions.push(Action::Request(index));
+            }
+            if told.cancels < buyer.cancels && told.ordered.is_some() {
+                actions.push(Action::Cancel(index));
+            }
+            if told.payments < buyer.payments.len() && told.ordered.is_some() {
+                actions.push(Action::Pay(index));
+            }
+        }
+        let callbacks = state.callbacks.iter().filter(|(_, left)| **left > 0);
+        actions.extend(callbacks.map(|(key, _)| Action::Callback(key.clone())));
+    }
+
+    fn troubles(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.left.losses == 0 {
+            return;
+        }
+        let is_empty = state.stores.seats == SeatsModel::default();
+        if !is_empty {
+            actions.push(Action::Lose);
+        }
+        match &state.replica {
+            None => actions.push(Action::FallBehind),
+            Some(replica) if **replica != state.stores.seats => actions.push(Action::FailOver),
+            Some(_) => {}
+        }
+    }
+
+    fn calls(state: &State, actions: &mut Vec<Action>) {
+        for (index, task) in state.tasks.iter().enumerate() {
+            // Tasks that are alike have alike futures: one of them goes first.
+            if index > 0 && state.tasks[index - 1] == *task {
+                continue;
+            }
+            for (place, call) in &task.outstanding {
+                actions.push(Action::Call(index, *place, Fate::Happens));
+                if state.left.faults > 0 {
+                    actions.push(Action::Call(index, *place, Fate::Refused));
+                    if is_write(call) {
+                        actions.push(Action::Call(index, *place, Fate::AnswerLost));
+                        actions.push(Action::Call(index, *place, Fate::RequestLost));
+                    }
+                }
+            }
+            if state.left.faults > 0 {
+                actions.push(Action::Crash(index));
+            }
+        }
+    }
+
+    fn call(&self, state: &mut State, index: usize, place: usize, fate: Fate) -> Option<()> {
+        let task = state.tasks.remove(index);
+        let call = task.call(place)?;
+        if fate != Fate::Happens {
+            state.left.faults -= 1;
+        }
+        let mut happen = || -> Stored<Reply> {
+            let now = state.now(&self.scenario);
+            let reply = Arc::make_mut(&mut state.stores).apply(now, call);
+            if let (Call::Settle { settlement, .. }, Ok(Reply::Settle(settled))) = (call, &reply)
+                && let (Settlement::Rescue(order), SettleReply::Settled) = (settlement, settled)
+            {
+                state.rescued.insert(order.number);
+            }
+            reply
+        };
+        let lost = || StoreError::Unknown("lost".to_owned());
+        let reply = match fate {
+            Fate::Happens => happen(),
+            Fate::AnswerLost => happen().and_then(|_| Err(lost())),
+            Fate::RequestLost => Err(lost()),
+            Fate::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
+        };
+        self.put(state, task.answered(&self.scenario, Answer { call: place, reply }));
+        Some(())
+    }
+
+    /// The state after an action, unchecked.
+    fn step(&self, before: &State, action: &Action) -> Option<State> {
+        let mut state = before.clone();
+        let now = state.now(&self.scenario);
+        let published = || state.stores.catalogue.sale(self.scenario.id());
+        match action {
+            Action::Request(buyer) => {
+                let epoch = published()?.epoch;
+                state.told[*buyer].requests += 1;
+                self.begin(&mut state, Flow::Reserve { buyer: *buyer, epoch, now });
+            }
+            Action::Cancel(buyer) => {
+                state.told[*buyer].cancels += 1;
+                self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
+            }
+            Action::Pay(buyer) => {
+                let told = &mut state.told[*buyer];
+                let capture = self.scenario.capture(*buyer, told.payments);
+                told.payments += 1;
+                state.callbacks.insert(capture.key.clone(), state.left.callbacks);
+                Arc::make_mut(&mut state.stores).provider.capture(capture);
+            }
+            Action::Callback(key) => {
+                *state.callbacks.get_mut(key)? -= 1;
+                let capture = state.stores.provider.captured.get(key)?.clone();
+                self.begin(&mut state, Flow::Pay { capture, now });
+            }
+            Action::Deliver(sent, is_copy) => {
+                if *is_copy {
+                    state.left.copies -= 1;
+                } else {
+                    *state.deliveries.entry(sent.clone()).or_default() += 1;
+                }
+                let epoch = match sent.message {
+                    Message::Load(_) => next_epoch(&mut state),
+                    Message::Expiry { .. } | Message::Sync(_) | Message::Refund(_) => epoch(0),
+                };
+                let (sent, is_copy) = (sent.clone(), *is_copy);
+                self.begin(&mut state, Flow::Consume { sent, is_copy, epoch, now });
+            }
+            Action::Sweep => {
+                state.left.sweeps -= 1;
+                let epoch = next_epoch(&mut state);
+                self.begin(&mut state, Flow::Sweep { epoch, now });
+            }
+            Action::Load => {
+                state.left.loads -= 1;
+                let epoch = next_epoch(&mut state);
+                self.begin(&mut state, Flow::Load { epoch, now });
+            }
+            Action::Call(task, place, fate) => self.call(&mut state, *task, *place, *fate)?,
+            Action::Crash(task) => {
+                state.left.faults -= 1;
+                state.tasks.remove(*task);
+            }
+            Action::Tick => state.moment += 1,
+            Action::Lose => {
+                state.left.losses -= 1;
+                Arc::make_mut(&mut state.stores).lose_redis();
+                state.replica = None;
+            }
+            Action::FallBehind => state.replica = Some(Arc::new(state.stores.seats.clone())),
+            Action::FailOver => {
+                state.left.losses -= 1;
+                let replica = state.replica.take()?;
+                Arc::make_mut(&mut state.stores).seats = SeatsModel::clone(&replica);
+            }
+        }
+        Some(state)
+    }
+
+    /// What is broken in a state.
+    fn check(&self, state: &State) -> check::Checked {
+        check::stores(&state.stores)?;
+        check::told(&self.scenario, state)?;
+        check::unforgotten(&self.scenario, state)?;
+        self.rest.check(&self.scenario, state)
+    }
+
+    /// Does something with the scenario's guard away.
+    pub(crate) fn guarded<T>(&self, act: impl FnOnce() -> T) -> T {
+        match self.scenario.without {
+            Some(guard) => without(guard, act),
+            None => act(),
+        }
+    }
+}
+
+/// The name of the next load.
+fn next_epoch(state: &mut State) -> Epoch {
+    state.epochs += 1;
+    epoch(state.epochs)
+}
+
+impl Model for Engine {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        vec![State::start(&self.scenario)]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        self.people(state, actions);
+        self.deliveries(state, actions);
+        if state.left.sweeps > 0 {
+            actions.push(Action::Sweep);
+        }
+        let is_lost = state.stores.seats.loaded().next().is_none();
+        if state.left.loads > 0 && is_lost {
+            actions.push(Action::Load);
+        }
+        Self::calls(state, actions);
+        if state.moment + 1 < self.scenario.times.len() {
+            actions.push(Action::Tick);
+        }
+        self.troubles(state, actions);
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        self.guarded(|| {
+            let mut next = self.step(state, &action)?;
+            if next.broken.is_none() {
+                next.broken = self.check(&next).err();
+            }
+            Some(next)
+        })
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![Property::always("nothing is broken", |_, state: &State| state.broken.is_none())]
+    }
+}

@@ -1,0 +1,173 @@
+//! The flows as values: which one runs, with which arguments. What they do is in `shared::flows`.
+
+use shared::domain::ids::Epoch;
+use shared::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
+use shared::domain::time::Timestamp;
+use shared::flows::cancel::{self, cancel};
+use shared::flows::expire::{Expired, expire_all};
+use shared::flows::load::load;
+use shared::flows::pay::pay;
+use shared::flows::reconcile::reconcile;
+use shared::flows::refund::refund;
+use shared::flows::reserve::{self, reserve};
+use shared::flows::sync::sync;
+use shared::ports::{Ports, Queue, StoreError, Stored};
+use world::{Message, Sent};
+
+use crate::scenario::Scenario;
+
+/// A flow with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Flow {
+    /// A buyer's request for seats.
+    Reserve {
+        /// Whose.
+        buyer: usize,
+        /// The epoch that the handler found in the catalogue.
+        epoch: Option<Epoch>,
+        /// When it came in.
+        now: Timestamp,
+    },
+    /// A buyer gives the order up.
+    Cancel {
+        /// Whose.
+        buyer: usize,
+        /// When it came in.
+        now: Timestamp,
+    },
+    /// The provider's callback.
+    Pay {
+        /// What was captured.
+        capture: Capture,
+        /// When it came in.
+        now: Timestamp,
+    },
+    /// A message's consumer.
+    Consume {
+        /// The message.
+        sent: Sent,
+        /// True for a copy that the queue delivered besides.
+        is_copy: bool,
+        /// The name that a load would get.
+        epoch: Epoch,
+        /// When it was delivered.
+        now: Timestamp,
+    },
+    /// A load of the sale.
+    Load {
+        /// The name it would get.
+        epoch: Epoch,
+        /// When it began.
+        now: Timestamp,
+    },
+    /// The scheduled run.
+    Sweep {
+        /// The name that a load would get.
+        epoch: Epoch,
+        /// When it began.
+        now: Timestamp,
+    },
+}
+
+/// What a flow came to.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Outcome {
+    /// The buyer was told of an order.
+    Ordered(Box<Order>),
+    /// The buyer was told no.
+    Refused(reserve::Refusal),
+    /// The provider was told what became of its capture.
+    Decided(PaymentOutcome),
+    /// The buyer was told that the order is cancelled.
+    Cancelled,
+    /// The buyer was told that it is not.
+    NotCancelled(cancel::Refusal),
+    /// Nobody was told anything; it is done.
+    Done,
+    /// A store failed; whoever asked will ask again.
+    Failed(StoreError),
+}
+
+impl Outcome {
+    /// The bug of ours that the flow ended with, if it did.
+    #[must_use]
+    pub fn broken_contract(&self) -> Option<&str> {
+        let error = match self {
+            Self::Refused(reserve::Refusal::Store(error))
+            | Self::NotCancelled(cancel::Refusal::Store(error))
+            | Self::Failed(error) => error,
+            Self::Ordered(_)
+            | Self::Refused(_)
+            | Self::Decided(_)
+            | Self::Cancelled
+            | Self::NotCancelled(_)
+            | Self::Done => return None,
+        };
+        match error {
+            StoreError::Contract(what) => Some(what),
+            StoreError::Unavailable(_) | StoreError::Unknown(_) => None,
+        }
+    }
+}
+
+fn done<T>(result: Stored<T>) -> Outcome {
+    match result {
+        Ok(_) => Outcome::Done,
+        Err(error) => Outcome::Failed(error),
+    }
+}
+
+impl Flow {
+    /// Runs the production code.
+    pub async fn run(&self, scenario: &Scenario, ports: &impl Ports) -> Outcome {
+        match self {
+            Self::Reserve { buyer, epoch, now } => {
+                let reservation = scenario.reservation(*buyer, epoch.clone());
+                match reserve(ports, &reservation, *now).await {
+                    Ok(reserved) => Outcome::Ordered(Box::new(reserved.order)),
+                    Err(refusal) => Outcome::Refused(refusal),
+                }
+            }
+            Self::Cancel { buyer, now } => {
+                let buyer = &scenario.buyers[*buyer];
+                match cancel(ports, &buyer.user, buyer.number, *now).await {
+                    Ok(_) => Outcome::Cancelled,
+                    Err(refusal) => Outcome::NotCancelled(refusal),
+                }
+            }
+            Self::Pay { capture, now } => match pay(ports, capture, *now).await {
+                Ok(record) => Outcome::Decided(record.outcome),
+                Err(error) => Outcome::Failed(error),
+            },
+            Self::Consume { sent, is_copy: _, epoch, now } => {
+                done(consume(ports, sent, epoch, *now).await)
+            }
+            Self::Load { epoch, now } => done(load(ports, scenario.id(), epoch, *now).await),
+            Self::Sweep { epoch, now } => done(reconcile(ports, epoch, *now).await),
+        }
+    }
+}
+
+/// What the functions behind the queues do with one message.
+async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp) -> Stored<()> {
+    match &sent.message {
+        Message::Expiry { sale, order, due_at: _ } => {
+            for expired in expire_all(ports, &[(sale.clone(), *order)], now).await {
+                match expired? {
+                    Expired::NotDue(due) => {
+                        ports.queue().expire_later(sale, *order, now, due).await?;
+                    }
+                    Expired::Ended | Expired::Resolved | Expired::Nothing => {}
+                }
+            }
+            Ok(())
+        }
+        Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),
+        Message::Load(sale) => load(ports, sale, epoch, now).await.map(|_loaded| ()),
+        Message::Refund(message) => {
+            let key =
+                PaymentKey { provider: message.provider.clone(), payment: message.payment.clone() };
+            refund(ports, message.order, &key, now).await.map(|_refund| ())
+        }
+    }
+}

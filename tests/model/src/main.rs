@@ -1,0 +1,65 @@
+//! Explores worlds by name; the large ones if none is named.
+
+use clap::Parser;
+use model::{explore::explore, scenario::Scenario, scenarios};
+use shared::domain::guard::Guard;
+
+/// Explores every state of small worlds and says what it found.
+#[derive(Parser)]
+struct Arguments {
+    /// Worlds whose name contains this, small or large; the large ones if it is not given.
+    name: Option<String>,
+    /// A guard to take away.
+    #[arg(long)]
+    without: Option<Guard>,
+    /// So many faults of processes and calls may come together.
+    #[arg(long)]
+    faults: Option<u8>,
+    /// So many messages are delivered twice.
+    #[arg(long)]
+    copies: Option<u8>,
+    /// Each payment is called back so often.
+    #[arg(long)]
+    callbacks: Option<u8>,
+    /// Redis forgets so often.
+    #[arg(long)]
+    losses: Option<u8>,
+    /// The sweeper runs so often besides.
+    #[arg(long)]
+    sweeps: Option<u8>,
+    /// How many threads explore; one finds the shortest way to what is broken.
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+}
+
+impl Arguments {
+    /// The world with what the command line says of it.
+    fn adapt(&self, mut scenario: Scenario) -> Scenario {
+        let budget = &mut scenario.budget;
+        let settings = [
+            (&mut budget.faults, self.faults),
+            (&mut budget.copies, self.copies),
+            (&mut budget.callbacks, self.callbacks),
+            (&mut budget.losses, self.losses),
+            (&mut budget.sweeps, self.sweeps),
+        ];
+        for (setting, value) in settings {
+            *setting = value.unwrap_or(*setting);
+        }
+        Scenario { without: self.without, ..scenario }
+    }
+}
+
+fn main() {
+    let arguments = Arguments::parse();
+    let worlds: Vec<Scenario> = match &arguments.name {
+        None => scenarios::large(),
+        Some(name) => {
+            let all = scenarios::small().into_iter().chain(scenarios::large());
+            all.filter(|world| world.name.contains(name)).collect()
+        }
+    };
+    for scenario in worlds {
+        println!("{}", explore(arguments.adapt(scenario), arguments.threads));
+    }
+}

@@ -1,0 +1,100 @@
+//! Rest: what is left when every process dies where it stands, and only the provider and the sweeper
+//! go on.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+
+use shared::domain::time::Timestamp;
+use world::{Message, Sent, Stores};
+
+use crate::check::{self, Checked};
+use crate::direct;
+use crate::flow::{Flow, Outcome};
+use crate::scenario::{Scenario, epoch};
+use crate::state::State;
+
+/// When the sweeper runs after the last deadline, in seconds: once within a minute, once more within
+/// two, and later, when what it leaves to messages at first is due.
+const SWEEPS_SECONDS: [i64; 4] = [60, 120, 600, 1200];
+/// How often it has run by the time that no order may be pending any more (I7).
+const SWEEPS_TO_THE_BOUND: usize = 2;
+
+/// The stores that were brought to rest before, and held.
+#[derive(Debug, Default)]
+pub struct Rest {
+    known: Mutex<HashSet<u64>>,
+}
+
+impl Rest {
+    /// Checks what a state comes to if every process dies and every message is lost but those that
+    /// send money back; and, if nothing is under way, nothing has gone wrong and no request came
+    /// twice, that Redis needs no repair at all.
+    ///
+    /// # Errors
+    /// Says what is broken.
+    pub fn check(&self, scenario: &Scenario, state: &State) -> Checked {
+        let is_idle = state.tasks.is_empty();
+        let came_twice = state.told.iter().any(|told| told.requests > 1);
+        if is_idle && !came_twice && state.is_untroubled(scenario) {
+            let said = "though nothing went wrong and nothing was repaired";
+            check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
+        }
+        let mut hasher = DefaultHasher::new();
+        (&state.stores, state.moment).hash(&mut hasher);
+        let print = hasher.finish();
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if !known().contains(&print) {
+            settle(scenario, &state.stores, state.now(scenario)).map_err(|what| {
+                format!("if every process dies here and the sweeper runs: {what}")
+            })?;
+            known().insert(print);
+        }
+        Ok(())
+    }
+}
+
+/// Brings the stores to rest and checks them.
+fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
+    let mut stores = stores.clone();
+    let pending = stores.orders.orders.values().map(|order| order.pay_by);
+    let holds = stores.seats.get(scenario.id()).into_iter().flat_map(|sale| sale.holds.values());
+    let last = pending.chain(holds.map(|record| record.deadline)).fold(now, Timestamp::max);
+    for (run, seconds) in SWEEPS_SECONDS.into_iter().enumerate() {
+        let now = last.plus_seconds(seconds);
+        let sweep = Flow::Sweep { epoch: epoch(1000 + run), now };
+        run_flow(scenario, &mut stores, now, &sweep)?;
+        // The queue that money goes back through loses nothing for long.
+        let is_refund = |sent: &&Sent| matches!(sent.message, Message::Refund(_));
+        let refunds: Vec<Sent> = stores.queues.visible(now).filter(is_refund).cloned().collect();
+        for sent in refunds {
+            let consume =
+                Flow::Consume { sent: sent.clone(), is_copy: false, epoch: epoch(0), now };
+            run_flow(scenario, &mut stores, now, &consume)?;
+            stores.queues.take(&sent);
+        }
+        if run + 1 == SWEEPS_TO_THE_BOUND {
+            // A provider calls until it is told that all is done, also late.
+            for capture in stores.provider.captured.clone().into_values() {
+                run_flow(scenario, &mut stores, now, &Flow::Pay { capture, now })?;
+            }
+        }
+    }
+    check::rest(scenario, &stores)
+}
+
+fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flow) -> Checked {
+    let outcome = direct::run(scenario, stores, now, flow);
+    match outcome.broken_contract() {
+        Some(what) => Err(format!("a broken contract: {what}")),
+        None => match outcome {
+            Outcome::Failed(error) => Err(format!("{flow:?}: {error}")),
+            Outcome::Ordered(_)
+            | Outcome::Refused(_)
+            | Outcome::Decided(_)
+            | Outcome::Cancelled
+            | Outcome::NotCancelled(_)
+            | Outcome::Done => Ok(()),
+        },
+    }
+}

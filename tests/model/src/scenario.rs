@@ -1,0 +1,273 @@
+//! A small world to explore: a sale of two seats over two legs, its buyers, what they do, and how
+//! much may go wrong.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use shared::domain::choice::Choice;
+use shared::domain::guard::Guard;
+use shared::domain::ids::{
+    AttendeeId, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, TierId, UserId,
+};
+use shared::domain::inventory::Line;
+use shared::domain::money::Money;
+use shared::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
+use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::sale::Sale;
+use shared::domain::time::Timestamp;
+use shared::domain::wanted::WantedLine;
+use shared::flows::reserve::Reservation;
+use shared::ports::Published;
+use world::{Message, Stores};
+
+use crate::direct;
+use crate::flow::{Flow, Outcome};
+
+/// When the world begins.
+pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
+/// How long a buyer has to pay, in seconds.
+pub const PAY_WINDOW_SECONDS: i64 = 60;
+/// The price of a ticket, in minor units.
+pub const PRICE_MINOR: i64 = 500;
+
+/// A buyer and what is wanted.
+#[derive(Debug, Clone)]
+pub struct Buyer {
+    /// Who.
+    pub user: UserId,
+    /// The number in the buyer's admission.
+    pub number: OrderNumber,
+    /// The lines of the request.
+    pub lines: Vec<WantedLine>,
+    /// How often the request is sent.
+    pub requests: u8,
+    /// How often the buyer gives the order up.
+    pub cancels: u8,
+    /// The amounts that the buyer pays once told of the order, each a payment.
+    pub payments: Vec<i64>,
+}
+
+/// How much of each thing may happen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Budget {
+    /// Callbacks of each payment.
+    pub callbacks: u8,
+    /// Copies of messages that are delivered besides.
+    pub copies: u8,
+    /// Runs of the sweeper.
+    pub sweeps: u8,
+    /// Loads, by whoever finds that Redis has lost the sale.
+    pub loads: u8,
+    /// Faults: a process dies, a call is turned away, a request or an answer is lost.
+    pub faults: u8,
+    /// How often Redis forgets, all or what is newest.
+    pub losses: u8,
+}
+
+/// Which queues deliver their messages.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Delivers {
+    /// Orders whose time is up.
+    pub expiry: bool,
+    /// Orders to be counted.
+    pub sync: bool,
+    /// Sales to be loaded again.
+    pub load: bool,
+    /// Money to be sent back.
+    pub refund: bool,
+}
+
+impl Delivers {
+    /// True if a message may reach its consumer.
+    #[must_use]
+    pub const fn reaches(self, message: &Message) -> bool {
+        match message {
+            Message::Expiry { .. } => self.expiry,
+            Message::Sync(_) => self.sync,
+            Message::Load(_) => self.load,
+            Message::Refund(_) => self.refund,
+        }
+    }
+}
+
+/// One world.
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: &'static str,
+    /// What is on sale.
+    pub sale: Arc<Sale>,
+    /// Who buys.
+    pub buyers: Vec<Buyer>,
+    /// The moments that the clock shows, one after the other.
+    pub times: Vec<Timestamp>,
+    /// What the stores hold at the start.
+    pub stores: Stores,
+    /// Which orders exist at the start, by buyer.
+    pub ordered: Vec<usize>,
+    /// How much may happen.
+    pub budget: Budget,
+    /// Which queues deliver. What is not delivered the sweeper must make up for, at rest.
+    pub delivers: Delivers,
+    /// The guard that is away.
+    pub without: Option<Guard>,
+}
+
+fn tier() -> TierId {
+    TierId::new("hall").unwrap()
+}
+
+/// A train with two seats and three stops.
+fn sale(limit: u16) -> Sale {
+    let file = json!({
+        "sale": "train", "title": "Train", "currency": "EUR",
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS,
+        "stops": [
+            { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
+        ],
+        "tiers": [{ "tier": tier(), "name": "Hall", "price_minor": PRICE_MINOR,
+            "general_admission": 2 }],
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
+/// The epoch of load number `load`.
+#[must_use]
+pub fn epoch(load: usize) -> Epoch {
+    Epoch::new(format!("e{load}")).unwrap()
+}
+
+impl Buyer {
+    /// A buyer who asks once. Numbers share a shard of the index of what is due.
+    #[must_use]
+    pub fn new(user: &str, attempt: u16, legs: (u16, u16), choice: Choice) -> Self {
+        let user = UserId::new(user).unwrap();
+        let number = OrderNumber::compose(START, attempt, 0, Gene::of(user.as_str()));
+        let line = Line { tier: tier(), legs: Legs::new(legs.0, legs.1).unwrap(), choice };
+        let wanted = WantedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
+        Self { user, number, lines: vec![wanted], requests: 1, cancels: 0, payments: Vec::new() }
+    }
+
+    /// A buyer of this very seat.
+    #[must_use]
+    pub fn of_seat(user: &str, attempt: u16, legs: (u16, u16), seat: u32) -> Self {
+        Self::new(user, attempt, legs, Choice::Seats(vec![Seat(seat)]))
+    }
+
+    /// Who names an attendee.
+    #[must_use]
+    pub fn naming(mut self, attendee: &str) -> Self {
+        self.lines[0].attendees = vec![AttendeeId::new(attendee).unwrap()];
+        self
+    }
+
+    /// Who sends the request so often.
+    #[must_use]
+    pub fn requests(self, requests: u8) -> Self {
+        Self { requests, ..self }
+    }
+
+    /// Who gives the order up.
+    #[must_use]
+    pub fn cancels(self) -> Self {
+        Self { cancels: 1, ..self }
+    }
+
+    /// Who pays these amounts.
+    #[must_use]
+    pub fn pays(self, payments: &[i64]) -> Self {
+        Self { payments: payments.to_vec(), ..self }
+    }
+}
+
+impl Scenario {
+    /// A world in which the sale is loaded and nobody has bought.
+    #[must_use]
+    pub fn new(name: &'static str, limit: u16, buyers: Vec<Buyer>) -> Self {
+        let mut scenario = Self {
+            name,
+            sale: Arc::new(sale(limit)),
+            buyers,
+            times: vec![START],
+            stores: Stores::default(),
+            ordered: Vec::new(),
+            budget: Budget::default(),
+            delivers: Delivers::default(),
+            without: None,
+        };
+        let mut stores = Stores::default();
+        stores.catalogue.publish(scenario.sale.file(), None).unwrap();
+        let load = Flow::Load { epoch: epoch(0), now: START };
+        assert_eq!(direct::run(&scenario, &mut stores, START, &load), Outcome::Done);
+        // Readers share one laid out sale.
+        for listed in stores.catalogue.sales.values_mut() {
+            listed.sale = Arc::clone(&scenario.sale);
+        }
+        scenario.stores = stores;
+        scenario
+    }
+
+    /// How much may happen.
+    #[must_use]
+    pub fn budget(self, budget: Budget) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Which queues deliver.
+    #[must_use]
+    pub fn delivering(self, delivers: Delivers) -> Self {
+        Self { delivers, ..self }
+    }
+
+    /// The clock goes on to these moments, in seconds after the start.
+    #[must_use]
+    pub fn until(mut self, seconds: &[i64]) -> Self {
+        self.times.extend(seconds.iter().map(|seconds| START.plus_seconds(*seconds)));
+        self
+    }
+
+    /// A buyer has an order at the start, and knows it.
+    #[must_use]
+    pub fn with_order(mut self, buyer: usize) -> Self {
+        let request = Flow::Reserve { buyer, epoch: Some(epoch(0)), now: START };
+        let mut stores = std::mem::take(&mut self.stores);
+        let outcome = direct::run(&self, &mut stores, START, &request);
+        assert!(matches!(outcome, Outcome::Ordered(_)), "{outcome:?}");
+        self.stores = stores;
+        self.ordered.push(buyer);
+        self
+    }
+
+    /// The same world without a guard.
+    #[must_use]
+    pub fn without(self, guard: Guard) -> Self {
+        Self { without: Some(guard), ..self }
+    }
+
+    /// A buyer's request, as the handler checked it.
+    #[must_use]
+    pub fn reservation(&self, buyer: usize, epoch: Option<Epoch>) -> Reservation {
+        let Buyer { user, number, lines, .. } = &self.buyers[buyer];
+        let published = Published { sale: Arc::clone(&self.sale), epoch, version: 1 };
+        Reservation { published, number: *number, user: user.clone(), lines: lines.clone() }
+    }
+
+    /// A buyer's payment, counted from 0.
+    #[must_use]
+    pub fn capture(&self, buyer: usize, payment: usize) -> Capture {
+        let Buyer { number, payments, .. } = &self.buyers[buyer];
+        let key = PaymentKey {
+            provider: ProviderId::new("bank").unwrap(),
+            payment: PaymentId::new(format!("p{}.{}", buyer + 1, payment + 1)).unwrap(),
+        };
+        let amount = Money { amount_minor: payments[payment], ..self.sale.money(0) };
+        Capture { key, order: *number, amount }
+    }
+
+    /// The sale's id.
+    #[must_use]
+    pub fn id(&self) -> &SaleId {
+        self.sale.id()
+    }
+}

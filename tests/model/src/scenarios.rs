@@ -1,0 +1,244 @@
+//! The worlds that are explored: one for each race.
+
+use shared::domain::choice::{Choice, Together};
+
+use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
+
+/// Everything over both legs.
+const WHOLE: (u16, u16) = (0, 2);
+/// Just after the payment window of an order that was made at the start.
+const PAST_THE_DEADLINE: i64 = 61;
+
+fn best(count: u16) -> Choice {
+    Choice::Best { count, together: Together::Preferred }
+}
+
+fn first() -> Buyer {
+    Buyer::of_seat("1", 1, WHOLE, 0)
+}
+
+fn second() -> Buyer {
+    Buyer::of_seat("2", 2, WHOLE, 0)
+}
+
+/// The expiry queue alone delivers.
+const EXPIRY: Delivers = Delivers { expiry: true, sync: false, load: false, refund: false };
+/// The load queue alone delivers.
+const LOAD: Delivers = Delivers { expiry: false, sync: false, load: true, refund: false };
+/// The sync queue alone delivers.
+const SYNC: Delivers = Delivers { expiry: false, sync: true, load: false, refund: false };
+/// The refund queue alone delivers.
+const REFUND: Delivers = Delivers { expiry: false, sync: false, load: false, refund: true };
+
+/// A pending order's time runs out while its payment comes in; the expiry message may come twice,
+/// and anything may fail once.
+#[must_use]
+pub fn expiry_against_payment() -> Scenario {
+    Scenario::new("expiry against payment", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, copies: 1, faults: 1, ..Budget::default() })
+}
+
+/// A buyer pays and cancels at once, and anything may fail once.
+#[must_use]
+pub fn cancel_against_payment() -> Scenario {
+    Scenario::new("cancel against payment", 2, vec![first().cancels().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
+}
+
+/// A late payment finds its seat with another buyer, or free again.
+#[must_use]
+pub fn rescue_against_another_buyer() -> Scenario {
+    let buyers = vec![first().pays(&[PRICE_MINOR]), second().requests(2).cancels()];
+    Scenario::new("late money against another buyer", 2, buyers)
+        .with_order(0)
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// Money that goes back, by a message that comes twice, and once it fails.
+#[must_use]
+pub fn refund() -> Scenario {
+    Scenario::new("money that goes back", 2, vec![first().pays(&[PRICE_MINOR - 1])])
+        .with_order(0)
+        .delivering(REFUND)
+        .budget(Budget { callbacks: 2, copies: 1, faults: 1, ..Budget::default() })
+}
+
+/// Two buyers want the same seat; each asks again when an answer is lost.
+#[must_use]
+pub fn two_buyers_for_one_seat() -> Scenario {
+    let buyers = vec![first().requests(2), second().requests(2)];
+    Scenario::new("two buyers for one seat", 2, buyers)
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
+/// Two buyers whose journeys share a leg, and who take what is best.
+#[must_use]
+pub fn two_buyers_over_legs() -> Scenario {
+    let buyers = vec![
+        Buyer::new("1", 1, WHOLE, best(1)).requests(2).pays(&[PRICE_MINOR]),
+        Buyer::new("2", 2, (1, 2), best(2)).requests(2).cancels(),
+    ];
+    Scenario::new("two buyers over two legs", 2, buyers).budget(Budget {
+        callbacks: 1,
+        faults: 1,
+        ..Budget::default()
+    })
+}
+
+/// Redis forgets, all or what is newest, while two buyers hold and claim.
+#[must_use]
+pub fn forgetting_against_claims() -> Scenario {
+    let buyers = vec![
+        Buyer::new("1", 1, WHOLE, best(1)).requests(2),
+        Buyer::new("2", 2, WHOLE, best(1)).requests(1),
+    ];
+    Scenario::new("Redis forgets while two buyers hold and claim", 2, buyers).budget(Budget {
+        losses: 1,
+        loads: 1,
+        ..Budget::default()
+    })
+}
+
+/// Redis forgets a hold; its seat is given to another while the order is paid or expires.
+#[must_use]
+pub fn forgetting_against_payment() -> Scenario {
+    let buyers = vec![first().pays(&[PRICE_MINOR]), second()];
+    Scenario::new("Redis forgets a hold that is paid", 2, buyers)
+        .with_order(0)
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, losses: 1, ..Budget::default() })
+}
+
+/// The sale is loaded again, twice at once, while an order is paid and another made.
+#[must_use]
+pub fn reload_against_traffic() -> Scenario {
+    let buyers = vec![first().pays(&[PRICE_MINOR]), second()];
+    Scenario::new("reload against live traffic", 2, buyers)
+        .with_order(0)
+        .delivering(LOAD)
+        .budget(Budget { callbacks: 1, losses: 1, loads: 1, ..Budget::default() })
+}
+
+/// Every message and callback comes again.
+#[must_use]
+pub fn duplicates() -> Scenario {
+    Scenario::new("duplicate messages", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .delivering(SYNC)
+        .budget(Budget { callbacks: 2, copies: 1, ..Budget::default() })
+}
+
+/// A reservation from its first step to its end; any two steps go wrong.
+#[must_use]
+pub fn crash_at_every_step() -> Scenario {
+    Scenario::new("two faults anywhere", 2, vec![first().requests(2)])
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { faults: 2, ..Budget::default() })
+}
+
+/// The sweeper compares and repairs while a buyer orders and another gives up.
+#[must_use]
+pub fn sweeper_against_traffic() -> Scenario {
+    let buyers = vec![first().cancels(), second()];
+    Scenario::new("sweeper against live traffic", 2, buyers)
+        .with_order(0)
+        .until(&[PAST_THE_DEADLINE])
+        .budget(Budget { sweeps: 1, ..Budget::default() })
+}
+
+/// A buyer pays twice, and before that too little.
+#[must_use]
+pub fn second_and_wrong_payments() -> Scenario {
+    let payments = [PRICE_MINOR - 1, PRICE_MINOR, PRICE_MINOR];
+    Scenario::new("second and wrong payments", 2, vec![first().pays(&payments)])
+        .with_order(0)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// One buyer with two admissions and a limit of one ticket, while Redis forgets.
+#[must_use]
+pub fn limit_against_forgetting() -> Scenario {
+    let buyers = vec![Buyer::new("1", 1, WHOLE, best(1)), Buyer::new("1", 2, WHOLE, best(1))];
+    Scenario::new("one buyer's limit while Redis forgets", 1, buyers).budget(Budget {
+        losses: 1,
+        loads: 1,
+        ..Budget::default()
+    })
+}
+
+/// Two buyers name the same attendee.
+#[must_use]
+pub fn one_attendee() -> Scenario {
+    let buyers = vec![
+        Buyer::new("1", 1, WHOLE, best(1)).naming("ada").cancels(),
+        Buyer::new("2", 2, WHOLE, best(1)).naming("ada").requests(2),
+    ];
+    Scenario::new("one attendee for two buyers", 2, buyers)
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
+/// Every world that is explored whole in seconds.
+#[must_use]
+pub fn small() -> Vec<Scenario> {
+    vec![
+        expiry_against_payment(),
+        cancel_against_payment(),
+        rescue_against_another_buyer(),
+        refund(),
+        two_buyers_for_one_seat(),
+        two_buyers_over_legs(),
+        forgetting_against_claims(),
+        forgetting_against_payment(),
+        reload_against_traffic(),
+        duplicates(),
+        crash_at_every_step(),
+        sweeper_against_traffic(),
+        second_and_wrong_payments(),
+        limit_against_forgetting(),
+        one_attendee(),
+    ]
+}
+
+/// Worlds that take minutes: the same races with more in them.
+#[must_use]
+pub fn large() -> Vec<Scenario> {
+    let named = |name, world: Scenario| Scenario { name, ..world };
+    let more = |world: Scenario, change: fn(&mut Budget)| {
+        let mut world = world;
+        change(&mut world.budget);
+        world
+    };
+    let buyers = vec![first().cancels().pays(&[PRICE_MINOR]), second()];
+    vec![
+        named("large: expiry, payment and its repetition", {
+            more(expiry_against_payment(), |budget| budget.callbacks = 2)
+        }),
+        named("large: cancel, payment and two faults", {
+            more(cancel_against_payment(), |budget| budget.faults = 2)
+        }),
+        named("large: two loaders and live traffic", {
+            more(reload_against_traffic(), |budget| budget.loads = 2)
+        }),
+        named("large: Redis forgets while something fails", {
+            more(forgetting_against_claims(), |budget| budget.faults = 1)
+        }),
+        named("large: sweeper, payment, cancellation and another buyer", {
+            let budget = Budget { callbacks: 1, sweeps: 1, ..Budget::default() };
+            let world = Scenario::new("", 2, buyers).with_order(0).budget(budget);
+            world.until(&[PAST_THE_DEADLINE])
+        }),
+        named("large: two buyers for one seat and two faults", {
+            more(two_buyers_for_one_seat(), |budget| budget.faults = 2)
+        }),
+    ]
+}

@@ -1,0 +1,186 @@
+//! A task: a flow under way, as a value.
+//!
+//! A future can be neither copied nor compared, but a flow is a function of its arguments and of the
+//! answers it has received. So a task is just that: a [`Flow`] and its answers, in the order they came.
+//! The production `async fn` is run again from its beginning, is given those answers, and stops at
+//! the calls that have none yet: those are what can happen next. Nothing of a flow is restated here.
+
+use std::fmt::Debug;
+use std::future::{Future, poll_fn};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use shared::ports::Stored;
+use world::{Call, Caller, Driver, Reply};
+
+use crate::flow::{Flow, Outcome};
+use crate::scenario::Scenario;
+
+/// What became of a call: which one, in the order of asking, and its answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// The call's place among the calls of its flow.
+    pub call: usize,
+    /// What its flow was told.
+    pub reply: Stored<Reply>,
+}
+
+/// A flow and how far it is.
+#[derive(Debug, Clone)]
+pub struct Task {
+    /// Which flow.
+    pub flow: Flow,
+    answers: Vec<Answer>,
+    /// The calls it waits for, with their places.
+    pub outstanding: Vec<(usize, Call)>,
+    /// What it came to, once it is over.
+    pub outcome: Option<Outcome>,
+    fingerprint: u64,
+}
+
+impl PartialEq for Task {
+    fn eq(&self, other: &Self) -> bool {
+        self.fingerprint == other.fingerprint
+    }
+}
+
+impl Hash for Task {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.fingerprint.hash(state);
+    }
+}
+
+impl Task {
+    /// A flow at its beginning.
+    #[must_use]
+    pub fn begin(scenario: &Scenario, flow: Flow) -> Self {
+        Self::after(scenario, flow, Vec::new(), 0)
+    }
+
+    /// The task once one of its calls is answered.
+    #[must_use]
+    pub fn answered(&self, scenario: &Scenario, answer: Answer) -> Self {
+        let mut hasher = DefaultHasher::new();
+        self.fingerprint.hash(&mut hasher);
+        (answer.call, text(&answer.reply)).hash(&mut hasher);
+        let answers = self.answers.iter().cloned().chain([answer]).collect();
+        Self::after(scenario, self.flow.clone(), answers, hasher.finish())
+    }
+
+    fn after(scenario: &Scenario, flow: Flow, answers: Vec<Answer>, print: u64) -> Self {
+        let script = Script::default();
+        let ports = Caller(script.clone());
+        let outcome = {
+            let mut future = pin!(flow.run(scenario, &ports));
+            let mut context = Context::from_waker(Waker::noop());
+            let mut polled = future.as_mut().poll(&mut context);
+            for answer in &answers {
+                script.answer(answer.clone());
+                polled = future.as_mut().poll(&mut context);
+            }
+            match polled {
+                Poll::Ready(outcome) => Some(outcome),
+                Poll::Pending => None,
+            }
+        };
+        let mut hasher = DefaultHasher::new();
+        (print, &flow).hash(&mut hasher);
+        let fingerprint = if answers.is_empty() { hasher.finish() } else { print };
+        let outstanding = script.outstanding();
+        Self { flow, answers, outstanding, outcome, fingerprint }
+    }
+
+    /// A number that two tasks share only if they are the same flow with the same answers.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    /// The call at a place, if it is still without an answer.
+    #[must_use]
+    pub fn call(&self, place: usize) -> Option<&Call> {
+        self.outstanding.iter().find(|(at, _)| *at == place).map(|(_, call)| call)
+    }
+}
+
+/// A reply as text, for comparing. Of a sale only what can change.
+pub(crate) fn text(reply: &Stored<Reply>) -> String {
+    match reply {
+        Ok(Reply::Sale(sale)) => {
+            let seen = sale.as_ref().map(|sale| (&sale.epoch, sale.version));
+            format!("Sale({seen:?})")
+        }
+        reply => format!("{reply:?}"),
+    }
+}
+
+/// Answers calls from what was recorded; a call without an answer waits.
+#[derive(Debug, Clone, Default)]
+struct Script(Arc<Mutex<Vec<Slot>>>);
+
+/// A call that was made.
+#[derive(Debug)]
+struct Slot {
+    call: Call,
+    answer: State,
+    waker: Option<Waker>,
+}
+
+/// Where an answer is.
+#[derive(Debug)]
+enum State {
+    Awaited,
+    Here(Box<Stored<Reply>>),
+    Taken,
+}
+
+impl Script {
+    fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, answer: Answer) {
+        let mut slots = self.slots();
+        let Some(slot) = slots.get_mut(answer.call) else {
+            panic!("the flow no longer makes call {}: it depends on more than answers", answer.call)
+        };
+        slot.answer = State::Here(Box::new(answer.reply));
+        if let Some(waker) = slot.waker.take() {
+            waker.wake();
+        }
+    }
+
+    fn outstanding(&self) -> Vec<(usize, Call)> {
+        let slots = self.slots();
+        let awaited = slots.iter().enumerate();
+        awaited
+            .filter(|(_, slot)| matches!(slot.answer, State::Awaited))
+            .map(|(place, slot)| (place, slot.call.clone()))
+            .collect()
+    }
+}
+
+impl Driver for Script {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        let place = {
+            let mut slots = self.slots();
+            slots.push(Slot { call, answer: State::Awaited, waker: None });
+            slots.len() - 1
+        };
+        poll_fn(|context| {
+            let mut slots = self.slots();
+            let slot = &mut slots[place];
+            match std::mem::replace(&mut slot.answer, State::Taken) {
+                State::Here(reply) => Poll::Ready(*reply),
+                State::Awaited | State::Taken => {
+                    slot.answer = State::Awaited;
+                    slot.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
