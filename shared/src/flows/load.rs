@@ -130,13 +130,15 @@ async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loa
     let owned = owned_seats(ports, &sale, BTreeSet::new(), Some(lease)).await?;
     let orders = owned.orders.len();
     let mut command = owned.into_load(&sale, None, lease.epoch.clone());
-    // Whoever has succeeded to the lease may have loaded, sold, and lost Redis again.
-    lease.prolong().await?;
     for _ in 0..ATTEMPTS {
+        // Before each attempt, not only the first: a loader that was frozen finds here that another
+        // has succeeded to its lease, and must not write over what that one has loaded. Whatever
+        // Redis has while the lease is ours, the catalogue does not name it.
+        lease.prolong().await?;
         command.expected = expected;
         match ports.seats().load(&command).await? {
-            // A loader that has lost its lease was late, or Redis has lost even that. Nobody sells
-            // from what the catalogue does not name, so the claims are still those that were read.
+            // A loader that has lost its lease was late, or Redis has lost even that, or has the
+            // load that succeeded to ours: the next prolongation tells.
             LoadReply::Stale(found) => expected = found,
             LoadReply::Loaded | LoadReply::Updated => {
                 let loaded = ports.catalogue().loaded(lease.id, lease.epoch).await?;
