@@ -78,10 +78,10 @@ impl Report {
 /// gets if one is needed.
 ///
 /// # Errors
-/// Fails only if what is due cannot be listed; a piece of work that fails is counted.
+/// Fails only if the sales cannot be listed; a piece of work that fails is counted.
 pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Report> {
     let mut report = Report::default();
-    sweep_orders(ports, now, &mut report).await?;
+    sweep_orders_until_done(ports, now, &mut report).await;
     let mut selling = Vec::new();
     // Every sale sells again, and its deadlines are kept, before the first one is compared, which
     // may take long.
@@ -122,10 +122,29 @@ async fn prepare(
     Ok(true)
 }
 
-/// Finishes what the index in DynamoDB says is due.
-async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) -> Stored<()> {
+/// Finishes what is due, in a second round also what failed in the first: an order that is past its
+/// deadline must not wait for another minute because of one call that a store refused.
+async fn sweep_orders_until_done(ports: &impl Ports, now: Timestamp, report: &mut Report) {
+    let failed = report.failed;
+    sweep_orders(ports, now, report).await;
+    if report.failed > failed {
+        report.failed = failed;
+        sweep_orders(ports, now, report).await;
+    }
+}
+
+/// Finishes what the index in DynamoDB says is due. A shard that cannot be listed holds the others
+/// up as little as an order that cannot be finished.
+async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) {
     for shard in 0..DUE_SHARDS {
-        for due in ports.orders().due(shard, now, MOST_DUE).await? {
+        let listed = match ports.orders().due(shard, now, MOST_DUE).await {
+            Ok(listed) => listed,
+            Err(error) => {
+                report.count(Err(error), |report| &mut report.failed);
+                continue;
+            }
+        };
+        for due in listed {
             match due {
                 Due::Order(number) => finish_order(ports, number, now, report).await,
                 Due::Refund(order, payment) => {
@@ -140,7 +159,6 @@ async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) -
             }
         }
     }
-    Ok(())
 }
 
 async fn finish_order(
