@@ -2,13 +2,15 @@
 
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{AttendeeId, Content, Seat, SeatName, TierId, UserId};
-use crate::domain::inventory::{Hold, HoldRecord, HoldReply, Mark, MarkReply, SeatLeg};
+use crate::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, ReleaseReply, SeatLeg,
+};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::domain::wanted::{WantedLine, content, order_lines, total_minor};
-use crate::flows::hold::{align_to, release};
+use crate::flows::hold::align_to;
 use crate::flows::load;
 use crate::ports::{
     Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError,
@@ -114,7 +116,7 @@ pub async fn reserve(
                 }
             }
             Claimed::Refused(refusal) => {
-                release(ports, reservation.published.sale.id(), reservation.number).await?;
+                give_back(ports, reservation, record).await?;
                 return Err(refusal);
             }
         }
@@ -251,6 +253,20 @@ async fn claim(
         }
         CreateReply::AttendeeTaken(attendee) => Claimed::Refused(Refusal::AttendeeTaken(attendee)),
     })
+}
+
+/// Gives back the hold of an attempt that is refused: that very hold. Under its number there may be
+/// another by now, of the same buyer's next request, which has its own order.
+async fn give_back(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    record: HoldRecord,
+) -> Result<(), StoreError> {
+    let sale = reservation.published.sale.id().clone();
+    let release = Release { sale, order: reservation.number, record };
+    match ports.seats().release(&release).await? {
+        ReleaseReply::Released | ReleaseReply::NotHeld | ReleaseReply::Changed => Ok(()),
+    }
 }
 
 /// Redis thought that these seats were free: correct it, and give the rest of the hold back, in
