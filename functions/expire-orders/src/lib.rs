@@ -1,11 +1,10 @@
 //! The expiry queue: end orders whose payment window is over.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use futures_util::future::join_all;
 use shared::app::App;
 use shared::domain::time::Timestamp;
-use shared::flows::expire::{Expired, expire_all};
-use shared::ports::{Ports as _, Queue as _, Stored};
+use shared::flows::expire::expire_or_hop;
+use shared::ports::Stored;
 use shared::queue::{Expiry, batch};
 
 /// Handles one batch, its messages side by side, at the time of the system clock.
@@ -16,12 +15,5 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 /// Ends the orders whose time is up; the messages of the others hop on through the queue.
 async fn expire_orders(app: &App, messages: Vec<Expiry>, now: Timestamp) -> Vec<Stored<()>> {
     let due: Vec<_> = messages.into_iter().map(|message| (message.sale, message.order)).collect();
-    let outcomes = expire_all(&app.ports, &due, now).await;
-    let hops = due.iter().zip(outcomes).map(|((sale, order), outcome)| async move {
-        match outcome? {
-            Expired::NotDue(due) => app.ports.queue().expire_later(sale, *order, now, due).await,
-            Expired::Ended | Expired::Resolved | Expired::Nothing => Ok(()),
-        }
-    });
-    join_all(hops).await
+    expire_or_hop(&app.ports, &due, now).await
 }

@@ -71,6 +71,23 @@ pub async fn expire_all(
     join_all(ends).await
 }
 
+/// [`expire_all`], and those that still have time are looked at again when it is over: what becomes
+/// of each, in their order. This is what the expiry queue's function does with its messages.
+pub async fn expire_or_hop(
+    ports: &impl Ports,
+    due: &[(SaleId, OrderNumber)],
+    now: Timestamp,
+) -> Vec<Stored<()>> {
+    let outcomes = expire_all(ports, due, now).await;
+    let hops = due.iter().zip(outcomes).map(|((sale, number), outcome)| async move {
+        match outcome? {
+            Expired::NotDue(due) => ports.queue().expire_later(sale, *number, now, due).await,
+            Expired::Ended | Expired::Resolved | Expired::Nothing => Ok(()),
+        }
+    });
+    join_all(hops).await
+}
+
 /// Ends what is under this number, beginning with the order as it was read.
 async fn end(
     ports: &impl Ports,
