@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs clean-tools
+.PHONY: help setup demo test model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs sim sim-hours clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -38,6 +38,12 @@ fuzz: ## try ever new bytes on what reads strangers'; TARGET=sale-file SECONDS=6
 
 handler-costs: ## count instructions and allocations of a request in each handler, against the written table
 	@scripts/handler-costs --check
+
+sim: ## one seed of the simulator, call by call: SEED=n, and WITHOUT=guard to take a guard away
+	@scripts/sim --seed $(SEED) $(if $(WITHOUT),--without $(WITHOUT))
+
+sim-hours: ## new seeds of the simulator for HOURS=1, or until a promise is broken
+	@scripts/sim --hours $(or $(HOURS),1)
 
 clean-tools: ## remove what setup installed (below .onsale/tools and .venv)
 	rm -rf .onsale/tools .venv

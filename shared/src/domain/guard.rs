@@ -59,8 +59,6 @@ pub enum Guard {
     AskProvider,
     /// A payment pays an order only if its amount and currency are the order's.
     AmountCheck,
-    /// A second payment of an order is not taken for its first.
-    SecondPayment,
     /// The orders are asked before a buyer is told no: Redis may have forgotten.
     AskBeforeRefusing,
     /// An admission used again for something else is refused.
@@ -71,7 +69,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard, for the test that removes each.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 27] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -96,7 +94,6 @@ impl Guard {
         Self::Deadline,
         Self::AskProvider,
         Self::AmountCheck,
-        Self::SecondPayment,
         Self::AskBeforeRefusing,
         Self::ContentCheck,
         Self::BuyerCheck,

@@ -384,7 +384,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
     if order.payment.as_ref() == Some(&capture.key) {
         return PaymentDecision::AlreadyPaid;
     }
-    if stands(Guard::SecondPayment) && order.payment.is_some() {
+    if order.payment.is_some() {
         return PaymentDecision::Refund(RefundReason::SecondPayment);
     }
     if stands(Guard::AmountCheck) {

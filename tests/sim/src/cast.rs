@@ -1,0 +1,350 @@
+//! Who acts: the operator, the schedule, the queues' pollers, the payment provider.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use shared::domain::ids::{Epoch, SaleId};
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::sale::{Sale, SaleState};
+use shared::domain::time::Timestamp;
+use shared::flows::expire::expire_or_hop;
+use shared::flows::load::load;
+use shared::flows::pay::pay;
+use shared::flows::publish::{Refusal, publish};
+use shared::flows::reconcile::reconcile;
+use shared::flows::refund::refund;
+use shared::flows::sync::sync;
+use shared::ports::Stored;
+use shared::queue::Refund;
+use world::{Message, Sent};
+
+use crate::dice::{Dice, mix};
+use crate::fault::Fault;
+use crate::plan::{Happening, sale_id};
+use crate::stage::Stage;
+
+/// How long a message is hidden while a function works on it, in milliseconds (`template.yaml`).
+const HIDDEN_MS: i64 = 200_000;
+/// How often a message is received before it goes to the dead letters (`template.yaml`).
+const MOST_RECEIVES: u32 = 10;
+/// Most messages of a batch.
+const MOST_TOGETHER: usize = 10;
+/// How often the sweeper runs, in milliseconds (`template.yaml`).
+const SWEEP_MS: i64 = 60_000;
+/// After how many seconds the provider calls again.
+const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 28_800];
+
+/// The name of the next load.
+fn new_epoch(stage: &Stage) -> Epoch {
+    let count = {
+        let mut world = stage.world.look();
+        world.loads += 1;
+        world.loads
+    };
+    Epoch::new(format!("e{count}")).expect("it is a slug")
+}
+
+/// The operator publishes a sale, again until it is done.
+pub(crate) async fn operator(stage: Stage, sale: Sale, place: u64) {
+    for turn in 0..40 {
+        let (sale, epoch) = (sale.clone(), new_epoch(&stage));
+        let done = stage
+            .invoke(format!("publish {turn}"), mix(place, turn), |ports, now| async move {
+                publish(&ports, &sale, &epoch, now).await
+            })
+            .await;
+        match done {
+            Some(Ok(_)) | Some(Err(Refusal::SeatsDiffer)) => return,
+            Some(Err(Refusal::Busy | Refusal::Store(_))) | None => stage.sleep(5_000).await,
+        }
+    }
+}
+
+/// What happens to the whole world, when its time comes.
+pub(crate) async fn fate(stage: Stage, at_ms: i64, place: u64, happening: Happening) {
+    stage.sleep(at_ms).await;
+    match happening {
+        Happening::Failover { writes } => stage.world.look().fail_over(place, writes),
+        Happening::Flush => stage.world.look().flush(place),
+        Happening::Publish => {
+            let (sale, seed) = {
+                let world = stage.world.look();
+                (world.plan.sale.clone(), world.plan.seed)
+            };
+            let mut dice = Dice::of(seed, place);
+            let mut file = sale.file().clone();
+            file.limit_per_buyer = dice.between(1, 5) as u16;
+            let pauses = dice.chance(500);
+            file.state = if pauses { SaleState::Paused } else { SaleState::Open };
+            let changed = Sale::new(file.clone()).expect("only terms differ");
+            operator(stage.clone(), changed, place).await;
+            if pauses {
+                stage.sleep(dice.between(1_000, 60_000)).await;
+                file.state = SaleState::Open;
+                let open = Sale::new(file).expect("only terms differ");
+                operator(stage, open, mix(place, 99)).await;
+            }
+        }
+    }
+}
+
+/// What the sweeper has to do, as far as it can be seen from outside.
+fn is_anything_due(stage: &Stage) -> bool {
+    let world = stage.world.look();
+    let soon = world.now.plus_ms(4_000);
+    let named = world.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
+    let inventory = world.stores.seats.get(&sale_id());
+    let is_loaded = named.is_some() && world.stores.seats.epoch(&sale_id()) == named;
+    let due = world.stores.orders.due.first().is_some_and(|(at, _)| *at <= soon);
+    let hold = inventory.is_none_or(|inventory| !inventory.due(soon, 1).is_empty());
+    due || hold || !is_loaded
+}
+
+/// The schedule: a sweep every minute. A sweep would do nothing if nothing has changed since one
+/// that found nothing to do, and nothing became due: it is left out then, to have time for others.
+pub(crate) async fn schedule(stage: Stage, quiet: Rc<RefCell<Option<u64>>>) {
+    let first_sweep_ms = stage.world.look().plan.first_sweep_ms;
+    for turn in 0.. {
+        let place = {
+            let world = stage.world.look();
+            mix(mix(world.plan.seed, 0x5eeb), turn)
+        };
+        stage.sleep(if turn == 0 { first_sweep_ms } else { SWEEP_MS }).await;
+        let changes = stage.world.look().changes;
+        if *quiet.borrow() == Some(changes) && !is_anything_due(&stage) {
+            stage.world.look().tally.skipped += 1;
+            continue;
+        }
+        stage.act(sweep(stage.clone(), place, Rc::clone(&quiet)));
+        let mut dice = Dice::of(place, 2);
+        if stage.world.look().strikes(Fault::TwoSweepers, mix(place, 3), &mut dice) {
+            let late = stage.clone();
+            let (place, wait, quiet) = (mix(place, 4), dice.between(0, 800), Rc::clone(&quiet));
+            stage.act(async move {
+                late.sleep(wait).await;
+                sweep(late, place, quiet).await;
+            });
+        }
+    }
+}
+
+async fn sweep(stage: Stage, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
+    let before = stage.world.look().changes;
+    let epoch = new_epoch(&stage);
+    let report = stage
+        .invoke("sweep".to_owned(), place, |ports, now| async move {
+            reconcile(&ports, &epoch, now).await
+        })
+        .await;
+    let mut world = stage.world.look();
+    let Some(Ok(report)) = report else {
+        world.tally.reach("sweep failed");
+        return;
+    };
+    let counts = [
+        ("sweep expired", report.expired),
+        ("sweep synced", report.synced),
+        ("sweep requested a refund", report.refunds),
+        ("sweep loaded", report.loaded),
+        ("sweep aligned", report.aligned),
+        ("sweep restored", report.restored),
+        ("sweep sold", report.sold),
+        ("sweep freed", report.freed),
+        ("sweep failed in part", report.failed),
+    ];
+    for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        world.tally.reach(name);
+    }
+    let is_quiet = report.is_quiet() && world.changes <= before + 2;
+    *quiet.borrow_mut() = is_quiet.then_some(world.changes);
+}
+
+/// Which function a message is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Queue {
+    Expiry,
+    Sync,
+    Refund,
+    Load,
+}
+
+/// A message on its way.
+#[derive(Debug, Clone)]
+struct Letter {
+    queue: Queue,
+    message: Message,
+    visible_at: Timestamp,
+    receives: u32,
+    /// True while a function works on it.
+    is_out: bool,
+}
+
+/// The queues: every message is delivered at least once, unless it is lost, in any order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Post(Rc<RefCell<BTreeMap<u64, Letter>>>);
+
+impl Post {
+    /// Takes what was sent, and lets it be lost, doubled or delayed.
+    pub(crate) fn take(&self, stage: &Stage) {
+        loop {
+            let next = stage.world.look().sent.pop_front();
+            let Some((place, sent)) = next else { return };
+            let mut dice = Dice::of(place, 7);
+            let mut strikes =
+                |fault, label| stage.world.look().strikes(fault, mix(place, label), &mut dice);
+            if strikes(Fault::LoseMessage, 8) {
+                continue;
+            }
+            let copies = if strikes(Fault::DoubleMessage, 9) { 2 } else { 1 };
+            let is_late = strikes(Fault::DelayMessage, 10);
+            for copy in 0..copies {
+                let hours = if dice.chance(300) { 10_800_000 } else { 600_000 };
+                let delay = if is_late { dice.between(1_000, hours) } else { dice.between(1, 900) };
+                self.put(stage, mix(place, copy), &sent, delay);
+            }
+        }
+    }
+
+    fn put(&self, stage: &Stage, place: u64, sent: &Sent, delay_ms: i64) {
+        let queue = match sent.message {
+            Message::Expiry { .. } => Queue::Expiry,
+            Message::Sync(_) => Queue::Sync,
+            Message::Refund(_) => Queue::Refund,
+            Message::Load(_) => Queue::Load,
+        };
+        let visible_at = sent.visible_at.plus_ms(delay_ms);
+        let message = sent.message.clone();
+        let letter = Letter { queue, message, visible_at, receives: 0, is_out: false };
+        self.0.borrow_mut().insert(place, letter);
+        stage.act(self.clone().deliver(stage.clone(), queue, visible_at, mix(place, 11)));
+    }
+
+    /// Waits until a message is visible and hands it to its function, with others that are.
+    async fn deliver(self, stage: Stage, queue: Queue, at: Timestamp, place: u64) {
+        let wait = at.ms_since(stage.world.look().now);
+        stage.sleep(wait).await;
+        let now = stage.world.look().now;
+        let mut dice = Dice::of(place, 12);
+        let mut batch: Vec<(u64, Message)> = Vec::new();
+        for (name, letter) in self.0.borrow_mut().iter_mut() {
+            let is_there = letter.queue == queue && !letter.is_out && letter.visible_at <= now;
+            // A poller takes what it finds, which need not be all there is.
+            if is_there && batch.len() < MOST_TOGETHER && (batch.is_empty() || dice.chance(800)) {
+                letter.is_out = true;
+                letter.receives += 1;
+                batch.push((*name, letter.message.clone()));
+            }
+        }
+        if batch.is_empty() {
+            return;
+        }
+        let messages: Vec<Message> = batch.iter().map(|(_, message)| message.clone()).collect();
+        let done = consume(&stage, queue, messages, place).await;
+        let now = stage.world.look().now;
+        for (index, (name, _)) in batch.into_iter().enumerate() {
+            let is_done =
+                done.as_ref().is_some_and(|done| done.get(index).is_some_and(Result::is_ok));
+            let mut letters = self.0.borrow_mut();
+            let Some(letter) = letters.get_mut(&name) else { continue };
+            if is_done {
+                letters.remove(&name);
+                continue;
+            }
+            stage.world.look().tally.reach("message comes again");
+            if letter.receives >= MOST_RECEIVES {
+                stage.world.look().tally.reach("dead letter");
+                letters.remove(&name);
+                continue;
+            }
+            letter.is_out = false;
+            letter.visible_at = now.plus_ms(HIDDEN_MS);
+            let place = mix(mix(name, 13), letter.receives.into());
+            stage.act(self.clone().deliver(stage.clone(), queue, letter.visible_at, place));
+        }
+    }
+}
+
+/// Gives a batch to its function: what became of each message, or `None` if nobody knows.
+async fn consume(
+    stage: &Stage,
+    queue: Queue,
+    messages: Vec<Message>,
+    place: u64,
+) -> Option<Vec<Stored<()>>> {
+    let count = messages.len();
+    match queue {
+        Queue::Expiry => {
+            let expiry = |message| match message {
+                Message::Expiry { sale, order, .. } => Some((sale, order)),
+                Message::Sync(_) | Message::Refund(_) | Message::Load(_) => None,
+            };
+            let due: Vec<(SaleId, OrderNumber)> = messages.into_iter().filter_map(expiry).collect();
+            stage
+                .invoke("expire".to_owned(), place, |ports, now| async move {
+                    expire_or_hop(&ports, &due, now).await
+                })
+                .await
+        }
+        Queue::Sync => {
+            let number = |message| match message {
+                Message::Sync(number) => Some(number),
+                Message::Expiry { .. } | Message::Refund(_) | Message::Load(_) => None,
+            };
+            let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
+            let done =
+                stage
+                    .invoke("sync".to_owned(), place, |ports, _| async move {
+                        sync(&ports, &numbers).await
+                    })
+                    .await?;
+            Some(vec![done.map(|_| ()); count])
+        }
+        Queue::Refund => {
+            let request = |message| match message {
+                Message::Refund(request) => Some(request),
+                Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) => None,
+            };
+            let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
+            stage
+                .invoke("refund".to_owned(), place, |ports, now| async move {
+                    let mut done = Vec::new();
+                    for Refund { provider, payment, order, .. } in requests {
+                        let key = PaymentKey { provider, payment };
+                        done.push(refund(&ports, order, &key, now).await.map(|_| ()));
+                    }
+                    done
+                })
+                .await
+        }
+        Queue::Load => {
+            let epoch = new_epoch(stage);
+            let done = stage
+                .invoke("load".to_owned(), place, |ports, _| async move {
+                    load(&ports, &sale_id(), &epoch, ports.0.clone()).await
+                })
+                .await?;
+            Some(vec![done.map(|_| ()); count])
+        }
+    }
+}
+
+/// The provider tells of a capture until it is heard.
+pub(crate) async fn call_back(stage: Stage, capture: Capture, wait_ms: i64, place: u64) {
+    stage.sleep(wait_ms).await;
+    for (turn, seconds) in CALL_AGAIN_SECONDS.into_iter().enumerate() {
+        let told = capture.clone();
+        let name = format!("callback {}", capture.key.payment);
+        let done = stage
+            .invoke(name, mix(place, turn as u64), |ports, now| async move {
+                pay(&ports, &told, now).await
+            })
+            .await;
+        if let Some(Ok(_)) = done {
+            return;
+        }
+        stage.sleep(seconds * 1000).await;
+    }
+    stage.world.look().broken("callback", format!("{:?} is never heard", capture.key));
+}

@@ -1,0 +1,662 @@
+//! The world of one run: the stores, the clock, the processes, and the calls that are under way.
+//!
+//! Everything that happens is an event at a time of the virtual clock. A call of a flow is two: it
+//! takes effect at the stores, and its answer comes back. Between any two events others may happen,
+//! and at each the plan decides what goes wrong.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::future::{Future, poll_fn};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use shared::domain::inventory::SeatLeg;
+use shared::domain::refund::RefundReply;
+use shared::domain::time::{Clock, Timestamp};
+use shared::ports::{Freshness, Published, StoreError, Stored};
+use world::{Call, Driver, Reply, Stores};
+
+use crate::dice::{Dice, mix};
+use crate::fault::Fault;
+use crate::ghost::Ghost;
+use crate::plan::{Plan, START};
+use crate::redis_log::RedisLog;
+use crate::tally::Tally;
+use crate::trace::{self, Trace};
+
+/// How many function sandboxes there are.
+const PROCESSES: usize = 5;
+/// How long a process remembers a sale of the catalogue, in milliseconds.
+const CACHED_MS: i64 = 5_000;
+/// More steps than any run needs: one that takes more does not come to rest.
+const MOST_STEPS: u64 = 60_000;
+
+/// A promise that was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which one.
+    pub rule: &'static str,
+    /// How.
+    pub what: String,
+    /// When, in milliseconds since the run began.
+    pub at_ms: i64,
+}
+
+/// What happens at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A call takes effect.
+    Arrive(usize),
+    /// A call is answered.
+    Answer(usize),
+    /// A process is gone.
+    Die { process: usize, generation: u32 },
+    /// Somebody has waited long enough.
+    Ring(usize),
+}
+
+/// A call under way.
+#[derive(Debug)]
+struct Op {
+    call: Call,
+    invocation: usize,
+    fault: Option<Fault>,
+    /// What the caller will hear.
+    reply: Option<Stored<Reply>>,
+    /// True once the caller may hear it.
+    is_answered: bool,
+    waker: Option<Waker>,
+}
+
+/// Somebody who waits for a time.
+#[derive(Debug, Default)]
+struct Bell {
+    has_rung: bool,
+    waker: Option<Waker>,
+}
+
+/// One run of a function.
+#[derive(Debug)]
+pub(crate) struct Invocation {
+    /// What it is, for the trace.
+    pub name: String,
+    /// The name of its draws.
+    key: u64,
+    /// How many calls it has made.
+    calls: u64,
+    process: usize,
+    generation: u32,
+    /// By how much its process's clock is ahead.
+    skew_ms: i64,
+    /// The seat-legs that its claims lost, and how much had been given back by then.
+    pub lost: Vec<SeatLeg>,
+    /// What [`Ghost::given_back`] was then.
+    pub lost_at: u64,
+}
+
+/// A function sandbox.
+#[derive(Debug, Default)]
+struct Process {
+    /// How often it was replaced by a new one.
+    generation: u32,
+    /// By how much its clock is ahead.
+    skew_ms: i64,
+    frozen_until: Option<Timestamp>,
+    /// What it remembers of the catalogue, and since when.
+    cached: Option<(Timestamp, Option<Published>)>,
+}
+
+/// Everything there is.
+#[derive(Debug)]
+pub(crate) struct World {
+    /// What the run is about.
+    pub plan: Plan,
+    /// What time it truly is.
+    pub now: Timestamp,
+    /// The stores.
+    pub stores: Stores,
+    /// What everybody was told and what must never change.
+    pub ghost: Ghost,
+    /// What was reached.
+    pub tally: Tally,
+    /// What happened, if somebody wants to read it.
+    pub trace: Option<Trace>,
+    /// The first promise that was broken.
+    pub violation: Option<Violation>,
+    /// The faults that struck, by the name of their place.
+    pub struck: Vec<(u64, Fault)>,
+    /// Messages that were sent and are not yet with a consumer.
+    pub sent: VecDeque<(u64, world::Sent)>,
+    /// Counts everything that changed a store.
+    pub changes: u64,
+    /// Counts the names of loads.
+    pub loads: u64,
+    /// Every run of a function.
+    pub invocations: Vec<Invocation>,
+    /// Processes that are gone, with their generation.
+    pub gone: Vec<(usize, u32)>,
+    redis: RedisLog,
+    processes: Vec<Process>,
+    ops: Vec<Op>,
+    bells: Vec<Bell>,
+    events: BinaryHeap<Reverse<(Timestamp, u64, Event)>>,
+}
+
+/// The world, as those who act in it share it. One thread runs it all: the lock is never waited for.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared(Arc<Mutex<World>>);
+
+impl Shared {
+    pub(crate) fn new(world: World) -> Self {
+        Self(Arc::new(Mutex::new(world)))
+    }
+
+    /// The world, until the guard is dropped. Never hold it while anything is awaited.
+    pub(crate) fn look(&self) -> MutexGuard<'_, World> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits.
+    pub(crate) async fn sleep(&self, ms: i64) {
+        let bell = self.look().ring_in(ms);
+        poll_fn(|context| {
+            let bell = &mut self.look().bells[bell];
+            bell.waker = Some(context.waker().clone());
+            if bell.has_rung { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await
+    }
+}
+
+/// The ports of one run of a function.
+#[derive(Debug, Clone)]
+pub(crate) struct Line {
+    pub world: Shared,
+    pub invocation: usize,
+}
+
+impl Clock for Line {
+    /// What the clock of the process says.
+    fn time(&self) -> Timestamp {
+        let world = self.world.look();
+        world.now.plus_ms(world.invocations[self.invocation].skew_ms)
+    }
+}
+
+impl Driver for Line {
+    fn call(&self, call: Call) -> impl Future<Output = Stored<Reply>> + Send {
+        let mut begun = None;
+        let mut call = Some(call);
+        poll_fn(move |context| {
+            let mut world = self.world.look();
+            let op = match begun {
+                Some(op) => op,
+                None => match call.take() {
+                    Some(call) => *begun.insert(world.begin(self.invocation, call)),
+                    None => return Poll::Pending,
+                },
+            };
+            let op = &mut world.ops[op];
+            op.waker = Some(context.waker().clone());
+            if !op.is_answered {
+                return Poll::Pending;
+            }
+            let silence = || Err(StoreError::Contract("an answer was heard twice".to_owned()));
+            Poll::Ready(op.reply.take().unwrap_or_else(silence))
+        })
+    }
+}
+
+/// True for a script of Redis that writes.
+pub(crate) fn writes_redis(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Load { .. }
+            | Call::Hold { .. }
+            | Call::Sell { .. }
+            | Call::Release { .. }
+            | Call::Mark { .. }
+            | Call::Restore { .. }
+            | Call::Repair { .. }
+    )
+}
+
+/// True for a write to DynamoDB that changes orders or payments.
+pub(crate) fn writes_orders(call: &Call) -> bool {
+    matches!(
+        call,
+        Call::Create { .. }
+            | Call::End { .. }
+            | Call::Bury { .. }
+            | Call::Settle { .. }
+            | Call::RecordRefund { .. }
+            | Call::Count { .. }
+    )
+}
+
+/// True for every other call that changes something.
+fn writes_elsewhere(call: &Call) -> bool {
+    let to_the_catalogue = matches!(
+        call,
+        Call::Publish { .. }
+            | Call::Lease { .. }
+            | Call::Prolong { .. }
+            | Call::Loaded { .. }
+            | Call::Refund { .. }
+    );
+    to_the_catalogue || sends(call)
+}
+
+fn sends(call: &Call) -> bool {
+    matches!(call, Call::ExpireLater { .. } | Call::SyncLater { .. } | Call::RefundLater { .. })
+}
+
+impl World {
+    pub(crate) fn new(plan: Plan, trace: Option<Trace>) -> Self {
+        let mut world = Self {
+            now: START,
+            stores: Stores::default(),
+            ghost: Ghost::default(),
+            tally: Tally::default(),
+            trace,
+            violation: None,
+            struck: Vec::new(),
+            sent: VecDeque::new(),
+            changes: 0,
+            loads: 0,
+            invocations: Vec::new(),
+            gone: Vec::new(),
+            redis: RedisLog::default(),
+            processes: (0..PROCESSES).map(|_| Process::default()).collect(),
+            ops: Vec::new(),
+            bells: Vec::new(),
+            events: BinaryHeap::new(),
+            plan,
+        };
+        for process in 0..PROCESSES {
+            world.set_clock(process);
+        }
+        world
+    }
+
+    /// Milliseconds since the run began.
+    pub(crate) fn elapsed_ms(&self) -> i64 {
+        self.now.ms_since(START)
+    }
+
+    /// Notes that a promise is broken; only the first counts.
+    pub(crate) fn broken(&mut self, rule: &'static str, what: String) {
+        if self.violation.is_none() {
+            self.note(|| format!("VIOLATION {rule}: {what}"));
+            self.violation = Some(Violation { rule, what, at_ms: self.elapsed_ms() });
+        }
+    }
+
+    /// Writes a line into the trace, if there is one.
+    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+        let at = self.elapsed_ms();
+        if let Some(trace) = &mut self.trace {
+            trace.add(at, line());
+        }
+    }
+
+    /// True if a fault of this kind strikes here; then it is remembered.
+    pub(crate) fn strikes(&mut self, fault: Fault, place: u64, dice: &mut Dice) -> bool {
+        let strikes = self.plan.strikes(fault, place, dice, self.now);
+        if strikes {
+            self.strike(fault, place);
+        }
+        strikes
+    }
+
+    fn strike(&mut self, fault: Fault, place: u64) {
+        self.struck.push((place, fault));
+        self.tally.fault(fault);
+    }
+
+    fn at(&mut self, at: Timestamp, tie: u64, event: Event) {
+        self.events.push(Reverse((at, tie, event)));
+    }
+
+    fn ring_in(&mut self, ms: i64) -> usize {
+        let bell = self.bells.len();
+        self.bells.push(Bell::default());
+        let tie = mix(self.plan.seed, bell as u64);
+        self.at(self.now.plus_ms(ms.max(0)), tie, Event::Ring(bell));
+        bell
+    }
+
+    fn set_clock(&mut self, process: usize) {
+        let generation = self.processes[process].generation;
+        let key = mix(0xc10c_0000 + process as u64, generation.into());
+        let mut dice = Dice::of(self.plan.seed, key);
+        let skew_ms = dice.between(-4_000, 4_000);
+        let is_skewed = dice.chance(self.plan.rates.of_fault(Fault::Skew))
+            && !self.plan.without.faults.contains(&key);
+        if is_skewed {
+            self.strike(Fault::Skew, key);
+        }
+        self.processes[process].skew_ms = if is_skewed { skew_ms } else { 0 };
+    }
+
+    /// Begins a run of a function in one of the processes that are not frozen; what its clock says.
+    pub(crate) fn invoke(&mut self, name: String, key: u64) -> (usize, Timestamp) {
+        let mut dice = Dice::of(key, 1);
+        let now = self.now;
+        let is_awake = |process: &usize| {
+            self.processes[*process].frozen_until.is_none_or(|until| until <= now)
+        };
+        let awake: Vec<usize> = (0..PROCESSES).filter(is_awake).collect();
+        let process = if awake.is_empty() {
+            // A new sandbox takes the place of one that does not answer, which goes on by itself.
+            self.retire(0);
+            0
+        } else {
+            dice.pick(&awake)
+        };
+        let Process { generation, skew_ms, .. } = self.processes[process];
+        let (lost, lost_at) = (Vec::new(), 0);
+        self.invocations.push(Invocation {
+            name,
+            key,
+            calls: 0,
+            process,
+            generation,
+            skew_ms,
+            lost,
+            lost_at,
+        });
+        (self.invocations.len() - 1, now.plus_ms(skew_ms))
+    }
+
+    /// A process takes no more work. What it does goes on.
+    fn retire(&mut self, process: usize) {
+        self.processes[process] =
+            Process { generation: self.processes[process].generation + 1, ..Process::default() };
+        self.set_clock(process);
+    }
+
+    /// The process and generation of an invocation.
+    pub(crate) fn home(&self, invocation: usize) -> (usize, u32) {
+        let invocation = &self.invocations[invocation];
+        (invocation.process, invocation.generation)
+    }
+
+    /// Which fault strikes at a call.
+    fn fault_at(&mut self, call: &Call, place: u64, dice: &mut Dice) -> Option<Fault> {
+        let writes = writes_redis(call) || writes_orders(call) || writes_elsewhere(call);
+        let may = |fault: Fault| match fault {
+            Fault::Late => writes,
+            Fault::Twice => writes_redis(call) || sends(call),
+            Fault::IndexBehind => matches!(call, Call::Due { .. }),
+            Fault::RefundTrouble => matches!(call, Call::Refund { .. }),
+            Fault::Silence => matches!(call, Call::Captures { .. }),
+            _ => true,
+        };
+        let kinds = [
+            Fault::Die,
+            Fault::LoseRequest,
+            Fault::LoseReply,
+            Fault::Refuse,
+            Fault::Late,
+            Fault::Twice,
+            Fault::Slow,
+            Fault::Freeze,
+            Fault::IndexBehind,
+            Fault::RefundTrouble,
+            Fault::Silence,
+        ];
+        kinds
+            .into_iter()
+            .filter(|fault| may(*fault))
+            .find(|fault| self.strikes(*fault, place, dice))
+    }
+
+    /// A call leaves its process.
+    fn begin(&mut self, invocation: usize, call: Call) -> usize {
+        let Invocation { key, process, generation, .. } = self.invocations[invocation];
+        self.invocations[invocation].calls += 1;
+        let place = mix(key, 16 + self.invocations[invocation].calls);
+        let mut dice = Dice::new(place);
+        let fault = self.fault_at(&call, place, &mut dice);
+        let tie = dice.draw();
+        let writes = writes_redis(&call) || writes_orders(&call) || writes_elsewhere(&call);
+        let there = self.now.plus_ms(dice.between(1, 12));
+        let back = there.plus_ms(dice.between(1, 12));
+        let gave_up = self.now.plus_ms(dice.between(1_500, 5_000));
+        let unknown = || {
+            let text = "no answer in time".to_owned();
+            // Of a read that was not answered nothing is unknown.
+            Some(Err(if writes {
+                StoreError::Unknown(text)
+            } else {
+                StoreError::Unavailable(text)
+            }))
+        };
+        let op = self.ops.len();
+        let (mut arrives, mut answered, mut reply) = (Some(there), Some(back), None);
+        match fault {
+            None | Some(Fault::Twice | Fault::IndexBehind) => {}
+            Some(Fault::Die) => {
+                let takes_effect = dice.chance(500);
+                arrives = takes_effect.then_some(there);
+                answered = None;
+                let died = if takes_effect { there } else { self.now };
+                self.at(died, u64::MAX, Event::Die { process, generation });
+            }
+            Some(Fault::LoseRequest) => {
+                (arrives, answered, reply) = (None, Some(gave_up), unknown());
+            }
+            Some(Fault::LoseReply) => (answered, reply) = (Some(gave_up), unknown()),
+            Some(Fault::RefundTrouble) => {
+                arrives = None;
+                reply = Some(Ok(Reply::Refund(if dice.chance(500) {
+                    RefundReply::Pending
+                } else {
+                    RefundReply::Refused("not now".to_owned())
+                })));
+            }
+            Some(Fault::Refuse | Fault::Silence) => {
+                arrives = None;
+                reply = Some(Err(StoreError::Unavailable("throttled, or in conflict".to_owned())));
+            }
+            Some(Fault::Late) => {
+                let late_ms = if dice.chance(800) { 20_000 } else { 300_000 };
+                arrives = Some(gave_up.plus_ms(dice.between(1, late_ms)));
+                (answered, reply) = (Some(gave_up), unknown());
+            }
+            Some(Fault::Slow) => {
+                let (out, home) = (dice.between(1, 1_400), dice.between(100, 1_400));
+                arrives = Some(self.now.plus_ms(out));
+                answered = Some(self.now.plus_ms(out + home));
+            }
+            Some(Fault::Freeze) => {
+                let ms = if dice.chance(700) { 60_000 } else { 900_000 };
+                let until = self.now.plus_ms(dice.between(2_000, ms));
+                if self.processes[process].generation == generation {
+                    self.processes[process].frozen_until = Some(until);
+                }
+            }
+            Some(_) => {}
+        }
+        if let Some(at) = arrives {
+            self.at(at, tie, Event::Arrive(op));
+        }
+        // A snapshot is answered when its second half is read.
+        let is_in_halves = matches!(call, Call::Snapshot { .. }) && reply.is_none();
+        if let Some(at) = answered.filter(|_| !is_in_halves) {
+            self.at(at, tie, Event::Answer(op));
+        }
+        let is_answered = false;
+        self.ops.push(Op { call, invocation, fault, reply, is_answered, waker: None });
+        if fault.is_some() && arrives.is_none() {
+            self.trace_call(op, None);
+        }
+        op
+    }
+
+    fn trace_call(&mut self, op: usize, said: Option<&Stored<Reply>>) {
+        let Some(trace) = &mut self.trace else { return };
+        let Op { call, invocation, fault, .. } = &self.ops[op];
+        let Invocation { name, process, .. } = &self.invocations[*invocation];
+        let line = trace::call_line(name, *process, call, said, *fault);
+        if let Some(line) = line {
+            let at = self.now.ms_since(START);
+            trace.add(at, line);
+        }
+    }
+
+    /// What happens next, done; false if nothing does.
+    pub(crate) fn step(&mut self) -> bool {
+        let Some(Reverse((at, _, event))) = self.events.pop() else { return false };
+        self.now = self.now.max(at);
+        self.check_deadlines();
+        match event {
+            Event::Arrive(op) => self.arrive(op),
+            Event::Answer(op) => self.answer(op),
+            Event::Die { process, generation } => {
+                self.note(|| format!("process {process} DIES"));
+                self.gone.push((process, generation));
+                if self.processes[process].generation == generation {
+                    self.retire(process);
+                }
+            }
+            Event::Ring(bell) => {
+                let bell = &mut self.bells[bell];
+                bell.has_rung = true;
+                if let Some(waker) = bell.waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+        true
+    }
+
+    fn arrive(&mut self, op: usize) {
+        self.tally.steps += 1;
+        if self.tally.steps > MOST_STEPS {
+            self.broken("rest", format!("more than {MOST_STEPS} steps"));
+        }
+        let Op { call, invocation, fault, .. } = &self.ops[op];
+        let (call, invocation, fault) = (call.clone(), *invocation, *fault);
+        if let Some(remembered) = self.remembered(&call, invocation) {
+            self.hear(op, Ok(Reply::Sale(remembered)));
+            return;
+        }
+        if let (Call::Snapshot { sale, .. }, Some(Ok(Reply::Snapshot(half)))) =
+            (&call, &mut self.ops[op].reply)
+        {
+            // The holds are read after the bitmaps: others may have come between.
+            let inventory = self.stores.seats.get(sale);
+            let holds = inventory.into_iter().flat_map(|inventory| &inventory.holds);
+            half.holds = holds.map(|(order, record)| (*order, record.clone())).collect();
+            if fault != Some(Fault::Die) {
+                self.at(self.now.plus_ms(5), mix(op as u64, 4), Event::Answer(op));
+            }
+            return;
+        }
+        let mut reply = self.carry_out(invocation, &call);
+        if fault == Some(Fault::Twice) && self.violation.is_none() {
+            reply = self.carry_out(invocation, &call);
+        }
+        if let (Some(Fault::IndexBehind), Ok(Reply::Due(due))) = (fault, &mut reply) {
+            due.clear();
+        }
+        if let Err(StoreError::Contract(what)) = &reply {
+            let what = format!("{}: {what}", call.name());
+            self.broken("contract", what);
+        }
+        self.trace_call(op, Some(&reply));
+        if matches!(call, Call::Snapshot { .. }) && self.ops[op].reply.is_none() {
+            let tie = mix(op as u64, 3);
+            let mut dice = Dice::new(tie);
+            let most_ms = if dice.chance(900) { 20 } else { 1_000 };
+            let later = self.now.plus_ms(dice.between(1, most_ms));
+            let next = if reply.is_ok() { Event::Arrive(op) } else { Event::Answer(op) };
+            self.at(later, tie, next);
+        }
+        self.hear(op, reply);
+    }
+
+    /// The answer that the caller gets, unless it gave up.
+    fn hear(&mut self, op: usize, reply: Stored<Reply>) {
+        let op = &mut self.ops[op];
+        if op.reply.is_none() {
+            op.reply = Some(reply);
+        }
+    }
+
+    /// What a process knows of the catalogue without asking.
+    fn remembered(&self, call: &Call, invocation: usize) -> Option<Option<Published>> {
+        let is_cached = matches!(call, Call::Sale { freshness: Freshness::Cached, .. });
+        let (process, generation) = self.home(invocation);
+        let process = &self.processes[process];
+        let (since, published) = process.cached.as_ref().filter(|_| is_cached)?;
+        let is_young = self.now.ms_since(*since) < CACHED_MS && process.generation == generation;
+        is_young.then(|| published.clone())
+    }
+
+    /// A call takes effect, and what follows from it is checked.
+    fn carry_out(&mut self, invocation: usize, call: &Call) -> Stored<Reply> {
+        let held = self.before(call);
+        let reply = self.stores.apply(self.now, call);
+        if writes_redis(call) || matches!(call, Call::Admit { .. }) {
+            self.redis.note(self.now, call);
+        }
+        if writes_redis(call) || writes_orders(call) || writes_elsewhere(call) {
+            self.changes += 1;
+        }
+        if let (Call::Sale { .. }, Ok(Reply::Sale(published))) = (call, &reply) {
+            let (process, _) = self.home(invocation);
+            self.processes[process].cached = Some((self.now, published.clone()));
+        }
+        let key = mix(self.invocations[invocation].key, self.invocations[invocation].calls);
+        let waiting: Vec<world::Sent> = self.stores.queues.waiting.keys().cloned().collect();
+        for sent in waiting {
+            while self.stores.queues.take(&sent) {
+                self.sent.push_back((mix(key, self.sent.len() as u64), sent.clone()));
+            }
+        }
+        self.after(invocation, call, held, &reply);
+        reply
+    }
+
+    fn answer(&mut self, op: usize) {
+        let (process, generation) = self.home(self.ops[op].invocation);
+        let frozen = self.processes[process].frozen_until.filter(|until| *until > self.now);
+        if let Some(until) = frozen.filter(|_| self.processes[process].generation == generation) {
+            let tie = mix(op as u64, 2);
+            return self.at(until, tie, Event::Answer(op));
+        }
+        let op = &mut self.ops[op];
+        op.is_answered = true;
+        if let Some(waker) = op.waker.take() {
+            waker.wake();
+        }
+    }
+
+    /// Redis forgets its last writes.
+    pub(crate) fn fail_over(&mut self, place: u64, writes: usize) {
+        self.strike(Fault::Failover, place);
+        self.note(|| format!("Redis FAILS OVER and forgets its last {writes} writes"));
+        let (seats, gate) = self.redis.forget(writes);
+        (self.stores.seats, self.stores.gate) = (seats, gate);
+        self.ghost.given_back += 1;
+        self.changes += 1;
+    }
+
+    /// Redis loses everything.
+    pub(crate) fn flush(&mut self, place: u64) {
+        self.strike(Fault::Flush, place);
+        self.note(|| "Redis LOSES EVERYTHING".to_owned());
+        self.stores.lose_redis();
+        self.ghost.given_back += 1;
+        self.redis = RedisLog::default();
+        self.changes += 1;
+    }
+
+    /// The orders that were dropped with their processes.
+    pub(crate) fn take_gone(&mut self) -> BTreeSet<(usize, u32)> {
+        std::mem::take(&mut self.gone).into_iter().collect()
+    }
+}

@@ -1,0 +1,145 @@
+//! Many runs, on every core, and what they reached.
+
+use std::fmt;
+use std::num::NonZero;
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use shared::domain::guard::Guard;
+
+use crate::dice::mix;
+use crate::fault::Fault;
+use crate::run::{Outcome, run};
+use crate::tally::Tally;
+
+/// The seed of the first run where there is no commit to take it from.
+const FIXED_BASE: u64 = 0x0715_a1e0;
+
+/// Which runs to make.
+#[derive(Debug, Clone, Copy)]
+pub struct Exploration {
+    /// What the seeds are derived from.
+    pub base: u64,
+    /// How many runs.
+    pub runs: u64,
+    /// For how long at most, in real time.
+    pub for_at_most: Duration,
+    /// The guard that is taken away, if one is.
+    pub without: Option<Guard>,
+}
+
+/// Does something without a guard, if one is named.
+///
+/// # Panics
+/// Panics if one is named in a build that cannot take guards away.
+pub fn without_guard<T>(guard: Option<Guard>, act: impl FnOnce() -> T) -> T {
+    match guard {
+        None => act(),
+        #[cfg(debug_assertions)]
+        Some(guard) => shared::domain::guard::without(guard, act),
+        #[cfg(not(debug_assertions))]
+        Some(guard) => panic!("{guard} cannot be taken away in this build"),
+    }
+}
+
+/// What many runs came to.
+#[derive(Debug)]
+pub struct Explored {
+    /// What they reached together.
+    pub tally: Tally,
+    /// A run that broke a promise, and how many runs it took to find it.
+    pub failure: Option<(Outcome, u64)>,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// What seeds are derived from: `ONSALE_SIM_BASE`, or else the commit, so that every commit explores
+/// other seeds and any of them can be repeated.
+#[must_use]
+pub fn base_seed() -> u64 {
+    if let Some(base) = std::env::var("ONSALE_SIM_BASE").ok().and_then(|base| base.parse().ok()) {
+        return base;
+    }
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
+    let head = head.filter(|head| head.status.success()).map(|head| head.stdout);
+    head.map_or(FIXED_BASE, |head| {
+        head.iter().fold(FIXED_BASE, |sum, byte| mix(sum, (*byte).into()))
+    })
+}
+
+/// Makes the runs until they are over, or one breaks a promise.
+#[must_use]
+pub fn explore(exploration: Exploration) -> Explored {
+    let Exploration { base, runs, for_at_most, without } = exploration;
+    let begun = Instant::now();
+    let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let all = Mutex::new((Tally::default(), None));
+    let work = || {
+        let mut tally = Tally::default();
+        let mut failure = None;
+        while !is_over.load(Ordering::Relaxed) && begun.elapsed() < for_at_most {
+            let turn = next.fetch_add(1, Ordering::Relaxed);
+            if turn >= runs {
+                break;
+            }
+            let outcome = without_guard(without, || run(mix(base, turn), false));
+            tally.add(&outcome.tally);
+            if outcome.violation.is_some() {
+                is_over.store(true, Ordering::Relaxed);
+                failure = Some((outcome, turn + 1));
+            }
+        }
+        let mut all = all.lock().expect("no run panics with the lock");
+        all.0.add(&tally);
+        let is_earlier = |failure: &(Outcome, u64)| {
+            all.1.as_ref().is_none_or(|other: &(Outcome, u64)| failure.1 < other.1)
+        };
+        if failure.as_ref().is_some_and(is_earlier) {
+            all.1 = failure;
+        }
+    };
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(work);
+        }
+    });
+    let (tally, failure) = all.into_inner().expect("no run panics with the lock");
+    Explored { tally, failure, took: begun.elapsed() }
+}
+
+impl fmt::Display for Explored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { tally, took, .. } = self;
+        let seconds = took.as_secs_f64().max(0.001);
+        let hours = tally.virtual_ms / 3_600_000;
+        writeln!(
+            f,
+            "{} seeds, {} steps in {seconds:.1} s ({:.0} steps a minute), {hours} hours of virtual \
+             time, {} sweeps left out",
+            tally.runs,
+            tally.steps,
+            tally.steps as f64 * 60.0 / seconds,
+            tally.skipped
+        )?;
+        let [one, many] = tally.overrun_ms.map(|ms| ms as f64 / 1000.0);
+        writeln!(
+            f,
+            "pending beyond the payment window at most: {one:.1} s under one kind of fault (bound \
+             120), {many:.1} s under several (bound 600)"
+        )?;
+        let faults: u64 = tally.faults.values().sum();
+        writeln!(f, "{faults} faults:")?;
+        for fault in Fault::ALL {
+            writeln!(f, "  {:>9}  {fault}", tally.faults.get(&fault).copied().unwrap_or(0))?;
+        }
+        writeln!(f, "reached:")?;
+        for (outcome, count) in &tally.reached {
+            writeln!(f, "  {count:>9}  {outcome}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,218 @@
+//! What can go wrong, and how likely each is in a run.
+
+use std::fmt;
+
+use crate::dice::Dice;
+
+/// One kind of fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// A process dies at a call: before the request goes out, or after it took effect.
+    Die,
+    /// A request is lost: it never happens, and the caller cannot know that.
+    LoseRequest,
+    /// A reply is lost: it happened, and the caller cannot know that.
+    LoseReply,
+    /// A store refuses: throttled, in conflict, not available.
+    Refuse,
+    /// The caller gives up on a request that takes effect seconds or minutes later.
+    Late,
+    /// A request arrives twice, and the second answer is the one that is heard.
+    Twice,
+    /// A call takes seconds.
+    Slow,
+    /// A process stops between two calls for up to a quarter of an hour, and goes on.
+    Freeze,
+    /// The clocks of processes are seconds ahead or behind.
+    Skew,
+    /// The index of due work is behind: it leaves out some of it.
+    IndexBehind,
+    /// The answer to a buyer or to the provider is lost.
+    LoseAnswer,
+    /// A message is lost.
+    LoseMessage,
+    /// A message is delivered twice.
+    DoubleMessage,
+    /// A message comes minutes or hours late.
+    DelayMessage,
+    /// Redis fails over to a replica that has missed its last writes.
+    Failover,
+    /// Redis loses everything.
+    Flush,
+    /// Two sweepers run at once.
+    TwoSweepers,
+    /// The provider calls back more than once, also at once.
+    CallTwice,
+    /// The provider calls back hours late.
+    CallLate,
+    /// The provider never calls back of itself.
+    CallNever,
+    /// A payment has a wrong amount or currency.
+    WrongAmount,
+    /// A buyer pays an order twice.
+    PayTwice,
+    /// The provider does not do a refund at once, or refuses it.
+    RefundTrouble,
+    /// The provider does not answer what it has captured.
+    Silence,
+}
+
+impl Fault {
+    /// Every kind.
+    pub const ALL: [Self; 24] = [
+        Self::Die,
+        Self::LoseRequest,
+        Self::LoseReply,
+        Self::Refuse,
+        Self::Late,
+        Self::Twice,
+        Self::Slow,
+        Self::Freeze,
+        Self::Skew,
+        Self::IndexBehind,
+        Self::LoseAnswer,
+        Self::LoseMessage,
+        Self::DoubleMessage,
+        Self::DelayMessage,
+        Self::Failover,
+        Self::Flush,
+        Self::TwoSweepers,
+        Self::CallTwice,
+        Self::CallLate,
+        Self::CallNever,
+        Self::WrongAmount,
+        Self::PayTwice,
+        Self::RefundTrouble,
+        Self::Silence,
+    ];
+
+    /// Of a thousand chances, how many such a fault takes at most in a run where it is alone. What
+    /// happens at every call is rarer than what happens once for a buyer, a message or a payment.
+    const fn most_per_mille(self) -> u16 {
+        match self {
+            Self::Freeze => 15,
+            Self::Die | Self::LoseRequest | Self::LoseReply | Self::Late | Self::Refuse => 30,
+            Self::Twice | Self::Slow => 60,
+            Self::IndexBehind | Self::LoseAnswer => 200,
+            Self::LoseMessage
+            | Self::DoubleMessage
+            | Self::DelayMessage
+            | Self::TwoSweepers
+            | Self::CallTwice
+            | Self::CallLate
+            | Self::CallNever
+            | Self::WrongAmount
+            | Self::PayTwice
+            | Self::RefundTrouble
+            | Self::Silence => 500,
+            Self::Skew | Self::Failover | Self::Flush => 1000,
+        }
+    }
+
+    /// True if Redis forgets something it had answered, or does later what its caller has given up:
+    /// only without both does Redis have to be right after every step.
+    pub(crate) const fn upsets_redis(self) -> bool {
+        matches!(self, Self::Failover | Self::Flush | Self::Late)
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+/// What may go wrong in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Weather {
+    /// Nothing.
+    Calm,
+    /// One kind of fault.
+    Single(Fault),
+    /// Some kinds, so that rare combinations meet.
+    Swarm,
+    /// All of them.
+    All,
+}
+
+impl Weather {
+    /// The weather of a run. Single faults take turns with the seed, so that each has its share.
+    pub(crate) fn of(seed: u64) -> Self {
+        let mut dice = Dice::of(seed, 0x77);
+        match dice.below(100) {
+            0..3 => Self::Calm,
+            3..35 => Self::Single(dice.pick(&Fault::ALL)),
+            35..85 => Self::Swarm,
+            _ => Self::All,
+        }
+    }
+
+    /// By how much an order may be pending beyond its payment window, in milliseconds: invariant I7.
+    #[must_use]
+    pub const fn bound_ms(self) -> i64 {
+        match self {
+            Self::Calm | Self::Single(_) => 120_000,
+            Self::Swarm | Self::All => 600_000,
+        }
+    }
+}
+
+impl fmt::Display for Weather {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Calm => f.write_str("no faults"),
+            Self::Single(fault) => write!(f, "{fault} alone"),
+            Self::Swarm => f.write_str("some faults"),
+            Self::All => f.write_str("all faults"),
+        }
+    }
+}
+
+/// How likely each kind is, in a thousand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rates([u16; Fault::ALL.len()]);
+
+impl Rates {
+    /// The rates of a run.
+    pub(crate) fn of(seed: u64, weather: Weather) -> Self {
+        let mut dice = Dice::of(seed, 0x78);
+        let mut rates = [0; Fault::ALL.len()];
+        for (rate, fault) in rates.iter_mut().zip(Fault::ALL) {
+            let most = i64::from(fault.most_per_mille());
+            let drawn = dice.between(most / 4 + 1, most) as u16;
+            let is_on = dice.chance(300);
+            *rate = match weather {
+                Weather::Calm => 0,
+                Weather::Single(single) if single == fault => drawn,
+                Weather::Single(_) => 0,
+                Weather::Swarm if is_on => drawn / 2 + 1,
+                Weather::Swarm => 0,
+                Weather::All => drawn / 4 + 1,
+            };
+        }
+        Self(rates)
+    }
+
+    /// How likely a kind is.
+    pub(crate) fn of_fault(&self, fault: Fault) -> u16 {
+        self.0[fault as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_alone_in_some_run_and_its_place_in_the_list_is_its_number() {
+        for (index, fault) in Fault::ALL.into_iter().enumerate() {
+            assert_eq!(fault as usize, index);
+            let alone = |seed: &u64| Weather::of(*seed) == Weather::Single(fault);
+            let seed = (0..10_000).find(alone).expect("it has its turn");
+            let rates = Rates::of(seed, Weather::of(seed));
+            assert!(rates.of_fault(fault) > 0);
+            let others = Fault::ALL.into_iter().filter(|other| *other != fault);
+            assert!(others.into_iter().all(|other| rates.of_fault(other) == 0));
+        }
+    }
+}

@@ -1,0 +1,648 @@
+//! What everybody was told, what must never change, and the rules that hold after every step.
+//!
+//! The rules are the invariants of `docs/architecture.md`, I1 to I7, and what follows from them for
+//! those who ask: an order that a buyer was told of exists, a paid order stays paid, a decision about
+//! money is made once. Of Redis little is promised, because DynamoDB decides; but as long as nothing
+//! made it forget, it too must be right after every step.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use shared::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
+use shared::domain::inventory::{
+    HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, ReleaseReply, RepairReply, Restore,
+    RestoreReply, SeatLeg, SellReply,
+};
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
+use shared::domain::refund::RefundState;
+use shared::domain::time::Timestamp;
+use shared::ports::{ChangeReply, CreateReply, Stored};
+use world::{Call, Place, Reply};
+
+use crate::core::{World, writes_orders, writes_redis};
+use crate::fault::Fault;
+use crate::plan::sale_id;
+
+/// By how much a clock may be wrong, in milliseconds: an order may expire so much early.
+const CLOCKS_MS: i64 = 4_000;
+
+/// What must not be forgotten.
+#[derive(Debug, Default)]
+pub(crate) struct Ghost {
+    /// The seats that buyers were told are theirs.
+    pub told: BTreeMap<OrderNumber, Vec<HeldLine>>,
+    /// Orders that were paid at some time.
+    paid: BTreeSet<OrderNumber>,
+    /// Orders that had ended at some time, and tombstones.
+    ended: BTreeSet<OrderNumber>,
+    /// What was decided of each payment first.
+    decided: BTreeMap<PaymentKey, PaymentOutcome>,
+    /// Holds that refused requests gave back.
+    given_up: BTreeMap<OrderNumber, HoldRecord>,
+    /// Where each refund stood after the last write.
+    refunds: BTreeMap<PaymentKey, RefundState>,
+    /// Orders that were pending after the last write, and from when on they should not be.
+    pending: BTreeMap<OrderNumber, Timestamp>,
+    /// The first of those times.
+    first_deadline: Option<Timestamp>,
+    /// The highest limit that the sale ever had.
+    pub highest_limit: u16,
+    /// The epoch that was loaded last.
+    last_load: Option<Epoch>,
+    /// Counts everything that gives seats back in Redis, or forgets that they are taken.
+    pub given_back: u64,
+}
+
+/// What there was before a call took effect, of what the rules compare.
+#[derive(Debug)]
+pub(crate) enum Before {
+    /// Nothing of interest.
+    Nothing,
+    /// The epoch of the inventory that a script met.
+    Epoch(Option<Epoch>),
+    /// For a hold also whether its number had one.
+    Hold(Option<Epoch>, bool),
+    /// For a restore also what must not be there if it succeeds.
+    Restore(Option<Epoch>, Option<String>),
+    /// For a repair also a hold that covers something it is to free.
+    Repair(Option<Epoch>, Option<(OrderNumber, u16, Seat)>),
+    /// Whether a load met an inventory in the catalogue's own epoch.
+    Load(bool),
+}
+
+/// Each seat-leg of an order.
+fn places(order: &Order) -> Vec<Place> {
+    let of_line = |line: &HeldLine| -> Vec<SeatLeg> { line.seat_legs().collect() };
+    let seat_legs = order.held_lines().iter().flat_map(of_line).collect::<Vec<_>>();
+    seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at }).collect()
+}
+
+impl World {
+    /// Looks at what a call is about to meet.
+    pub(crate) fn before(&self, call: &Call) -> Before {
+        let inventory = self.stores.seats.get(&sale_id());
+        let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
+        if let Call::Repair { command } = call {
+            let is_covered = |(leg, seat): &(u16, Seat)| {
+                let holds = inventory?.holds.iter();
+                holds
+                    .filter(|(_, record)| covers(&record.lines, *leg, *seat, command))
+                    .map(|(order, _)| (*order, *leg, *seat))
+                    .next()
+            };
+            return Before::Repair(epoch(), command.leaked.iter().find_map(is_covered));
+        }
+        if let Call::Hold { command } = call {
+            let is_there = inventory.is_some_and(|at| at.holds.contains_key(&command.order));
+            return Before::Hold(epoch(), is_there);
+        }
+        if let Call::Restore { command } = call {
+            return Before::Restore(epoch(), inventory.and_then(|at| self.in_the_way(at, command)));
+        }
+        if matches!(call, Call::Sell { .. }) {
+            return Before::Epoch(epoch());
+        }
+        if let Call::Load { command } = call {
+            let named = self.stores.catalogue.sales.get(&command.sale);
+            let named = named.and_then(|listed| listed.epoch.clone());
+            let current = epoch();
+            let is_other = current.as_ref() != Some(&command.epoch);
+            return Before::Load(is_other && current.is_some() && current == named);
+        }
+        Before::Nothing
+    }
+
+    /// What must not be there if a forgotten hold is written again: its seats sold, or held by others
+    /// though nothing made Redis forget.
+    fn in_the_way(&self, inventory: &Inventory, command: &Restore) -> Option<String> {
+        if inventory.holds.contains_key(&command.order) {
+            return None;
+        }
+        let seat_legs: BTreeSet<SeatLeg> =
+            command.record.lines.iter().flat_map(HeldLine::seat_legs).collect();
+        let is_sold = |at: &&SeatLeg| {
+            inventory.tiers.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+        };
+        if let Some(sold) = seat_legs.iter().find(is_sold) {
+            return Some(format!("{sold:?} is sold"));
+        }
+        let mut others = inventory.holds.iter().filter(|_| self.plan.redis_remembers());
+        let other = others.find(|(_, record)| {
+            let mut theirs = record.lines.iter().flat_map(HeldLine::seat_legs);
+            theirs.any(|at| seat_legs.contains(&at))
+        });
+        other.map(|(number, _)| format!("{number} holds a seat of it"))
+    }
+
+    /// Checks what a call did.
+    pub(crate) fn after(
+        &mut self,
+        invocation: usize,
+        call: &Call,
+        before: Before,
+        reply: &Stored<Reply>,
+    ) {
+        let Ok(reply) = reply else { return };
+        self.count(call, reply);
+        self.check_epoch(call, &before, reply);
+        match (call, reply, before) {
+            (
+                Call::Repair { .. },
+                Reply::Repair(RepairReply::Repaired),
+                Before::Repair(_, held),
+            ) => {
+                self.ghost.given_back += 1;
+                if let Some((order, leg, seat)) = held {
+                    let what =
+                        format!("seat {} on leg {leg} is freed, and {order} holds it", seat.0);
+                    self.broken("repair", what);
+                }
+            }
+            (Call::Load { command }, Reply::Load(LoadReply::Loaded), Before::Load(is_in_order)) => {
+                self.ghost.last_load = Some(command.epoch.clone());
+                self.ghost.given_back += 1;
+                if is_in_order {
+                    let what = "an inventory that nothing was wrong with is replaced".to_owned();
+                    self.broken("reload", what);
+                }
+            }
+            (Call::Loaded { epoch, .. }, Reply::Loaded(ChangeReply::Done), _)
+                if self.ghost.last_load.as_ref() != Some(epoch) =>
+            {
+                let last = self.ghost.last_load.as_ref().map(Epoch::as_str);
+                let what = format!("{epoch} is named, and {last:?} was loaded last");
+                self.broken("lease", what);
+            }
+            (
+                Call::Restore { command },
+                Reply::Restore(RestoreReply::Restored),
+                Before::Restore(_, Some(in_the_way)),
+            ) => {
+                let what = format!("{} is restored, but {in_the_way}", command.order);
+                self.broken("restore", what);
+            }
+            (
+                Call::Hold { command },
+                Reply::Hold(HoldReply::Held { record, .. }),
+                Before::Hold(_, had_one),
+            ) => {
+                self.check_not_lost_again(invocation, &record.lines);
+                let file = self.plan.sale.file();
+                let in_time = file.opens_at <= command.now && command.now < file.closes_at;
+                if !had_one && !in_time {
+                    let what = format!("{} is held outside the sale's hours", command.order);
+                    self.broken("window", what);
+                }
+            }
+            (Call::Create { .. }, Reply::Create(CreateReply::SeatsTaken(lost)), _) => {
+                let given_back = self.ghost.given_back;
+                let invocation = &mut self.invocations[invocation];
+                // The loser's own release of the rest is no giving back of these.
+                (invocation.lost, invocation.lost_at) = (lost.clone(), given_back);
+            }
+            (Call::Release { command }, reply, _) => {
+                self.ghost.given_back += 1;
+                let released = matches!(reply, Reply::Release(ReleaseReply::Released));
+                // A refused request gives its hold back. Its twin, which was answered with the same
+                // hold, may yet get its order; the sweeper then writes the hold again.
+                if released && self.invocations[invocation].name.contains("reserve") {
+                    self.ghost.given_up.insert(command.order, command.record.clone());
+                }
+            }
+            (Call::Bury { tombstone }, Reply::Bury(ChangeReply::Done), _) => {
+                self.check_not_early(tombstone);
+            }
+            (Call::Publish { file, .. }, Reply::Publish(ChangeReply::Done), _) => {
+                let limit = self.ghost.highest_limit.max(file.limit_per_buyer);
+                self.ghost.highest_limit = limit;
+            }
+            _ => {}
+        }
+        if writes_orders(call) || matches!(call, Call::Refund { .. }) {
+            self.check_orders();
+        }
+        if writes_orders(call) || writes_redis(call) {
+            self.check_redis();
+        }
+    }
+
+    /// Counts outcomes, so that a run that reaches nothing is seen.
+    fn count(&mut self, call: &Call, reply: &Reply) {
+        let said = match reply {
+            Reply::Hold(reply) => debug_head(reply),
+            Reply::Create(reply) => debug_head(reply),
+            Reply::End(reply) => debug_head(reply),
+            Reply::Bury(reply) => debug_head(reply),
+            Reply::Settle(reply) => debug_head(reply),
+            Reply::Load(reply) => debug_head(reply),
+            Reply::Sell(reply) => debug_head(reply),
+            Reply::Release(reply) => debug_head(reply),
+            Reply::Mark(reply) => debug_head(reply),
+            Reply::Restore(reply) => debug_head(reply),
+            Reply::Repair(reply) => debug_head(reply),
+            Reply::Lease(reply) => debug_head(reply),
+            Reply::Loaded(reply) => debug_head(reply),
+            Reply::Admit(reply) => debug_head(reply),
+            _ => return,
+        };
+        self.tally.reach(&format!("{} {said}", call.name()));
+    }
+
+    /// A script acts only on the load that its caller knows of.
+    fn check_epoch(&mut self, call: &Call, before: &Before, reply: &Reply) {
+        let acted = matches!(
+            reply,
+            Reply::Hold(HoldReply::Held { .. })
+                | Reply::Sell(SellReply::Sold)
+                | Reply::Restore(RestoreReply::Restored)
+                | Reply::Repair(RepairReply::Repaired)
+        );
+        let known = match call {
+            Call::Hold { command } => &command.epoch,
+            Call::Sell { command } => &command.epoch,
+            Call::Restore { command } => &command.epoch,
+            Call::Repair { command } => &command.epoch,
+            _ => return,
+        };
+        let (Before::Epoch(met)
+        | Before::Repair(met, _)
+        | Before::Hold(met, _)
+        | Before::Restore(met, _)) = before
+        else {
+            return;
+        };
+        if acted && met.as_ref() != Some(known) {
+            let met = met.as_ref().map(Epoch::as_str);
+            let what = format!("{} acts on load {met:?} and knows {known}", call.name());
+            self.broken("epoch", what);
+        }
+    }
+
+    /// Nobody is offered a seat twice in one attempt that turned out to be another's.
+    fn check_not_lost_again(&mut self, invocation: usize, lines: &[HeldLine]) {
+        let Some(of) = self.invocations.get(invocation) else { return };
+        // A hold that is late may have been asked for before.
+        let is_late = self.plan.rates.of_fault(Fault::Late) > 0;
+        if is_late || of.lost_at != self.ghost.given_back {
+            return;
+        }
+        let offered: BTreeSet<SeatLeg> = lines.iter().flat_map(HeldLine::seat_legs).collect();
+        let again = of.lost.iter().find(|lost| {
+            let place = Place { sale: sale_id(), at: (*lost).clone() };
+            offered.contains(*lost) && self.stores.orders.claims.contains_key(&place)
+        });
+        if let Some(again) = again {
+            let what = format!("{again:?} is offered again to the attempt that has just lost it");
+            self.broken("mark", what);
+        }
+    }
+
+    fn check_not_early(&mut self, end: &Order) {
+        let early = end.pay_by.ms_since(self.now);
+        if early > CLOCKS_MS {
+            let what = format!("order {} ends {early} ms before its time", end.number);
+            self.broken("deadline", what);
+        }
+    }
+
+    /// No order is pending for longer than is promised.
+    pub(crate) fn check_deadlines(&mut self) {
+        let Some(first) = self.ghost.first_deadline else { return };
+        let overrun = self.now.ms_since(first);
+        if overrun > self.plan.weather.bound_ms() {
+            self.broken("I7", format!("an order is pending {overrun} ms after its payment window"));
+        }
+    }
+
+    /// DynamoDB agrees with itself, and with what everybody was told.
+    fn check_orders(&mut self) {
+        let (rule, what) = match self.orders_disagree() {
+            Some(violation) => violation,
+            None => return self.remember_orders(),
+        };
+        self.broken(rule, what);
+    }
+
+    fn orders_disagree(&self) -> Option<(&'static str, String)> {
+        let db = &self.stores.orders;
+        let mut claims = 0;
+        let mut counts: BTreeMap<(&SaleId, &UserId), u16> = BTreeMap::new();
+        let mut attendees: BTreeMap<&AttendeeId, OrderNumber> = BTreeMap::new();
+        for order in db.orders.values().filter(|order| order.state.is_live()) {
+            for place in places(order) {
+                claims += 1;
+                match db.claims.get(&place) {
+                    Some(owner) if *owner == order.number => {}
+                    Some(owner) if db.orders.get(owner).is_some_and(|o| o.state.is_live()) => {
+                        let both = format!("{} and {owner} both have {place:?}", order.number);
+                        return Some(("I1", both));
+                    }
+                    owner => {
+                        let number = order.number;
+                        return Some(("I2", format!("{number} lives, {place:?} is of {owner:?}")));
+                    }
+                }
+            }
+            *counts.entry((&order.sale, &order.user)).or_default() += order.tickets();
+            for attendee in order.attendees() {
+                if let Some(other) = attendees.insert(attendee, order.number) {
+                    let number = order.number;
+                    return Some(("attendee", format!("{number} and {other} name {attendee}")));
+                }
+            }
+        }
+        if claims != db.claims.len() {
+            return Some(("I2", format!("{} claims, live orders own {claims}", db.claims.len())));
+        }
+        let recorded = db.counts.iter().map(|((sale, user), count)| ((sale, user), *count));
+        if !counts.iter().map(|(key, count)| (*key, *count)).eq(recorded) {
+            return Some(("I3", format!("counted {:?}, live orders have {counts:?}", db.counts)));
+        }
+        if let Some((of, count)) = counts.iter().find(|(_, n)| **n > self.ghost.highest_limit) {
+            return Some(("I3", format!("{of:?} has {count} tickets, beyond any limit")));
+        }
+        let synced = db.orders.values().filter(|order| order.synced);
+        if totals(synced) != db.counters {
+            return Some(("I6", format!("counters are {:?}", db.counters)));
+        }
+        for (number, lines) in &self.ghost.told {
+            if db.orders.get(number).map(Order::held_lines).as_ref() != Some(lines) {
+                return Some(("told", format!("{number} is not what its buyer was told")));
+            }
+        }
+        self.payments_disagree()
+    }
+
+    /// Every decision about money is made once, and is what it must be.
+    fn payments_disagree(&self) -> Option<(&'static str, String)> {
+        let db = &self.stores.orders;
+        for number in &self.ghost.paid {
+            if db.orders.get(number).is_none_or(|order| order.state != OrderState::Paid) {
+                return Some(("paid", format!("{number} was paid, and is not any more")));
+            }
+        }
+        if let Some(key) = self.stores.provider.refunded_again.first() {
+            return Some(("I5", format!("{key:?} went back twice")));
+        }
+        for (number, order) in &db.orders {
+            let has_ended = self.ghost.ended.contains(number);
+            if has_ended && order.state == OrderState::Pending {
+                return Some(("ended", format!("{number} had ended, and is pending again")));
+            }
+        }
+        for ((number, key), record) in &db.payments {
+            let before = self.ghost.refunds.get(key);
+            let after = record.refund.as_ref().map(|refund| refund.state);
+            let follows = |(before, after): (&RefundState, RefundState)| {
+                *before == after || before.may_become(after)
+            };
+            if !before.zip(after).is_none_or(follows) {
+                return Some(("I5", format!("the refund of {key:?} was {before:?}, is {after:?}")));
+            }
+            if self.ghost.decided.get(key).is_some_and(|first| *first != record.outcome) {
+                return Some(("I5", format!("{key:?} of {number} is decided twice")));
+            }
+            let order = db.orders.get(number);
+            let is_its_own = order.is_some_and(|order| order.payment.as_ref() == Some(key));
+            let is_right = match record.outcome {
+                PaymentOutcome::Accepted => {
+                    let has_its_price = order.is_some_and(|o| o.total == record.capture.amount);
+                    is_its_own && has_its_price
+                }
+                PaymentOutcome::Refund(RefundReason::TooLate) => {
+                    order.is_none_or(|order| order.state != OrderState::Paid || !is_its_own)
+                }
+                PaymentOutcome::Refund(
+                    RefundReason::UnknownOrder
+                    | RefundReason::WrongCurrency
+                    | RefundReason::WrongAmount
+                    | RefundReason::SecondPayment,
+                ) => !is_its_own,
+            };
+            if !is_right {
+                let state = order.map(|order| order.state);
+                let what = format!("{key:?} is {:?}, its order {number} {state:?}", record.outcome);
+                return Some(("I5", what));
+            }
+        }
+        None
+    }
+
+    fn remember_orders(&mut self) {
+        let mut ended: Vec<(Timestamp, Order)> = Vec::new();
+        for (number, order) in &self.stores.orders.orders {
+            let pending = order.state == OrderState::Pending;
+            if !order.state.is_live() {
+                self.ghost.ended.insert(*number);
+            }
+            let was_pending = self.ghost.pending.contains_key(number);
+            if order.state == OrderState::Paid && self.ghost.paid.insert(*number) {
+                self.tally.reach("order paid");
+            }
+            if pending && !was_pending {
+                // An order that comes to life late, because its process was frozen, is pending from
+                // then on.
+                self.ghost.pending.insert(*number, order.pay_by.max(self.now));
+            } else if !pending && was_pending {
+                let since = self.ghost.pending.remove(number);
+                ended.extend(since.map(|since| (since, order.clone())));
+            }
+        }
+        for ((_, key), record) in &self.stores.orders.payments {
+            if let Some(refund) = &record.refund {
+                self.ghost.refunds.insert(key.clone(), refund.state);
+            }
+            if self.ghost.decided.insert(key.clone(), record.outcome).is_none() {
+                let outcome = format!("payment {:?}", record.outcome);
+                self.tally.reach(&outcome);
+            }
+        }
+        self.ghost.first_deadline = self.ghost.pending.values().min().copied();
+        let is_many = usize::from(self.plan.weather.bound_ms() > 120_000);
+        for (since, order) in ended {
+            let overrun = self.now.ms_since(since);
+            self.tally.overrun_ms[is_many] = self.tally.overrun_ms[is_many].max(overrun);
+            if order.state != OrderState::Paid {
+                self.tally.reach(&format!("order {}", order.state.as_str()));
+            }
+            if order.state == OrderState::Expired {
+                self.check_not_early(&order);
+            }
+        }
+    }
+
+    /// Redis is right: always in that what is sold is taken, and in everything while nothing has
+    /// made it forget.
+    fn check_redis(&mut self) {
+        let Some(inventory) = self.stores.seats.get(&sale_id()) else { return };
+        if let Some((rule, what)) = self.redis_disagrees(inventory) {
+            self.broken(rule, what);
+        }
+    }
+
+    fn redis_disagrees(&self, inventory: &Inventory) -> Option<(&'static str, String)> {
+        for grid in inventory.tiers.values() {
+            for (taken, sold) in grid.taken.iter().zip(&grid.sold) {
+                if taken.iter().zip(sold).any(|(taken, sold)| sold & !taken != 0) {
+                    return Some(("redis", format!("a sold seat of {} is free", grid.tier)));
+                }
+            }
+        }
+        if !self.plan.redis_remembers() || inventory.loaded.is_none() {
+            return None;
+        }
+        let mut bought: BTreeMap<&UserId, u16> = BTreeMap::new();
+        for record in inventory.holds.values() {
+            *bought.entry(&record.user).or_default() += record.tickets();
+        }
+        for order in self.stores.orders.orders.values() {
+            let hold = inventory.holds.get(&order.number);
+            let record = order.hold_record();
+            let is_given_up = self.ghost.given_up.get(&order.number) == Some(&record);
+            if order.state == OrderState::Pending && hold != Some(&record) && !is_given_up {
+                return Some(("hold", format!("pending {} holds {hold:?}", order.number)));
+            }
+            let mut seat_legs = places(order).into_iter().map(|place| place.at);
+            let is_sold = |at: SeatLeg| {
+                inventory.tiers.get(&at.tier).is_some_and(|grid| grid.is_sold(at.leg, at.seat))
+            };
+            let is_paid = order.state == OrderState::Paid;
+            if is_paid && seat_legs.all(is_sold) {
+                *bought.entry(&order.user).or_default() += order.tickets();
+            }
+        }
+        if !bought
+            .iter()
+            .map(|(user, n)| (*user, *n))
+            .eq(inventory.bought.iter().map(|(user, n)| (user, *n)))
+        {
+            let what = format!("Redis counts {:?}, they have {bought:?}", inventory.bought);
+            return Some(("bought", what));
+        }
+        let covered = self.covered(inventory);
+        for (grid, expected) in inventory.tiers.values().zip(covered) {
+            // What is taken besides belongs to an order that Redis has yet to hear of.
+            let is_free = |at: &(usize, usize)| {
+                let owner = Place {
+                    sale: sale_id(),
+                    at: SeatLeg {
+                        tier: grid.tier.clone(),
+                        leg: at.0 as u16,
+                        seat: Seat(at.1 as u32),
+                    },
+                };
+                !self.stores.orders.claims.contains_key(&owner)
+            };
+            let bit = |bits: &[Vec<u8>], (leg, seat): (usize, usize)| {
+                bits[leg][seat / 8] & (0x80 >> (seat % 8)) != 0
+            };
+            let places = (0..expected.len())
+                .flat_map(|leg| (0..expected[leg].len() * 8).map(move |seat| (leg, seat)));
+            let wrong = places.into_iter().find(|at| {
+                let (taken, covered) = (bit(&grid.taken, *at), bit(&expected, *at));
+                covered && !taken || taken && !covered && is_free(at)
+            });
+            if let Some((leg, seat)) = wrong {
+                let (taken, tier) = (bit(&grid.taken, (leg, seat)), &grid.tier);
+                let what = format!("{tier} seat {seat} leg {leg}: taken {taken}, must not be so");
+                return Some(("taken", what));
+            }
+        }
+        None
+    }
+
+    /// What must be taken, tier by tier and leg by leg: what is not for sale, held or sold.
+    fn covered(&self, inventory: &Inventory) -> Vec<Vec<Vec<u8>>> {
+        let of_tier = |grid: &shared::domain::inventory::TierGrid| {
+            let initial = self.plan.sale.tier(&grid.tier).map(|tier| tier.layout.initial());
+            let mut legs: Vec<Vec<u8>> = grid
+                .sold
+                .iter()
+                .map(|sold| {
+                    let initial = initial.unwrap_or_default();
+                    initial.iter().zip(sold).map(|(initial, sold)| initial | sold).collect()
+                })
+                .collect();
+            let lines = inventory.holds.values().flat_map(|record| &record.lines);
+            for line in lines.filter(|line| line.tier == grid.tier) {
+                for at in line.seat_legs() {
+                    let byte = &mut legs[usize::from(at.leg)][(at.seat.0 / 8) as usize];
+                    *byte |= 0x80 >> (at.seat.0 % 8);
+                }
+            }
+            legs
+        };
+        inventory.tiers.values().map(of_tier).collect()
+    }
+
+    /// When nothing is under way any more, every promise is kept, and the two stores agree.
+    pub(crate) fn check_rest(&mut self) {
+        if let Some((rule, what)) = self.unrest() {
+            self.broken(rule, what);
+        }
+    }
+
+    fn unrest(&self) -> Option<(&'static str, String)> {
+        let db = &self.stores.orders;
+        for order in db.orders.values() {
+            if order.state == OrderState::Pending {
+                return Some(("I7", format!("{} is pending at rest", order.number)));
+            }
+            if order.state == OrderState::Paid && !order.synced {
+                return Some(("I6", format!("{} is paid and not counted at rest", order.number)));
+            }
+        }
+        for capture in self.stores.provider.captured.values() {
+            let record = db.payments.get(&(capture.order, capture.key.clone()));
+            let Some(record) = record else {
+                return Some(("I5", format!("{:?} is captured and never decided", capture.key)));
+            };
+            if let Some(what) = crate::money::unfinished(record, &self.stores.provider) {
+                return Some(("I5", what));
+            }
+        }
+        let inventory = self.stores.seats.get(&sale_id())?;
+        let named = self.stores.catalogue.sales.get(&sale_id())?.epoch.clone();
+        if inventory.loaded.as_ref().map(|(epoch, _)| epoch) != named.as_ref() {
+            return Some(("I4", format!("the catalogue names {named:?}, Redis has another load")));
+        }
+        if let Some(hold) = inventory.holds.keys().next() {
+            return Some(("I4", format!("{hold} still holds seats at rest")));
+        }
+        for (tier, grid) in &inventory.tiers {
+            let initial = self.plan.sale.tier(tier)?.layout.initial();
+            for seat in (0..initial.len() as u32 * 8).map(Seat) {
+                let is_place = initial[(seat.0 / 8) as usize] & (0x80 >> (seat.0 % 8)) == 0;
+                for leg in (0..self.plan.sale.legs()).filter(|_| is_place) {
+                    let at = SeatLeg { tier: tier.clone(), leg, seat };
+                    let claimed = db.claims.contains_key(&Place { sale: sale_id(), at });
+                    let (taken, sold) = (grid.is_taken(leg, seat), grid.is_sold(leg, seat));
+                    if taken != claimed || sold != claimed {
+                        let at = format!("{tier} seat {} leg {leg}", seat.0);
+                        let what = format!("{at}: claimed {claimed}, taken {taken}, sold {sold}");
+                        return Some(("I4", what));
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// True if some held lines cover what a repair is to free.
+fn covers(
+    lines: &[HeldLine],
+    leg: u16,
+    seat: Seat,
+    command: &shared::domain::inventory::Repair,
+) -> bool {
+    let of_tier = lines.iter().filter(|line| line.tier == command.tier);
+    of_tier.into_iter().any(|line| line.legs.iter().any(|l| l == leg) && line.seats.contains(&seat))
+}
+
+/// The name of a reply's variant.
+fn debug_head(reply: &impl std::fmt::Debug) -> String {
+    let text = format!("{reply:?}");
+    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
+    text[..end].to_owned()
+}

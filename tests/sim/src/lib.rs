@@ -1,0 +1,31 @@
+//! The simulator: the production flows (the code that the functions run, generic over their ports)
+//! on the pure models of what stands behind them, under every fault. One seed is one run.
+//!
+//! [`run`] makes one; [`explore`] makes many, on every core; [`shrink`] makes a failure small enough
+//! to be read. `README.md` says what is modelled and how to read a trace.
+
+#![allow(clippy::expect_used, reason = "a simulator that is built wrongly must not go on")]
+#![allow(clippy::wildcard_enum_match_arm, reason = "most calls are of no interest to most rules")]
+
+mod buyer;
+mod cast;
+mod core;
+mod dice;
+mod explore;
+mod fault;
+mod ghost;
+mod money;
+mod plan;
+mod redis_log;
+mod run;
+mod shrink;
+mod stage;
+mod tally;
+mod trace;
+
+pub use crate::core::Violation;
+pub use explore::{Exploration, Explored, base_seed, explore, without_guard};
+pub use fault::{Fault, Weather};
+pub use run::{Outcome, run};
+pub use shrink::{Minimal, shrink};
+pub use tally::Tally;

@@ -1,0 +1,20 @@
+//! What must have become of a captured payment when all is at rest.
+
+use shared::domain::order::{PaymentOutcome, PaymentRecord};
+use shared::domain::refund::RefundState;
+use world::ProviderModel;
+
+/// What is wrong or not finished about a decided payment.
+pub(crate) fn unfinished(record: &PaymentRecord, provider: &ProviderModel) -> Option<String> {
+    let key = &record.capture.key;
+    let went_back = provider.refunded.contains_key(key);
+    let state = record.refund.as_ref().map(|refund| refund.state);
+    match record.outcome {
+        PaymentOutcome::Accepted if went_back => Some(format!("{key:?} paid and went back")),
+        PaymentOutcome::Accepted => None,
+        PaymentOutcome::Refund(_) if went_back && state == Some(RefundState::Refunded) => None,
+        PaymentOutcome::Refund(_) => {
+            Some(format!("{key:?} is {state:?}, and it went back: {went_back}"))
+        }
+    }
+}

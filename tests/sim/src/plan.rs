@@ -1,0 +1,179 @@
+//! What a run is about, drawn from its seed before it begins: the sale, the buyers, what may go
+//! wrong, and what is left out of it while a failure is being made small.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use shared::domain::ids::SaleId;
+use shared::domain::sale::{Sale, SaleFile};
+use shared::domain::time::Timestamp;
+
+use crate::dice::Dice;
+use crate::fault::{Fault, Rates, Weather};
+
+/// When every run begins.
+pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+/// Faults begin after the sale was published, in milliseconds from the start.
+pub(crate) const FAULTS_FROM_MS: i64 = 5_000;
+
+/// What a run leaves out: nothing, unless a failure is being made small.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Without {
+    /// Faults by the name of their place.
+    pub faults: BTreeSet<u64>,
+    /// Buyers by their index.
+    pub buyers: BTreeSet<u64>,
+}
+
+/// What happens to the whole world at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Happening {
+    /// Redis forgets its last writes.
+    Failover {
+        /// How many.
+        writes: usize,
+    },
+    /// Redis loses everything.
+    Flush,
+    /// The operator publishes the sale with other terms.
+    Publish,
+}
+
+/// A run before it begins.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    /// Its seed.
+    pub seed: u64,
+    /// What may go wrong.
+    pub weather: Weather,
+    /// How likely.
+    pub rates: Rates,
+    /// The sale.
+    pub sale: Sale,
+    /// How many buyers come.
+    pub buyers: u64,
+    /// When the first sweep runs, in milliseconds.
+    pub first_sweep_ms: i64,
+    /// Over how many milliseconds they come.
+    pub rush_ms: i64,
+    /// From when on nothing goes wrong any more, so that everything can settle.
+    pub calm_from: Timestamp,
+    /// What happens when, with the name of its place; in milliseconds from the start.
+    pub happenings: Vec<(i64, u64, Happening)>,
+    /// What is left out.
+    pub without: Without,
+}
+
+impl Plan {
+    /// The plan of a seed.
+    pub(crate) fn of(seed: u64, without: Without) -> Self {
+        let weather = Weather::of(seed);
+        let rates = Rates::of(seed, weather);
+        let mut dice = Dice::of(seed, 0x10);
+        let pay_window = dice.pick(&[20, 60, 60, 240, 1000]);
+        let rush_ms = dice.pick(&[300, 5_000, 60_000, 200_000]);
+        let closes_ms = if dice.chance(150) { rush_ms / 2 + 10_000 } else { 86_400_000 * 30 };
+        // In a third of the runs there is hardly anything to sell, and everybody wants it.
+        let is_tight = dice.chance(330);
+        let sale = sale(&mut dice, pay_window, closes_ms, is_tight);
+        let buyers = dice.between(if is_tight { 4 } else { 2 }, 7) as u64;
+        let first_sweep_ms = dice.between(5_000, 60_000);
+        let trouble_ms = rush_ms + dice.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
+        let mut happenings = Vec::new();
+        for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
+            for turn in 0..most {
+                let key = 0xfa11_0000 + turn + 256 * fault as u64;
+                let mut dice = Dice::of(seed, key);
+                let at = dice.between(FAULTS_FROM_MS + 500, rush_ms + pay_window * 1000 + 30_000);
+                let writes = dice.between(1, 25) as usize;
+                let is_on = dice.chance(rates.of_fault(fault).min(700));
+                if is_on && !without.faults.contains(&key) {
+                    let is_flush = fault == Fault::Flush;
+                    let lost =
+                        if is_flush { Happening::Flush } else { Happening::Failover { writes } };
+                    happenings.push((at, key, lost));
+                }
+            }
+        }
+        for turn in 0..dice.pick(&[0, 0, 1, 2]) {
+            let at = dice.between(FAULTS_FROM_MS, rush_ms + 20_000);
+            happenings.push((at, 0x0b11_0000 + turn, Happening::Publish));
+        }
+        let calm_from = START.plus_ms(FAULTS_FROM_MS + trouble_ms);
+        Self {
+            seed,
+            weather,
+            rates,
+            sale,
+            buyers,
+            first_sweep_ms,
+            rush_ms,
+            calm_from,
+            happenings,
+            without,
+        }
+    }
+
+    /// True if Redis must be right after every step, because nothing makes it forget.
+    pub(crate) fn redis_remembers(&self) -> bool {
+        let upsets = |fault: &Fault| fault.upsets_redis() && self.rates.of_fault(*fault) > 0;
+        !Fault::ALL.iter().any(upsets)
+    }
+
+    /// True if a fault of this kind strikes at this place and time.
+    pub(crate) fn strikes(
+        &self,
+        fault: Fault,
+        place: u64,
+        dice: &mut Dice,
+        now: Timestamp,
+    ) -> bool {
+        let is_time = now >= START.plus_ms(FAULTS_FROM_MS) && now < self.calm_from;
+        let is_drawn = dice.chance(self.rates.of_fault(fault));
+        is_drawn && is_time && !self.without.faults.contains(&place)
+    }
+}
+
+/// A small sale: few enough seats that buyers meet on them.
+fn sale(dice: &mut Dice, pay_window_seconds: i64, closes_ms: i64, is_tight: bool) -> Sale {
+    let stops = if is_tight { 0 } else { dice.pick(&[0, 0, 3, 4]) };
+    let stop = |index: i64| json!({ "stop": format!("s{index}"), "name": format!("Stop {index}") });
+    let seated = json!({
+        "tier": "seated", "name": "Seated", "price_minor": 700,
+        "columns": ["A", "B", null, "C", "D"],
+        "sections": [{ "section": "1", "rows": rows(dice.between(1, 3)) }],
+    });
+    let spots = if is_tight { dice.between(1, 3) } else { dice.between(2, 9) };
+    let standing = json!({
+        "tier": "standing", "name": "Standing", "price_minor": 300, "general_admission": spots,
+    });
+    let tiers = match dice.below(4) {
+        _ if is_tight => vec![standing],
+        0 => vec![seated],
+        1 => vec![standing],
+        _ => vec![seated, standing],
+    };
+    let mut file = json!({
+        "sale": "sim", "title": "Simulated", "currency": "EUR",
+        "opens_at": START, "closes_at": START.plus_ms(closes_ms),
+        "limit_per_buyer": dice.between(2, 5), "pay_window_seconds": pay_window_seconds,
+        "attendees": if dice.chance(300) { "required" } else { "optional" },
+        "gate": { "shards": 2, "user_lock_ms": 1000, "token_seconds": 300 },
+        "tiers": tiers,
+    });
+    if stops > 0 {
+        file["stops"] = Value::Array((0..stops).map(stop).collect());
+    }
+    let file: SaleFile = serde_json::from_value(file).expect("the file is well formed");
+    Sale::new(file).expect("the file breaks no rule")
+}
+
+fn rows(count: i64) -> Value {
+    let row = |index: i64| json!({ "row": format!("{index}"), "seats": "every_column" });
+    Value::Array((1..=count).map(row).collect())
+}
+
+/// The sale's id.
+pub(crate) fn sale_id() -> SaleId {
+    SaleId::new("sim").expect("it is a slug")
+}

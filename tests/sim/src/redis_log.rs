@@ -1,0 +1,49 @@
+//! What Redis was asked to write, so that it can be made to forget the last of it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use shared::domain::gate::GateShard;
+use shared::domain::ids::SaleId;
+use shared::domain::time::Timestamp;
+use world::{Call, SeatsModel, Stores};
+
+/// The most writes that can be forgotten.
+const MOST: usize = 32;
+
+/// A replica that is [`MOST`] writes behind, and those writes.
+#[derive(Debug, Default)]
+pub(crate) struct RedisLog {
+    replica: Stores,
+    writes: VecDeque<(Timestamp, Call)>,
+}
+
+impl RedisLog {
+    /// Notes a write.
+    pub(crate) fn note(&mut self, now: Timestamp, call: &Call) {
+        self.writes.push_back((now, call.clone()));
+        while self.writes.len() > MOST {
+            self.replicate();
+        }
+    }
+
+    /// The replica makes the oldest write that it has missed.
+    fn replicate(&mut self) {
+        if let Some((at, call)) = self.writes.pop_front() {
+            // What it answers was answered when the write was made first.
+            let _answered = self.replica.apply(at, &call);
+        }
+    }
+
+    /// What Redis knows without its last writes.
+    pub(crate) fn forget(
+        &mut self,
+        writes: usize,
+    ) -> (SeatsModel, BTreeMap<(SaleId, u16), GateShard>) {
+        let kept = self.writes.len().saturating_sub(writes);
+        self.writes.truncate(kept);
+        while !self.writes.is_empty() {
+            self.replicate();
+        }
+        (self.replica.seats.clone(), self.replica.gate.clone())
+    }
+}

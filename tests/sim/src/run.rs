@@ -1,0 +1,107 @@
+//! One run, from its seed to rest.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use crate::buyer::buyer;
+use crate::cast::{Post, fate, operator, schedule};
+use crate::core::{Violation, World};
+use crate::fault::{Fault, Weather};
+use crate::plan::{Plan, Without};
+use crate::stage::{self, Stage};
+use crate::tally::Tally;
+use crate::trace::Trace;
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Its seed.
+    pub seed: u64,
+    /// What could go wrong.
+    pub weather: Weather,
+    /// The promise that was broken, if one was.
+    pub violation: Option<Violation>,
+    /// What was reached.
+    pub tally: Tally,
+    /// The faults that struck, by the name of their place.
+    pub struck: Vec<(u64, Fault)>,
+    /// How many buyers came.
+    pub buyers: u64,
+    /// What happened, if that was asked for.
+    pub trace: String,
+}
+
+/// Runs a seed; `traced` if somebody wants to read what happens.
+#[must_use]
+pub fn run(seed: u64, traced: bool) -> Outcome {
+    run_without(seed, Without::default(), traced)
+}
+
+/// Runs a seed and leaves something out.
+pub(crate) fn run_without(seed: u64, without: Without, traced: bool) -> Outcome {
+    let plan = Plan::of(seed, without);
+    let (weather, buyers) = (plan.weather, plan.buyers);
+    let stage = Stage::new(World::new(plan.clone(), traced.then(Trace::default)));
+    let panicked = catch_unwind(AssertUnwindSafe(|| play(&stage, plan))).err();
+    let mut world = stage.world.look();
+    if let Some(panic) = panicked {
+        let text = panic.downcast_ref::<String>().cloned();
+        let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        world.broken("panic", text.unwrap_or_default());
+    }
+    world.tally.runs = 1;
+    world.tally.virtual_ms = world.elapsed_ms();
+    Outcome {
+        seed,
+        weather,
+        violation: world.violation.clone(),
+        tally: world.tally.clone(),
+        struck: world.struck.clone(),
+        buyers,
+        trace: world.trace.as_ref().map(Trace::text).unwrap_or_default(),
+    }
+}
+
+fn play(stage: &Stage, plan: Plan) {
+    stage.act(operator(stage.clone(), plan.sale.clone(), 0x0be1));
+    let quiet = Rc::new(RefCell::new(None));
+    stage.act_forever(schedule(stage.clone(), Rc::clone(&quiet)));
+    for index in (0..plan.buyers).filter(|index| !plan.without.buyers.contains(index)) {
+        stage.act(buyer(stage.clone(), index));
+    }
+    for (at, place, happening) in plan.happenings {
+        stage.act(fate(stage.clone(), at, place, happening));
+    }
+    let post = Post::default();
+    stage::run(stage, |stage| {
+        post.take(stage);
+        stage.is_idle() && is_at_rest(stage, *quiet.borrow())
+    });
+    let mut world = stage.world.look();
+    if world.violation.is_none() {
+        world.check_rest();
+    }
+}
+
+/// True if the last sweep found nothing to do, nothing has changed since, and nothing will become
+/// due.
+fn is_at_rest(stage: &Stage, quiet: Option<u64>) -> bool {
+    let world = stage.world.look();
+    let holds = world.stores.seats.loaded().any(|(_, inventory)| !inventory.holds.is_empty());
+    let due = !world.stores.orders.due.is_empty();
+    world.now >= world.plan.calm_from && quiet == Some(world.changes) && !holds && !due
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, weather, violation, trace, tally, .. } = self;
+        writeln!(f, "{trace}")?;
+        write!(f, "seed {seed} ({weather}), {} steps: ", tally.steps)?;
+        match violation {
+            Some(violation) => write!(f, "{} is broken: {}", violation.rule, violation.what),
+            None => f.write_str("every promise is kept"),
+        }
+    }
+}

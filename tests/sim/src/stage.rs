@@ -1,0 +1,198 @@
+//! The stage: a single-threaded executor whose only clock is the run's.
+//!
+//! Who acts (a buyer, the provider, a poller of queues) is a task, and so is every run of a function.
+//! A task is polled when something it waits for has happened; when the process of a function dies, its
+//! tasks are dropped where they stand.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use shared::domain::time::Timestamp;
+use world::Caller;
+
+use crate::core::{Line, Shared, World};
+use crate::dice::{Dice, mix};
+use crate::fault::Fault;
+
+type Work = Pin<Box<dyn Future<Output = ()>>>;
+
+/// Something that runs, and the process it would die with.
+struct Task {
+    work: Work,
+    home: Option<(usize, u32)>,
+}
+
+/// Tasks that have something to do.
+type Ready = Arc<Mutex<Vec<usize>>>;
+
+struct Waken {
+    task: usize,
+    ready: Ready,
+}
+
+impl Wake for Waken {
+    fn wake(self: Arc<Self>) {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self.task);
+    }
+}
+
+/// Counts a task as unfinished for as long as it lives, however it ends.
+struct Busy(Rc<Cell<u64>>);
+
+impl Busy {
+    fn new(count: &Rc<Cell<u64>>) -> Self {
+        count.set(count.get() + 1);
+        Self(Rc::clone(count))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+/// Where an answer is left, and who waits for it.
+struct LetterBox<T> {
+    answer: Option<T>,
+    is_gone: bool,
+    waker: Option<Waker>,
+}
+
+/// Leaves the answer, or says that there will be none.
+struct Sender<T>(Rc<RefCell<LetterBox<T>>>);
+
+impl<T> Drop for Sender<T> {
+    fn drop(&mut self) {
+        let mut letter_box = self.0.borrow_mut();
+        letter_box.is_gone = true;
+        if let Some(waker) = letter_box.waker.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// What those who act hold of the stage.
+#[derive(Clone)]
+pub(crate) struct Stage {
+    /// The world.
+    pub world: Shared,
+    spawned: Rc<RefCell<Vec<Task>>>,
+    busy: Rc<Cell<u64>>,
+}
+
+impl Stage {
+    pub(crate) fn new(world: World) -> Self {
+        let busy = Rc::new(Cell::new(0));
+        Self { world: Shared::new(world), spawned: Rc::default(), busy }
+    }
+
+    /// Waits.
+    pub(crate) async fn sleep(&self, ms: i64) {
+        self.world.sleep(ms).await;
+    }
+
+    /// Lets somebody act. The run is not at rest before they have finished.
+    pub(crate) fn act(&self, work: impl Future<Output = ()> + 'static) {
+        let busy = Busy::new(&self.busy);
+        self.act_forever(async move {
+            let _busy = busy;
+            work.await;
+        });
+    }
+
+    /// Lets somebody act whom the end of the run does not wait for.
+    pub(crate) fn act_forever(&self, work: impl Future<Output = ()> + 'static) {
+        self.spawned.borrow_mut().push(Task { work: Box::pin(work), home: None });
+    }
+
+    /// True if nobody acts and no function runs.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.busy.get() == 0
+    }
+
+    /// Runs a function in one of the processes; `place` names its draws. `None` if the process died
+    /// before it had answered, or the answer was lost.
+    pub(crate) async fn invoke<T: 'static, F: Future<Output = T> + 'static>(
+        &self,
+        name: String,
+        place: u64,
+        function: impl FnOnce(Caller<Line>, Timestamp) -> F,
+    ) -> Option<T> {
+        let (invocation, now) = self.world.look().invoke(name, place);
+        let ports = Caller(Line { world: self.world.clone(), invocation });
+        let letter_box =
+            Rc::new(RefCell::new(LetterBox { answer: None, is_gone: false, waker: None }));
+        let sender = Sender(Rc::clone(&letter_box));
+        let (work, busy) = (function(ports, now), Busy::new(&self.busy));
+        let work = async move {
+            let _busy = busy;
+            let answer = work.await;
+            sender.0.borrow_mut().answer = Some(answer);
+        };
+        let home = Some(self.world.look().home(invocation));
+        self.spawned.borrow_mut().push(Task { work: Box::pin(work), home });
+        let answer = poll_fn(|context| {
+            let mut letter_box = letter_box.borrow_mut();
+            if letter_box.is_gone {
+                return Poll::Ready(letter_box.answer.take());
+            }
+            letter_box.waker = Some(context.waker().clone());
+            Poll::Pending
+        })
+        .await;
+        let (place, mut dice) = (mix(place, 5), Dice::of(place, 6));
+        let is_lost = self.world.look().strikes(Fault::LoseAnswer, place, &mut dice);
+        answer.filter(|_| !is_lost)
+    }
+}
+
+/// Runs everything until nothing happens any more, or `is_over` says so.
+pub(crate) fn run(stage: &Stage, mut is_over: impl FnMut(&Stage) -> bool) {
+    let ready: Ready = Arc::default();
+    let mut tasks: Vec<Option<Task>> = Vec::new();
+    let mut wakers: Vec<Waker> = Vec::new();
+    loop {
+        loop {
+            for task in stage.spawned.borrow_mut().drain(..) {
+                let waken = Waken { task: tasks.len(), ready: Arc::clone(&ready) };
+                wakers.push(Waker::from(Arc::new(waken)));
+                ready.lock().unwrap_or_else(PoisonError::into_inner).push(tasks.len());
+                tasks.push(Some(task));
+            }
+            let next = std::mem::take(&mut *ready.lock().unwrap_or_else(PoisonError::into_inner));
+            if next.is_empty() && stage.spawned.borrow().is_empty() {
+                break;
+            }
+            for index in next {
+                let Some(task) = &mut tasks[index] else { continue };
+                let mut context = Context::from_waker(&wakers[index]);
+                if task.work.as_mut().poll(&mut context).is_ready() {
+                    tasks[index] = None;
+                }
+            }
+        }
+        if stage.world.look().violation.is_some() || is_over(stage) {
+            break;
+        }
+        if !stage.world.look().step() {
+            break;
+        }
+        let gone = stage.world.look().take_gone();
+        if !gone.is_empty() {
+            for task in &mut tasks {
+                if task.as_ref().and_then(|task| task.home).is_some_and(|home| gone.contains(&home))
+                {
+                    *task = None;
+                }
+            }
+        }
+    }
+    // What still runs must not outlive the run.
+    stage.spawned.borrow_mut().clear();
+    tasks.clear();
+}

@@ -1,0 +1,111 @@
+//! Twenty thousand runs, other ones for every commit: every promise is kept in each.
+
+use std::time::Duration;
+
+use sim::{Exploration, Fault, Tally, base_seed, explore, shrink};
+
+/// How many runs a test makes.
+const RUNS: u64 = 20_000;
+
+/// What so many runs must reach: else the simulator has stopped to look where it should.
+const MUST_REACH: [&str; 70] = [
+    "Catalogue::lease Changed",
+    "Catalogue::lease Done",
+    "Catalogue::loaded Done",
+    "Gate::admit Admitted",
+    "Gate::admit Dry",
+    "Gate::admit Exhausted",
+    "Gate::admit Locked",
+    "Orders::bury Done",
+    "Orders::create AttendeeTaken",
+    "Orders::create Created",
+    "Orders::create Exists",
+    "Orders::create LimitReached",
+    "Orders::create SeatsTaken",
+    "Orders::end Changed",
+    "Orders::end Done",
+    "Orders::settle Changed",
+    "Orders::settle Gone",
+    "Orders::settle Known",
+    "Orders::settle Settled",
+    "Seats::hold ContentDiffers",
+    "Seats::hold Held",
+    "Seats::hold LimitReached",
+    "Seats::hold NoAdjacent",
+    "Seats::hold NotLoaded",
+    "Seats::hold SaleClosed",
+    "Seats::hold SeatTaken",
+    "Seats::hold SoldOut",
+    "Seats::load Loaded",
+    "Seats::load Stale",
+    "Seats::load Updated",
+    "Seats::mark Marked",
+    "Seats::release NotHeld",
+    "Seats::release Released",
+    "Seats::restore Changed",
+    "Seats::restore Restored",
+    "Seats::sell NotLoaded",
+    "Seats::sell Sold",
+    "cancelled by its buyer",
+    "message comes again",
+    "order cancelled",
+    "order expired",
+    "order paid",
+    "payment Accepted",
+    "payment Refund(SecondPayment)",
+    "payment Refund(TooLate)",
+    "payment Refund(UnknownOrder)",
+    "payment Refund(WrongAmount)",
+    "payment Refund(WrongCurrency)",
+    "refused: attendee taken",
+    "refused: hold expired",
+    "refused: limit reached",
+    "refused: no adjacent seats",
+    "refused: not loaded",
+    "refused: number clash",
+    "refused: outcome unknown",
+    "refused: resolved",
+    "refused: sale closed",
+    "refused: seat taken",
+    "refused: sold out",
+    "refused: token reused",
+    "refused: unavailable",
+    "reserve unheard",
+    "sweep aligned",
+    "sweep expired",
+    "sweep freed",
+    "sweep loaded",
+    "sweep requested a refund",
+    "sweep restored",
+    "sweep sold",
+    "sweep synced",
+];
+
+#[test]
+fn every_promise_is_kept_in_every_run() {
+    if let Some(seed) = std::env::var("ONSALE_SEED").ok().and_then(|seed| seed.parse().ok()) {
+        let outcome = sim::run(seed, true);
+        println!("{outcome}");
+        assert_eq!(outcome.violation, None);
+        return;
+    }
+    let base = base_seed();
+    println!("seeds from base {base} (ONSALE_SIM_BASE={base} repeats them)");
+    let runs = std::env::var("ONSALE_SIM_RUNS").map_or(RUNS, |runs| runs.parse().unwrap());
+    let for_at_most = Duration::from_secs(1200);
+    let explored = explore(Exploration { base, runs, for_at_most, without: None });
+    println!("{explored}");
+    if let Some((failure, _)) = explored.failure {
+        panic!("{}", shrink(failure.seed).unwrap());
+    }
+    assert_eq!(explored.tally.runs, runs, "time ran out");
+    let Tally { faults, reached, .. } = &explored.tally;
+    let rare: Vec<Fault> = Fault::ALL
+        .into_iter()
+        .filter(|fault| *fault != Fault::Silence && !faults.contains_key(fault))
+        .collect();
+    assert_eq!(rare, [], "these faults never struck");
+    let missing: Vec<&str> =
+        MUST_REACH.into_iter().filter(|outcome| !reached.contains_key(*outcome)).collect();
+    assert!(missing.is_empty(), "never reached: {missing:?}");
+}
