@@ -6,12 +6,14 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 
 use super::engine::KillEngine;
-use super::network::Network;
+use super::network::{Network, To};
 use super::redis::KillRedis;
 use super::{Fault, Scene, Struck};
 use crate::chaos::Error;
 
-const NETWORKS: [Network; 3] = [Network::DynamoDb, Network::Sqs, Network::Redis];
+fn networks() -> [Network; 3] {
+    To::ALL.map(Network::among_others)
+}
 
 /// All of it.
 #[derive(Debug)]
@@ -25,7 +27,7 @@ impl Fault for All {
     fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
             let began = Instant::now();
-            for mut network in NETWORKS {
+            for mut network in networks() {
                 network.inject(scene).await?;
             }
             let mut struck = KillRedis.inject(scene).await?;
@@ -41,10 +43,7 @@ impl Fault for All {
             let mut struck = Struck::now();
             KillRedis.end(scene, &mut struck).await?;
             KillEngine.end(scene, &mut struck).await?;
-            for mut network in NETWORKS {
-                network.lasts(scene).await?;
-            }
-            Ok(())
+            Network::last(&networks(), scene).await
         })
     }
 
@@ -55,7 +54,7 @@ impl Fault for All {
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             let mut mended = Instant::now();
-            for mut network in NETWORKS {
+            for mut network in networks() {
                 mended = network.end(scene, struck).await?;
             }
             Ok(mended)

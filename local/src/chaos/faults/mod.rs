@@ -19,6 +19,7 @@ use shared::domain::number::OrderNumber;
 
 use crate::rush::reins::Reins;
 
+use self::network::{Network, To};
 use super::Error;
 use super::rig::{Profile, Rig};
 
@@ -195,9 +196,9 @@ impl Kind {
             Self::FreezeRedis => Box::new(freeze::Freeze::Redis),
             Self::FreezeEngine => Box::new(freeze::Freeze::Engine),
             Self::FreezeStores => Box::new(freeze::Freeze::Stores),
-            Self::DynamodbNetwork => Box::new(network::Network::DynamoDb),
-            Self::SqsNetwork => Box::new(network::Network::Sqs),
-            Self::RedisNetwork => Box::new(network::Network::Redis),
+            Self::DynamodbNetwork => Box::new(Network::alone(To::DynamoDb)),
+            Self::SqsNetwork => Box::new(Network::alone(To::Sqs)),
+            Self::RedisNetwork => Box::new(Network::alone(To::Redis)),
             Self::All => Box::new(all::All),
             Self::KillMaster => Box::new(cluster::KillMaster::default()),
             Self::ClusterFailover => Box::new(cluster::TakeOver),
