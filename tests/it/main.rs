@@ -31,5 +31,6 @@ mod samples;
 mod scripts;
 mod servers;
 mod store;
+mod store_model;
 mod stripe_signature;
 mod up;

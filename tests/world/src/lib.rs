@@ -1,7 +1,9 @@
 //! Pure models of what stands behind the ports: Redis, DynamoDB, SQS and the payment provider, as
 //! values that can be copied, compared and hashed.
 //!
-//! The simulator and the model checker run the production flows against these.
+//! The simulator and the model checker run the production flows against these. They answer to the real
+//! thing: `shared::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
+//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`).
 
 mod call;
 mod catalogue;

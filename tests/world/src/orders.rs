@@ -11,7 +11,7 @@ use shared::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use shared::domain::inventory::SeatLeg;
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
-use shared::domain::refund::Refund;
+use shared::domain::refund::{Refund, RefundState};
 use shared::domain::time::Timestamp;
 use shared::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
@@ -304,8 +304,20 @@ impl OrdersModel {
     }
 
     fn known(&self, payment: &PaymentRecord) -> Option<PaymentRecord> {
-        let key = (payment.capture.order, payment.capture.key.clone());
-        self.payments.get(&key).filter(|_| stands(Guard::CallbackDedupe)).cloned()
+        self.payment(payment.capture.order, &payment.capture.key)
+            .filter(|_| stands(Guard::CallbackDedupe))
+    }
+
+    /// Where a payment is recorded. Its item lies in the partition of its order's gene, so that no
+    /// two orders of one gene have a payment of one name.
+    fn place_of(
+        &self,
+        order: OrderNumber,
+        payment: &PaymentKey,
+    ) -> Option<(OrderNumber, PaymentKey)> {
+        let is_it =
+            |(of, key): &&(OrderNumber, PaymentKey)| of.gene() == order.gene() && key == payment;
+        self.payments.keys().find(is_it).cloned()
     }
 
     fn record(&mut self, payment: &PaymentRecord) {
@@ -326,7 +338,8 @@ impl OrdersModel {
     /// Records where a payment's refund stands, and with it that its order is refunded.
     ///
     /// # Errors
-    /// `Contract` if the payment was accepted, or the order is not refunded by it.
+    /// `Contract` if the payment was accepted, if its refund only begins, or if the order is not
+    /// refunded by it.
     pub fn record_refund(
         &mut self,
         payment: &PaymentRecord,
@@ -340,8 +353,11 @@ impl OrdersModel {
             must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
             must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
         }
-        let key_of = (payment.capture.order, key.clone());
-        let known = self.payments.get(&key_of).and_then(|known| known.refund.clone());
+        if !RefundState::ALL.iter().any(|before| before.may_become(refund.state)) {
+            return Err(StoreError::Contract(format!("{:?} follows nothing", refund.state)));
+        }
+        let place = self.place_of(payment.capture.order, key);
+        let known = place.as_ref().and_then(|place| self.payments.get(place)?.refund.clone());
         let follows = known.is_some_and(|known| known.state.may_become(refund.state));
         let waits = |order: &Order| {
             let stored = self.orders.get(&order.number);
@@ -359,7 +375,7 @@ impl OrdersModel {
             stored.changed_at = order.changed_at;
         }
         // Only the refund is written; what was decided stays as it was.
-        if let Some(stored) = self.payments.get_mut(&(payment.capture.order, key.clone())) {
+        if let Some(stored) = place.and_then(|place| self.payments.get_mut(&place)) {
             stored.refund = Some(refund.clone());
         }
         self.refund_due(payment);
@@ -414,7 +430,7 @@ impl OrdersModel {
     /// A payment.
     #[must_use]
     pub fn payment(&self, order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord> {
-        self.payments.get(&(order, payment.clone())).cloned()
+        self.payments.get(&self.place_of(order, payment)?).cloned()
     }
 
     /// A page of a buyer's orders, newest first, `before` a number. Tombstones are nobody's.

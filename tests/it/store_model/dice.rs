@@ -1,0 +1,312 @@
+//! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
+//! frequent.
+
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::json;
+use shared::domain::ids::{
+    AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+};
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::{Gene, OrderNumber};
+use shared::domain::order::{
+    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
+    Ticket,
+};
+use shared::domain::refund::{Refund, RefundState};
+use shared::domain::sale::SaleFile;
+use shared::domain::time::Timestamp;
+use shared::ports::{DUE_SHARDS, Freshness, Settlement};
+use world::{Call, Stores};
+
+/// When a sequence begins.
+const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+/// Bytes of a row, so that a tier's seats lie in two rows and two blocks.
+pub const ROW_BYTES: u32 = 16;
+/// Seats that are asked for: two of each block.
+const SEATS: [u32; 4] = [0, 1, 128, 130];
+const LEGS: u16 = 3;
+
+/// What a sequence draws from.
+#[derive(Debug)]
+pub struct Dice {
+    rng: StdRng,
+    now: Timestamp,
+    /// The numbers that orders have, and whose they are.
+    pub numbers: Vec<(OrderNumber, UserId)>,
+    /// The sales.
+    pub sales: Vec<SaleId>,
+    /// The tiers of each sale.
+    pub tiers: Vec<TierId>,
+}
+
+impl Dice {
+    pub fn new(seed: u64) -> Self {
+        let numbers = ["7", "8", "7", "alice", "7", "8"].iter().enumerate().map(|(index, user)| {
+            let user = UserId::new(*user).unwrap();
+            let gene = Gene::of(user.as_str());
+            let at = START.plus_seconds(index as i64 % 3);
+            (OrderNumber::compose(at, 5, index as u16, gene), user)
+        });
+        Self {
+            rng: StdRng::seed_from_u64(seed),
+            now: START,
+            numbers: numbers.collect(),
+            sales: ["s1", "s2"].map(|id| SaleId::new(id).unwrap()).to_vec(),
+            tiers: ["a", "b"].map(|id| TierId::new(id).unwrap()).to_vec(),
+        }
+    }
+
+    /// True once in so many times.
+    fn once_in(&mut self, times: u32) -> bool {
+        self.rng.random_range(0..times) == 0
+    }
+
+    fn of<T: Clone>(&mut self, some: &[T]) -> T {
+        some[self.rng.random_range(0..some.len())].clone()
+    }
+
+    /// How many calls a sequence is.
+    pub fn length(&mut self) -> usize {
+        self.rng.random_range(20..60)
+    }
+
+    /// The time at the stores.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    fn sale(&mut self) -> SaleId {
+        // Most of it is about one sale, so that its seats run out.
+        if self.once_in(8) { self.sales[1].clone() } else { self.sales[0].clone() }
+    }
+
+    fn ticket(&mut self, seat: u32) -> Ticket {
+        let attendee = self.once_in(3).then(|| self.of(&["ada", "bob", "cleo"]));
+        Ticket {
+            seat: Seat(seat),
+            name: SeatName::new(format!("x-{seat}")).unwrap(),
+            attendee: attendee.map(|name| AttendeeId::new(name).unwrap()),
+        }
+    }
+
+    fn line(&mut self, tier: TierId) -> OrderLine {
+        let from = self.rng.random_range(0..LEGS);
+        let to = self.rng.random_range(from + 1..=LEGS);
+        let mut seats = SEATS.to_vec();
+        // Seldom one seat twice, which breaks the contract.
+        let count = if self.once_in(3) { 2 } else { 1 };
+        let is_doubled = self.once_in(40);
+        let mut tickets = Vec::new();
+        for _ in 0..count {
+            let seat = self.of(&seats);
+            seats.retain(|other| *other != seat || is_doubled);
+            tickets.push(self.ticket(seat));
+        }
+        OrderLine { tier, legs: Legs::new(from, to).unwrap(), price_minor: 500, tickets }
+    }
+
+    /// An order of a known number that has not been made, or not like this.
+    fn order(&mut self) -> Order {
+        let (number, user) = {
+            let numbers = self.numbers.clone();
+            self.of(&numbers)
+        };
+        let tiers = self.tiers.clone();
+        let mut lines = vec![self.line(tiers[0].clone())];
+        if self.once_in(4) {
+            lines.push(self.line(tiers[1].clone()));
+        }
+        let tickets: i64 = lines.iter().map(|line| line.tickets.len() as i64).sum();
+        let window = self.of(&[5_003, 61_007, 120_011]);
+        Order {
+            number,
+            sale: self.sale(),
+            user,
+            state: if self.once_in(40) { OrderState::Paid } else { OrderState::Pending },
+            lines,
+            total: Money { amount_minor: 500 * tickets, currency: Currency::new("EUR").unwrap() },
+            content: Content::new("0123456789abcdef").unwrap(),
+            created_at: self.now,
+            pay_by: self.now.plus_ms(window),
+            changed_at: self.now,
+            payment: None,
+            synced: false,
+        }
+    }
+
+    /// An order as the store has it, or another one under a known number.
+    fn known(&mut self, stores: &Stores) -> Order {
+        let known: Vec<Order> = stores.orders.orders.values().cloned().collect();
+        if known.is_empty() || self.once_in(12) { self.order() } else { self.of(&known) }
+    }
+
+    fn key(&mut self) -> PaymentKey {
+        let payment = self.of(&["p1", "p2", "p3", "p4", "p5"]);
+        let (provider, payment) = (ProviderId::new("bank"), PaymentId::new(payment));
+        PaymentKey { provider: provider.unwrap(), payment: payment.unwrap() }
+    }
+
+    fn settle(&mut self, stores: &Stores) -> Call {
+        let key = self.key();
+        let order = self.known(stores);
+        let becomes = |state| Order {
+            state,
+            changed_at: self.now,
+            payment: Some(key.clone()),
+            ..order.clone()
+        };
+        let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
+        let (pay, rescue) = (becomes(OrderState::Paid), becomes(OrderState::Paid));
+        let late = becomes(OrderState::RefundDue);
+        let fitting = match order.state {
+            OrderState::Pending => 0,
+            OrderState::Cancelled | OrderState::Expired => 1 + self.rng.random_range(0..2),
+            OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => 3,
+        };
+        let which = if self.once_in(4) { self.rng.random_range(0..4) } else { fitting };
+        let (settlement, outcome) = match which {
+            0 => (Settlement::Pay(pay), PaymentOutcome::Accepted),
+            1 => (Settlement::Rescue(rescue), PaymentOutcome::Accepted),
+            2 => (Settlement::PayTooLate(late), too_late),
+            _ => {
+                let reason = self.of(&RefundReason::ALL);
+                (Settlement::RefundOnly, PaymentOutcome::Refund(reason))
+            }
+        };
+        let capture = Capture { key, order: order.number, amount: order.total };
+        let payment = PaymentRecord::decided(&capture, outcome, self.now);
+        Call::Settle { payment, settlement, limit: self.of(&[1, 3, 6]) }
+    }
+
+    fn refund(&mut self, stores: &Stores) -> Option<Call> {
+        let known: Vec<PaymentRecord> = stores.orders.payments.values().cloned().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let mut payment = self.of(&known);
+        if self.once_in(10) {
+            payment.capture.key.payment = PaymentId::new("unheard-of").unwrap();
+        }
+        let state = self.of(&RefundState::ALL);
+        let refusal = (state == RefundState::Failed).then(|| "no".to_owned());
+        if payment.refund.is_some() || self.once_in(4) {
+            payment.refund = Some(Refund { state, changed_at: self.now, refusal });
+        }
+        let order = stores.orders.get(payment.capture.order);
+        let order = order.filter(|_| state == RefundState::Refunded || self.once_in(20));
+        let order = order.and_then(|order| order.after_refund(&payment, self.now));
+        Some(Call::RecordRefund { payment, order })
+    }
+
+    fn file(&mut self) -> SaleFile {
+        let limit = self.rng.random_range(1..5);
+        serde_json::from_value(json!({
+            "sale": self.sale(), "title": "Sale", "currency": "EUR",
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+            "limit_per_buyer": limit, "pay_window_seconds": 60,
+            "tiers": [{ "tier": "a", "name": "A", "price_minor": 500, "general_admission": 2 }],
+        }))
+        .unwrap()
+    }
+
+    fn epoch(&mut self) -> Epoch {
+        Epoch::new(self.of(&["e1", "e2", "e3"])).unwrap()
+    }
+
+    fn of_the_catalogue(&mut self, stores: &Stores) -> Call {
+        let id = self.sale();
+        let now = self.now;
+        match self.rng.random_range(0..6) {
+            0 => {
+                let file = self.file();
+                let version = stores.catalogue.sales.get(&file.sale).map(|sale| sale.version);
+                let replaces = if self.once_in(4) { Some(1) } else { version };
+                Call::Publish { file, replaces }
+            }
+            1 => Call::Lease { id, epoch: self.epoch(), now, until: now.plus_ms(2_500) },
+            2 => Call::Prolong { id, epoch: self.epoch(), until: now.plus_ms(2_500) },
+            3 => Call::Loaded { id, epoch: self.epoch() },
+            4 => Call::Sale { id, freshness: Freshness::Fresh },
+            _ => Call::Sales {},
+        }
+    }
+
+    fn read(&mut self) -> Call {
+        let numbers: Vec<OrderNumber> = self.numbers.iter().map(|(number, _)| *number).collect();
+        let number = self.of(&numbers);
+        match self.rng.random_range(0..8) {
+            0 => Call::Order { number },
+            1 => Call::ManyOrders { numbers: vec![number, numbers[0], number, numbers[3]] },
+            2 => Call::Payment { order: number, payment: self.key() },
+            3 => Call::Payments { order: number },
+            4 => {
+                let user = UserId::new(self.of(&["7", "8", "alice"])).unwrap();
+                let before = self.once_in(2).then_some(number);
+                Call::OrdersOf { user, before, most: self.of(&[0, 1, 2, 10]) }
+            }
+            5 => {
+                let shard = self.rng.random_range(0..8);
+                let later = self.of(&[0, 60_000, 600_000]);
+                Call::Due { shard, now: self.now.plus_ms(later), most: self.of(&[1, 2, 100]) }
+            }
+            6 => {
+                let row = self.rng.random_range(0..2);
+                let tier = self.tiers[0].clone();
+                Call::Claims { sale: self.sale(), tier, row, row_bytes: ROW_BYTES }
+            }
+            _ => Call::Statistics { sale: self.sale() },
+        }
+    }
+
+    /// The next call. Time goes on with each, so that no two things are due at one moment.
+    pub fn call(&mut self, stores: &Stores) -> Call {
+        self.now = self.now.plus_ms(997);
+        match self.rng.random_range(0..20) {
+            0..=4 => Call::Create { order: self.order(), limit: self.of(&[1, 3, 3, 6]) },
+            5..=6 => {
+                let order = self.known(stores);
+                let ends = [OrderState::Cancelled, OrderState::Expired];
+                let state = if self.once_in(40) { OrderState::Paid } else { self.of(&ends) };
+                Call::End { end: Order { state, changed_at: self.now, ..order } }
+            }
+            7 => {
+                let order = self.order();
+                let lines = if self.once_in(10) { order.lines.clone() } else { Vec::new() };
+                let state = OrderState::Expired;
+                Call::Bury { tombstone: Order { lines, state, ..order } }
+            }
+            8..=10 => self.settle(stores),
+            11 => self.refund(stores).unwrap_or_else(|| self.read()),
+            12 => {
+                let orders = (0..3).map(|_| self.known(stores)).collect();
+                Call::Count { orders }
+            }
+            13..=15 => self.of_the_catalogue(stores),
+            _ => self.read(),
+        }
+    }
+
+    /// Everything that is read at the end, through the ports.
+    pub fn everything(&self) -> Vec<Call> {
+        let numbers = self.numbers.iter().map(|(number, _)| *number);
+        let mut calls: Vec<Call> = numbers
+            .flat_map(|number| [Call::Order { number }, Call::Payments { order: number }])
+            .collect();
+        let late = self.now.plus_seconds(1_000_000);
+        calls.extend((0..DUE_SHARDS).map(|shard| Call::Due { shard, now: late, most: 100 }));
+        for sale in self.sales.clone() {
+            for tier in self.tiers.clone() {
+                calls.extend((0..2).map(|row| Call::Claims {
+                    sale: sale.clone(),
+                    tier: tier.clone(),
+                    row,
+                    row_bytes: ROW_BYTES,
+                }));
+            }
+            calls.push(Call::Statistics { sale: sale.clone() });
+            calls.push(Call::Sale { id: sale, freshness: Freshness::Fresh });
+        }
+        calls
+    }
+}

@@ -1,0 +1,323 @@
+//! The pure models of the orders and the catalogue (`tests/world`) answer as the real ones do on a
+//! DynamoDB, and a model with a condition taken out of it is found out. The simulator and the model
+//! checker stand on these models.
+
+mod dice;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use local::servers::DynamoDb;
+use local::stores::sdk_config;
+use shared::domain::guard::{Guard, without};
+use shared::ports::{Catalogue as _, Orders as _, Published, StoreError, Stored};
+use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+use tokio::task::JoinSet;
+use world::{Call, Reply, Stores};
+
+use self::dice::Dice;
+use crate::ground::{self, Server};
+
+/// How many sequences run at once.
+const AT_ONCE: u64 = 4;
+/// How many sequences there are.
+const SEQUENCES: u64 = 60;
+/// How many sequences a mistake in the model may survive.
+const MUTANT_SEQUENCES: u64 = 300;
+
+/// Every answer that the random calls should meet; what never occurs is not tested.
+const ANSWERS: [&str; 38] = [
+    "Orders::create Created",
+    "Orders::create Exists",
+    "Orders::create SeatsTaken",
+    "Orders::create LimitReached",
+    "Orders::create AttendeeTaken",
+    "Orders::create Contract",
+    "Orders::end Done",
+    "Orders::end Changed",
+    "Orders::end Contract",
+    "Orders::bury Done",
+    "Orders::bury Changed",
+    "Orders::bury Contract",
+    "Orders::settle Settled",
+    "Orders::settle Known",
+    "Orders::settle Changed",
+    "Orders::settle Gone",
+    "Orders::record_refund Done",
+    "Orders::record_refund Changed",
+    "Orders::record_refund Contract",
+    "Orders::sync Vec",
+    "Orders::get Some",
+    "Orders::get None",
+    "Orders::get_many Vec",
+    "Orders::payment Some",
+    "Orders::payment None",
+    "Orders::payments Vec",
+    "Orders::of_user Page",
+    "Orders::due Vec",
+    "Orders::claims Vec",
+    "Orders::statistics Vec",
+    "Catalogue::sale Some",
+    "Catalogue::sale None",
+    "Catalogue::sales Vec",
+    "Catalogue::publish Done",
+    "Catalogue::publish Changed",
+    "Catalogue::lease Done",
+    "Catalogue::prolong Changed",
+    "Catalogue::loaded Done",
+];
+
+/// The conditions that the models restate: without any of them a difference must be found.
+const MUTANTS: [Guard; 8] = [
+    Guard::ClaimCondition,
+    Guard::StateCondition,
+    Guard::NumberOnce,
+    Guard::BuyerLimit,
+    Guard::AttendeeOnce,
+    Guard::CallbackDedupe,
+    Guard::SyncOnce,
+    Guard::LeaseFence,
+];
+
+/// One sequence on both sides, in tables of its own.
+struct Sequence {
+    db: Dynamo,
+    orders: DynamoOrders,
+    catalogue: DynamoCatalogue,
+    model: Stores,
+    dice: Dice,
+    without: Option<Guard>,
+}
+
+/// An answer as text, the way both sides are compared: of a sale its file, of an error its kind.
+fn text(reply: &Stored<Reply>) -> String {
+    match reply {
+        Ok(Reply::Sale(Some(Published { sale, epoch, version }))) => {
+            format!("Sale(Some({version}, {epoch:?}, {:?}))", sale.file())
+        }
+        Ok(reply) => format!("{reply:?}"),
+        Err(StoreError::Contract(_)) => "Contract".to_owned(),
+        Err(error) => format!("{error:?}"),
+    }
+}
+
+/// The name of an answer: the first word inside its reply.
+fn name(call: &Call, text: &str) -> String {
+    let inner = text.split_once('(').map_or(text, |(_, inner)| inner);
+    let word: String = inner.chars().take_while(|c| c.is_alphanumeric()).collect();
+    let word = if inner.starts_with('[') { "Vec" } else { &word };
+    format!("{} {word}", call.name())
+}
+
+impl Sequence {
+    async fn new(server: &Server<DynamoDb>, seed: u64, without: Option<Guard>) -> Self {
+        let tables = Tables::with_prefix(&ground::prefix());
+        let config = StoreConfig { endpoint: Some(server.url.clone()), ..StoreConfig::new(tables) };
+        let db = Dynamo::new(&sdk_config(), config);
+        create_tables(db.client(), &db.config().tables).await.unwrap();
+        Self {
+            orders: DynamoOrders::new(db.clone()),
+            catalogue: DynamoCatalogue::new(db.clone()),
+            db,
+            model: Stores::default(),
+            dice: Dice::new(seed),
+            without,
+        }
+    }
+
+    /// What the real stores answer; `None` for a call of another port.
+    async fn real(&self, call: &Call) -> Option<Stored<Reply>> {
+        let Self { orders, catalogue, .. } = self;
+        macro_rules! asked {
+            ($($call:pat => $variant:ident: $answer:expr,)*) => {
+                $(if let $call = call {
+                    return Some($answer.await.map(Reply::$variant));
+                })*
+            };
+        }
+        asked! {
+            Call::Create { order, limit } => Create: orders.create(order, *limit),
+            Call::End { end } => End: orders.end(end),
+            Call::Bury { tombstone } => Bury: orders.bury(tombstone),
+            Call::Settle { payment, settlement, limit } =>
+                Settle: orders.settle(payment, settlement, *limit),
+            Call::RecordRefund { payment, order } =>
+                RecordRefund: orders.record_refund(payment, order.as_ref()),
+            Call::Count { orders: paid } => Count: orders.sync(paid),
+            Call::Order { number } => Order: orders.get(*number),
+            Call::ManyOrders { numbers } => ManyOrders: orders.get_many(numbers),
+            Call::Payment { order, payment } => Payment: orders.payment(*order, payment),
+            Call::Payments { order } => Payments: orders.payments(*order),
+            Call::OrdersOf { user, before, most } =>
+                OrdersOf: orders.of_user(user, *before, *most),
+            Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
+            Call::Claims { sale, tier, row, row_bytes } =>
+                Claims: orders.claims(sale, tier, *row, *row_bytes),
+            Call::Statistics { sale } => Statistics: orders.statistics(sale),
+            Call::Sale { id, freshness } => Sale: catalogue.sale(id, *freshness),
+            Call::Sales {} => Sales: catalogue.sales(),
+            Call::Publish { file, replaces } => Publish: catalogue.publish(file, *replaces),
+            Call::Lease { id, epoch, now, until } =>
+                Lease: catalogue.lease(id, epoch, *now, *until),
+            Call::Prolong { id, epoch, until } => Prolong: catalogue.prolong(id, epoch, *until),
+            Call::Loaded { id, epoch } => Loaded: catalogue.loaded(id, epoch),
+        }
+        None
+    }
+
+    /// Gives one call to both sides; answers what both have said.
+    async fn ask(&mut self, call: &Call) -> Result<String, String> {
+        let real = self.real(call).await.expect("only orders and catalogue are asked");
+        let now = self.dice.now();
+        let mut apply = || self.model.apply(now, call);
+        let model = match self.without {
+            Some(guard) => without(guard, apply),
+            None => apply(),
+        };
+        let (real, model) = (text(&real), text(&model));
+        match real == model {
+            true => Ok(model),
+            false => Err(format!("{call:?}\n  DynamoDB: {real}\n  model:    {model}")),
+        }
+    }
+
+    async fn items(&self, table: &str) -> Vec<BTreeMap<String, AttributeValue>> {
+        let scan = self.db.client().scan().table_name(table).consistent_read(true);
+        let found = scan.send().await.unwrap();
+        assert!(found.last_evaluated_key.is_none(), "a sequence fits one page");
+        found.items.unwrap_or_default().into_iter().map(|item| item.into_iter().collect()).collect()
+    }
+
+    /// What no port reads: the buyers' counts, the attendees, the marks of what is sold.
+    async fn compare_unread(&self) -> Result<(), String> {
+        let tables = self.db.config().tables.clone();
+        let (mut counts, mut attendees) = (BTreeMap::new(), BTreeMap::new());
+        for item in self.items(&tables.orders).await {
+            let sk = item["sk"].as_s().unwrap();
+            if let Some(key) = sk.strip_prefix("buyer#") {
+                let tickets: u16 = item["tickets"].as_n().unwrap().parse().unwrap();
+                if tickets > 0 {
+                    counts.insert(key.to_owned(), tickets);
+                }
+            }
+            if let Some(key) = sk.strip_prefix("attendee#") {
+                attendees.insert(key.to_owned(), item["order"].as_s().unwrap().clone());
+            }
+        }
+        let mut sold = BTreeSet::new();
+        for item in self.items(&tables.seats).await {
+            let block = item["pk"].as_s().unwrap();
+            let (tier, _) = block.rsplit_once('#').unwrap();
+            let legs = item.get("sold").and_then(|legs| legs.as_ns().ok());
+            for leg in legs.into_iter().flatten() {
+                sold.insert(format!("{tier}#{}#{leg}", item["sk"].as_n().unwrap()));
+            }
+        }
+        let orders = &self.model.orders;
+        let model_counts: BTreeMap<String, u16> =
+            orders.counts.iter().map(|((sale, user), n)| (format!("{sale}#{user}"), *n)).collect();
+        let model_attendees: BTreeMap<String, String> = orders
+            .attendees
+            .iter()
+            .map(|((sale, name), order)| (format!("{sale}#{name}"), order.to_string()))
+            .collect();
+        let mark = |world::Place { sale, at }: &world::Place| {
+            format!("{sale}#{}#{}#{}", at.tier, at.seat.0, at.leg)
+        };
+        let model_sold: BTreeSet<String> = orders.sold.iter().map(mark).collect();
+        let real = format!("{counts:?} {attendees:?} {sold:?}");
+        let model = format!("{model_counts:?} {model_attendees:?} {model_sold:?}");
+        let differs = || format!("at the end\n  DynamoDB: {real}\n  model:    {model}");
+        if real == model { Ok(()) } else { Err(differs()) }
+    }
+
+    /// Runs it and compares every answer, and everything at the end. The answers by name.
+    async fn run(mut self) -> Result<BTreeMap<String, usize>, String> {
+        let mut answers = BTreeMap::new();
+        for step in 0..self.dice.length() {
+            let call = self.dice.call(&self.model);
+            let answer = self.ask(&call).await;
+            let answer = answer.map_err(|differs| format!("step {step}: {differs}"))?;
+            *answers.entry(name(&call, &answer)).or_default() += 1;
+        }
+        for call in self.dice.everything() {
+            self.ask(&call).await.map_err(|differs| format!("at the end: {differs}"))?;
+        }
+        self.compare_unread().await?;
+        Ok(answers)
+    }
+}
+
+fn from_environment(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+/// The seed of the first sequence; each following sequence has the next.
+fn first_seed() -> u64 {
+    from_environment("ONSALE_SEED").unwrap_or_else(|| {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64 % 1_000_000_000
+    })
+}
+
+/// Runs so many sequences; stops at the first that finds a difference, with its seed and how many
+/// had passed.
+async fn run(
+    server: &Server<DynamoDb>,
+    first: u64,
+    sequences: u64,
+    without: Option<Guard>,
+) -> Result<BTreeMap<String, usize>, (u64, u64, String)> {
+    let mut running = JoinSet::new();
+    let mut waiting = first..first + sequences;
+    let (mut all, mut passed) = (BTreeMap::new(), 0);
+    loop {
+        while running.len() < AT_ONCE as usize
+            && let Some(seed) = waiting.next()
+        {
+            let sequence = Sequence::new(server, seed, without).await;
+            running.spawn(async move { (seed, sequence.run().await) });
+        }
+        let Some(ended) = running.join_next().await else { return Ok(all) };
+        let (seed, outcome) = ended.unwrap();
+        for (answer, count) in outcome.map_err(|what| (seed, passed, what))? {
+            *all.entry(answer).or_default() += count;
+        }
+        passed += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_model_answers_as_the_store() {
+    let server = ground::dynamodb();
+    let (seed, begun) = (first_seed(), Instant::now());
+    let sequences = from_environment("ONSALE_SEQUENCES").unwrap_or(SEQUENCES);
+    println!("store: {sequences} sequences from ONSALE_SEED={seed}");
+    let answers = run(&server, seed, sequences, None).await.unwrap_or_else(|(seed, passed, what)| {
+        panic!(
+            "after {passed} sequences; repeat with ONSALE_SEED={seed} ONSALE_SEQUENCES=1\n{what}"
+        )
+    });
+    let calls: usize = answers.values().sum();
+    println!("store: {calls} calls, {:.1} s: {answers:#?}", begun.elapsed().as_secs_f64());
+    if from_environment("ONSALE_SEQUENCES").is_none() {
+        let missing: Vec<_> = ANSWERS.iter().filter(|name| !answers.contains_key(**name)).collect();
+        assert!(missing.is_empty(), "the random calls never met {missing:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_condition_taken_out_of_the_model_is_missed() {
+    let server = ground::dynamodb();
+    let seed = first_seed();
+    println!("mutants: from ONSALE_SEED={seed}");
+    for guard in MUTANTS {
+        match run(&server, seed, MUTANT_SEQUENCES, Some(guard)).await {
+            Ok(_) => panic!("without {guard}: not found in {MUTANT_SEQUENCES} sequences"),
+            Err((_, passed, what)) => {
+                let step: String = what.chars().take_while(|c| *c != '{').collect();
+                println!("without {guard}: found after {} sequences, {step}", passed + 1);
+            }
+        }
+    }
+}
