@@ -4,14 +4,14 @@ use shared::domain::ids::Epoch;
 use shared::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
 use shared::domain::time::Timestamp;
 use shared::flows::cancel::{self, cancel};
-use shared::flows::expire::{Expired, expire_all};
+use shared::flows::expire::expire_or_hop;
 use shared::flows::load::load;
 use shared::flows::pay::pay;
 use shared::flows::reconcile::reconcile;
 use shared::flows::refund::refund;
 use shared::flows::reserve::{self, reserve};
 use shared::flows::sync::sync;
-use shared::ports::{Ports, Queue, StoreError, Stored};
+use shared::ports::{Ports, StoreError, Stored};
 use world::{Message, Sent};
 
 use crate::scenario::Scenario;
@@ -152,15 +152,8 @@ impl Flow {
 async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp) -> Stored<()> {
     match &sent.message {
         Message::Expiry { sale, order, due_at: _ } => {
-            for expired in expire_all(ports, &[(sale.clone(), *order)], now).await {
-                match expired? {
-                    Expired::NotDue(due) => {
-                        ports.queue().expire_later(sale, *order, now, due).await?;
-                    }
-                    Expired::Ended | Expired::Resolved | Expired::Nothing => {}
-                }
-            }
-            Ok(())
+            let due = [(sale.clone(), *order)];
+            expire_or_hop(ports, &due, now).await.into_iter().collect()
         }
         Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),
         Message::Load(sale) => load(ports, sale, epoch, now).await.map(|_loaded| ()),

@@ -51,15 +51,19 @@ races! {
 }
 
 /// The guards that so small a world can show, each with a world that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 8] = [
+const PLANTED: [(Guard, fn() -> Scenario); 12] = [
     (Guard::ClaimCondition, worlds::rescue_against_another_buyer),
     (Guard::StateCondition, worlds::second_and_wrong_payments),
+    (Guard::NumberOnce, worlds::two_buyers_for_one_seat),
     (Guard::BuyerLimit, worlds::limit_against_forgetting),
     (Guard::AttendeeOnce, worlds::one_attendee),
     (Guard::SyncOnce, worlds::duplicates),
     (Guard::RefundOnce, worlds::refund),
     (Guard::ReleaseOnlyHeld, worlds::rescue_against_another_buyer),
     (Guard::ReleaseKeepsSold, worlds::rescue_against_another_buyer),
+    (Guard::HoldReplay, worlds::one_attendee),
+    (Guard::Tombstone, worlds::crash_at_every_step),
+    (Guard::AmountCheck, worlds::second_and_wrong_payments),
 ];
 
 #[test]
