@@ -21,7 +21,6 @@ pub struct EngineProcess {
     dir: PathBuf,
     arguments: Vec<String>,
     child: Option<Kept>,
-    starts: u64,
 }
 
 impl EngineProcess {
@@ -35,7 +34,7 @@ impl EngineProcess {
         arguments: Vec<String>,
     ) -> Result<Self, Error> {
         let (program, dir) = (program.to_owned(), dir.to_owned());
-        let mut engine = Self { program, dir, arguments, child: None, starts: 0 };
+        let mut engine = Self { program, dir, arguments, child: None };
         engine.start_again().await?;
         Ok(engine)
     }
@@ -62,7 +61,6 @@ impl EngineProcess {
         loop {
             Endpoints::remove(&self.dir)?;
             let mut child = self.launch()?;
-            self.starts += 1;
             loop {
                 if Endpoints::read(&self.dir).is_ok() {
                     self.child = Some(child);

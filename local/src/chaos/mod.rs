@@ -233,7 +233,7 @@ pub async fn season(
             acknowledged = acknowledged.max(crowd.orders);
             violations.extend(crowd.anomalies.into_iter().map(|what| format!("a buyer: {what}")));
             if done.iter().all(|round| round.violations.is_empty()) {
-                violations.extend(rounds.settle(most_bound).await?.violations);
+                violations.extend(rounds.last(most_bound).await?);
             }
         }
         Err(_elapsed) => violations.push("the crowd did not come to an end".to_owned()),

@@ -77,10 +77,10 @@ pub struct Round {
 
 /// Stores at rest, or why they do not come to rest.
 #[derive(Debug)]
-pub(super) struct Settled {
+struct Settled {
     facts: Option<SaleFacts>,
     after: Duration,
-    pub(super) violations: Vec<String>,
+    violations: Vec<String>,
 }
 
 /// Rounds on one rig.
@@ -145,9 +145,11 @@ impl Rounds {
         round.settled_ms = ms(settled.after);
         round.violations.extend(settled.violations);
         round.violations.extend(self.defects()?);
-        if let Some(facts) = settled.facts {
+        if let Some(facts) = &settled.facts {
+            round.overrun_ms = overrun_ms(facts, began_at);
+            round.violations.extend(too_late(round.overrun_ms, bound_seconds));
             let made_by = began_at.plus_ms((struck.at - began).as_millis() as i64);
-            round.count(&facts, began_at, |order| match &struck.lost {
+            round.count(facts, began_at, |order| match &struck.lost {
                 Lost::Nothing => false,
                 Lost::Holds(orders) => orders.contains(&order.number),
                 Lost::Everything => {
@@ -158,8 +160,20 @@ impl Rounds {
         Ok(round)
     }
 
+    /// The last look, when everybody has left: what is not as it must be, in the stores as they are and
+    /// of all that expired ever.
+    pub(super) async fn last(&mut self, bound_seconds: u32) -> Result<Vec<String>, Error> {
+        let settled = self.settle(bound_seconds).await?;
+        let mut violations = settled.violations;
+        if let Some(facts) = &settled.facts {
+            let overrun_ms = overrun_ms(facts, Timestamp::from_ms(0));
+            violations.extend(too_late(overrun_ms, bound_seconds));
+        }
+        Ok(violations)
+    }
+
     /// Compares the stores until they agree and every rule holds.
-    pub(super) async fn settle(&mut self, bound_seconds: u32) -> Result<Settled, Error> {
+    async fn settle(&mut self, bound_seconds: u32) -> Result<Settled, Error> {
         let began = Instant::now();
         loop {
             let target = self.scene.rig.target();
@@ -182,6 +196,33 @@ impl Rounds {
     async fn within(&self, what: impl Future<Output = ()>) -> bool {
         within(self.patience, what).await.is_some()
     }
+}
+
+/// How long the order was pending after its deadline that was so for the longest: of those that are,
+/// and of those that have expired since a moment.
+fn overrun_ms(facts: &SaleFacts, since: Timestamp) -> u64 {
+    let now = Timestamp::now();
+    let overruns = facts.orders.values().map(|order| match order.state {
+        OrderState::Pending => late_ms(order, now),
+        OrderState::Expired if order.changed_at >= since => late_ms(order, order.changed_at),
+        OrderState::Paid
+        | OrderState::Expired
+        | OrderState::Cancelled
+        | OrderState::RefundDue
+        | OrderState::Refunded => 0,
+    });
+    overruns.max().unwrap_or_default()
+}
+
+/// How long after an order's deadline a moment is.
+fn late_ms(order: &OrderFact, at: Timestamp) -> u64 {
+    u64::try_from(at.ms_since(order.pay_by)).unwrap_or(0)
+}
+
+/// The violation that an overrun is. The audit sees only what is still pending.
+fn too_late(overrun_ms: u64, bound_seconds: u32) -> Option<String> {
+    let is_late = overrun_ms > u64::from(bound_seconds) * 1000;
+    is_late.then(|| format!("I7: an order was pending {overrun_ms} ms after its deadline"))
 }
 
 /// What comes of something that may take so long; `None` if it takes longer.
@@ -242,22 +283,16 @@ impl Round {
         began: Timestamp,
         was_lost: impl Fn(&OrderFact) -> bool,
     ) {
-        let now = Timestamp::now();
         for order in facts.orders.values() {
-            if order.is_live() && was_lost(order) {
-                self.restored += 1;
-            }
-            let late_ms = |at: Timestamp| u64::try_from(at.ms_since(order.pay_by)).unwrap_or(0);
+            self.restored += u64::from(order.is_live() && was_lost(order));
             let is_new = order.changed_at >= began;
             match order.state {
-                OrderState::Pending => self.overrun_ms = self.overrun_ms.max(late_ms(now)),
-                OrderState::Expired if is_new => {
-                    self.expired += 1;
-                    self.overrun_ms = self.overrun_ms.max(late_ms(order.changed_at));
+                OrderState::Expired => self.expired += u64::from(is_new),
+                OrderState::Paid => {
+                    let is_late = late_ms(order, order.changed_at) > 0;
+                    self.rescued += u64::from(is_new && is_late);
                 }
-                OrderState::Paid if is_new && late_ms(order.changed_at) > 0 => self.rescued += 1,
-                OrderState::Paid
-                | OrderState::Expired
+                OrderState::Pending
                 | OrderState::Cancelled
                 | OrderState::RefundDue
                 | OrderState::Refunded => {}
@@ -281,5 +316,11 @@ mod tests {
         round.see(&seen, at(1000), at(2000));
         assert_eq!((round.pause_ms, round.selling_ms), (1600, 500));
         assert_eq!(round.errors, BTreeMap::from([("unavailable".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn an_order_that_expired_too_late_is_a_violation_also_when_it_is_over() {
+        assert_eq!(too_late(120_000, 120), None);
+        assert!(too_late(120_001, 120).unwrap().starts_with("I7"));
     }
 }
