@@ -20,6 +20,8 @@ pub struct Endpoints {
     pub dynamodb: String,
     /// SQS, `http://127.0.0.1:PORT`.
     pub sqs: String,
+    /// The payment provider, `http://127.0.0.1:PORT`.
+    pub provider: String,
     /// What the names of the tables begin with; may be empty.
     pub table_prefix: String,
     /// The process that the engine and its stand-ins are threads of.
@@ -109,6 +111,7 @@ mod tests {
             redis: "redis://127.0.0.1:1".to_owned(),
             dynamodb: "http://127.0.0.1:2".to_owned(),
             sqs: "http://127.0.0.1:3".to_owned(),
+            provider: "http://127.0.0.1:5".to_owned(),
             table_prefix: "onsale-".to_owned(),
             pid: 4,
         };

@@ -11,6 +11,8 @@ use crate::data_dir::Secrets;
 
 /// The provider whose callbacks the local engine takes.
 pub const PROVIDER: &str = "stripe";
+/// The path at the provider where a buyer pays.
+pub const CAPTURE_PATH: &str = "/v1/payment_intents";
 /// The header that a signature travels in.
 pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
 
@@ -18,6 +20,19 @@ pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
 #[must_use]
 pub fn sign(secrets: &Secrets, body: &[u8], now: Timestamp) -> String {
     signature::sign(secrets.stripe.as_bytes(), body, now)
+}
+
+/// The form by which a buyer pays at the provider.
+#[must_use]
+pub fn capture_form(payment: &str, order: OrderNumber, amount: Money) -> String {
+    let currency = amount.currency.to_string().to_ascii_lowercase();
+    form_urlencoded::Serializer::new(String::new())
+        .append_pair("id", payment)
+        .append_pair("amount", &amount.amount_minor.to_string())
+        .append_pair("currency", &currency)
+        .append_pair("confirm", "true")
+        .append_pair("metadata[order]", &order.to_string())
+        .finish()
 }
 
 /// The path that callbacks are sent to.

@@ -60,7 +60,7 @@ pub struct Queues {
     pub sync: QueuePair,
     /// Sales to load again after Redis has lost them.
     pub load: QueuePair,
-    /// Refund requests; whoever pays the money back takes them.
+    /// Payments to send back.
     pub refund: QueuePair,
 }
 
@@ -176,10 +176,9 @@ mod tests {
         let Redelivery { visibility, receives_most } = Redelivery::default();
         assert_eq!(figures(TEMPLATE, " VisibilityTimeout: "), [visibility.as_secs(); 4]);
         assert_eq!(figures(TEMPLATE, " maxReceiveCount: "), [u64::from(receives_most); 4]);
-        let functions =
-            ["\n  ExpireOrdersFunction:", "\n  SyncDbFunction:", "\n  LoadSaleFunction:"];
-        for function in functions {
-            let part = TEMPLATE.split(function).nth(1).unwrap().split("Policies:").next().unwrap();
+        for function in ["ExpireOrders", "SyncDb", "LoadSale", "Refund"] {
+            let begins = format!("\n  {function}Function:");
+            let part = TEMPLATE.split(&begins).nth(1).unwrap().split("Policies:").next().unwrap();
             let timeout = figures(part, " Timeout: ")[0];
             let window: u64 = figures(part, " MaximumBatchingWindowInSeconds: ").iter().sum();
             assert!(visibility.as_secs() >= 6 * timeout + window, "{function}");

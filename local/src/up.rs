@@ -1,4 +1,4 @@
-//! The whole engine in one process: the servers it stands on, the gateway in front of the HTTP
+//! The whole engine in one process: the servers it stands on, the payment provider beside it, the gateway in front of the HTTP
 //! functions, the pollers in front of the queue functions, and the schedule of reconcile.
 
 use std::io;
@@ -11,7 +11,7 @@ use aws_lambda_events::sqs::SqsEvent;
 use chrono::Utc;
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig,
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, ProviderApi,
     ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::{InvalidId, ProviderId};
@@ -29,7 +29,7 @@ use crate::gateway::{Gateway, Routes};
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, QueuePair, Queues, Redelivery};
-use crate::servers::{self, External, Stack};
+use crate::servers::{self, External, PaymentProvider, Stack, provider};
 use crate::stores;
 
 /// What the names of tables and queues begin with unless told otherwise.
@@ -38,6 +38,8 @@ pub const PREFIX: &str = "onsale-";
 pub const PORT: u16 = 8080;
 /// How often reconcile runs unless told otherwise, in seconds; as in `template.yaml`.
 pub const RECONCILE_SECONDS: u32 = 60;
+/// Where the payment provider's books are, in the data directory.
+const PROVIDER_FILE: &str = "provider.jsonl";
 /// How long a queue function may take, as in `template.yaml`.
 const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long reconcile may take, as in `template.yaml`.
@@ -136,6 +138,7 @@ pub struct Engine {
     endpoints: Endpoints,
     identity: Identity,
     secrets: Secrets,
+    provider: PaymentProvider,
     stack: Stack,
     // Last, so that the directory is given up when nothing uses it any more.
     data_dir: DataDir,
@@ -157,6 +160,8 @@ impl Engine {
         let secrets = data_dir.secrets()?;
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
         let stack = Stack::start(kept_in, &options.external).await?;
+        let books = kept_in.map(|dir| dir.join(PROVIDER_FILE));
+        let provider = PaymentProvider::start(books.as_deref())?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
@@ -165,6 +170,7 @@ impl Engine {
             redis: servers.redis_url,
             dynamodb: servers.dynamodb_url,
             sqs: servers.sqs_url,
+            provider: provider.url(),
             table_prefix: options.prefix,
             pid: std::process::id(),
         };
@@ -194,6 +200,7 @@ impl Engine {
             endpoints,
             identity,
             secrets,
+            provider,
             stack,
             data_dir,
         })
@@ -227,6 +234,12 @@ impl Engine {
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
+    }
+
+    /// The payment provider.
+    #[must_use]
+    pub fn provider(&self) -> &PaymentProvider {
+        &self.provider
     }
 
     /// The queues.
@@ -289,6 +302,7 @@ impl Engine {
         for source in self.sources {
             source.stop().await;
         }
+        self.provider.stop().await;
         self.stack.stop().await?;
         Ok(removed?)
     }
@@ -320,10 +334,16 @@ fn config(
         },
         admission: AdmissionConfig { keys: vec![("local".to_owned(), secret(&secrets.admission))] },
         payments: PaymentConfig {
-            secrets: vec![(provider, secret(&secrets.stripe))],
+            secrets: vec![(provider.clone(), secret(&secrets.stripe))],
             tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
         },
-        providers: ProvidersConfig::default(),
+        providers: ProvidersConfig {
+            apis: vec![ProviderApi {
+                provider,
+                url: endpoints.provider.clone(),
+                key: secret(provider::API_KEY),
+            }],
+        },
     })
 }
 
@@ -364,6 +384,13 @@ fn start_sources(
             async move { load_sale::handle(&app, event).await }
         }
     };
+    let refund = {
+        let app = Arc::clone(app);
+        move |event: SqsEvent| {
+            let app = Arc::clone(&app);
+            async move { refund::handle(&app, event).await }
+        }
+    };
     let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
     let reconciled = {
         let app = Arc::clone(app);
@@ -376,6 +403,7 @@ fn start_sources(
         poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 20), expiry),
         poll(sqs.clone(), mapping(&queues.sync, 100, 2, 1), sync),
         poll(sqs.clone(), mapping(&queues.load, 10, 0, 2), load),
+        poll(sqs.clone(), mapping(&queues.refund, 10, 0, 2), refund),
         schedule("reconcile", period, RECONCILE_TIMEOUT, reconciled),
     ]
 }

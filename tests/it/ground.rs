@@ -7,8 +7,12 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use local::servers::{DynamoDb, External, SqsStandin, Stack};
+use local::payment;
+use local::servers::provider::API_KEY;
+use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
 use local::up::Options;
+use shared::config::{ProviderApi, ProvidersConfig, Secret};
+use shared::domain::ids::ProviderId;
 
 /// Names a DynamoDB that runs already.
 const DYNAMODB_URL: &str = "ONSALE_TEST_DYNAMODB_URL";
@@ -74,6 +78,16 @@ pub fn sqs() -> Server<SqsStandin> {
             Server { url: own.endpoint().to_owned(), _own: Some(own) }
         }
     }
+}
+
+/// What an engine asks this provider by.
+pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
+    let api = ProviderApi {
+        provider: ProviderId::new(payment::PROVIDER).unwrap(),
+        url: provider.url(),
+        key: Secret(API_KEY.as_bytes().to_vec()),
+    };
+    ProvidersConfig { apis: vec![api] }
 }
 
 /// True if a server is not ours, so that a test about our own has nothing to test; it says so, and

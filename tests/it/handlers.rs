@@ -9,15 +9,16 @@ use base64::engine::general_purpose::STANDARD;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::queues::Queues;
-use local::servers::Stack;
+use local::servers::provider::Mischief;
+use local::servers::{PaymentProvider, Stack};
 use local::stores;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, ProvidersConfig, RedisConfig, Secret,
-    SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::{ProviderId, SaleId, TierId, UserId};
+use shared::domain::money::{Currency, Money};
 use shared::domain::number::OrderNumber;
 use shared::domain::order::TierTotals;
 use shared::domain::time::Timestamp;
@@ -39,6 +40,7 @@ struct World {
     dynamodb: aws_sdk_dynamodb::Client,
     orders_table: String,
     queues: Queues,
+    provider: PaymentProvider,
     _stack: Stack,
 }
 
@@ -111,17 +113,18 @@ fn request(sender: Sender<'_>, method: &str, target: &str, headers: Value, body:
     lambda_http::request::from_str(&event.to_string()).unwrap()
 }
 
-/// An API Gateway that routes to the functions.
+/// An API Gateway that routes to the functions. What a function needs of the stack is boxed: a test
+/// sends many requests, and would have room for each.
 async fn send(app: &App, request: Request) -> Got {
     let path = request.uri().path().to_owned();
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let response = match segments.as_slice() {
-        ["sales", _, "admissions"] => token_gate::handle(app, request).await,
-        ["sales", _, "orders"] => reserve::handle(app, request).await,
-        ["sales", ..] => sales::handle(app, request).await,
-        ["orders", _, "cancel"] => cancel::handle(app, request).await,
-        ["orders", ..] => orders::handle(app, request).await,
-        _ => pay_callback::handle(app, request).await,
+        ["sales", _, "admissions"] => Box::pin(token_gate::handle(app, request)).await,
+        ["sales", _, "orders"] => Box::pin(reserve::handle(app, request)).await,
+        ["sales", ..] => Box::pin(sales::handle(app, request)).await,
+        ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
+        ["orders", ..] => Box::pin(orders::handle(app, request)).await,
+        _ => Box::pin(pay_callback::handle(app, request)).await,
     };
     Got::of(response)
 }
@@ -169,6 +172,7 @@ impl World {
         let stack = ground::stack().await;
         let prefix = ground::prefix();
         let endpoints = stack.endpoints();
+        let provider = PaymentProvider::start(None).unwrap();
         let sqs = stores::sqs(&endpoints.sqs_url);
         let queues = Queues::create(&sqs, &prefix, None).await.unwrap();
         let tables = Tables::with_prefix(&prefix);
@@ -197,10 +201,10 @@ impl World {
                 )],
                 tolerance_seconds: 300,
             },
-            providers: ProvidersConfig::default(),
+            providers: ground::providers(&provider),
         };
         let app = App::from_config(&config).await.unwrap();
-        Self { app, sqs, dynamodb, orders_table, queues, _stack: stack }
+        Self { app, sqs, dynamodb, orders_table, queues, provider, _stack: stack }
     }
 
     async fn json(&self, sender: Sender<'_>, method: &str, target: &str, body: &Value) -> Got {
@@ -335,7 +339,16 @@ async fn seats_are_bought_from_admission_to_payment() {
     assert_eq!(world.waiting(&world.queues.refund.url).await, 1);
 
     let target = format!("/orders/{}", order["order"].as_str().unwrap());
-    assert_eq!(world.get(Sender::Buyer("alice"), &target).await.ok(200)["state"], "paid");
+    let shown = world.get(Sender::Buyer("alice"), &target).await.ok(200);
+    assert_eq!(shown["state"], "paid");
+    let payments: Vec<Value> = shown["payments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|payment| json!([payment["payment"], payment["outcome"], payment["reason"]]))
+        .collect();
+    let both = [json!(["pi_1", "accepted", null]), json!(["pi_2", "refund", "second_payment"])];
+    assert_eq!(payments, both);
     let repeated = world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
     assert_eq!((&repeated["state"], &repeated["lines"]), (&json!("paid"), &order["lines"]));
     let cancel = format!("{target}/cancel");
@@ -417,9 +430,53 @@ async fn one_token_is_one_order() {
     assert_eq!(next["state"], "pending");
 
     // Money for the cancelled order whose seats are gone goes back.
-    let refund = world.callback("pi_late", &json!(number), 5000).await.ok(200);
-    assert_eq!(refund, json!({ "outcome": "refund", "reason": "too_late" }));
+    let late = world.callback("pi_late", &json!(number), 5000).await.ok(200);
+    assert_eq!(late, json!({ "outcome": "refund", "reason": "too_late" }));
     assert_eq!(world.get(alice, &target).await.ok(200)["state"], "refund_due");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_goes_back_is_asked_of_the_provider_and_shown() {
+    let world = World::start().await;
+    world.publish(&hall()).await.ok(200);
+    let alice = Sender::Buyer("alice");
+    let lines = json!([{ "tier": "vip", "seats": ["vip-1-1", "vip-1-2"] }]);
+    let order = world.buy("alice", "hall", lines.clone()).await.ok(201);
+    let number = order["order"].as_str().unwrap();
+    let target = format!("/orders/{number}");
+    world.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await.ok(200);
+    world.buy("bob", "hall", lines.clone()).await.ok(201);
+    world.callback("pi_late", &json!(number), 5000).await.ok(200);
+    let shown = world.get(alice, &target).await.ok(200);
+    assert_eq!(
+        (&shown["state"], shown["payments"].as_array().unwrap().len()),
+        (&json!("refund_due"), 1)
+    );
+    let payment = &shown["payments"][0];
+    assert_eq!((&payment["payment"], &payment["outcome"]), (&json!("pi_late"), &json!("refund")));
+    assert_eq!((&payment["reason"], &payment["amount_minor"]), (&json!("too_late"), &json!(5000)));
+    assert_eq!(payment["refund"]["state"], "requested");
+
+    let euros = Money { amount_minor: 5000, currency: Currency::new("EUR").unwrap() };
+    world.provider.capture("pi_late", number.parse().unwrap(), euros, Timestamp::now()).unwrap();
+    let batch = world.batch(&world.queues.refund.url).await;
+    world.provider.next(Mischief::FailRefund);
+    assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 1, "it comes again");
+    world.provider.next(Mischief::LeaveRefundPending);
+    assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 0);
+    let shown = world.get(alice, &target).await.ok(200);
+    let refund = &shown["payments"][0]["refund"];
+    assert_eq!((&shown["state"], &refund["state"]), (&json!("refund_due"), &json!("pending")));
+    world.provider.settle_refunds("pi_late", true).unwrap();
+    for _ in 0..2 {
+        assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 0);
+        let done = world.get(alice, &target).await.ok(200);
+        let refund = &done["payments"][0]["refund"];
+        assert_eq!((&done["state"], &refund["state"]), (&json!("refunded"), &json!("refunded")));
+    }
+    assert_eq!(world.provider.ledger()[0].refunds.len(), 1);
+    let nonsense = refund::handle(&world.app, records(&[json!("not json")])).await;
+    assert_eq!(failures(&nonsense), 1, "left to the dead-letter queue");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

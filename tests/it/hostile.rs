@@ -1322,7 +1322,7 @@ impl World {
             case("callback: too much", self.captured("pi_3", order, amount + 1, "eur"), Outcome("refund", Some("wrong_amount"))),
             case("callback: nothing at all", self.captured("pi_4", order, 0, "eur"), Outcome("refund", Some("wrong_amount"))),
             case("callback: all there is", self.captured("pi_5", order, i64::MAX, "eur"), Outcome("refund", Some("wrong_amount"))),
-            case("callback: another currency", self.captured("pi_6", order, amount, "cny"), Outcome("refund", Some("wrong_amount"))),
+            case("callback: another currency", self.captured("pi_6", order, amount, "cny"), Outcome("refund", Some("wrong_currency"))),
             case("callback: the control", self.callback(&good, &fresh), Outcome("accepted", None)),
             case("callback: replayed", self.callback(&good, &fresh), Outcome("accepted", None)),
             case("callback: signed anew", self.signed(&good), Outcome("accepted", None)),

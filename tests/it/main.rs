@@ -23,6 +23,7 @@ mod importers;
 mod kill;
 mod openapi;
 mod program;
+mod provider;
 mod queue;
 mod readme;
 mod rooms;

@@ -107,10 +107,7 @@ impl Caller {
     /// The provider's callback for a whole order.
     async fn pay(&self, order: &Value) -> Response {
         let number = order["order"].as_str().unwrap();
-        let amount = Money {
-            amount_minor: order["amount_minor"].as_i64().unwrap(),
-            currency: Currency::new(order["currency"].as_str().unwrap()).unwrap(),
-        };
+        let amount = amount(order);
         let now = Timestamp::now();
         let event =
             payment::captured(&format!("pi_{number}"), number.parse().unwrap(), amount, now);
@@ -123,6 +120,14 @@ impl Caller {
         let callback = self.request(Method::POST, &payment::callback_path());
         let callback = callback.header(payment::SIGNATURE_HEADER, signature);
         callback.header(CONTENT_TYPE, "application/json").body(body).send().await.unwrap()
+    }
+}
+
+/// What an order costs.
+fn amount(order: &Value) -> Money {
+    Money {
+        amount_minor: order["amount_minor"].as_i64().unwrap(),
+        currency: Currency::new(order["currency"].as_str().unwrap()).unwrap(),
     }
 }
 
@@ -197,6 +202,52 @@ async fn an_unpaid_order_expires_by_its_message() {
     let is_expired = async || caller.order_of("alice", number).await["state"] == "expired";
     until("the order expires", is_expired).await;
     until("its seats are back", async || caller.available("hall-2").await == 20).await;
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire() {
+    let (engine, caller) = ephemeral().await;
+    caller.put_sale(&hall("hall-3", 5)).await;
+    let order = caller.buy_two("alice", "hall-3").await;
+    let number = order["order"].as_str().unwrap();
+    let provider = engine.provider();
+    let payment = format!("pi_{number}");
+    provider.capture(&payment, number.parse().unwrap(), amount(&order), Timestamp::now()).unwrap();
+    let is_paid = async || caller.order_of("alice", number).await["state"] == "paid";
+    until("the provider is asked", is_paid).await;
+    let paid = caller.order_of("alice", number).await;
+    assert!(paid["changed_at"].as_str() >= paid["pay_by"].as_str(), "{paid}");
+    // The callback comes after all.
+    let callback = body(caller.pay(&order).await, StatusCode::OK).await;
+    assert_eq!(callback, json!({ "outcome": "accepted" }));
+    assert!(provider.ledger()[0].refunds.is_empty());
+    assert_eq!(caller.available("hall-3").await, 18);
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn money_that_comes_too_late_is_sent_back_and_the_buyer_sees_it() {
+    let (engine, caller) = ephemeral().await;
+    caller.put_sale(&hall("hall-4", 300)).await;
+    let order = caller.buy_two("alice", "hall-4").await;
+    let number = order["order"].as_str().unwrap();
+    let cancel = caller.buyer("alice", Method::POST, &format!("/orders/{number}/cancel"));
+    body(cancel.json(&json!({})).send().await.unwrap(), StatusCode::OK).await;
+    let other = caller.buy_two("bob", "hall-4").await;
+    assert_eq!(other["lines"], order["lines"], "the same seats");
+
+    let provider = engine.provider();
+    let payment = format!("pi_{number}");
+    provider.capture(&payment, number.parse().unwrap(), amount(&order), Timestamp::now()).unwrap();
+    let callback = body(caller.pay(&order).await, StatusCode::OK).await;
+    assert_eq!(callback, json!({ "outcome": "refund", "reason": "too_late" }));
+    let is_back = async || caller.order_of("alice", number).await["state"] == "refunded";
+    until("the money is back", is_back).await;
+    let shown = caller.order_of("alice", number).await;
+    assert_eq!(shown["payments"][0]["refund"]["state"], "refunded", "{shown}");
+    let ledger = provider.ledger();
+    assert_eq!((ledger.len(), ledger[0].refunds.len()), (1, 1));
     engine.stop().await.unwrap();
 }
 

@@ -1,5 +1,6 @@
 //! `GET /orders/{order}` and `GET /orders`: a buyer looks at the orders they made.
 
+use futures_util::future::try_join;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::app::App;
@@ -36,17 +37,18 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     }
 }
 
-/// Shows the buyer's own order; any other is not found.
+/// Shows the buyer's own order and its payments; any other is not found.
 async fn show(
     app: &App,
     request: &Request,
     number: OrderNumber,
 ) -> Result<Answer<OrderReply>, Problem> {
     let buyer = Buyer::of(request)?;
-    let order = app.ports.orders().get(number).await?;
+    let orders = app.ports.orders();
+    let (order, payments) = try_join(orders.get(number), orders.payments(number)).await?;
     let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
     let order = own.ok_or_else(problem::no_such_order)?;
-    Ok(Answer(OrderReply::read(&app.ports, &order).await?))
+    Ok(Answer(OrderReply::read(&app.ports, &order).await?.with_payments(&payments)))
 }
 
 /// Lists the buyer's orders, newest first, a page at a time.

@@ -17,6 +17,7 @@ use shared::store::DynamoOrders;
 use super::{DECLINED, Failure, out};
 use crate::data_dir::Secrets;
 use crate::endpoints::Endpoints;
+use crate::servers::provider::API_KEY;
 use crate::{payment, stores};
 
 /// How long the engine may take to answer.
@@ -24,13 +25,15 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The largest body that is signed; the engine takes smaller ones only.
 const BODY_BYTES_MOST: u64 = 1024 * 1024;
 
-/// Pay an order: send the engine the signed callback that the payment provider would send.
+/// Pay an order: capture the money at the payment provider, and send the engine the signed callback
+/// that the provider would send.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   onsale pay --order 4611686018427387905                   what it costs
   onsale pay --order 4611686018427387905 --amount 1        too little: it is refunded
-  onsale pay --order 4611686018427387905 --payment pi_2    another payment of the same order")]
+  onsale pay --order 4611686018427387905 --payment pi_2    another payment of the same order
+  onsale pay --order 4611686018427387905 --lost-callback   the engine finds it when it asks")]
 pub struct PayCommand {
     /// The order's number.
     #[arg(long, value_name = "NUMBER")]
@@ -44,6 +47,9 @@ pub struct PayCommand {
     /// The payment's id; the same one twice is the same payment [default: made from the order]
     #[arg(long, value_name = "ID")]
     payment: Option<String>,
+    /// Only capture the money: the callback is lost on its way.
+    #[arg(long)]
+    lost_callback: bool,
 }
 
 impl PayCommand {
@@ -65,10 +71,19 @@ impl PayCommand {
             }
         };
         let payment = self.payment.unwrap_or_else(|| format!("pi_{}", self.order));
+        let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
+        capture(&client, &endpoints, &payment, self.order, amount).await?;
+        if self.lost_callback {
+            let report = json!({
+                "order": self.order.to_string(), "payment": payment,
+                "amount_minor": amount.amount_minor, "currency": amount.currency.to_string(),
+            });
+            let text = format!("{amount} for order {}: captured, and nobody told", self.order);
+            return if json { out(&report) } else { out(&text) };
+        }
         let now = Timestamp::now();
         let body = payment::captured(&payment, self.order, amount, now).to_string();
         let url = format!("{}{}", endpoints.gateway, payment::callback_path());
-        let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
         let callback = client
             .post(url)
             .header(CONTENT_TYPE, "application/json")
@@ -90,6 +105,27 @@ impl PayCommand {
         }
         Ok(if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
+}
+
+/// The buyer's part: the provider takes the money.
+async fn capture(
+    client: &reqwest::Client,
+    endpoints: &Endpoints,
+    payment: &str,
+    order: OrderNumber,
+    amount: Money,
+) -> Result<(), Failure> {
+    let reply = client
+        .post(format!("{}{}", endpoints.provider, payment::CAPTURE_PATH))
+        .bearer_auth(API_KEY)
+        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+        .body(payment::capture_form(payment, order, amount))
+        .send()
+        .await?;
+    if reply.status().is_success() {
+        return Ok(());
+    }
+    Err(format!("the payment provider says {}: {}", reply.status(), reply.text().await?).into())
 }
 
 /// What an order costs.

@@ -208,6 +208,7 @@ Onsale is up at {url}
   Redis      {redis}
   DynamoDB   {dynamodb}
   SQS        {sqs}
+  Provider   {provider}
   State      {state}
 
 Next, in another terminal:
@@ -220,5 +221,6 @@ Ctrl-C stops it.",
         redis = endpoints.redis,
         dynamodb = endpoints.dynamodb,
         sqs = endpoints.sqs,
+        provider = endpoints.provider,
     )
 }

@@ -146,6 +146,22 @@ pub(super) fn order_reserved() -> Value {
     order
 }
 
+pub(super) fn order_with_payments() -> Value {
+    let mut order = order_shown("paid");
+    let payment = |payment: &str, outcome: &str, decided_at: &str| {
+        json!({
+            "provider": "stripe", "payment": payment, "amount_minor": 117_000, "currency": "CNY",
+            "outcome": outcome, "decided_at": decided_at
+        })
+    };
+    let accepted = payment("pi_3", "accepted", "2026-11-20T02:03:10.117Z");
+    let mut again = payment("pi_4", "refund", "2026-11-20T02:03:12.840Z");
+    again["reason"] = json!("second_payment");
+    again["refund"] = json!({ "state": "refunded", "changed_at": "2026-11-20T02:03:13.495Z" });
+    order["payments"] = json!([accepted, again]);
+    order
+}
+
 pub(super) fn page() -> Value {
     json!({ "orders": [order_shown("paid")], "next": ORDER })
 }

@@ -362,7 +362,9 @@ fn show_order() -> Operation {
             description: "The order.",
             caching: NOT_KEPT,
             schema: Schemas::written::<OrderReply>,
-            examples: || vec![("paid", "A paid order", examples::order_shown("paid"))],
+            examples: || {
+                vec![("paid", "A paid order, paid for twice", examples::order_with_payments())]
+            },
         },
         problems: &[Kind::NotAuthenticated, Kind::NotFound],
     }

@@ -10,7 +10,8 @@ use shared::domain::money::Money;
 use shared::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
 use shared::domain::time::Timestamp;
 
-use crate::payment::{PROVIDER, callback_path, captured};
+use crate::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captured};
+use crate::servers::provider::API_KEY;
 
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;
@@ -18,6 +19,10 @@ use super::mix::{Buyer, Conduct};
 use super::stopwatch::Endpoint;
 use super::visit::{Acknowledged, Rush, is_refused};
 
+/// How often a buyer tries to pay at a provider that does not answer.
+const CHARGES_MOST: u32 = 60;
+/// How long they wait in between.
+const CHARGE_AGAIN: Duration = Duration::from_millis(250);
 /// How long a person takes to pay or to cancel, in milliseconds; a third of the payment window at most.
 const PAYING_MS: std::ops::Range<u64> = 1000..6000;
 /// How long after the end of the payment window the late pay, in milliseconds.
@@ -166,6 +171,9 @@ impl Rush {
             amount_minor: amount.amount_minor,
             currency: amount.currency.to_string(),
         });
+        if !self.charge(order, payment, amount).await {
+            return None;
+        }
         let now = Timestamp::now();
         let event = captured(payment, order.order, amount, now).to_string();
         let signature = self.credentials.signature(event.as_bytes(), now);
@@ -176,6 +184,26 @@ impl Rush {
             self.refused(Endpoint::PayCallback, &reply);
         }
         outcome
+    }
+
+    /// The buyer's bank gives the provider the money, if the crowd knows a provider and there is
+    /// something to give; false if that fails, so that there is no payment. Giving it twice under one
+    /// name is giving it once, so that a lost answer is asked for again.
+    async fn charge(&self, order: &Acknowledged, payment: &str, amount: Money) -> bool {
+        let Some(provider) = self.provider.as_ref().filter(|_| amount.amount_minor > 0) else {
+            return true;
+        };
+        let form = capture_form(payment, order.order, amount);
+        let call = self.made(Call::post(Endpoint::PayCallback, CAPTURE_PATH, form));
+        let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };
+        let call = call.by(&bearer);
+        for _ in 0..CHARGES_MOST {
+            match provider.send(&call).await {
+                Reply::Ok(_) => return true,
+                Reply::Problem(_) | Reply::Lost(_) => tokio::time::sleep(CHARGE_AGAIN).await,
+            }
+        }
+        false
     }
 
     /// Pays when the window is over: the order is rescued if its seats are still free, or the money is

@@ -200,6 +200,10 @@ async fn go(
     reins: Option<Arc<Reins>>,
 ) -> Result<Report, RushError> {
     let client = Client::new(&options.url, options.load.connections())?.watched(reins.clone());
+    let provider = options
+        .endpoints
+        .as_ref()
+        .map(|endpoints| Client::new(&endpoints.provider, options.load.connections()));
     let mut venues = Vec::new();
     for sale in &options.sales {
         venues.push(Venue::read(&client, sale).await.map_err(RushError::Sale)?);
@@ -210,6 +214,7 @@ async fn go(
     let seats = weights.iter().sum();
     let rush = Rc::new(Rush {
         client,
+        provider: provider.transpose()?,
         venues,
         weights,
         tally: Tally::default(),

@@ -45,6 +45,8 @@ const CHOOSING_MS: Range<u64> = 300..3000;
 pub struct Rush {
     /// The way to the gateway.
     pub client: Client,
+    /// The payment provider, if it can be reached.
+    pub provider: Option<Client>,
     /// The sales.
     pub venues: Vec<Venue>,
     /// Their sizes.

@@ -4,18 +4,21 @@
 //! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
 //! ([`SqsStandin`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
 //! number of them run side by side, and each stops when its handle is dropped. In place of each,
-//! servers that somebody else runs will do ([`External`]).
+//! servers that somebody else runs will do ([`External`]). The payment provider
+//! ([`PaymentProvider`]) stands beside them.
 
 mod binary;
 mod cluster;
 mod dynamodb;
 mod kept;
+pub mod provider;
 mod redis;
 
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
 pub(crate) use kept::{Kept, Signal, signal};
+pub use provider::PaymentProvider;
 pub use redis::{RedisOptions, RedisServer};
 pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
 
@@ -74,6 +77,9 @@ pub enum Error {
     /// The DynamoDB stand-in failed.
     #[error("dynamodb: {0}")]
     DynamoDb(String),
+    /// The payment provider failed.
+    #[error("payment provider: {0}")]
+    Provider(String),
     /// The SQS stand-in did not start.
     #[error("sqs: {0}")]
     Sqs(#[from] sqs_standin::StartError),

@@ -1,4 +1,8 @@
 //! Cancel: a buyer gives up a pending order.
+//!
+//! The provider is not asked, unlike before an order expires: the buyer says that they do not want
+//! it. If they paid all the same, the callback rescues the order or refunds the money
+//! ([`crate::flows::pay`]), as the seats allow.
 
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;

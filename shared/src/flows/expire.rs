@@ -1,4 +1,11 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
+//!
+//! Before a pending order ends, the payment provider is asked what it has captured for it: the
+//! callback may be lost, or on its way. Money that is found is decided as if its callback had come.
+//! The answer may be late by some captures, or not come at all; so an order waits for one no longer
+//! than [`PROVIDER_GRACE_SECONDS`], and then ends unasked. That is safe, because asking is not what
+//! keeps money from being lost: a capture that comes to light later is rescued or refunded
+//! ([`crate::flows::pay`]), as it is for a cancelled order, for which nobody is asked.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +18,26 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{align, release, sale_of, sell};
-use crate::ports::{ChangeReply, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored};
+use crate::flows::pay::pay;
+use crate::ports::{
+    ChangeReply, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError, Stored,
+};
 
 /// How often an order is read again because it changed meanwhile.
 const ATTEMPTS: usize = 4;
+/// For how long past its deadline an order waits for a provider that does not answer.
+pub const PROVIDER_GRACE_SECONDS: i64 = 60;
+/// After how long the provider is asked again meanwhile.
+const ASK_AGAIN_SECONDS: i64 = 15;
+/// How many orders are ended at once: so many questions the provider gets side by side.
+const TOGETHER: usize = 16;
 
 /// What was found, and done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expired {
     /// The order, or the hold without an order, has ended now.
     Ended,
-    /// It still has time: look again then.
+    /// It still has time, or waits for the provider's answer: look again then.
     NotDue(Timestamp),
     /// It had ended, or was paid; nothing is left to do.
     Resolved,
@@ -46,6 +62,18 @@ pub async fn expire(
 /// [`expire`] for many at once, which are read together: most of them are paid, and need no more than
 /// that. One outcome for each, in their order.
 pub async fn expire_all(
+    ports: &impl Ports,
+    due: &[(SaleId, OrderNumber)],
+    now: Timestamp,
+) -> Vec<Stored<Expired>> {
+    let mut outcomes = Vec::with_capacity(due.len());
+    for some in due.chunks(TOGETHER) {
+        outcomes.extend(expire_some(ports, some, now).await);
+    }
+    outcomes
+}
+
+async fn expire_some(
     ports: &impl Ports,
     due: &[(SaleId, OrderNumber)],
     now: Timestamp,
@@ -96,7 +124,19 @@ async fn end(
     mut order: Option<Order>,
     now: Timestamp,
 ) -> Stored<Expired> {
+    let mut is_asked = !stands(Guard::AskProvider);
     for attempt in 1..=ATTEMPTS {
+        if let Some(pending) = order.as_ref().filter(|order| is_overdue(order, now))
+            && !is_asked
+        {
+            is_asked = true;
+            // Boxed: what deciding a payment needs would be room in every expiry.
+            match Box::pin(look_for_money(ports, pending, now)).await? {
+                Money::None => {}
+                Money::Decided => order = ports.orders().get(number).await?,
+                Money::Unknown(again) => return Ok(Expired::NotDue(again)),
+            }
+        }
         let ended = match order {
             Some(order)
                 if stands(Guard::Deadline)
@@ -148,6 +188,42 @@ async fn settle(ports: &impl Ports, order: &Order) -> Stored<()> {
         return ports.queue().sync(order.number).await;
     }
     align(ports, order).await
+}
+
+fn is_overdue(order: &Order, now: Timestamp) -> bool {
+    order.state == OrderState::Pending && order.pay_by <= now
+}
+
+/// What the provider says of an order that should end.
+enum Money {
+    /// It has captured nothing, or cannot be asked any longer.
+    None,
+    /// It has captured something, of which it is now decided what it does.
+    Decided,
+    /// It does not answer: ask again then.
+    Unknown(Timestamp),
+}
+
+/// Asks the provider for captures of an order, and decides each as its callback would.
+async fn look_for_money(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Money> {
+    let captures = match ports.provider().captures(order).await {
+        Ok(captures) => captures.unwrap_or_default(),
+        Err(error) => {
+            let until = order.pay_by.plus_seconds(PROVIDER_GRACE_SECONDS);
+            let order = order.number;
+            if now < until {
+                tracing::warn!(%order, %error, "it waits for the provider");
+                return Ok(Money::Unknown(until.min(now.plus_seconds(ASK_AGAIN_SECONDS))));
+            }
+            tracing::warn!(%order, %error, "it ends though the provider was not heard");
+            return Ok(Money::None);
+        }
+    };
+    for capture in &captures {
+        let record = pay(ports, capture, now).await?;
+        tracing::warn!(?record, "found at the provider; its callback did not come in time");
+    }
+    Ok(if captures.is_empty() { Money::None } else { Money::Decided })
 }
 
 async fn tombstone(

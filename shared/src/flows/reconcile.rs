@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 
 use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
@@ -13,7 +14,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
 use crate::domain::time::Timestamp;
-use crate::flows::expire::{Expired, expire};
+use crate::flows::expire::{Expired, expire, expire_all};
 use crate::flows::hold::{align, sale_of, sell};
 use crate::flows::load::{Loaded, Owned, load, owned_seats};
 use crate::flows::publish::replace_terms;
@@ -25,6 +26,8 @@ use crate::ports::{
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
 const MOST_DUE: u16 = 500;
+/// How many pieces of due work are done at once.
+const TOGETHER: usize = 16;
 
 /// What one run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -63,7 +66,7 @@ impl Report {
     }
 
     /// Counts one piece of work, or logs why it failed; the next run tries it again.
-    fn count(&mut self, done: Stored<u32>, field: fn(&mut Self) -> &mut u32) {
+    fn count(&mut self, done: Stored<u32>, field: Field) {
         match done {
             Ok(number) => *field(self) += number,
             Err(error) => {
@@ -133,8 +136,12 @@ async fn sweep_orders_until_done(ports: &impl Ports, now: Timestamp, report: &mu
     }
 }
 
-/// Finishes what the index in DynamoDB says is due. A shard that cannot be listed holds the others
-/// up as little as an order that cannot be finished.
+/// Which count of the report a piece of work adds to.
+type Field = fn(&mut Report) -> &mut u32;
+
+/// Finishes what the index in DynamoDB says is due, some of it at a time: an order that ends may
+/// have to wait for the payment provider. A shard that cannot be listed holds the others up as
+/// little as an order that cannot be finished.
 async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) {
     for shard in 0..DUE_SHARDS {
         let listed = match ports.orders().due(shard, now, MOST_DUE).await {
@@ -144,19 +151,25 @@ async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) {
                 continue;
             }
         };
-        for due in listed {
-            match due {
-                Due::Order(number) => finish_order(ports, number, now, report).await,
-                Due::Refund(order, payment) => {
-                    let done = async {
-                        match ports.orders().payment(order, &payment).await? {
-                            Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
-                            None => Ok(0),
-                        }
-                    };
-                    report.count(done.await, |report| &mut report.refunds);
+        let mut done =
+            stream::iter(listed).map(|due| finish(ports, due, now)).buffer_unordered(TOGETHER);
+        while let Some((done, field)) = done.next().await {
+            report.count(done, field);
+        }
+    }
+}
+
+async fn finish(ports: &impl Ports, due: Due, now: Timestamp) -> (Stored<u32>, Field) {
+    match due {
+        Due::Order(number) => finish_order(ports, number, now).await,
+        Due::Refund(order, payment) => {
+            let done = async {
+                match ports.orders().payment(order, &payment).await? {
+                    Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
+                    None => Ok(0),
                 }
-            }
+            };
+            (done.await, |report| &mut report.refunds)
         }
     }
 }
@@ -165,23 +178,21 @@ async fn finish_order(
     ports: &impl Ports,
     number: OrderNumber,
     now: Timestamp,
-    report: &mut Report,
-) {
+) -> (Stored<u32>, Field) {
     match ports.orders().get(number).await {
         Ok(Some(order)) if order.state == OrderState::Pending => {
-            report
-                .count(ended(ports, &order.sale, number, now).await, |report| &mut report.expired);
+            (ended(ports, &order.sale, number, now).await, |report| &mut report.expired)
         }
         Ok(Some(order)) if order.state == OrderState::Paid && !order.synced => {
             let done = async {
                 sell(ports, &order).await?;
                 sync::sync(ports, &[number]).await.map(|counted| counted as u32)
             };
-            report.count(done.await, |report| &mut report.synced);
+            (done.await, |report| &mut report.synced)
         }
         // The index is behind: the order was finished meanwhile.
-        Ok(_) => {}
-        Err(error) => report.count(Err(error), |report| &mut report.failed),
+        Ok(_) => (Ok(0), |report| &mut report.expired),
+        Err(error) => (Err(error), |report| &mut report.expired),
     }
 }
 
@@ -191,10 +202,15 @@ async fn ended(
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<u32> {
-    Ok(match expire(ports, sale, number, now).await? {
+    expire(ports, sale, number, now).await.map(is_ended)
+}
+
+/// 1 for what has ended now.
+fn is_ended(expired: Expired) -> u32 {
+    match expired {
         Expired::Ended => 1,
         Expired::NotDue(_) | Expired::Resolved | Expired::Nothing => 0,
-    })
+    }
 }
 
 /// Finishes the holds whose deadline has passed in Redis: they may have no order at all.
@@ -204,8 +220,10 @@ async fn sweep_holds(
     now: Timestamp,
     report: &mut Report,
 ) -> Stored<()> {
-    for number in ports.seats().due(sale, now, usize::from(MOST_DUE)).await? {
-        report.count(ended(ports, sale, number, now).await, |report| &mut report.expired);
+    let due = ports.seats().due(sale, now, usize::from(MOST_DUE)).await?;
+    let due: Vec<_> = due.into_iter().map(|number| (sale.clone(), number)).collect();
+    for ended in expire_all(ports, &due, now).await {
+        report.count(ended.map(is_ended), |report| &mut report.expired);
     }
     Ok(())
 }

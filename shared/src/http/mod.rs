@@ -10,6 +10,7 @@ pub mod identity;
 pub mod objects;
 pub mod order_reply;
 pub mod payment_event;
+pub mod payment_reply;
 pub mod problem;
 pub mod reservation;
 pub mod respond;

@@ -6,11 +6,12 @@ use serde::Serialize;
 use crate::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
 use crate::domain::money::Currency;
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderLine, OrderState, Ticket};
+use crate::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::sale_of;
 use crate::flows::reserve::Reserved;
+use crate::http::payment_reply::PaymentReply;
 use crate::ports::{Freshness, Ports, Stored};
 
 /// An order.
@@ -37,6 +38,10 @@ pub struct OrderReply {
     /// How many more tickets the buyer may have in this sale; absent where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_allowance: Option<u16>,
+    /// Every payment that was captured for it, in the order in which they were decided; only where
+    /// one order is shown by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payments: Option<Vec<PaymentReply>>,
 }
 
 /// Tickets of one tier on one journey at one price.
@@ -91,6 +96,7 @@ impl OrderReply {
             pay_by: order.pay_by,
             changed_at: order.changed_at,
             remaining_allowance: None,
+            payments: None,
         }
     }
 
@@ -101,6 +107,12 @@ impl OrderReply {
     pub async fn read(ports: &impl Ports, order: &Order) -> Stored<Self> {
         let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
         Ok(Self::new(&published.sale, order))
+    }
+
+    /// The order, with what became of every payment for it.
+    #[must_use]
+    pub fn with_payments(self, payments: &[PaymentRecord]) -> Self {
+        Self { payments: Some(payments.iter().map(PaymentReply::from).collect()), ..self }
     }
 
     /// An order that was just made or found, with what the buyer may still have.

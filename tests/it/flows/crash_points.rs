@@ -29,7 +29,7 @@ enum Redis {
 
 /// Runs `attempt` cut off at each of its calls; stops after the run that none cut off. Returns how
 /// many calls there were.
-async fn at_every_call(mut attempt: impl AsyncFnMut(i64, Cut) -> bool) -> i64 {
+pub async fn at_every_call(mut attempt: impl AsyncFnMut(i64, Cut) -> bool) -> i64 {
     for call in 0..MOST_CALLS {
         let mut died = false;
         for cut in [Cut::BeforeTheCall, Cut::AfterTheCall] {

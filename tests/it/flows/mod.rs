@@ -2,5 +2,6 @@
 
 mod crash_points;
 mod crashing;
+mod refund;
 mod reload;
 mod world;

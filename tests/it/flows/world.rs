@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use local::queues::Queues;
-use local::servers::Stack;
+use local::servers::{PaymentProvider, Stack};
 use local::stores::{sdk_config, sqs};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::app::LivePorts;
 use shared::config::{
-    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, ProvidersConfig, RedisConfig, SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, SqsConfig,
 };
 use shared::domain::choice::{Choice, Together};
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
@@ -39,6 +39,8 @@ pub struct World {
     stack: Stack,
     /// The ports.
     pub ports: LivePorts,
+    /// The payment provider.
+    pub provider: PaymentProvider,
     mint: Mint,
 }
 
@@ -68,6 +70,7 @@ impl World {
         let stack = ground::stack().await;
         let prefix = ground::prefix();
         let endpoints = stack.endpoints();
+        let provider = PaymentProvider::start(None).unwrap();
         let sdk = sdk_config();
         let queues = Queues::create(&sqs(&endpoints.sqs_url), &prefix, None).await.unwrap();
         let config = Config {
@@ -87,7 +90,7 @@ impl World {
             },
             admission: AdmissionConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
-            providers: ProvidersConfig::default(),
+            providers: ground::providers(&provider),
         };
         let tables = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),
@@ -97,7 +100,7 @@ impl World {
         create_tables(client.client(), &config.dynamodb.tables).await.unwrap();
         let ports = LivePorts::new(&config, &sdk).unwrap();
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
-        Self { stack, ports, mint: Mint::new(7) }
+        Self { stack, ports, provider, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.

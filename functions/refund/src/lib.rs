@@ -1,0 +1,29 @@
+//! The refund queue: send payments back, and record what the provider says.
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use futures_util::future::join_all;
+use shared::app::App;
+use shared::domain::order::PaymentKey;
+use shared::domain::time::Timestamp;
+use shared::flows;
+use shared::ports::Stored;
+use shared::queue::{Refund, batch};
+
+/// Handles one batch, its messages side by side, at the time of the system clock.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    batch::each(event, |messages| refund(app, messages, Timestamp::now())).await
+}
+
+/// Sends each payment back. What the provider refuses or has not finished is recorded, and is no
+/// failure of the message: the sweeper asks again when it is time.
+async fn refund(app: &App, messages: Vec<Refund>, now: Timestamp) -> Vec<Stored<()>> {
+    let refunds = messages.into_iter().map(|message| async move {
+        let Refund { provider, payment, order, .. } = message;
+        let key = PaymentKey { provider, payment };
+        let refund = flows::refund::refund(&app.ports, order, &key, now).await?;
+        let PaymentKey { provider, payment } = &key;
+        tracing::info!(%order, %provider, %payment, state = refund.state.as_str(), "refund");
+        Ok(())
+    });
+    join_all(refunds).await
+}

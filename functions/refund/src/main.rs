@@ -1,0 +1,16 @@
+//! Lambda function `refund`: the refund queue. Idempotent: the payment is the provider's idempotency
+//! key, and a refund that is recorded as done is not asked for again.
+
+use aws_lambda_events::event::sqs::SqsEvent;
+use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
+use shared::app::App;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing::init_default_subscriber();
+    let app = &App::from_env().await?;
+    run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
+        Ok::<_, Error>(refund::handle(app, event.payload).await)
+    }))
+    .await
+}

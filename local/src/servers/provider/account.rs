@@ -1,0 +1,354 @@
+//! What the provider knows: payments, refunds, and the answers that idempotency keys stand for.
+//!
+//! Memory is the working state. Where there is a file, each change is a line of it, written before
+//! anybody is told; a process that is killed loses nothing that was answered.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use shared::domain::ids::{PaymentId, ProviderId};
+use shared::domain::money::Money;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::time::Timestamp;
+
+use super::ledger::{LedgerEntry, LedgerRefund};
+use super::mischief::{Asked, Mischief, Plan};
+use crate::payment::PROVIDER;
+use crate::servers::Error;
+
+/// Everything the provider knows.
+#[derive(Debug)]
+pub(super) struct Accounts(Mutex<Book>);
+
+#[derive(Debug)]
+struct Book {
+    state: State,
+    file: Option<File>,
+    plan: Plan,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    intents: BTreeMap<PaymentId, Intent>,
+    refunds: Vec<Refund>,
+    keys: BTreeMap<String, Kept>,
+}
+
+/// A captured payment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Intent {
+    id: PaymentId,
+    order: OrderNumber,
+    amount: Money,
+    created_ms: i64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Refund {
+    id: String,
+    payment: PaymentId,
+    amount_minor: i64,
+    status: String,
+    created_ms: i64,
+}
+
+/// What was asked and answered under an idempotency key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Kept {
+    asked: String,
+    status: u16,
+    body: Value,
+}
+
+/// One line of the file.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Change {
+    Captured(Intent),
+    /// A refund as it is now; one of the same name is replaced.
+    Refunded(Refund),
+    Answered(String, Kept),
+}
+
+/// An answer: a status and a body.
+pub(super) type Answer = (u16, Value);
+
+/// What is asked for when money shall go back.
+pub(super) struct RefundRequest {
+    pub(super) payment: String,
+    pub(super) amount_minor: Option<i64>,
+    /// The parameters as they were sent, to tell whether a key is used for another request.
+    pub(super) asked: String,
+    pub(super) key: Option<String>,
+}
+
+impl Intent {
+    /// What the engine calls it.
+    pub(super) fn capture(&self) -> Result<Capture, Error> {
+        let provider = ProviderId::new(PROVIDER).map_err(broken)?;
+        let key = PaymentKey { provider, payment: self.id.clone() };
+        Ok(Capture { key, order: self.order, amount: self.amount })
+    }
+
+    /// Source: <https://docs.stripe.com/api/payment_intents/object>
+    pub(super) fn shown(&self) -> Value {
+        json!({
+            "id": self.id, "object": "payment_intent", "status": "succeeded",
+            "amount": self.amount.amount_minor, "amount_received": self.amount.amount_minor,
+            "currency": lower(&self.amount), "created": self.created_ms.div_euclid(1000),
+            "metadata": { "order": self.order }, "livemode": false,
+        })
+    }
+}
+
+fn lower(amount: &Money) -> String {
+    amount.currency.to_string().to_ascii_lowercase()
+}
+
+/// An error in Stripe's words.
+/// Source: <https://docs.stripe.com/api/errors>
+pub(super) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
+    (status, json!({ "error": { "type": kind, "code": code, "message": message } }))
+}
+
+const INVALID: &str = "invalid_request_error";
+
+impl State {
+    fn apply(&mut self, change: Change) {
+        match change {
+            Change::Captured(intent) => {
+                self.intents.insert(intent.id.clone(), intent);
+            }
+            Change::Refunded(refund) => {
+                match self.refunds.iter_mut().find(|known| known.id == refund.id) {
+                    Some(known) => *known = refund,
+                    None => self.refunds.push(refund),
+                }
+            }
+            Change::Answered(key, kept) => {
+                self.keys.insert(key, kept);
+            }
+        }
+    }
+
+    /// Newest first, as Stripe lists them.
+    fn refunds_of<'a>(&'a self, payment: &'a str) -> impl Iterator<Item = &'a Refund> {
+        self.refunds.iter().rev().filter(move |refund| refund.payment.as_str() == payment)
+    }
+
+    /// What may still go back.
+    fn left(&self, intent: &Intent) -> i64 {
+        let of_it = self.refunds_of(intent.id.as_str()).filter(|refund| refund.status != "failed");
+        intent.amount.amount_minor - of_it.map(|refund| refund.amount_minor).sum::<i64>()
+    }
+
+    /// Source: <https://docs.stripe.com/api/refunds/object>
+    fn shown(&self, refund: &Refund) -> Value {
+        let currency = self.intents.get(&refund.payment).map(|intent| lower(&intent.amount));
+        json!({
+            "id": refund.id, "object": "refund", "amount": refund.amount_minor,
+            "payment_intent": refund.payment, "status": refund.status, "currency": currency,
+            "created": refund.created_ms.div_euclid(1000), "metadata": {},
+            "failure_reason": (refund.status == "failed").then_some("expired_or_canceled_card"),
+        })
+    }
+}
+
+impl Book {
+    /// Keeps a change, then makes it.
+    fn change(&mut self, change: Change) -> Result<(), Error> {
+        if let Some(file) = &mut self.file {
+            let mut line = serde_json::to_vec(&change).map_err(broken)?;
+            line.push(b'\n');
+            file.write_all(&line).map_err(Error::io("keeping what the payment provider knows"))?;
+        }
+        self.state.apply(change);
+        Ok(())
+    }
+
+    fn refund(
+        &mut self,
+        request: &RefundRequest,
+        pending: bool,
+        now: Timestamp,
+    ) -> Result<Answer, Error> {
+        let payment = &request.payment;
+        let intent = self.state.intents.values().find(|intent| intent.id.as_str() == payment);
+        let Some(intent) = intent else {
+            let text = format!("No such payment_intent: '{payment}'");
+            return Ok(error(404, INVALID, Some("resource_missing"), &text));
+        };
+        let left = self.state.left(intent);
+        if left <= 0 {
+            let text = format!("The charge of {payment} has already been refunded.");
+            return Ok(error(400, INVALID, Some("charge_already_refunded"), &text));
+        }
+        let amount_minor = request.amount_minor.unwrap_or(left);
+        if !(1..=left).contains(&amount_minor) {
+            let text = format!("Refund amount is not between 1 and the unrefunded {left}");
+            return Ok(error(400, INVALID, Some("amount_too_large"), &text));
+        }
+        let refund = Refund {
+            id: format!("re_{}", self.state.refunds.len() + 1),
+            payment: intent.id.clone(),
+            amount_minor,
+            status: if pending { "pending" } else { "succeeded" }.to_owned(),
+            created_ms: now.ms(),
+        };
+        let shown = self.state.shown(&refund);
+        self.change(Change::Refunded(refund))?;
+        Ok((200, shown))
+    }
+}
+
+fn broken(error: impl std::fmt::Display) -> Error {
+    Error::Provider(error.to_string())
+}
+
+impl Accounts {
+    /// Reads what `file` holds, creating it if it is absent. Half a line at its end is of a change
+    /// that nobody was told of.
+    pub(super) fn open(file: Option<&Path>) -> Result<Self, Error> {
+        let mut state = State::default();
+        let file = match file {
+            None => None,
+            Some(path) => {
+                let opening = || Error::io(format!("opening {}", path.display()));
+                let options = || File::options().create(true).append(true).read(true).clone();
+                let file = options().open(path).map_err(opening())?;
+                let text = std::fs::read(path).map_err(opening())?;
+                let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+                file.set_len(whole as u64).map_err(opening())?;
+                for line in
+                    text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+                {
+                    state.apply(serde_json::from_slice(line).map_err(broken)?);
+                }
+                Some(file)
+            }
+        };
+        Ok(Self(Mutex::new(Book { state, file, plan: Plan::default() })))
+    }
+
+    fn book(&self) -> MutexGuard<'_, Book> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Captures a payment, under a name of its own if none is chosen.
+    pub(super) fn capture(
+        &self,
+        id: Option<&str>,
+        order: OrderNumber,
+        amount: Money,
+        now: Timestamp,
+    ) -> Result<Intent, Error> {
+        let mut book = self.book();
+        let id = match id {
+            Some(id) => id.to_owned(),
+            None => format!("pi_onsale_{}", book.state.intents.len() + 1),
+        };
+        let id = PaymentId::new(id).map_err(broken)?;
+        if let Some(known) = book.state.intents.get(&id) {
+            return Ok(known.clone());
+        }
+        let intent = Intent { id, order, amount, created_ms: now.ms() };
+        book.change(Change::Captured(intent.clone()))?;
+        Ok(intent)
+    }
+
+    /// The payments of an order, newest first.
+    pub(super) fn of_order(&self, order: OrderNumber) -> Vec<Value> {
+        let book = self.book();
+        let of_order = book.state.intents.values().filter(|intent| intent.order == order);
+        let mut of_order: Vec<&Intent> = of_order.collect();
+        of_order.sort_by_key(|intent| std::cmp::Reverse(intent.created_ms));
+        of_order.into_iter().map(Intent::shown).collect()
+    }
+
+    /// The refunds of a payment, newest first.
+    pub(super) fn refunds(&self, payment: &str) -> Vec<Value> {
+        let state = &self.book().state;
+        state.refunds_of(payment).map(|refund| state.shown(refund)).collect()
+    }
+
+    /// Sends a payment back, once for each idempotency key.
+    pub(super) fn refund(&self, request: RefundRequest, now: Timestamp) -> Result<Answer, Error> {
+        let mut book = self.book();
+        if let Some(kept) = request.key.as_ref().and_then(|key| book.state.keys.get(key)) {
+            if kept.asked != request.asked {
+                let text = "Keys for idempotent requests can only be used with the same parameters \
+                            they were first used with.";
+                return Ok(error(400, "idempotency_error", None, text));
+            }
+            return Ok((kept.status, kept.body.clone()));
+        }
+        let mischief = book.plan.take(Asked::Refund);
+        let (status, body) = match mischief {
+            // Turned away at the door: nothing is kept under the key.
+            Some(Mischief::FailRefund) => {
+                return Ok(error(503, "api_error", None, "The provider is not available."));
+            }
+            Some(Mischief::RefuseRefund) => {
+                let text = "Insufficient funds in your account.";
+                error(400, INVALID, Some("balance_insufficient"), text)
+            }
+            Some(Mischief::LeaveRefundPending) => book.refund(&request, true, now)?,
+            Some(Mischief::LoseRefundAnswer | Mischief::FailSearch | Mischief::FindNothing)
+            | None => book.refund(&request, false, now)?,
+        };
+        if let Some(key) = request.key {
+            let kept = Kept { asked: request.asked, status, body: body.clone() };
+            book.change(Change::Answered(key, kept))?;
+        }
+        let lost = mischief == Some(Mischief::LoseRefundAnswer);
+        Ok(if lost { (LOST, Value::Null) } else { (status, body) })
+    }
+
+    /// What goes wrong with a search that comes now.
+    pub(super) fn search_mischief(&self) -> Option<Mischief> {
+        self.book().plan.take(Asked::Captures)
+    }
+
+    pub(super) fn next(&self, mischief: Mischief) {
+        self.book().plan.add(mischief);
+    }
+
+    /// Ends a payment's pending refunds.
+    pub(super) fn settle(&self, payment: &str, succeed: bool) -> Result<(), Error> {
+        let mut book = self.book();
+        let is_pending = |refund: &&Refund| refund.status == "pending";
+        let pending: Vec<Refund> =
+            book.state.refunds_of(payment).filter(is_pending).cloned().collect();
+        for refund in pending {
+            let status = if succeed { "succeeded" } else { "failed" }.to_owned();
+            book.change(Change::Refunded(Refund { status, ..refund }))?;
+        }
+        Ok(())
+    }
+
+    /// Every payment with its refunds.
+    pub(super) fn ledger(&self) -> Vec<LedgerEntry> {
+        let state = &self.book().state;
+        let refund = |refund: &Refund| LedgerRefund {
+            amount_minor: refund.amount_minor,
+            status: refund.status.clone(),
+        };
+        let entry = |intent: &Intent| LedgerEntry {
+            payment: intent.id.to_string(),
+            order: intent.order,
+            amount_minor: intent.amount.amount_minor,
+            currency: intent.amount.currency,
+            refunds: state.refunds_of(intent.id.as_str()).map(refund).collect(),
+        };
+        state.intents.values().map(entry).collect()
+    }
+}
+
+/// Says in place of a status that the answer is lost on its way.
+pub(super) const LOST: u16 = 0;

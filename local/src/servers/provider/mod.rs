@@ -1,0 +1,138 @@
+//! A payment provider on this machine, in the form of Stripe's API: what the engine asks, what a
+//! buyer's payment does, and what a test wants to go wrong.
+//!
+//! | request | as at Stripe |
+//! |---|---|
+//! | `POST /v1/payment_intents` | captures at once; `id` is our own addition, to choose it |
+//! | `GET /v1/payment_intents/search` | only `metadata['order']:'<number>'` |
+//! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
+//!
+//! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit) and
+//! `POST /mischief` are not Stripe's. What is kept in a file survives `kill -9`. Unlike Stripe it
+//! forgets no idempotency key, and its search finds everything at once.
+
+mod account;
+mod edge;
+mod ledger;
+mod mischief;
+
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::Path;
+use std::sync::Arc;
+
+use shared::domain::money::Money;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::Capture;
+use shared::domain::time::Timestamp;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use self::account::Accounts;
+pub use self::ledger::{LedgerEntry, LedgerRefund};
+pub use self::mischief::Mischief;
+use super::Error;
+
+/// The API key that it takes.
+pub const API_KEY: &str = "sk_test_onsale";
+
+/// A running provider on a port of 127.0.0.1; stopped when dropped.
+#[derive(Debug)]
+pub struct PaymentProvider {
+    address: SocketAddr,
+    accounts: Arc<Accounts>,
+    stop: Option<oneshot::Sender<()>>,
+    server: JoinHandle<std::io::Result<()>>,
+}
+
+impl PaymentProvider {
+    /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when no port is to be had, [`Error::Provider`] when the file is not one of its
+    /// own.
+    pub fn start(file: Option<&Path>) -> Result<Self, Error> {
+        let listening = || Error::io("listening for the payment provider");
+        let accounts = Arc::new(Accounts::open(file)?);
+        let listener = listener(file).map_err(listening())?;
+        listener.set_nonblocking(true).map_err(listening())?;
+        let address = listener.local_addr().map_err(listening())?;
+        let listener = TcpListener::from_std(listener).map_err(listening())?;
+        let (stop, stopped) = oneshot::channel::<()>();
+        // Resolves when the handle sends or, as it always does, drops its end.
+        let end = async {
+            let _dropped = stopped.await;
+        };
+        let server = tokio::spawn(edge::serve(Arc::clone(&accounts), listener, end));
+        Ok(Self { address, accounts, stop: Some(stop), server })
+    }
+
+    /// Where it listens: `http://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// A buyer pays: the money is captured, and nobody is told. The same payment again is the same.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn capture(
+        &self,
+        payment: &str,
+        order: OrderNumber,
+        amount: Money,
+        now: Timestamp,
+    ) -> Result<Capture, Error> {
+        self.accounts.capture(Some(payment), order, amount, now)?.capture()
+    }
+
+    /// The next request of a kind goes wrong; those before it in this way first.
+    pub fn next(&self, mischief: Mischief) {
+        self.accounts.next(mischief);
+    }
+
+    /// What becomes of a payment's pending refunds: they succeed, or fail.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn settle_refunds(&self, payment: &str, succeed: bool) -> Result<(), Error> {
+        self.accounts.settle(payment, succeed)
+    }
+
+    /// Every payment with its refunds.
+    #[must_use]
+    pub fn ledger(&self) -> Vec<LedgerEntry> {
+        self.accounts.ledger()
+    }
+
+    /// Answers what is under way, then stops.
+    pub async fn stop(mut self) {
+        drop(self.stop.take());
+        if let Ok(Err(error)) = (&mut self.server).await {
+            tracing::warn!(%error, "the payment provider had failed");
+        }
+    }
+}
+
+/// Listens where it did before, if it did, and nobody else does: a provider does not move because
+/// the engine was killed.
+fn listener(file: Option<&Path>) -> std::io::Result<StdListener> {
+    let Some(remembered) = file.map(|file| file.with_extension("port")) else {
+        return StdListener::bind(("127.0.0.1", 0));
+    };
+    let port = std::fs::read_to_string(&remembered).ok().and_then(|text| text.trim().parse().ok());
+    let before = port.and_then(|port: u16| StdListener::bind(("127.0.0.1", port)).ok());
+    let listener = match before {
+        Some(listener) => listener,
+        None => StdListener::bind(("127.0.0.1", 0))?,
+    };
+    std::fs::write(remembered, listener.local_addr()?.port().to_string())?;
+    Ok(listener)
+}
+
+impl Drop for PaymentProvider {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}

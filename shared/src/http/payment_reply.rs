@@ -1,0 +1,81 @@
+//! What became of the money of an order, as the API shows it to its buyer.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::domain::ids::{PaymentId, ProviderId};
+use crate::domain::money::Currency;
+use crate::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
+use crate::domain::refund::{Refund, RefundState};
+use crate::domain::time::Timestamp;
+
+/// A payment that was captured for an order, and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PaymentReply {
+    /// The provider.
+    pub provider: ProviderId,
+    /// The payment, as the provider names it.
+    pub payment: PaymentId,
+    /// How much was captured, in minor units.
+    pub amount_minor: i64,
+    /// The currency they are units of.
+    pub currency: Currency,
+    /// What was decided of it.
+    pub outcome: OutcomeReply,
+    /// Why it goes back; absent if it was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<RefundReason>,
+    /// When that was decided.
+    pub decided_at: Timestamp,
+    /// Where its refund stands; absent if it was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refund: Option<RefundReply>,
+}
+
+/// What was decided of a payment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "PaymentOutcome")]
+pub enum OutcomeReply {
+    /// It paid its order.
+    Accepted,
+    /// It goes back.
+    Refund,
+}
+
+/// Where a refund stands. What a provider says when it refuses one is for the operator, and stays
+/// in the payment's item and in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "Refund")]
+pub struct RefundReply {
+    /// Where it stands.
+    pub state: RefundState,
+    /// When that was recorded.
+    pub changed_at: Timestamp,
+}
+
+impl From<&Refund> for RefundReply {
+    fn from(refund: &Refund) -> Self {
+        Self { state: refund.state, changed_at: refund.changed_at }
+    }
+}
+
+impl From<&PaymentRecord> for PaymentReply {
+    fn from(record: &PaymentRecord) -> Self {
+        let (outcome, reason) = match record.outcome {
+            PaymentOutcome::Accepted => (OutcomeReply::Accepted, None),
+            PaymentOutcome::Refund(reason) => (OutcomeReply::Refund, Some(reason)),
+        };
+        let capture = &record.capture;
+        Self {
+            provider: capture.key.provider.clone(),
+            payment: capture.key.payment.clone(),
+            amount_minor: capture.amount.amount_minor,
+            currency: capture.amount.currency,
+            outcome,
+            reason,
+            decided_at: record.decided_at,
+            refund: record.refund.as_ref().map(RefundReply::from),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
+//! provider that fails in every way it can.
+
+use local::servers::provider::Mischief;
+use shared::domain::money::{Currency, Money};
+use shared::domain::order::{
+    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+};
+use shared::domain::refund::{Refund, RefundState};
+use shared::domain::time::Timestamp;
+use shared::flows::expire::{Expired, PROVIDER_GRACE_SECONDS, expire};
+use shared::flows::pay::pay;
+use shared::flows::reconcile::reconcile;
+use shared::flows::refund::refund;
+use shared::flows::reserve::reserve;
+use shared::ports::{Orders, Ports, StoreError};
+
+use super::crash_points::at_every_call;
+use super::crashing::Crashing;
+use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
+
+/// When the payment window of every order is over.
+const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);
+
+impl World {
+    /// A pending order of a new buyer.
+    async fn pending(&self, user: &str) -> Order {
+        let reservation = self.reservation(user).await;
+        reserve(&self.ports, &reservation, NOW).await.unwrap().order
+    }
+
+    /// The provider captures money, and tells nobody.
+    fn captured(&self, name: &str, order: &Order, amount: Money) -> Capture {
+        self.provider.capture(name, order.number, amount, NOW).unwrap()
+    }
+
+    /// An order whose money came too late: its seats are another's.
+    async fn too_late(&self, name: &str) -> (Order, Capture) {
+        let order = self.pending(name).await;
+        assert_eq!(self.expired(&order, LATE).await, Expired::Ended);
+        let capture = self.captured(&format!("pi_{name}"), &order, order.total);
+        // The best seats are free again, and the next buyer's.
+        let other = self.pending(&format!("{name}-other")).await;
+        assert_eq!(other.held_lines(), order.held_lines());
+        let record = pay(&self.ports, &capture, LATE).await.unwrap();
+        assert_eq!(record.outcome, PaymentOutcome::Refund(RefundReason::TooLate));
+        assert_eq!(self.state(order.number).await, Some(OrderState::RefundDue));
+        (order, capture)
+    }
+
+    async fn expired(&self, order: &Order, now: Timestamp) -> Expired {
+        expire(&self.ports, &sale_id(), order.number, now).await.unwrap()
+    }
+
+    async fn refunded(&self, capture: &Capture, now: Timestamp) -> Refund {
+        refund(&self.ports, capture.order, &capture.key, now).await.unwrap()
+    }
+
+    async fn record(&self, capture: &Capture) -> PaymentRecord {
+        self.ports.orders().payment(capture.order, &capture.key).await.unwrap().unwrap()
+    }
+
+    /// The states of a payment's refunds at the provider.
+    fn sent_back(&self, capture: &Capture) -> Vec<String> {
+        let payment = capture.key.payment.as_str();
+        let ledger = self.provider.ledger();
+        let entry = ledger.into_iter().find(|entry| entry.payment == payment).unwrap();
+        entry.refunds.into_iter().map(|refund| refund.status).collect()
+    }
+}
+
+fn key_of(capture: &Capture) -> String {
+    format!("{} of {}", capture.key.payment, capture.order)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn money_goes_back_once_from_any_crash_point_on() {
+    let world = World::start().await;
+    for lost in [false, true] {
+        let calls = at_every_call(async |call, cut| {
+            let (order, capture) = world.too_late(&format!("{lost}-{call}-{cut:?}")).await;
+            if lost {
+                world.provider.next(Mischief::LoseRefundAnswer);
+            }
+            let crashing = Crashing::at(&world.ports, call, cut);
+            let _ = refund(&crashing, order.number, &capture.key, LATE).await;
+            // The message comes again; where an answer is still to be lost, once more.
+            let _ = refund(&world.ports, order.number, &capture.key, LATE).await;
+            let done = world.refunded(&capture, LATE).await;
+            assert_eq!(done.state, RefundState::Refunded, "{}", key_of(&capture));
+            assert_eq!(world.state(order.number).await, Some(OrderState::Refunded));
+            assert_eq!(world.sent_back(&capture), ["succeeded"], "{}", key_of(&capture));
+            // And a message that comes days later finds nothing to do.
+            assert_eq!(world.refunded(&capture, LATE.plus_seconds(1_000_000)).await, done);
+            crashing.has_died()
+        })
+        .await;
+        println!("refund, answer lost {lost}: cut off at each of {calls} calls");
+        // Payment, provider, order and record; an attempt that loses the answer ends there.
+        assert_eq!(calls, if lost { 2 } else { 4 });
+    }
+    world.must_be_consistent().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_provider_says_is_recorded_and_asked_again_when_it_is_time() {
+    let world = World::start().await;
+    let later = |seconds| LATE.plus_seconds(seconds);
+    let (order, capture) = world.too_late("slow").await;
+    world.provider.next(Mischief::LeaveRefundPending);
+    assert_eq!(world.refunded(&capture, LATE).await.state, RefundState::Pending);
+    assert_eq!(world.refunded(&capture, later(1)).await.state, RefundState::Pending);
+    assert_eq!(world.state(order.number).await, Some(OrderState::RefundDue));
+    world.provider.settle_refunds("pi_slow", false).unwrap();
+    let failed = world.refunded(&capture, later(2)).await;
+    assert_eq!(failed.state, RefundState::Failed);
+    assert_eq!(failed.refusal.as_deref(), Some("failed: expired_or_canceled_card"));
+    assert_eq!(world.sent_back(&capture), ["failed"], "no other is sent after one that failed");
+
+    let (_, refused) = world.too_late("poor").await;
+    world.provider.next(Mischief::RefuseRefund);
+    let failed = world.refunded(&refused, LATE).await;
+    let why = failed.refusal.as_deref().unwrap();
+    assert_eq!(why, "balance_insufficient: Insufficient funds in your account.");
+    assert_eq!(world.record(&refused).await.refund, Some(failed));
+
+    let (_, unheard) = world.too_late("down").await;
+    world.provider.next(Mischief::FailRefund);
+    let error = refund(&world.ports, unheard.order, &unheard.key, LATE).await.unwrap_err();
+    assert!(error.retryable(), "{error}");
+    let state = |record: PaymentRecord| record.refund.unwrap().state;
+    assert_eq!(state(world.record(&unheard).await), RefundState::Requested);
+
+    // The sweeper asks again for what nothing was heard of: after five minutes, and a day.
+    let swept =
+        async |now: Timestamp| reconcile(&world.ports, &epoch("sweep"), now).await.unwrap().refunds;
+    swept(LATE).await;
+    assert_eq!(swept(later(299)).await, 0);
+    assert_eq!(swept(later(300)).await, 1, "the one that is requested");
+    assert_eq!(swept(later(25 * 3600 + 2)).await, 3, "and those that failed");
+    assert_eq!(swept(later(25 * 3600 + 3)).await, 0);
+    assert_eq!(world.refunded(&unheard, later(400)).await.state, RefundState::Refunded);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_money_moves_on_the_word_of_a_message() {
+    let world = World::start().await;
+    let order = world.pending("honest").await;
+    let capture = world.captured("pi_honest", &order, order.total);
+    let broken = |error: StoreError| assert!(matches!(error, StoreError::Contract(_)), "{error}");
+    broken(refund(&world.ports, order.number, &capture.key, NOW).await.unwrap_err());
+    let paid = pay(&world.ports, &capture, NOW).await.unwrap();
+    assert_eq!((paid.outcome, paid.refund), (PaymentOutcome::Accepted, None));
+    broken(refund(&world.ports, order.number, &capture.key, NOW).await.unwrap_err());
+    assert!(world.sent_back(&capture).is_empty());
+    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn parts_and_other_money_go_back_each_for_itself() {
+    let world = World::start().await;
+    let order = world.pending("parts").await;
+    let Money { amount_minor, currency } = order.total;
+    let of = |amount_minor: i64| Money { amount_minor, currency };
+    let yuan = Money { currency: Currency::new("CNY").unwrap(), amount_minor };
+    let wrong = [
+        ("pi_half", of(amount_minor / 2), RefundReason::WrongAmount),
+        ("pi_rest", of(amount_minor - amount_minor / 2), RefundReason::WrongAmount),
+        ("pi_more", of(amount_minor + 1), RefundReason::WrongAmount),
+        ("pi_yuan", yuan, RefundReason::WrongCurrency),
+    ];
+    for (name, amount, reason) in wrong {
+        let capture = world.captured(name, &order, amount);
+        let record = pay(&world.ports, &capture, NOW).await.unwrap();
+        assert_eq!(record.outcome, PaymentOutcome::Refund(reason), "{name}");
+        assert_eq!(world.refunded(&capture, NOW).await.state, RefundState::Refunded, "{name}");
+        assert_eq!(world.sent_back(&capture), ["succeeded"], "{name}");
+        assert_eq!(world.state(order.number).await, Some(OrderState::Pending), "{name}");
+    }
+    let whole = world.captured("pi_whole", &order, order.total);
+    pay(&world.ports, &whole, NOW.plus_seconds(1)).await.unwrap();
+    let second = world.captured("pi_second", &order, order.total);
+    pay(&world.ports, &second, NOW.plus_seconds(2)).await.unwrap();
+
+    let ledger = world.ports.orders().payments(order.number).await.unwrap();
+    let names: Vec<&str> =
+        ledger.iter().map(|record| record.capture.key.payment.as_str()).collect();
+    assert_eq!(names, ["pi_half", "pi_more", "pi_rest", "pi_yuan", "pi_whole", "pi_second"]);
+    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_crash_point_on() {
+    let world = World::start().await;
+    let calls = at_every_call(async |call, cut| {
+        let name = format!("lost-{call}-{cut:?}");
+        let order = world.pending(&name).await;
+        // A part that goes back, the payment, and one too many.
+        let amount = Money { amount_minor: 1, ..order.total };
+        let part = world.captured(&format!("pi_1_{name}"), &order, amount);
+        let whole = world.captured(&format!("pi_2_{name}"), &order, order.total);
+        let second = world.captured(&format!("pi_3_{name}"), &order, order.total);
+        let crashing = Crashing::at(&world.ports, call, cut);
+        let _ = expire(&crashing, &sale_id(), order.number, LATE).await;
+        assert_eq!(world.expired(&order, LATE).await, Expired::Resolved, "{name}");
+        assert_eq!(world.state(order.number).await, Some(OrderState::Paid), "{name}");
+        // A process that died may have left what follows from its decisions to the provider's
+        // calls, which come again, or to the sweeper.
+        for (capture, outcome) in [
+            (part, PaymentOutcome::Refund(RefundReason::WrongAmount)),
+            (whole, PaymentOutcome::Accepted),
+            (second, PaymentOutcome::Refund(RefundReason::SecondPayment)),
+        ] {
+            let callback = pay(&world.ports, &capture, LATE).await.unwrap();
+            assert_eq!(callback.outcome, outcome, "{name}");
+        }
+        crashing.has_died()
+    })
+    .await;
+    println!("expire with money at the provider: cut off at each of {calls} calls");
+    world.must_be_consistent().await;
+    reconcile(&world.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
+    let quiet = reconcile(&world.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
+    assert!(quiet.is_quiet(), "{quiet:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_waits_a_minute_for_a_provider_that_does_not_answer() {
+    let world = World::start().await;
+    let order = world.pending("patient").await;
+    let capture = world.captured("pi_patient", &order, order.total);
+    let end = LATE.plus_seconds(PROVIDER_GRACE_SECONDS);
+    for (now, again) in [
+        (LATE, LATE.plus_seconds(15)),
+        (end.plus_seconds(-20), end.plus_seconds(-5)),
+        (end.plus_seconds(-5), end),
+    ] {
+        world.provider.next(Mischief::FailSearch);
+        assert_eq!(world.expired(&order, now).await, Expired::NotDue(again));
+        assert_eq!(world.state(order.number).await, Some(OrderState::Pending));
+    }
+    world.provider.next(Mischief::FailSearch);
+    assert_eq!(world.expired(&order, end).await, Expired::Ended);
+    // The money comes to light all the same, and the seats are still free.
+    let record = pay(&world.ports, &capture, end).await.unwrap();
+    assert_eq!(record.outcome, PaymentOutcome::Accepted);
+    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+
+    // A search that does not know the payment yet is as good as none: the order ends.
+    let order = world.pending("early").await;
+    let capture = world.captured("pi_early", &order, order.total);
+    world.provider.next(Mischief::FindNothing);
+    assert_eq!(world.expired(&order, LATE).await, Expired::Ended);
+    let record = pay(&world.ports, &capture, LATE).await.unwrap();
+    assert_eq!(record.outcome, PaymentOutcome::Accepted);
+}

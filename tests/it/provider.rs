@@ -1,0 +1,236 @@
+//! The payment provider: our stand-in speaks as Stripe does, by the word of Stripe's own Python
+//! package, and our adapter understands what it says in every way it can fail.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use local::servers::PaymentProvider;
+use local::servers::provider::{API_KEY, LedgerRefund, Mischief};
+use serde_json::{Value, json};
+use shared::config::ProvidersConfig;
+use shared::domain::ids::{Content, SaleId, UserId};
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::{Mint, OrderNumber};
+use shared::domain::order::{
+    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+};
+use shared::domain::refund::RefundReply;
+use shared::domain::time::Timestamp;
+use shared::ports::{Provider, StoreError};
+use shared::provider::Providers;
+
+use crate::ground;
+
+const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+fn euros(amount_minor: i64) -> Money {
+    Money { amount_minor, currency: Currency::new("EUR").unwrap() }
+}
+
+fn order(number: OrderNumber) -> Order {
+    Order {
+        number,
+        sale: SaleId::new("s").unwrap(),
+        user: UserId::new("alice").unwrap(),
+        state: OrderState::Pending,
+        lines: Vec::new(),
+        total: euros(500),
+        content: Content::new("0123456789abcdef").unwrap(),
+        created_at: NOW,
+        pay_by: NOW,
+        changed_at: NOW,
+        payment: None,
+        synced: false,
+    }
+}
+
+fn number() -> OrderNumber {
+    Mint::new(7).mint(NOW, &UserId::new("alice").unwrap())
+}
+
+fn to_refund(capture: &Capture) -> PaymentRecord {
+    PaymentRecord::decided(capture, PaymentOutcome::Refund(RefundReason::TooLate), NOW)
+}
+
+fn adapter(provider: &PaymentProvider) -> Providers {
+    Providers::new(&ground::providers(provider)).unwrap()
+}
+
+fn refunds(provider: &PaymentProvider, payment: &str) -> Vec<LedgerRefund> {
+    let mut ledger = provider.ledger().into_iter();
+    ledger.find(|entry| entry.payment == payment).unwrap().refunds
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn captures_are_found_and_go_back_once_whatever_is_lost() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let ours = adapter(&provider);
+    let order = order(number());
+    assert_eq!(ours.captures(&order).await, Ok(Some(Vec::new())));
+    let later = NOW.plus_seconds(1);
+    let second = provider.capture("pi_a", order.number, euros(300), later).unwrap();
+    let first = provider.capture("pi_b", order.number, euros(500), NOW).unwrap();
+    let another = Mint::new(8).mint(NOW, &UserId::new("bob").unwrap());
+    provider.capture("pi_c", another, euros(500), NOW).unwrap();
+    assert_eq!(ours.captures(&order).await, Ok(Some(vec![first.clone(), second.clone()])));
+    provider.next(Mischief::FailSearch);
+    assert!(matches!(ours.captures(&order).await, Err(StoreError::Unavailable(_))));
+
+    let record = to_refund(&first);
+    provider.next(Mischief::FailRefund);
+    assert!(matches!(ours.refund(&record).await, Err(StoreError::Unknown(_))));
+    assert!(refunds(&provider, "pi_b").is_empty());
+    provider.next(Mischief::LoseRefundAnswer);
+    assert!(matches!(ours.refund(&record).await, Err(StoreError::Unknown(_))));
+    let (one, other) = tokio::join!(ours.refund(&record), ours.refund(&record));
+    assert_eq!((one, other), (Ok(RefundReply::Refunded), Ok(RefundReply::Refunded)));
+    let whole = LedgerRefund { amount_minor: 500, status: "succeeded".to_owned() };
+    assert_eq!(refunds(&provider, "pi_b"), [whole]);
+
+    let record = to_refund(&second);
+    provider.next(Mischief::LeaveRefundPending);
+    assert_eq!(ours.refund(&record).await, Ok(RefundReply::Pending));
+    assert_eq!(ours.refund(&record).await, Ok(RefundReply::Pending));
+    provider.settle_refunds("pi_a", true).unwrap();
+    // The first answer under the key was "pending"; the list is asked, not the key.
+    assert_eq!(ours.refund(&record).await, Ok(RefundReply::Refunded));
+    assert_eq!(refunds(&provider, "pi_a").len(), 1);
+
+    let mut unknown = first;
+    unknown.key.payment = shared::domain::ids::PaymentId::new("pi_x").unwrap();
+    let reply = ours.refund(&to_refund(&unknown)).await;
+    let why = "resource_missing: No such payment_intent: 'pi_x'".to_owned();
+    assert_eq!(reply, Ok(RefundReply::Refused(why)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_refunds_at_once_are_one() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let ours = adapter(&provider);
+    for round in 0..20 {
+        let name = format!("pi_{round}");
+        let record = to_refund(&provider.capture(&name, number(), euros(500), NOW).unwrap());
+        let (one, other) = tokio::join!(ours.refund(&record), ours.refund(&record));
+        assert_eq!((one, other), (Ok(RefundReply::Refunded), Ok(RefundReply::Refunded)));
+        assert_eq!(refunds(&provider, &name).len(), 1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_not_there_or_does_not_know_us_is_asked_again_later() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let record = to_refund(&provider.capture("pi_1", number(), euros(500), NOW).unwrap());
+    let unavailable = |error: StoreError| {
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
+        assert!(!error.to_string().contains(API_KEY), "{error}");
+    };
+    let mut config = ground::providers(&provider);
+    config.apis[0].key.0 = b"sk_wrong".to_vec();
+    let stranger = Providers::new(&config).unwrap();
+    unavailable(stranger.captures(&order(number())).await.unwrap_err());
+    unavailable(stranger.refund(&record).await.unwrap_err());
+    assert!(!format!("{stranger:?}").contains("sk_wrong"));
+
+    config.apis[0].url = "http://127.0.0.1:1".to_owned();
+    let nowhere = Providers::new(&config).unwrap();
+    unavailable(nowhere.captures(&order(number())).await.unwrap_err());
+    unavailable(nowhere.refund(&record).await.unwrap_err());
+
+    let nobody = Providers::new(&ProvidersConfig::default()).unwrap();
+    assert_eq!(nobody.captures(&order(number())).await, Ok(None));
+    unavailable(nobody.refund(&record).await.unwrap_err());
+    assert!(refunds(&provider, "pi_1").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_is_still_known_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("provider.jsonl");
+    let provider = PaymentProvider::start(Some(&file)).unwrap();
+    let (ours, url) = (adapter(&provider), provider.url());
+    let record = to_refund(&provider.capture("pi_1", number(), euros(500), NOW).unwrap());
+    assert_eq!(ours.refund(&record).await, Ok(RefundReply::Refunded));
+    let before = provider.ledger();
+    // Dropped as a killed process is: in the middle of a line that nobody was told of.
+    drop(provider);
+    let mut log = std::fs::File::options().append(true).open(&file).unwrap();
+    log.write_all(br#"{"captured":{"id":"pi_2","or"#).unwrap();
+    drop(log);
+
+    let provider = PaymentProvider::start(Some(&file)).unwrap();
+    assert_eq!(provider.ledger(), before);
+    let reply = adapter(&provider).refund(&record).await;
+    assert_eq!((reply, provider.ledger()), (Ok(RefundReply::Refunded), before));
+    provider.capture("pi_2", number(), euros(1), NOW).unwrap();
+    let (count, again) = (provider.ledger().len(), provider.url());
+    drop(provider);
+    let provider = PaymentProvider::start(Some(&file)).unwrap();
+    assert_eq!(provider.ledger().len(), count);
+    // It is where it was, unless somebody took its port meanwhile.
+    println!("at {url}, {again} and {}", provider.url());
+}
+
+/// Runs a script in the Python environment that `make setup` makes, against the stand-in.
+fn stripe(provider: &PaymentProvider, script: &str, arguments: &Value) -> Value {
+    const HEAD: &str = "
+import json, sys, stripe
+asked = json.load(sys.stdin)
+stripe.api_base, stripe.api_key = asked['url'], asked['key']
+stripe.max_network_retries = 0
+";
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut child = Command::new(root.join(".venv/bin/python"))
+        .args(["-c", &format!("{HEAD}{script}")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the Python environment is missing: run `make setup`");
+    let asked = json!({ "url": provider.url(), "key": API_KEY, "with": arguments });
+    child.stdin.take().unwrap().write_all(asked.to_string().as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "the script failed");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stripes_own_package_pays_finds_and_refunds_at_the_stand_in() {
+    const SCRIPT: &str = "
+order = asked['with']['order']
+intent = stripe.PaymentIntent.create(amount=500, currency='eur', confirm=True, metadata={'order': order})
+found = stripe.PaymentIntent.search(query=\"metadata['order']:'%s'\" % order)
+first = stripe.Refund.create(payment_intent=intent.id, idempotency_key='k')
+again = stripe.Refund.create(payment_intent=intent.id, idempotency_key='k')
+listed = stripe.Refund.list(payment_intent=intent.id)
+def raised(call):
+    try:
+        call()
+    except stripe.StripeError as error:
+        return [type(error).__name__, error.code]
+print(json.dumps({
+    'intent': [intent.id, intent.status, intent.amount_received, intent.currency, intent.metadata['order']],
+    'found': [each.id for each in found.auto_paging_iter()],
+    'refunds': [first.id, first.status, first.amount, again.id, [each.id for each in listed.auto_paging_iter()]],
+    'twice': raised(lambda: stripe.Refund.create(payment_intent=intent.id)),
+    'other': raised(lambda: stripe.Refund.create(payment_intent='pi_x', idempotency_key='k')),
+    'missing': raised(lambda: stripe.Refund.create(payment_intent='pi_x')),
+    'stranger': raised(lambda: stripe.Refund.list(payment_intent=intent.id, api_key='sk_x')),
+}))";
+    let provider = PaymentProvider::start(None).unwrap();
+    let order_number = number();
+    let arguments = json!({ "order": order_number });
+    let said = tokio::task::block_in_place(|| stripe(&provider, SCRIPT, &arguments));
+    let paid = json!(["pi_onsale_1", "succeeded", 500, "eur", order_number]);
+    assert_eq!(said["intent"], paid);
+    assert_eq!(said["found"], json!(["pi_onsale_1"]));
+    assert_eq!(said["refunds"], json!(["re_1", "succeeded", 500, "re_1", ["re_1"]]));
+    assert_eq!(said["twice"], json!(["InvalidRequestError", "charge_already_refunded"]));
+    assert_eq!(said["other"], json!(["IdempotencyError", null]));
+    assert_eq!(said["missing"], json!(["InvalidRequestError", "resource_missing"]));
+    assert_eq!(said["stranger"], json!(["AuthenticationError", null]));
+    // What Stripe's package did is what our adapter finds.
+    let found = adapter(&provider).captures(&order(order_number)).await.unwrap().unwrap();
+    assert_eq!(found.len(), 1);
+    let reply = adapter(&provider).refund(&to_refund(&found[0])).await;
+    assert_eq!(reply, Ok(RefundReply::Refunded), "it is back already");
+}
