@@ -116,6 +116,12 @@ pub async fn reserve(
                 }
             }
             Claimed::Refused(refusal) => {
+                // A twin of this request may have made the order meanwhile, from this very hold. One that
+                // makes it just after this look loses its hold; the sweeper writes it again.
+                if let Some(order) = ports.orders().get(reservation.number).await? {
+                    align_to(ports, &order, &record).await?;
+                    return found(order, reservation, &content, Some(allowance));
+                }
                 give_back(ports, reservation, record).await?;
                 return Err(refusal);
             }
