@@ -13,12 +13,14 @@ use shared::flows::cancel::{self, cancel};
 use shared::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use shared::ports::{Catalogue as _, Freshness, StoreError};
 
-use crate::cast::call_back;
+use crate::cast::{call_back, never_call};
 use crate::dice::{Dice, mix};
 use crate::fault::Fault;
 use crate::plan::{FAULTS_FROM_MS, START, sale_id};
 use crate::stage::Stage;
 
+/// How often a buyer comes in a storm.
+const STORM_ROUNDS: u64 = 8;
 /// How often a buyer tries the same attempt again.
 const ATTEMPTS: u64 = 7;
 
@@ -31,13 +33,17 @@ struct Buyer {
     user: UserId,
     number: OrderNumber,
     sale: Sale,
+    /// Which visit it is.
+    round: u64,
+    /// Whether everything goes quickly.
+    is_storm: bool,
 }
 
 /// A buyer comes, orders, and pays or does not.
 pub(crate) async fn buyer(stage: Stage, index: u64) {
-    let (seed, sale, rush_ms) = {
-        let world = stage.world.look();
-        (world.plan.seed, world.plan.sale.clone(), world.plan.rush_ms)
+    let (seed, sale, rush_ms, is_storm) = {
+        let plan = &stage.world.look().plan;
+        (plan.seed, plan.sale.clone(), plan.rush_ms, plan.is_storm)
     };
     let key = mix(seed, 0x1000 + index);
     let mut dice = Dice::new(key);
@@ -45,13 +51,18 @@ pub(crate) async fn buyer(stage: Stage, index: u64) {
     let person = if dice.chance(200) { index / 2 } else { index };
     let clash = Dice::of(seed, 0x11).chance(40);
     let user = UserId::new((7 + 1024 * person).to_string()).expect("it is plain text");
-    let counter = if clash { 0 } else { index as u16 };
-    let number =
-        OrderNumber::compose(START, (seed & 0xfff) as u16, counter, Gene::of(user.as_str()));
     stage.sleep(FAULTS_FROM_MS + dice.between(0, rush_ms)).await;
-    let buyer = Buyer { stage, index, key, user, number, sale };
-    let Some(order) = buyer.order(&mut dice).await else { return };
-    buyer.decide(&mut dice, order).await;
+    for round in 0..if is_storm { STORM_ROUNDS } else { 1 } {
+        let counter = if clash { 0 } else { (index * STORM_ROUNDS + round) as u16 };
+        let gene = Gene::of(user.as_str());
+        let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
+        let (stage, user, sale) = (stage.clone(), user.clone(), sale.clone());
+        let key = mix(key, round);
+        let buyer = Buyer { stage, index, round, key, user, number, sale, is_storm };
+        if let Some(order) = buyer.order(&mut dice).await {
+            buyer.decide(&mut dice, order).await;
+        }
+    }
 }
 
 impl Buyer {
@@ -95,7 +106,8 @@ impl Buyer {
                     | Refusal::NumberClash,
                 )) => return None,
                 Some(Err(Refusal::NotLoaded | Refusal::Contended | Refusal::Store(_))) | None => {
-                    self.stage.sleep(dice.between(300, 8_000)).await;
+                    let most_ms = if self.is_storm { 600 } else { 8_000 };
+                    self.stage.sleep(dice.between(300, most_ms)).await;
                 }
             }
         }
@@ -130,6 +142,8 @@ impl Buyer {
             user: self.user.clone(),
             number: self.number,
             sale: self.sale.clone(),
+            round: self.round,
+            is_storm: self.is_storm,
         };
         let wait = dice.between(0, 60);
         self.stage.act(async move {
@@ -202,8 +216,9 @@ impl Buyer {
             self.stranger_cancels(&order).await;
         }
         let left = order.pay_by.ms_since(self.stage.world.look().now);
-        let think = dice.between(100, 15_000);
-        match dice.below(10) {
+        let think = if self.is_storm { dice.between(1, 300) } else { dice.between(100, 15_000) };
+        let fate = if self.is_storm { dice.pick(&[1, 1, 1, 2, 6, 6]) } else { dice.below(10) };
+        match fate {
             // Never heard of again.
             0 => {}
             1 => {
@@ -238,7 +253,7 @@ impl Buyer {
                 self.pay(dice, &order, 0);
             }
         }
-        if dice.chance(100) {
+        if dice.chance(100) && !self.is_storm {
             self.stage.sleep(dice.between(10, 20_000)).await;
             let lines = wants(dice, &self.sale);
             let _again = self.reserve(&lines, mix(self.key, 301)).await;
@@ -281,7 +296,8 @@ impl Buyer {
     /// Money is captured, and the provider will tell of it.
     fn pay(&self, dice: &mut Dice, order: &Order, turn: u64) {
         let place = mix(self.key, 600 + turn);
-        let payment = PaymentId::new(format!("pi-{}-{turn}", self.index)).expect("it is ASCII");
+        let payment = PaymentId::new(format!("pi-{}-{}-{turn}", self.index, self.round))
+            .expect("it is ASCII");
         let key = PaymentKey { provider: ProviderId::new("test").expect("it is a slug"), payment };
         let mut world = self.stage.world.look();
         let mut strikes = |fault, label| world.strikes(fault, mix(place, label), dice);
@@ -302,9 +318,10 @@ impl Buyer {
         let act = |wait: i64, place: u64| {
             self.stage.act(call_back(self.stage.clone(), capture.clone(), wait, place));
         };
-        let hours = if late { dice.between(60_000, 20_000_000) } else { dice.between(50, 4_000) };
+        let soon = if self.is_storm { 100 } else { 4_000 };
+        let hours = if late { dice.between(60_000, 20_000_000) } else { dice.between(50, soon) };
         if never {
-            act(dice.between(30_000_000, 40_000_000), mix(place, 6));
+            self.stage.act(never_call(self.stage.clone(), capture.clone(), mix(place, 6)));
         } else {
             act(hours, mix(place, 6));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use shared::domain::ids::{Epoch, SaleId};
 use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::order::{Capture, OrderState, PaymentKey};
 use shared::domain::sale::{Sale, SaleState};
 use shared::domain::time::Timestamp;
 use shared::flows::expire::expire_or_hop;
@@ -33,6 +33,8 @@ const MOST_RECEIVES: u32 = 10;
 const MOST_TOGETHER: usize = 10;
 /// How often the sweeper runs, in milliseconds (`template.yaml`).
 const SWEEP_MS: i64 = 60_000;
+/// How many sweeps a storm of them has.
+const STORM_SWEEPS: u64 = 40;
 /// After how many seconds the provider calls again.
 const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 28_800];
 
@@ -105,15 +107,25 @@ fn is_anything_due(stage: &Stage) -> bool {
 /// The schedule: a sweep every minute. A sweep would do nothing if nothing has changed since one
 /// that found nothing to do, and nothing became due: it is left out then, to have time for others.
 pub(crate) async fn schedule(stage: Stage, quiet: Rc<RefCell<Option<u64>>>) {
-    let first_sweep_ms = stage.world.look().plan.first_sweep_ms;
+    let (first_sweep_ms, is_storm) = {
+        let plan = &stage.world.look().plan;
+        (plan.first_sweep_ms, plan.is_storm)
+    };
     for turn in 0.. {
         let place = {
             let world = stage.world.look();
             mix(mix(world.plan.seed, 0x5eeb), turn)
         };
-        stage.sleep(if turn == 0 { first_sweep_ms } else { SWEEP_MS }).await;
+        let in_storm = is_storm && turn < STORM_SWEEPS;
+        stage
+            .sleep(match turn {
+                0 => first_sweep_ms,
+                _ if in_storm => Dice::of(place, 1).between(50, 400),
+                _ => SWEEP_MS,
+            })
+            .await;
         let changes = stage.world.look().changes;
-        if *quiet.borrow() == Some(changes) && !is_anything_due(&stage) {
+        if !in_storm && *quiet.borrow() == Some(changes) && !is_anything_due(&stage) {
             stage.world.look().tally.skipped += 1;
             continue;
         }
@@ -347,4 +359,27 @@ pub(crate) async fn call_back(stage: Stage, capture: Capture, wait_ms: i64, plac
         stage.sleep(seconds * 1000).await;
     }
     stage.world.look().broken("callback", format!("{:?} is never heard", capture.key));
+}
+
+/// The provider does not call while the order is pending, nor for ten minutes after its end: only if
+/// nobody has found the payment by then.
+pub(crate) async fn never_call(stage: Stage, capture: Capture, place: u64) {
+    let decision = (capture.order, capture.key.clone());
+    loop {
+        stage.sleep(20_000).await;
+        let world = stage.world.look();
+        if world.stores.orders.payments.contains_key(&decision) {
+            return;
+        }
+        let order = world.stores.orders.orders.get(&capture.order);
+        if order.is_none_or(|order| order.state != OrderState::Pending) {
+            break;
+        }
+    }
+    // Whoever has found it may be at work still.
+    stage.sleep(600_000).await;
+    if stage.world.look().stores.orders.payments.contains_key(&decision) {
+        return;
+    }
+    call_back(stage, capture, 0, place).await;
 }

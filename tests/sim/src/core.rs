@@ -421,7 +421,9 @@ impl World {
         let fault = self.fault_at(&call, place, &mut dice);
         let tie = dice.draw();
         let writes = writes_redis(&call) || writes_orders(&call) || writes_elsewhere(&call);
-        let there = self.now.plus_ms(dice.between(1, 12));
+        // In a storm the sweeper is slow, so that much happens between its looks and its repairs.
+        let is_slow = self.plan.is_storm && self.invocations[invocation].name == "sweep";
+        let there = self.now.plus_ms(dice.between(1, if is_slow { 80 } else { 12 }));
         let back = there.plus_ms(dice.between(1, 12));
         let gave_up = self.now.plus_ms(dice.between(1_500, 5_000));
         let unknown = || {

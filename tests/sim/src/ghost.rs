@@ -38,7 +38,7 @@ pub(crate) struct Ghost {
     /// What was decided of each payment first.
     decided: BTreeMap<PaymentKey, PaymentOutcome>,
     /// Holds that refused requests gave back.
-    given_up: BTreeMap<OrderNumber, HoldRecord>,
+    given_up: BTreeMap<OrderNumber, Vec<HoldRecord>>,
     /// Where each refund stood after the last write.
     refunds: BTreeMap<PaymentKey, RefundState>,
     /// Orders that were pending after the last write, and from when on they should not be.
@@ -126,7 +126,14 @@ impl World {
         if let Some(sold) = seat_legs.iter().find(is_sold) {
             return Some(format!("{sold:?} is sold"));
         }
-        let mut others = inventory.holds.iter().filter(|_| self.plan.redis_remembers());
+        if !self.plan.redis_remembers() {
+            return None;
+        }
+        let order = self.stores.orders.orders.get(&command.order);
+        if let Some(order) = order.filter(|order| order.state != OrderState::Pending) {
+            return Some(format!("it is {}", order.state.as_str()));
+        }
+        let mut others = inventory.holds.iter();
         let other = others.find(|(_, record)| {
             let mut theirs = record.lines.iter().flat_map(HeldLine::seat_legs);
             theirs.any(|at| seat_legs.contains(&at))
@@ -206,7 +213,8 @@ impl World {
                 // A refused request gives its hold back. Its twin, which was answered with the same
                 // hold, may yet get its order; the sweeper then writes the hold again.
                 if released && self.invocations[invocation].name.contains("reserve") {
-                    self.ghost.given_up.insert(command.order, command.record.clone());
+                    let given_up = self.ghost.given_up.entry(command.order).or_default();
+                    given_up.push(command.record.clone());
                 }
             }
             (Call::Bury { tombstone }, Reply::Bury(ChangeReply::Done), _) => {
@@ -498,7 +506,8 @@ impl World {
         for order in self.stores.orders.orders.values() {
             let hold = inventory.holds.get(&order.number);
             let record = order.hold_record();
-            let is_given_up = self.ghost.given_up.get(&order.number) == Some(&record);
+            let given_up = self.ghost.given_up.get(&order.number);
+            let is_given_up = given_up.is_some_and(|records| records.contains(&record));
             if order.state == OrderState::Pending && hold != Some(&record) && !is_given_up {
                 return Some(("hold", format!("pending {} holds {hold:?}", order.number)));
             }

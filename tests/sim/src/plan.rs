@@ -52,6 +52,8 @@ pub(crate) struct Plan {
     pub sale: Sale,
     /// How many buyers come.
     pub buyers: u64,
+    /// Whether the sweeper runs all the time, and buyers come again and again.
+    pub is_storm: bool,
     /// When the first sweep runs, in milliseconds.
     pub first_sweep_ms: i64,
     /// Over how many milliseconds they come.
@@ -74,10 +76,13 @@ impl Plan {
         let rush_ms = dice.pick(&[300, 5_000, 60_000, 200_000]);
         let closes_ms = if dice.chance(150) { rush_ms / 2 + 10_000 } else { 86_400_000 * 30 };
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
-        let is_tight = dice.chance(330);
+        // In a few, the sweeper runs all the time while they come again and again.
+        let is_storm = Dice::of(seed, 0x12).chance(50);
+        let is_tight = dice.chance(330) || is_storm;
+        let rush_ms = if is_storm { 2_000 } else { rush_ms };
         let sale = sale(&mut dice, pay_window, closes_ms, is_tight);
         let buyers = dice.between(if is_tight { 4 } else { 2 }, 7) as u64;
-        let first_sweep_ms = dice.between(5_000, 60_000);
+        let first_sweep_ms = if is_storm { 5_000 } else { dice.between(5_000, 60_000) };
         let trouble_ms = rush_ms + dice.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
         let mut happenings = Vec::new();
         for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
@@ -106,6 +111,7 @@ impl Plan {
             rates,
             sale,
             buyers,
+            is_storm,
             first_sweep_ms,
             rush_ms,
             calm_from,
