@@ -49,7 +49,7 @@ pub(crate) async fn buyer(stage: Stage, index: u64) {
     let mut dice = Dice::new(key);
     // One person in five comes twice. In a few runs two buyers' numbers clash.
     let person = if dice.chance(200) { index / 2 } else { index };
-    let clash = Dice::of(seed, 0x11).chance(40);
+    let clash = stage.world.look().plan.numbers_clash();
     let user = UserId::new((7 + 1024 * person).to_string()).expect("it is plain text");
     stage.sleep(FAULTS_FROM_MS + dice.between(0, rush_ms)).await;
     for round in 0..if is_storm { STORM_ROUNDS } else { 1 } {
