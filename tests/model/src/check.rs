@@ -120,6 +120,10 @@ pub fn told(scenario: &Scenario, state: &State) -> Checked {
         must(order.state.is_live() || may_end, || {
             format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
         })?;
+        let is_unasked = order.state == OrderState::Expired && told.is_paid_in_time;
+        must(!is_unasked || !state.is_untroubled(scenario), || {
+            format!("buyer {who} paid in time, nothing failed, and the order expired")
+        })?;
         let is_paid = order.state == OrderState::Paid && order.payment == told.paid;
         must(told.paid.is_none() || is_paid, || {
             format!("buyer {who}'s payment was accepted, the order is {}", order.state.as_str())

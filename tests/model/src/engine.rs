@@ -321,9 +321,11 @@ impl Engine {
                 self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
             }
             Action::Pay(buyer) => {
+                let capture = self.scenario.capture(*buyer, state.told[*buyer].payments);
+                let order = state.stores.orders.get(capture.order);
                 let told = &mut state.told[*buyer];
-                let capture = self.scenario.capture(*buyer, told.payments);
                 told.payments += 1;
+                told.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
                 state.callbacks.insert(capture.key.clone(), state.left.callbacks);
                 Arc::make_mut(&mut state.stores).provider.capture(capture);
             }

@@ -22,6 +22,8 @@ pub struct Told {
     pub cancels: u8,
     /// How many payments were made.
     pub payments: usize,
+    /// True once a payment was made before the deadline.
+    pub is_paid_in_time: bool,
     /// The seats of the order that the buyer was told of.
     pub ordered: Option<Vec<HeldLine>>,
     /// True once the buyer was told that the order is cancelled.

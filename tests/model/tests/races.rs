@@ -51,7 +51,7 @@ races! {
 }
 
 /// The guards that so small a world can show, each with a world that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 12] = [
+const PLANTED: [(Guard, fn() -> Scenario); 13] = [
     (Guard::ClaimCondition, worlds::rescue_against_another_buyer),
     (Guard::StateCondition, worlds::second_and_wrong_payments),
     (Guard::NumberOnce, worlds::two_buyers_for_one_seat),
@@ -64,6 +64,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 12] = [
     (Guard::HoldReplay, worlds::one_attendee),
     (Guard::Tombstone, worlds::crash_at_every_step),
     (Guard::AmountCheck, worlds::second_and_wrong_payments),
+    (Guard::AskProvider, worlds::expiry_against_payment),
 ];
 
 #[test]
