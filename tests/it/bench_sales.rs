@@ -1,6 +1,6 @@
-//! `onsale bench sales` and `onsale bench growth`, small.
+//! `onsale bench sales`, `onsale bench growth` and `onsale bench reload`, small.
 
-use local::bench::{growth, sales};
+use local::bench::{growth, reload, sales};
 
 use crate::ground;
 
@@ -40,4 +40,22 @@ async fn every_point_of_the_growth_is_measured() {
     let written: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
     assert_eq!(written["legs"][1]["legs"], 5);
     assert!(report.tables().contains("whole sales a second"));
+}
+
+/// The whole way from the loss of Redis, by nothing but buyers, to the next order and a clean audit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sale_sells_again_after_redis_was_lost_in_the_midst_of_it() {
+    if ground::is_foreign("it measures our own stand-ins") {
+        return;
+    }
+    let options = reload::Options { seats: vec![600, 1_500], fill_percent: 40, rounds: 2 };
+    let report = reload::run(&options).await.unwrap();
+    let orders: Vec<(u32, u64)> =
+        report.sizes.iter().map(|size| (size.seats, size.orders)).collect();
+    assert_eq!(orders, [(600, 160), (1_500, 400)]);
+    for loss in report.sizes.iter().flat_map(|size| &size.losses) {
+        assert!(loss.refused["not-loaded"] > 0, "nobody was there to have it loaded: {loss:?}");
+        assert!(loss.selling_ms > 0.0 && loss.loaded_ms > 0.0, "{loss:?}");
+    }
+    assert!(report.fit.is_some() && report.table().contains("for each 10,000 seats"));
 }

@@ -5,6 +5,7 @@
 
 pub mod growth;
 pub mod http;
+pub mod reload;
 pub mod sales;
 pub mod scripts;
 pub mod selling;

@@ -33,7 +33,9 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// How many tickets an order has.
 pub const TICKETS: u64 = 2;
 /// The only tier of a hall.
-const TIER: &str = "all";
+pub const TIER: &str = "all";
+/// What a seat of a hall costs, in minor units.
+pub const PRICE_MINOR: i64 = 5000;
 /// Seats of one row of a hall.
 const ROW_SEATS: u32 = 50;
 /// How long the last orders may take to be counted.
@@ -58,7 +60,7 @@ pub fn hall(id: &str, seats: u32, legs: u16) -> Result<SaleFile, Failure> {
             "user_lock_ms": 1, "token_seconds": 300,
         },
         "tiers": [{
-            "tier": TIER, "name": "All", "price_minor": 5000,
+            "tier": TIER, "name": "All", "price_minor": PRICE_MINOR,
             "sections": [{
                 "section": "s",
                 "rows": [{

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use crate::bench::{growth, http, sales, scripts};
+use crate::bench::{growth, http, reload, sales, scripts};
 use crate::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -22,6 +22,7 @@ enum Bench {
     Http(HttpCommand),
     Sales(SalesCommand),
     Growth(GrowthCommand),
+    Reload(ReloadCommand),
     /// The engine that `bench http` measures, in a process of its own.
     #[command(hide = true)]
     HttpEngine,
@@ -122,6 +123,7 @@ impl BenchCommand {
             Bench::Http(command) => command.run(json).await,
             Bench::Sales(command) => command.run(json).await,
             Bench::Growth(command) => command.run(json).await,
+            Bench::Reload(command) => command.run(json).await,
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
     }
@@ -225,5 +227,43 @@ impl GrowthCommand {
         let orders = self.orders.unwrap_or(options.orders);
         let report = growth::run(&growth::Options { orders, ..options }).await?;
         out(&if json { report.json() } else { report.tables() })
+    }
+}
+
+/// How long nobody can buy after a total loss of Redis, by the size of the sale.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each size has an engine of its own with servers in memory, which sells a part of a hall: three orders
+in four are paid. While eight buyers go on, Redis is emptied; the clock stops when an order is
+acknowledged that was asked for after that. Then reconcile runs, and the audit must be clean. Build
+it with ONSALE_PROFILE=measure to measure the engine, not its debug build.
+
+Examples:
+  onsale bench reload
+  onsale bench reload --seats 60000 --rounds 5 --json")]
+pub struct ReloadCommand {
+    /// Sizes of the hall, in seats [default: 1000,20000,60000,120000,200000]
+    #[arg(long, value_name = "N,N", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    seats: Option<Vec<u32>>,
+    /// How much of it is taken before, in per cent.
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(0..=95))]
+    fill: u32,
+    /// How often Redis is lost at each size.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+}
+
+impl ReloadCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let whole = reload::Options::whole();
+        let options = reload::Options {
+            seats: self.seats.unwrap_or(whole.seats),
+            fill_percent: self.fill,
+            rounds: self.rounds,
+        };
+        let report = reload::run(&options).await?;
+        out(&if json { report.json() } else { report.table() })
     }
 }

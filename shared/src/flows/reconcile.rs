@@ -59,6 +59,12 @@ impl Report {
         *self == Self::default()
     }
 
+    /// How many differences between Redis and DynamoDB were repaired.
+    #[must_use]
+    pub fn repairs(&self) -> u32 {
+        self.aligned + self.restored + self.sold + self.freed
+    }
+
     /// Logs why a sale was not finished; the next run tries it again.
     fn fail(&mut self, sale: &SaleId, error: &StoreError) {
         tracing::warn!(%sale, %error, "left to the next run");
