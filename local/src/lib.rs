@@ -6,6 +6,7 @@ pub mod chaos;
 pub mod cli;
 pub mod cpu;
 pub mod data_dir;
+pub mod dead_letters;
 pub mod demo;
 pub mod endpoints;
 pub mod event_sources;

@@ -88,6 +88,23 @@ impl Queues {
             refund: pair("refund").await?,
         })
     }
+
+    /// Finds those of an engine that has made them.
+    ///
+    /// # Errors
+    /// The first queue that is not there.
+    pub async fn find(sqs: &Client, prefix: &str) -> Result<Self, Error> {
+        let pair = async |name: &str| {
+            let queue = format!("{prefix}{name}");
+            find_pair(sqs, &queue).await.map_err(|why| Error { queue, why })
+        };
+        Ok(Self {
+            expiry: pair("expiry").await?,
+            sync: pair("sync").await?,
+            load: pair("load").await?,
+            refund: pair("refund").await?,
+        })
+    }
 }
 
 /// How many messages a queue has, those included that are delayed or being worked on.
@@ -135,6 +152,17 @@ async fn create_pair(
     Ok(QueuePair { name: name.to_owned(), url, arn, dead_url })
 }
 
+async fn find_pair(sqs: &Client, name: &str) -> Result<QueuePair, String> {
+    let url_of = async |name: &str| {
+        let found = sqs.get_queue_url().queue_name(name).send().await.map_err(shown)?;
+        found.queue_url.ok_or_else(|| "the answer names no URL".to_owned())
+    };
+    let url = url_of(name).await?;
+    let dead_url = url_of(&format!("{name}{DEAD}")).await?;
+    let arn = arn_of(sqs, &url).await?;
+    Ok(QueuePair { name: name.to_owned(), url, arn, dead_url })
+}
+
 /// The URL and the ARN of a queue with these attributes.
 async fn create(
     sqs: &Client,
@@ -146,10 +174,15 @@ async fn create(
     let url = created.queue_url.ok_or("the answer names no URL")?;
     let set = sqs.set_queue_attributes().queue_url(&url);
     set.set_attributes(Some(attributes.into_iter().collect())).send().await.map_err(shown)?;
-    let asked = sqs.get_queue_attributes().queue_url(&url);
+    let arn = arn_of(sqs, &url).await?;
+    Ok((url, arn))
+}
+
+async fn arn_of(sqs: &Client, url: &str) -> Result<String, String> {
+    let asked = sqs.get_queue_attributes().queue_url(url);
     let asked = asked.attribute_names(QueueAttributeName::QueueArn).send().await.map_err(shown)?;
     let arn = asked.attributes.unwrap_or_default().remove(&QueueAttributeName::QueueArn);
-    Ok((url, arn.ok_or("the answer names no ARN")?))
+    arn.ok_or_else(|| "the answer names no ARN".to_owned())
 }
 
 fn shown(error: impl std::error::Error) -> String {

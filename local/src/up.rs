@@ -309,7 +309,7 @@ impl Engine {
 }
 
 /// The configuration that the environment has in Lambda.
-fn config(
+pub(crate) fn config(
     topology: Topology,
     endpoints: &Endpoints,
     queues: &Queues,

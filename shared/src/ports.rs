@@ -11,7 +11,7 @@ use crate::domain::gate::{Admit, AdmitReply};
 use crate::domain::ids::{AttendeeId, Epoch, Legs, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, SeatLeg, Sell, SellReply, TierGrid,
+    RepairReply, Restore, RestoreReply, SeatLeg, Sell, SellReply, Terms, TierGrid,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
@@ -86,6 +86,8 @@ pub trait Seats: Send + Sync {
 
     /// The epoch of a sale; `None` if it is not loaded.
     fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send;
+    /// The epoch of a sale and the terms that its scripts check; `None` if it is not loaded.
+    fn head(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send;
     /// What an order holds.
     fn record(
         &self,

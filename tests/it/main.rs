@@ -26,6 +26,7 @@ mod program;
 mod provider;
 mod queue;
 mod readme;
+mod repair_commands;
 mod rooms;
 mod rush;
 mod samples;

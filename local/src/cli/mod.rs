@@ -5,8 +5,10 @@ pub mod bench;
 pub mod chaos;
 pub mod crowd;
 pub mod demo;
+pub mod engine;
 pub mod openapi;
 pub mod pay;
+pub mod repair;
 pub mod replay;
 pub mod rush;
 pub mod sale;
@@ -81,6 +83,9 @@ enum Command {
     Demo(demo::DemoCommand),
     Replay(Box<replay::ReplayCommand>),
     Audit(audit::AuditCommand),
+    Reconcile(repair::ReconcileCommand),
+    Stuck(repair::StuckCommand),
+    DeadLetters(repair::DeadLettersCommand),
     Bench(bench::BenchCommand),
     Chaos(chaos::ChaosCommand),
     StandIns(chaos::StandInsCommand),
@@ -100,7 +105,10 @@ impl Command {
             | Self::Openapi(_)
             | Self::Rush(_)
             | Self::StandIns(_)
-            | Self::Audit(_) => LOG,
+            | Self::Audit(_)
+            | Self::Reconcile(_)
+            | Self::Stuck(_)
+            | Self::DeadLetters(_) => LOG,
         }
     }
 }
@@ -135,6 +143,9 @@ impl Cli {
             Command::Demo(command) => command.run(json).await,
             Command::Replay(command) => command.run(json).await,
             Command::Audit(command) => Ok(command.run(&data_dir, json).await),
+            Command::Reconcile(command) => command.run(&data_dir, json).await,
+            Command::Stuck(command) => command.run(&data_dir, json).await,
+            Command::DeadLetters(command) => command.run(&data_dir, json).await,
             Command::Bench(command) => command.run(&data_dir, json).await,
             Command::Chaos(command) => command.run(json).await,
             Command::StandIns(command) => command.run(&data_dir).await,

@@ -5,6 +5,7 @@
 
 pub mod admit;
 pub mod cancel;
+pub mod difference;
 pub mod expire;
 pub mod hold;
 pub mod load;
@@ -13,4 +14,5 @@ pub mod publish;
 pub mod reconcile;
 pub mod refund;
 pub mod reserve;
+pub mod stuck;
 pub mod sync;

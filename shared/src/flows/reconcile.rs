@@ -1,33 +1,40 @@
 //! Reconcile: the sweeper and the repair. Queues are a hint; this is the truth.
 //!
 //! It finishes what is due in DynamoDB and in Redis, loads sales that Redis has lost, and compares
-//! the two tier by tier: hold by hold, with a compare-and-set, while the sale goes on.
+//! the two tier by tier: hold by hold, with a compare-and-set, while the sale goes on. Everything it
+//! finds is a [`Difference`]; a dry run only lists them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
-use crate::domain::inventory::{HeldLine, HoldRecord, Repair, RepairReply, Restore, RestoreReply};
+use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::inventory::{RepairReply, RestoreReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::sale::{Sale, Tier};
+use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
-use crate::flows::expire::{Expired, expire, expire_all};
+use crate::flows::difference::{Asked, Difference, Explanation, Picture};
+use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, sale_of, sell};
-use crate::flows::load::{Loaded, Owned, load, owned_seats};
+use crate::flows::load::{Loaded, load, terms};
 use crate::flows::publish::replace_terms;
 use crate::flows::{refund, sync};
 use crate::ports::{
-    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, Snapshot, StoreError,
-    Stored,
+    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, StoreError, Stored,
 };
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
 const MOST_DUE: u16 = 500;
 /// How many pieces of due work are done at once.
 const TOGETHER: usize = 16;
+/// How long after its last order can have been paid a sale is at rest: it is then compared once in
+/// an hour instead of every minute, for nobody changes it. Its deadlines are kept all the same.
+const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
+/// How many minutes lie between two comparisons of a sale at rest.
+const MINUTES_AT_REST: i64 = 60;
 
 /// What one run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -40,6 +47,8 @@ pub struct Report {
     pub refunds: u32,
     /// Sales that were loaded again.
     pub loaded: u32,
+    /// Sales whose terms Redis was told again.
+    pub terms: u32,
     /// Holds brought to where their orders are.
     pub aligned: u32,
     /// Forgotten holds of pending orders, written again.
@@ -65,22 +74,45 @@ impl Report {
         self.aligned + self.restored + self.sold + self.freed
     }
 
-    /// Logs why a sale was not finished; the next run tries it again.
-    fn fail(&mut self, sale: &SaleId, error: &StoreError) {
-        tracing::warn!(%sale, %error, "left to the next run");
-        self.failed += 1;
-    }
-
-    /// Counts one piece of work, or logs why it failed; the next run tries it again.
-    fn count(&mut self, done: Stored<u32>, field: Field) {
-        match done {
-            Ok(number) => *field(self) += number,
-            Err(error) => {
-                tracing::warn!(%error, "left to the next run");
-                self.failed += 1;
-            }
+    /// Where repairs of such a difference are counted.
+    fn field(&mut self, difference: &Difference) -> &mut u32 {
+        match difference {
+            Difference::NotLoaded { .. } => &mut self.loaded,
+            Difference::Terms { .. } => &mut self.terms,
+            Difference::Overdue(..) | Difference::HoldOverdue(..) => &mut self.expired,
+            Difference::Uncounted(..) => &mut self.synced,
+            Difference::Refund(..) => &mut self.refunds,
+            Difference::HoldDiffers(..) => &mut self.aligned,
+            Difference::Forgotten(..) | Difference::HeldAndFree(..) => &mut self.restored,
+            Difference::NotSold(_) => &mut self.sold,
+            Difference::Leaked(_) => &mut self.freed,
         }
     }
+}
+
+/// What became of a difference.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was only found.
+    Found,
+    /// It is repaired.
+    Repaired,
+    /// It was no longer there, or has changed: the next run looks again.
+    Changed,
+    /// It could not be repaired; the next run tries again.
+    Failed(String),
+}
+
+/// What a run found, in order, and what became of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Run {
+    /// What it did, counted.
+    pub report: Report,
+    /// Each difference.
+    pub found: Vec<(Difference, Outcome)>,
+    /// What could not be looked at, and why.
+    pub unread: Vec<String>,
 }
 
 /// Does everything that is due, then compares Redis with DynamoDB. `epoch` is the name that a load
@@ -89,116 +121,342 @@ impl Report {
 /// # Errors
 /// Fails only if the sales cannot be listed; a piece of work that fails is counted.
 pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Report> {
-    let mut report = Report::default();
-    sweep_orders_until_done(ports, now, &mut report).await;
-    let mut selling = Vec::new();
-    // Every sale sells again, and its deadlines are kept, before the first one is compared, which
-    // may take long.
-    for sale in ports.catalogue().sales().await? {
-        match prepare(ports, &sale, epoch, now, &mut report).await {
-            Ok(true) => selling.push(sale),
-            Ok(false) => {}
-            Err(error) => report.fail(&sale, &error),
-        }
-    }
-    for sale in selling {
-        if let Err(error) = compare(ports, &sale, &mut report).await {
-            report.fail(&sale, &error);
-        }
-    }
-    Ok(report)
+    let pass = Pass { ports, epoch: Some(epoch), now, rests: true, run: Run::default() };
+    pass.go().await.map(|run| run.report)
 }
 
-/// Loads a sale that Redis has lost, brings its terms to what the catalogue says, and finishes the
-/// holds that are due. False if somebody else is loading it: the sale is left to the next run,
-/// because there is nothing yet to compare.
-async fn prepare(
-    ports: &impl Ports,
-    sale: &SaleId,
-    epoch: &Epoch,
+/// [`reconcile`] of every sale, also those at rest, with each difference and what became of it.
+///
+/// # Errors
+/// As [`reconcile`].
+pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Run> {
+    Pass { ports, epoch: Some(epoch), now, rests: false, run: Run::default() }.go().await
+}
+
+/// Everything that [`reconcile_all`] would find now. Changes nothing. A sale that is not loaded is not
+/// compared: a load brings all of it.
+///
+/// # Errors
+/// As [`reconcile`].
+pub async fn dry_run(ports: &impl Ports, now: Timestamp) -> Stored<Run> {
+    Pass { ports, epoch: None, now, rests: false, run: Run::default() }.go().await
+}
+
+/// One run over everything.
+struct Pass<'a, P> {
+    ports: &'a P,
+    /// The name of a load; `None` for a dry run, which carries nothing out.
+    epoch: Option<&'a Epoch>,
     now: Timestamp,
-    report: &mut Report,
-) -> Stored<bool> {
-    match load(ports, sale, epoch, now).await? {
-        Loaded::Already => replace_terms(ports, sale).await?,
-        Loaded::Now { orders } => {
-            tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
-            report.loaded += 1;
+    /// Whether sales at rest are compared more seldom.
+    rests: bool,
+    run: Run,
+}
+
+impl<P: Ports> Pass<'_, P> {
+    async fn go(mut self) -> Stored<Run> {
+        let finished = self.finish_orders_until_done().await;
+        let mut selling = Vec::new();
+        // Every sale sells again, and its deadlines are kept, before the first one is compared, which
+        // may take long.
+        for sale in self.ports.catalogue().sales().await? {
+            match self.prepare(&sale, &finished).await {
+                Ok(Some(published)) => selling.push(published),
+                Ok(None) => {}
+                Err(error) => self.unread(&sale, &error),
+            }
         }
-        Loaded::Busy => return Ok(false),
-    }
-    sweep_holds(ports, sale, now, report).await?;
-    Ok(true)
-}
-
-/// Finishes what is due, in a second round also what failed in the first: an order that is past its
-/// deadline must not wait for another minute because of one call that a store refused.
-async fn sweep_orders_until_done(ports: &impl Ports, now: Timestamp, report: &mut Report) {
-    let failed = report.failed;
-    sweep_orders(ports, now, report).await;
-    if report.failed > failed {
-        report.failed = failed;
-        sweep_orders(ports, now, report).await;
-    }
-}
-
-/// Which count of the report a piece of work adds to.
-type Field = fn(&mut Report) -> &mut u32;
-
-/// Finishes what the index in DynamoDB says is due, some of it at a time: an order that ends may
-/// have to wait for the payment provider. A shard that cannot be listed holds the others up as
-/// little as an order that cannot be finished.
-async fn sweep_orders(ports: &impl Ports, now: Timestamp, report: &mut Report) {
-    for shard in 0..DUE_SHARDS {
-        let listed = match ports.orders().due(shard, now, MOST_DUE).await {
-            Ok(listed) => listed,
-            Err(error) => {
-                report.count(Err(error), |report| &mut report.failed);
+        for published in selling {
+            if self.rests && is_at_rest(&published.sale, self.now) {
                 continue;
             }
-        };
-        let mut done =
-            stream::iter(listed).map(|due| finish(ports, due, now)).buffer_unordered(TOGETHER);
-        while let Some((done, field)) = done.next().await {
-            report.count(done, field);
+            if let Err(error) = self.compare(&published).await {
+                self.unread(published.sale.id(), &error);
+            }
         }
+        Ok(self.run)
     }
-}
 
-async fn finish(ports: &impl Ports, due: Due, now: Timestamp) -> (Stored<u32>, Field) {
-    match due {
-        Due::Order(number) => finish_order(ports, number, now).await,
-        Due::Refund(order, payment) => {
-            let done = async {
-                match ports.orders().payment(order, &payment).await? {
-                    Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
-                    None => Ok(0),
+    /// Finishes what is due, in a second round also what failed in the first: an order that is past
+    /// its deadline must not wait for another minute because of one call that a store refused.
+    async fn finish_orders_until_done(&mut self) -> BTreeSet<OrderNumber> {
+        let mut finished = self.finish_orders().await;
+        if self.run.report.failed > 0 || !self.run.unread.is_empty() {
+            self.run.report.failed = 0;
+            self.run.unread.clear();
+            // What was only found is found again, and what failed is tried again.
+            self.run.found.retain(|(_, outcome)| match outcome {
+                Outcome::Repaired | Outcome::Changed => true,
+                Outcome::Found | Outcome::Failed(_) => false,
+            });
+            finished.extend(self.finish_orders().await);
+        }
+        finished
+    }
+
+    /// Finishes what the index in DynamoDB says is due; which orders that were, apart from those
+    /// that could not be finished. A shard that cannot be listed holds the others up as little as an
+    /// order that cannot be finished.
+    async fn finish_orders(&mut self) -> BTreeSet<OrderNumber> {
+        let mut finished = BTreeSet::new();
+        for shard in 0..DUE_SHARDS {
+            let due = match self.ports.orders().due(shard, self.now, MOST_DUE).await {
+                Ok(due) => due,
+                Err(error) => {
+                    self.unread(&format_args!("shard {shard} of what is due"), &error);
+                    continue;
                 }
             };
-            (done.await, |report| &mut report.refunds)
+            let numbers = due.iter().filter_map(|due| match due {
+                Due::Order(number) => Some(*number),
+                Due::Refund(..) => None,
+            });
+            let mut orders = read_each(self.ports, numbers.collect()).await;
+            let mut differences = Vec::new();
+            for due in due {
+                match due {
+                    Due::Refund(order, payment) => {
+                        differences.push(Difference::Refund(order, payment));
+                    }
+                    Due::Order(number) => match orders.remove(&number) {
+                        Some(Ok(order)) => {
+                            let asked = self.ask(&order).await;
+                            differences.extend(unfinished(order, asked));
+                        }
+                        Some(Err(error)) => self.unread(&number, &error),
+                        // The index is ahead of its table, or names an order twice.
+                        None => {}
+                    },
+                }
+            }
+            // A refund leaves its order where it is.
+            let finishes = |difference: &Difference| {
+                let is_refund = matches!(difference, Difference::Refund(..));
+                difference.order().filter(|_| !is_refund)
+            };
+            let numbers: Vec<_> = differences.iter().map(finishes).collect();
+            for (number, outcome) in numbers.into_iter().zip(self.meet_all(differences).await) {
+                match outcome {
+                    Outcome::Found | Outcome::Repaired | Outcome::Changed => {
+                        finished.extend(number);
+                    }
+                    Outcome::Failed(_) => {}
+                }
+            }
         }
+        finished
+    }
+
+    /// What Redis holds of an order: for a dry run to tell. A repair asks by itself.
+    async fn ask(&self, order: &Order) -> Asked {
+        if self.epoch.is_some() {
+            return Asked::ByTheRepair;
+        }
+        match self.ports.seats().record(&order.sale, order.number).await {
+            Ok(record) => Asked::Hold(record),
+            Err(error) => Asked::Failed(error.to_string()),
+        }
+    }
+
+    /// Loads a sale that Redis has lost, brings its terms to what the catalogue says, and finishes
+    /// the holds that are due, apart from those of orders that were finished just now. `None` if there
+    /// is nothing yet to compare: the sale is not loaded, or somebody else is loading it.
+    async fn prepare(
+        &mut self,
+        sale: &SaleId,
+        finished: &BTreeSet<OrderNumber>,
+    ) -> Stored<Option<Published>> {
+        let mut published = sale_of(self.ports, sale, Freshness::Fresh).await?;
+        let head = self.ports.seats().head(sale).await?;
+        match head {
+            Some((redis, told)) if published.epoch.as_ref() == Some(&redis) => {
+                let catalogue = terms(&published.sale);
+                if told != catalogue {
+                    let sale = sale.clone();
+                    self.meet(Difference::Terms { sale, redis: told, catalogue }).await;
+                }
+            }
+            head => {
+                let (sale, redis) = (sale.clone(), head.map(|(epoch, _)| epoch));
+                let catalogue = published.epoch.clone();
+                let outcome =
+                    self.meet(Difference::NotLoaded { sale: sale.clone(), redis, catalogue }).await;
+                if outcome != Outcome::Repaired {
+                    return Ok(None);
+                }
+                published = sale_of(self.ports, &sale, Freshness::Fresh).await?;
+            }
+        }
+        let due = self.ports.seats().due(sale, self.now, usize::from(MOST_DUE)).await?;
+        let due: Vec<OrderNumber> =
+            due.into_iter().filter(|number| !finished.contains(number)).collect();
+        let mut orders = read_each(self.ports, due.clone()).await;
+        let mut differences = Vec::new();
+        for number in due {
+            match orders.remove(&number).transpose() {
+                Ok(order) => {
+                    let order = order.map(Box::new);
+                    differences.push(Difference::HoldOverdue(sale.clone(), number, order));
+                }
+                Err(error) => self.unread(&number, &error),
+            }
+        }
+        self.meet_all(differences).await;
+        Ok(Some(published))
+    }
+
+    /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
+    async fn compare(&mut self, published: &Published) -> Stored<()> {
+        let picture = Picture::read(self.ports, &published.sale).await?;
+        for difference in picture.differences(published) {
+            self.meet(difference).await;
+        }
+        Ok(())
+    }
+
+    /// Notes a difference and, unless the run is a dry one, carries it out.
+    async fn meet(&mut self, difference: Difference) -> Outcome {
+        let done = match self.epoch {
+            None => None,
+            Some(epoch) => Some(carry_out(self.ports, &difference, epoch, self.now).await),
+        };
+        self.note(difference, done)
+    }
+
+    /// [`Pass::meet`] for many that have nothing to do with each other, some at a time: an order
+    /// that ends may have to wait for the payment provider.
+    async fn meet_all(&mut self, differences: Vec<Difference>) -> Vec<Outcome> {
+        let (ports, now) = (self.ports, self.now);
+        let mut done: BTreeMap<usize, Stored<u32>> = match self.epoch {
+            None => BTreeMap::new(),
+            Some(epoch) => {
+                let numbered = differences.iter().enumerate();
+                let work: Vec<_> = numbered
+                    .map(|(index, difference)| async move {
+                        (index, carry_out(ports, difference, epoch, now).await)
+                    })
+                    .collect();
+                stream::iter(work).buffer_unordered(TOGETHER).collect().await
+            }
+        };
+        let numbered = differences.into_iter().enumerate();
+        numbered.map(|(index, difference)| self.note(difference, done.remove(&index))).collect()
+    }
+
+    /// Notes a difference and what its repair came to; `None` if it was only found.
+    fn note(&mut self, difference: Difference, done: Option<Stored<u32>>) -> Outcome {
+        let outcome = match done {
+            None => Outcome::Found,
+            Some(Ok(0)) => Outcome::Changed,
+            Some(Ok(number)) => {
+                *self.run.report.field(&difference) += number;
+                Outcome::Repaired
+            }
+            Some(Err(error)) => {
+                let Explanation { kind, sale, order, .. } = difference.explain();
+                tracing::warn!(kind, ?sale, ?order, %error, "left to the next run");
+                self.run.report.failed += 1;
+                Outcome::Failed(error.to_string())
+            }
+        };
+        self.run.found.push((difference, outcome.clone()));
+        outcome
+    }
+
+    /// Notes what could not be looked at; the next run tries it again.
+    fn unread(&mut self, what: &impl std::fmt::Display, error: &StoreError) {
+        tracing::warn!(%what, %error, "left to the next run");
+        self.run.report.failed += 1;
+        self.run.unread.push(format!("{what}: {error}"));
     }
 }
 
-async fn finish_order(
+/// What is unfinished about an order that the index names. The index may be behind.
+fn unfinished(order: Order, asked: Asked) -> Option<Difference> {
+    match order.state {
+        OrderState::Pending => Some(Difference::Overdue(Box::new(order), asked)),
+        OrderState::Paid if !order.synced => Some(Difference::Uncounted(Box::new(order), asked)),
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
+        | OrderState::Refunded => None,
+    }
+}
+
+/// True if the sale was over long ago and its minute of the hour is another one. Sales have different
+/// minutes, so that a thousand old ones are not all compared in the same.
+fn is_at_rest(sale: &Sale, now: Timestamp) -> bool {
+    let file = sale.file();
+    let last = i64::from(file.pay_window_seconds).saturating_add(AT_REST_AFTER_SECONDS);
+    if now < file.closes_at.plus_seconds(last) {
+        return false;
+    }
+    let name = sale.id().as_str().bytes();
+    let its_minute = name.fold(0_i64, |sum, byte| (sum * 31 + i64::from(byte)) % MINUTES_AT_REST);
+    now.ms().div_euclid(60_000).rem_euclid(MINUTES_AT_REST) != its_minute
+}
+
+/// Orders by number, each with why it could not be read; absent ones are left out. One that cannot
+/// be read must not hold the others up.
+async fn read_each(
     ports: &impl Ports,
-    number: OrderNumber,
+    numbers: Vec<OrderNumber>,
+) -> BTreeMap<OrderNumber, Stored<Order>> {
+    if numbers.is_empty() {
+        return BTreeMap::new();
+    }
+    if let Ok(orders) = ports.orders().get_many(&numbers).await {
+        return orders.into_iter().map(|order| (order.number, Ok(order))).collect();
+    }
+    let reads: Vec<_> = numbers.iter().map(|number| ports.orders().get(*number)).collect();
+    let read = join_all(reads).await;
+    let found = numbers.into_iter().zip(read);
+    found.filter_map(|(number, order)| Some((number, order.transpose()?))).collect()
+}
+
+/// Repairs one difference; how much that was, 0 if it was no longer there.
+async fn carry_out(
+    ports: &impl Ports,
+    difference: &Difference,
+    epoch: &Epoch,
     now: Timestamp,
-) -> (Stored<u32>, Field) {
-    match ports.orders().get(number).await {
-        Ok(Some(order)) if order.state == OrderState::Pending => {
-            (ended(ports, &order.sale, number, now).await, |report| &mut report.expired)
+) -> Stored<u32> {
+    match difference {
+        Difference::NotLoaded { sale, .. } => match load(ports, sale, epoch, now).await? {
+            Loaded::Now { orders } => {
+                tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
+                Ok(1)
+            }
+            Loaded::Already | Loaded::Busy => Ok(0),
+        },
+        Difference::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
+        Difference::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,
+        Difference::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
+        Difference::Uncounted(order, _) => {
+            sell(ports, order).await?;
+            sync::sync(ports, &[order.number]).await.map(|counted| counted as u32)
         }
-        Ok(Some(order)) if order.state == OrderState::Paid && !order.synced => {
-            let done = async {
-                sell(ports, &order).await?;
-                sync::sync(ports, &[number]).await.map(|counted| counted as u32)
-            };
-            (done.await, |report| &mut report.synced)
+        Difference::Refund(order, payment) => {
+            match ports.orders().payment(*order, payment).await? {
+                Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
+                None => Ok(0),
+            }
         }
-        // The index is behind: the order was finished meanwhile.
-        Ok(_) => (Ok(0), |report| &mut report.expired),
-        Err(error) => (Err(error), |report| &mut report.expired),
+        Difference::HoldDiffers(order, _) => align(ports, order).await.map(|()| 1),
+        Difference::NotSold(order) => sell(ports, order).await.map(|()| 1),
+        Difference::Forgotten(_, restore) | Difference::HeldAndFree(_, restore) => {
+            Ok(match ports.seats().restore(restore).await? {
+                RestoreReply::Restored => 1,
+                // The order may have ended, or the sale was lost: the next run looks again.
+                RestoreReply::Changed | RestoreReply::NotLoaded => 0,
+            })
+        }
+        Difference::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
+            RepairReply::Repaired => repair.leaked.len() as u32,
+            // Seats were freed meanwhile, or the sale was lost: the next run looks again.
+            RepairReply::Changed | RepairReply::NotLoaded => 0,
+        }),
     }
 }
 
@@ -208,209 +466,41 @@ async fn ended(
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<u32> {
-    expire(ports, sale, number, now).await.map(is_ended)
-}
-
-/// 1 for what has ended now.
-fn is_ended(expired: Expired) -> u32 {
-    match expired {
+    Ok(match expire(ports, sale, number, now).await? {
         Expired::Ended => 1,
         Expired::NotDue(_) | Expired::Resolved | Expired::Nothing => 0,
-    }
+    })
 }
 
-/// Finishes the holds whose deadline has passed in Redis: they may have no order at all.
-async fn sweep_holds(
-    ports: &impl Ports,
-    sale: &SaleId,
-    now: Timestamp,
-    report: &mut Report,
-) -> Stored<()> {
-    let due = ports.seats().due(sale, now, usize::from(MOST_DUE)).await?;
-    let due: Vec<_> = due.into_iter().map(|number| (sale.clone(), number)).collect();
-    for ended in expire_all(ports, &due, now).await {
-        report.count(ended.map(is_ended), |report| &mut report.expired);
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-/// One sale in both stores.
-struct Picture {
-    /// Tier by tier, what Redis has.
-    snapshots: BTreeMap<TierId, Snapshot>,
-    /// Everything that DynamoDB claims, and every order that claims or holds.
-    owned: Owned,
-}
+    use super::*;
 
-impl Picture {
-    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
-    /// its bitmaps, the holds after them), then what DynamoDB claims, then the orders. A seat-leg
-    /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
-    /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
-    /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
-    /// `restore` checks that.
-    async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
-        let mut snapshots = BTreeMap::new();
-        for tier in sale.tiers() {
-            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.legs()).await?;
-            snapshots.insert(tier.tier.clone(), snapshot);
-        }
-        let held = snapshots.values().flat_map(Snapshot::orders).collect();
-        let owned = owned_seats(ports, sale, held, None).await?;
-        Ok(Self { snapshots, owned })
-    }
-
-    /// Every hold that was seen. Those of later tiers are the newer ones.
-    fn holds(&self) -> BTreeMap<OrderNumber, &HoldRecord> {
-        let holds = self.snapshots.values().flat_map(|snapshot| &snapshot.holds);
-        holds.map(|(number, record)| (*number, record)).collect()
-    }
-
-    /// For each line, the `freed` counter of its tier; `None` if a tier is not of the sale.
-    fn freed(&self, lines: &[HeldLine]) -> Option<Vec<u64>> {
-        let freed = |line: &HeldLine| Some(self.snapshots.get(&line.tier)?.grid.freed);
-        lines.iter().map(freed).collect()
-    }
-
-    /// True if Redis has every seat-leg of the lines as taken.
-    fn has_taken(&self, lines: &[HeldLine]) -> bool {
-        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
-            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
-            grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat))
-        })
-    }
-
-    /// True if Redis has every seat-leg of the lines as sold.
-    fn has_sold(&self, lines: &[HeldLine]) -> bool {
-        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
-            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
-            grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat) && grid.is_taken(at.leg, at.seat))
-        })
-    }
-
-    /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
-    fn leaks(&self, sale: &Sale, tier: &Tier) -> Vec<(u16, Seat)> {
-        let Some(Snapshot { grid, holds }) = self.snapshots.get(&tier.tier) else {
-            return Vec::new();
+    #[test]
+    fn a_sale_that_is_long_over_is_compared_once_an_hour() {
+        let sale = |id: &str| {
+            let file = json!({
+                "sale": id, "title": "Over", "currency": "EUR",
+                "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2026-01-02T00:00:00Z",
+                "limit_per_buyer": 4, "pay_window_seconds": 900,
+                "tiers": [{ "tier": "t", "name": "T", "price_minor": 1, "general_admission": 9 }]
+            });
+            Sale::new(serde_json::from_value(file).unwrap()).unwrap()
         };
-        let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
-        let mut owned: HashSet<(u16, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
-        let held_lines = holds.iter().flat_map(|(_, record)| &record.lines);
-        for line in held_lines.filter(|line| line.tier == tier.tier) {
-            owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
+        let closes = sale("s").file().closes_at;
+        let minutes = |from: Timestamp| (0..60).map(move |minute| from.plus_seconds(60 * minute));
+        assert!(!minutes(closes).any(|now| is_at_rest(&sale("s"), now)), "it is just over");
+        let late = closes.plus_seconds(AT_REST_AFTER_SECONDS + 900);
+        for hour in 0..3 {
+            let late = late.plus_seconds(3600 * hour);
+            let compared = minutes(late).filter(|now| !is_at_rest(&sale("s"), *now)).count();
+            assert_eq!(compared, 1);
         }
-        let places = tier.layout.initial().len() as u32 * 8;
-        let seats = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
-        let legs = sale.whole();
-        seats
-            .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))
-            .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
-            .filter(|at| !owned.contains(at))
-            .collect()
+        let busiest = minutes(late).map(|now| {
+            (0..200).filter(|index| !is_at_rest(&sale(&format!("s{index}")), now)).count()
+        });
+        assert!(busiest.max().unwrap() < 20, "they are spread over the hour");
     }
-}
-
-/// Compares Redis with DynamoDB and repairs Redis, hold by hold.
-async fn compare(ports: &impl Ports, sale: &SaleId, report: &mut Report) -> Stored<()> {
-    let published = &sale_of(ports, sale, Freshness::Fresh).await?;
-    let picture = Picture::read(ports, &published.sale).await?;
-    align_holds(ports, &picture, report).await;
-    make_up_for_forgotten(ports, published, &picture, report).await;
-    for tier in published.sale.tiers() {
-        let freed = free_leaks(ports, published, tier, &picture).await;
-        report.count(freed, |report| &mut report.freed);
-    }
-    Ok(())
-}
-
-/// Holds whose order is not, or no longer, what the hold says.
-async fn align_holds(ports: &impl Ports, picture: &Picture, report: &mut Report) {
-    for (number, record) in picture.holds() {
-        // A hold without an order is a reservation on its way, or waits for its deadline.
-        let Some(order) = picture.owned.orders.get(&number) else { continue };
-        let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
-        if !agrees {
-            let done = align(ports, order).await.map(|()| 1);
-            report.count(done, |report| &mut report.aligned);
-        }
-    }
-}
-
-/// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
-/// hold of the same seats, taken while theirs was forgotten, may have given them back.
-async fn make_up_for_forgotten(
-    ports: &impl Ports,
-    published: &Published,
-    picture: &Picture,
-    report: &mut Report,
-) {
-    let holds = picture.holds();
-    for order in picture.owned.orders.values() {
-        let is_held = holds.contains_key(&order.number);
-        match order.state {
-            // Seats that were held between reading bitmaps and holds look free too: no harm.
-            OrderState::Pending if !is_held || !picture.has_taken(&order.held_lines()) => {
-                let done = restore(ports, published, picture, order).await;
-                report.count(done, |report| &mut report.restored);
-            }
-            OrderState::Paid if !is_held && !picture.has_sold(&order.held_lines()) => {
-                let done = sell(ports, order).await.map(|()| 1);
-                report.count(done, |report| &mut report.sold);
-            }
-            OrderState::Pending
-            | OrderState::Paid
-            | OrderState::Cancelled
-            | OrderState::Expired
-            | OrderState::RefundDue
-            | OrderState::Refunded => {}
-        }
-    }
-}
-
-/// Writes the hold of a pending order that Redis has forgotten.
-async fn restore(
-    ports: &impl Ports,
-    published: &Published,
-    picture: &Picture,
-    order: &Order,
-) -> Stored<u32> {
-    let record = order.hold_record();
-    let Some((epoch, freed)) = published.epoch.clone().zip(picture.freed(&record.lines)) else {
-        return Ok(0);
-    };
-    let sale = order.sale.clone();
-    let command = Restore { sale, epoch, order: order.number, record, freed };
-    Ok(match ports.seats().restore(&command).await? {
-        RestoreReply::Restored => 1,
-        // The order may have ended, or the sale was lost: the next run looks again.
-        RestoreReply::Changed | RestoreReply::NotLoaded => 0,
-    })
-}
-
-/// Frees what is taken for nobody.
-async fn free_leaks(
-    ports: &impl Ports,
-    published: &Published,
-    tier: &Tier,
-    picture: &Picture,
-) -> Stored<u32> {
-    let leaked = picture.leaks(&published.sale, tier);
-    let snapshot = picture.snapshots.get(&tier.tier);
-    let Some((epoch, snapshot)) = published.epoch.clone().zip(snapshot) else { return Ok(0) };
-    if leaked.is_empty() {
-        return Ok(0);
-    }
-    let count = leaked.len() as u32;
-    let command = Repair {
-        sale: published.sale.id().clone(),
-        epoch,
-        tier: tier.tier.clone(),
-        freed: snapshot.grid.freed,
-        leaked,
-    };
-    Ok(match ports.seats().repair(&command).await? {
-        RepairReply::Repaired => count,
-        // Seats were freed meanwhile, or the sale was lost: the next run looks again.
-        RepairReply::Changed | RepairReply::NotLoaded => 0,
-    })
 }

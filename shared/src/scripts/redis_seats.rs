@@ -10,7 +10,7 @@ use crate::domain::choice::{Choice, Together};
 use crate::domain::ids::{Epoch, Legs, SaleId, Seat, TierId};
 use crate::domain::inventory::{
     HeldLine, Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply,
-    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, TierGrid, pack_lines,
+    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid, pack_lines,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::sale::SaleState;
@@ -394,6 +394,31 @@ impl Seats for RedisSeats {
         command.arg(SaleKeys(sale).sale()).arg("epoch");
         let epoch: Option<String> = self.connection.query(&command).await?;
         epoch.map(Epoch::new).transpose().map_err(broken)
+    }
+
+    async fn head(&self, sale: &SaleId) -> Stored<Option<(Epoch, Terms)>> {
+        let mut command = redis::cmd("HMGET");
+        command.arg(SaleKeys(sale).sale());
+        command.arg(&["epoch", "state", "opens_ms", "closes_ms", "limit", "legs"]);
+        type Head =
+            (Option<String>, Option<String>, Option<i64>, Option<i64>, Option<u16>, Option<u16>);
+        let (epoch, state, opens_ms, closes_ms, limit, legs): Head =
+            self.connection.query(&command).await?;
+        let Some(epoch) = epoch else { return Ok(None) };
+        let absent = || broken(format!("sale {sale} has no terms"));
+        let state = match state.as_deref() {
+            Some("open") => SaleState::Open,
+            Some("paused") => SaleState::Paused,
+            Some(_) | None => return Err(absent()),
+        };
+        let terms = Terms {
+            state,
+            opens_at: Timestamp::from_ms(opens_ms.ok_or_else(absent)?),
+            closes_at: Timestamp::from_ms(closes_ms.ok_or_else(absent)?),
+            limit: limit.ok_or_else(absent)?,
+            legs: legs.ok_or_else(absent)?,
+        };
+        Ok(Some((Epoch::new(epoch).map_err(broken)?, terms)))
     }
 
     async fn record(&self, sale: &SaleId, order: OrderNumber) -> Stored<Option<HoldRecord>> {

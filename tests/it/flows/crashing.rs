@@ -159,6 +159,7 @@ each_call_is_a_step! { Seats by seats:
     fn restore(command: &Restore) -> RestoreReply;
     fn repair(command: &Repair) -> RepairReply;
     fn epoch(sale: &SaleId) -> Option<Epoch>;
+    fn head(sale: &SaleId) -> Option<(Epoch, Terms)>;
     fn record(sale: &SaleId, order: OrderNumber) -> Option<HoldRecord>;
     fn due(sale: &SaleId, now: Timestamp, most: usize) -> Vec<OrderNumber>;
     fn taken(sale: &SaleId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>>;

@@ -2,6 +2,7 @@
 
 mod crash_points;
 mod crashing;
+mod reconciling;
 mod refund;
 mod reload;
 mod world;

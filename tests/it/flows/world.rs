@@ -1,7 +1,8 @@
 //! A sale on real servers, without the processes around them: time is an argument here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use local::stores::{sdk_config, sqs};
@@ -41,6 +42,7 @@ pub struct World {
     pub ports: LivePorts,
     /// The payment provider.
     pub provider: PaymentProvider,
+    dynamo: Dynamo,
     mint: Mint,
 }
 
@@ -96,11 +98,11 @@ impl World {
             endpoint: config.dynamodb.endpoint.clone(),
             ..StoreConfig::new(config.dynamodb.tables.clone())
         };
-        let client = Dynamo::new(&sdk, tables);
-        create_tables(client.client(), &config.dynamodb.tables).await.unwrap();
+        let dynamo = Dynamo::new(&sdk, tables);
+        create_tables(dynamo.client(), &config.dynamodb.tables).await.unwrap();
         let ports = LivePorts::new(&config, &sdk).unwrap();
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
-        Self { stack, ports, provider, mint: Mint::new(7) }
+        Self { stack, ports, provider, dynamo, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.
@@ -120,7 +122,8 @@ impl World {
         Reservation { published, number, user, lines: vec![wanted] }
     }
 
-    async fn redis(&self) -> MultiplexedConnection {
+    /// A connection to Redis, to do what no engine does.
+    pub async fn redis(&self) -> MultiplexedConnection {
         self.stack.redis().unwrap().connect().await.unwrap()
     }
 
@@ -134,6 +137,22 @@ impl World {
             memory.insert(key, value);
         }
         memory
+    }
+
+    /// Everything that DynamoDB knows, by table and key.
+    pub async fn items(&self) -> BTreeMap<String, HashMap<String, AttributeValue>> {
+        let tables = &self.dynamo.config().tables;
+        let mut items = BTreeMap::new();
+        for table in [&tables.orders, &tables.seats, &tables.sales] {
+            let scan = self.dynamo.client().scan().table_name(table).into_paginator().items();
+            let of_table: Vec<_> = scan.send().collect::<Result<_, _>>().await.unwrap();
+            for item in of_table {
+                let partition = item.get("gene").or_else(|| item.get("pk"));
+                let key = format!("{table} {partition:?} {:?}", item.get("sk"));
+                assert_eq!(items.insert(key, item), None, "a key stands twice");
+            }
+        }
+        items
     }
 
     /// Redis forgets everything since: what a failover to a late replica does.

@@ -99,6 +99,7 @@ fn is_write(call: &Call) -> bool {
         | Call::LoadAgain { .. }
         | Call::RefundLater { .. } => true,
         Call::Epoch { .. }
+        | Call::Head { .. }
         | Call::Record { .. }
         | Call::HoldsDue { .. }
         | Call::Taken { .. }
@@ -144,7 +145,8 @@ impl Engine {
             return true;
         }
         // Only a load changes what the catalogue says, and nobody loads what is not lost.
-        let is_of_the_sale = matches!(call, Call::Sale { .. } | Call::Epoch { .. });
+        let is_of_the_sale =
+            matches!(call, Call::Sale { .. } | Call::Epoch { .. } | Call::Head { .. });
         matches!(call, Call::Sales {}) || (no_losses && is_of_the_sale)
     }
 

@@ -149,6 +149,7 @@ fn asked(scenario: &Scenario, call: &Call) -> String {
         | Call::LoadAgain { .. }
         | Call::RefundLater { .. }
         | Call::Epoch { .. }
+        | Call::Head { .. }
         | Call::HoldsDue { .. }
         | Call::Taken { .. }
         | Call::CountTaken { .. }

@@ -11,7 +11,7 @@ use shared::domain::gate::{Admit, AdmitReply};
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use shared::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, Sell, SellReply,
+    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
 };
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
@@ -143,6 +143,7 @@ calls! {
         Restore: restore(by command: Restore) -> RestoreReply;
         Repair: repair(by command: Repair) -> RepairReply;
         Epoch: epoch(by sale: SaleId) -> Option<Epoch>;
+        Head: head(by sale: SaleId) -> Option<(Epoch, Terms)>;
         Record: record(by sale: SaleId, val order: OrderNumber) -> Option<HoldRecord>;
         HoldsDue: due(by sale: SaleId, val now: Timestamp, val most: usize) -> Vec<OrderNumber>;
         Taken: taken(by sale: SaleId, each tiers: TierId, val legs: Legs) -> Vec<Vec<u8>>;
@@ -242,6 +243,7 @@ impl Stores {
             }
             Call::Repair { command } => Reply::Repair(self.seats.of(&command.sale).repair(command)),
             Call::Epoch { sale } => Reply::Epoch(self.seats.epoch(sale)),
+            Call::Head { sale } => Reply::Head(self.seats.head(sale)),
             Call::Record { sale, order } => Reply::Record(self.seats.record(sale, *order)),
             Call::HoldsDue { sale, now, most } => {
                 Reply::HoldsDue(self.seats.due(sale, *now, *most))

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId};
-use shared::domain::inventory::{HoldRecord, Inventory, TierGrid};
+use shared::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
 use shared::domain::number::OrderNumber;
 use shared::domain::time::Timestamp;
 use shared::ports::{Snapshot, StoreError, Stored};
@@ -36,6 +36,12 @@ impl SeatsModel {
     pub fn epoch(&self, sale: &SaleId) -> Option<Epoch> {
         let (epoch, _) = self.get(sale)?.loaded.as_ref()?;
         Some(epoch.clone())
+    }
+
+    /// The epoch and the terms of a sale.
+    #[must_use]
+    pub fn head(&self, sale: &SaleId) -> Option<(Epoch, Terms)> {
+        self.get(sale)?.loaded.clone()
     }
 
     /// What an order holds.

@@ -1,0 +1,400 @@
+//! Differences: everything that reconcile finds not to be as it should, each with what the two
+//! stores say, why that can be, and what is done about it.
+//!
+//! Finding only reads. The same list is printed by a dry run and carried out by a real one, so that
+//! what is explained is what is done. What carries a difference out checks again, where it matters
+//! with a compare-and-set, that it is still there: the stores go on while they are read.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use serde::Serialize;
+
+use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
+use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState, PaymentKey};
+use crate::domain::sale::{Sale, Tier};
+use crate::flows::load::{Owned, owned_seats};
+use crate::ports::{Ports, Published, Seats, Snapshot, Stored};
+
+/// How many seats an explanation names before it only counts them.
+const SEATS_NAMED: usize = 8;
+
+/// One thing that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Difference {
+    /// Redis has no load of the sale that the catalogue names.
+    NotLoaded {
+        /// The sale.
+        sale: SaleId,
+        /// What Redis has.
+        redis: Option<Epoch>,
+        /// What the catalogue names.
+        catalogue: Option<Epoch>,
+    },
+    /// Redis has other terms than the catalogue.
+    Terms {
+        /// The sale.
+        sale: SaleId,
+        /// What Redis has.
+        redis: Terms,
+        /// What the catalogue says.
+        catalogue: Terms,
+    },
+    /// A pending order whose time is up.
+    Overdue(Box<Order>, Asked),
+    /// A paid order that is not counted in its sale's statistics.
+    Uncounted(Box<Order>, Asked),
+    /// A refund of which nothing was heard in time.
+    Refund(OrderNumber, PaymentKey),
+    /// A hold whose time is up, with what DynamoDB has under its number.
+    HoldOverdue(SaleId, OrderNumber, Option<Box<Order>>),
+    /// A hold that is not what its order says.
+    HoldDiffers(Box<Order>, HoldRecord),
+    /// A pending order whose hold Redis has forgotten.
+    Forgotten(Box<Order>, Restore),
+    /// A pending order whose hold is there and of whose seats some are free.
+    HeldAndFree(Box<Order>, Restore),
+    /// A paid order of whose seats Redis does not have all as sold.
+    NotSold(Box<Order>),
+    /// Seat-legs that are taken though no hold names them and nobody claims them.
+    Leaked(Repair),
+}
+
+/// What Redis holds under an order's number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Asked {
+    /// It is asked by the step that repairs.
+    ByTheRepair,
+    /// This hold, or none.
+    Hold(Option<HoldRecord>),
+    /// It did not answer, and why.
+    Failed(String),
+}
+
+impl Asked {
+    fn text(&self) -> String {
+        match self {
+            Self::ByTheRepair => "asked by the repair".to_owned(),
+            Self::Hold(None) => "no hold".to_owned(),
+            Self::Hold(Some(record)) => {
+                format!("holds {} until {}", lines(&record.lines), record.deadline)
+            }
+            Self::Failed(why) => format!("does not answer: {why}"),
+        }
+    }
+}
+
+/// A difference in words.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Explanation {
+    /// What kind it is.
+    pub kind: &'static str,
+    /// The sale, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sale: Option<SaleId>,
+    /// The order, if it is about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<OrderNumber>,
+    /// What Redis says.
+    pub redis: String,
+    /// What DynamoDB says.
+    pub dynamodb: String,
+    /// Why that can be.
+    pub why: &'static str,
+    /// What is done about it.
+    pub repair: &'static str,
+}
+
+impl Difference {
+    /// The order that it is about, if it is about one.
+    #[must_use]
+    pub fn order(&self) -> Option<OrderNumber> {
+        match self {
+            Self::NotLoaded { .. } | Self::Terms { .. } | Self::Leaked(_) => None,
+            Self::Overdue(order, _)
+            | Self::Uncounted(order, _)
+            | Self::HoldDiffers(order, _)
+            | Self::Forgotten(order, _)
+            | Self::HeldAndFree(order, _)
+            | Self::NotSold(order) => Some(order.number),
+            Self::Refund(order, _) | Self::HoldOverdue(_, order, _) => Some(*order),
+        }
+    }
+
+    /// The difference in words.
+    #[must_use]
+    pub fn explain(&self) -> Explanation {
+        let of_sale = |kind, sale: &SaleId| Explanation {
+            kind,
+            sale: Some(sale.clone()),
+            order: None,
+            redis: String::new(),
+            dynamodb: String::new(),
+            why: "",
+            repair: "",
+        };
+        let of_order = |kind, order: &Order| Explanation {
+            order: Some(order.number),
+            dynamodb: state(order),
+            ..of_sale(kind, &order.sale)
+        };
+        match self {
+            Self::NotLoaded { sale, redis, catalogue } => Explanation {
+                redis: named("no epoch", redis.as_ref()),
+                dynamodb: named("no epoch yet", catalogue.as_ref()),
+                why: "Redis has lost the sale, or a load was cut off before it was named",
+                repair: "the sale is loaded from the claims; until then it does not sell",
+                ..of_sale("not-loaded", sale)
+            },
+            Self::Terms { sale, redis, catalogue } => Explanation {
+                redis: terms(redis),
+                dynamodb: terms(catalogue),
+                why: "a publication was cut off, or Redis has forgotten it",
+                repair: "Redis is told the terms of the catalogue",
+                ..of_sale("terms", sale)
+            },
+            Self::Overdue(order, asked) => Explanation {
+                redis: asked.text(),
+                why: "its expiry message was lost, is late, or failed",
+                repair: "the order expires, unless it was paid, and its seats come back",
+                ..of_order("overdue", order)
+            },
+            Self::Uncounted(order, asked) => Explanation {
+                redis: asked.text(),
+                why: "its sync message was lost, is late, or failed, or Redis could not be told",
+                repair: "its seats are sold in Redis, and it is counted, once",
+                ..of_order("uncounted", order)
+            },
+            Self::Refund(order, payment) => Explanation {
+                kind: "refund",
+                sale: None,
+                order: Some(*order),
+                redis: "knows of no payments".to_owned(),
+                dynamodb: format!(
+                    "payment {} {} goes back, and nothing was heard of it in time",
+                    payment.provider, payment.payment
+                ),
+                why: "the request was lost, or its consumer failed, or the provider takes long",
+                repair: "the refund is requested again; the payment is its idempotency key",
+            },
+            Self::HoldOverdue(sale, number, order) => Explanation {
+                order: Some(*number),
+                redis: "a hold past its deadline".to_owned(),
+                dynamodb: order.as_ref().map_or_else(|| "no order".to_owned(), |o| state(o)),
+                why: "the process died between hold and order, or its expiry message was lost",
+                repair: "the order ends; without one, a tombstone bars its late writer; then the \
+                         seats come back",
+                ..of_sale("hold-overdue", sale)
+            },
+            Self::HoldDiffers(order, record) => Explanation {
+                redis: format!("holds {}", lines(&record.lines)),
+                why: "the process died between DynamoDB and Redis, or Redis has forgotten the last \
+                      step",
+                repair: "the hold is sold if the order is paid, and given back if it has ended or \
+                         is of other seats",
+                ..of_order("hold-differs", order)
+            },
+            Self::Forgotten(order, _) => Explanation {
+                redis: "no hold".to_owned(),
+                why: "a failover has lost the hold, or the order was made while the sale was \
+                      loaded",
+                repair: "the hold is written again, unless the order has ended meanwhile",
+                ..of_order("forgotten", order)
+            },
+            Self::HeldAndFree(order, _) => Explanation {
+                redis: "its hold, but some of the seats are free".to_owned(),
+                why: "another hold of these seats, from when this one was forgotten, was given back",
+                repair: "what the hold names is taken again",
+                ..of_order("held-and-free", order)
+            },
+            Self::NotSold(order) => Explanation {
+                redis: "not all of its seats are sold".to_owned(),
+                why: "the process died after the payment was recorded, or Redis has forgotten it",
+                repair: "its seats are marked sold",
+                ..of_order("not-sold", order)
+            },
+            Self::Leaked(repair) => Explanation {
+                redis: format!("tier {} has {} taken", repair.tier, seats(&repair.leaked)),
+                dynamodb: "nobody claims them".to_owned(),
+                why: "a release was forgotten by a failover, or a hold's mark was",
+                repair: "they are freed, unless a seat of the tier was freed meanwhile",
+                ..of_sale("leaked", &repair.sale)
+            },
+        }
+    }
+}
+
+fn named(none: &str, epoch: Option<&Epoch>) -> String {
+    epoch.map_or_else(|| none.to_owned(), |epoch| format!("epoch {epoch}"))
+}
+
+fn terms(terms: &Terms) -> String {
+    let Terms { state, opens_at, closes_at, limit, legs: _ } = terms;
+    format!("{state:?}, {opens_at} to {closes_at}, {limit} a buyer").to_lowercase()
+}
+
+fn state(order: &Order) -> String {
+    let owns = match order.lines.is_empty() {
+        true => "nothing".to_owned(),
+        false => lines(&order.held_lines()),
+    };
+    format!("{}, to be paid by {}, of {owns}", order.state.as_str(), order.pay_by)
+}
+
+fn lines(lines: &[HeldLine]) -> String {
+    let line = |line: &HeldLine| {
+        let at: Vec<(u16, Seat)> =
+            line.seats.iter().map(|seat| (line.legs.from(), *seat)).collect();
+        format!("{} of tier {}", seats(&at), line.tier)
+    };
+    lines.iter().map(line).collect::<Vec<_>>().join(" and ")
+}
+
+/// Some seats by number, many by count.
+fn seats(at: &[(u16, Seat)]) -> String {
+    let distinct: BTreeSet<u32> = at.iter().map(|(_, seat)| seat.0).collect();
+    if distinct.len() > SEATS_NAMED {
+        return format!("{} seats", distinct.len());
+    }
+    let names: Vec<String> = distinct.iter().map(u32::to_string).collect();
+    format!("seats {}", names.join(", "))
+}
+
+/// One sale in both stores.
+pub(crate) struct Picture {
+    /// Tier by tier, what Redis has.
+    snapshots: BTreeMap<TierId, Snapshot>,
+    /// Everything that DynamoDB claims, and every order that claims or holds.
+    owned: Owned,
+}
+
+impl Picture {
+    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
+    /// its bitmaps, the holds after them), then what DynamoDB claims, then the orders. A seat-leg
+    /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
+    /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
+    /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
+    /// `restore` checks that.
+    pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
+        let mut snapshots = BTreeMap::new();
+        for tier in sale.tiers() {
+            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.legs()).await?;
+            snapshots.insert(tier.tier.clone(), snapshot);
+        }
+        let held = snapshots.values().flat_map(Snapshot::orders).collect();
+        let owned = owned_seats(ports, sale, held, None).await?;
+        Ok(Self { snapshots, owned })
+    }
+
+    /// Everything in which Redis differs from DynamoDB: first the holds that go, then what was
+    /// forgotten, then what is taken for nobody.
+    pub(crate) fn differences(&self, published: &Published) -> Vec<Difference> {
+        let mut found: Vec<Difference> = self.holds_that_differ().collect();
+        found.extend(self.forgotten(published));
+        let tiers = published.sale.tiers().iter();
+        found.extend(tiers.filter_map(|tier| self.leaked(published, tier)));
+        found
+    }
+
+    /// Every hold that was seen. Those of later tiers are the newer ones.
+    fn holds(&self) -> BTreeMap<OrderNumber, &HoldRecord> {
+        let holds = self.snapshots.values().flat_map(|snapshot| &snapshot.holds);
+        holds.map(|(number, record)| (*number, record)).collect()
+    }
+
+    /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
+    /// reservation on its way, or waits for its deadline.
+    fn holds_that_differ(&self) -> impl Iterator<Item = Difference> {
+        self.holds().into_iter().filter_map(|(number, record)| {
+            let order = self.owned.orders.get(&number)?;
+            let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
+            let differs = || Difference::HoldDiffers(Box::new(order.clone()), record.clone());
+            (!agrees).then(differs)
+        })
+    }
+
+    /// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
+    /// hold of the same seats, taken while theirs was forgotten, may have given them back.
+    fn forgotten(&self, published: &Published) -> impl Iterator<Item = Difference> {
+        let holds = self.holds();
+        self.owned.orders.values().filter_map(move |order| {
+            let is_held = holds.contains_key(&order.number);
+            let restore = || self.restore(published, order);
+            let boxed = || Box::new(order.clone());
+            match (order.state, is_held) {
+                (OrderState::Pending, false) => Some(Difference::Forgotten(boxed(), restore()?)),
+                // Seats that were held between reading bitmaps and holds look free too: no harm.
+                (OrderState::Pending, true) if !self.has_taken(&order.held_lines()) => {
+                    Some(Difference::HeldAndFree(boxed(), restore()?))
+                }
+                (OrderState::Paid, false) if !self.has_sold(&order.held_lines()) => {
+                    Some(Difference::NotSold(boxed()))
+                }
+                (OrderState::Pending | OrderState::Paid, _)
+                | (
+                    OrderState::Cancelled
+                    | OrderState::Expired
+                    | OrderState::RefundDue
+                    | OrderState::Refunded,
+                    _,
+                ) => None,
+            }
+        })
+    }
+
+    /// What writes an order's hold; `None` before the first load, or if a tier is not of the sale.
+    fn restore(&self, published: &Published, order: &Order) -> Option<Restore> {
+        let record = order.hold_record();
+        let freed = |line: &HeldLine| Some(self.snapshots.get(&line.tier)?.grid.freed);
+        let freed = record.lines.iter().map(freed).collect::<Option<Vec<u64>>>()?;
+        let (sale, epoch) = (order.sale.clone(), published.epoch.clone()?);
+        Some(Restore { sale, epoch, order: order.number, record, freed })
+    }
+
+    /// True if Redis has every seat-leg of the lines as taken.
+    fn has_taken(&self, lines: &[HeldLine]) -> bool {
+        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
+            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat))
+        })
+    }
+
+    /// True if Redis has every seat-leg of the lines as sold.
+    fn has_sold(&self, lines: &[HeldLine]) -> bool {
+        lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
+            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat) && grid.is_taken(at.leg, at.seat))
+        })
+    }
+
+    /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
+    fn leaked(&self, published: &Published, tier: &Tier) -> Option<Difference> {
+        let Snapshot { grid, holds } = self.snapshots.get(&tier.tier)?;
+        let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
+        let mut owned: HashSet<(u16, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
+        let held_lines = holds.iter().flat_map(|(_, record)| &record.lines);
+        for line in held_lines.filter(|line| line.tier == tier.tier) {
+            owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
+        }
+        let places = tier.layout.initial().len() as u32 * 8;
+        let seats = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
+        let legs = published.sale.whole();
+        let leaked: Vec<(u16, Seat)> = seats
+            .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))
+            .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
+            .filter(|at| !owned.contains(at))
+            .collect();
+        if leaked.is_empty() {
+            return None;
+        }
+        let (sale, epoch) = (published.sale.id().clone(), published.epoch.clone()?);
+        Some(Difference::Leaked(Repair {
+            sale,
+            epoch,
+            tier: tier.tier.clone(),
+            freed: grid.freed,
+            leaked,
+        }))
+    }
+}

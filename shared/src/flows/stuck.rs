@@ -1,0 +1,226 @@
+//! Stuck: everything that is past its bound, and what is known of why. Reads only.
+//!
+//! It looks at the index of due work and at the deadlines in Redis, never at all orders: what is
+//! not due is not stuck.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use crate::domain::ids::SaleId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState, PaymentRecord};
+use crate::domain::refund::RefundState;
+use crate::domain::time::Timestamp;
+use crate::ports::{
+    Catalogue, DUE_SHARDS, Due, Orders, Ports, Provider, Seats, StoreError, Stored,
+};
+
+/// Most work that is looked at in one shard of the index, or in one sale's deadlines.
+const MOST_DUE: u16 = 1000;
+/// How far ahead the index is asked for refunds: one that the provider has refused is due again after
+/// a day and an hour, and waits for somebody all that time.
+const REFUNDS_AHEAD_SECONDS: i64 = 26 * 60 * 60;
+/// How long a provider may take to finish a refund that it has accepted.
+const PROVIDER_FINISHES_SECONDS: i64 = 24 * 60 * 60;
+
+/// What is stuck.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// An order that is neither paid nor ended.
+    Pending,
+    /// A paid order that is not counted.
+    Uncounted,
+    /// Money that has not gone back.
+    Refund,
+    /// A hold without an order.
+    Hold,
+}
+
+impl Kind {
+    /// The kind as it is written.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Uncounted => "uncounted",
+            Self::Refund => "refund",
+            Self::Hold => "hold",
+        }
+    }
+}
+
+/// One thing that is past its bound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Stuck {
+    /// What it is.
+    pub kind: Kind,
+    /// The sale, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sale: Option<SaleId>,
+    /// The order, or the number that a hold has.
+    pub order: OrderNumber,
+    /// Since when it should have been finished; of a hold that is not told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What is known of why.
+    pub why: Vec<String>,
+}
+
+/// What is past its bound.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// Each, longest first within its kind.
+    pub stuck: Vec<Stuck>,
+    /// What could not be looked at, and why.
+    pub unread: Vec<String>,
+    /// True if there may be more than was looked at.
+    pub more: bool,
+}
+
+/// Everything that should have been finished `bound_seconds` ago.
+///
+/// # Errors
+/// Fails if the index or the catalogue cannot be read.
+pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> Stored<Found> {
+    let bound = now.plus_seconds(-i64::from(bound_seconds));
+    let mut found = Found::default();
+    let mut known = BTreeSet::new();
+    for shard in 0..DUE_SHARDS {
+        let due = ports.orders().due(shard, bound, MOST_DUE).await?;
+        found.more |= due.len() >= usize::from(MOST_DUE);
+        for due in due {
+            match due {
+                Due::Order(number) => match ports.orders().get(number).await {
+                    Ok(order) => {
+                        known.insert(number);
+                        if let Some(order) = order {
+                            found.stuck.extend(of_order(ports, &order).await);
+                        }
+                    }
+                    Err(error) => found.unread.push(format!("order {number}: {error}")),
+                },
+                Due::Refund(..) => {}
+            }
+        }
+        let ahead = now.plus_seconds(REFUNDS_AHEAD_SECONDS);
+        for due in ports.orders().due(shard, ahead, u16::MAX).await? {
+            match due {
+                Due::Refund(order, payment) => {
+                    match ports.orders().payment(order, &payment).await {
+                        Ok(record) => {
+                            found.stuck.extend(record.and_then(|record| of_refund(&record, bound)));
+                        }
+                        Err(error) => found.unread.push(format!("payment of {order}: {error}")),
+                    }
+                }
+                Due::Order(_) => {}
+            }
+        }
+    }
+    for sale in ports.catalogue().sales().await? {
+        match ports.seats().due(&sale, bound, usize::from(MOST_DUE)).await {
+            Ok(due) => {
+                found.more |= due.len() >= usize::from(MOST_DUE);
+                let holds = due.into_iter().filter(|number| !known.contains(number));
+                for number in holds {
+                    found.stuck.push(of_hold(ports, &sale, number).await);
+                }
+            }
+            Err(error) => found.unread.push(format!("the holds of {sale}: {error}")),
+        }
+    }
+    found.stuck.sort_by_key(|stuck| (stuck.kind, stuck.since, stuck.order));
+    Ok(found)
+}
+
+/// An order that the index names, unless it was finished meanwhile.
+async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
+    let (kind, since) = match order.state {
+        OrderState::Pending => (Kind::Pending, order.pay_by),
+        OrderState::Paid if !order.synced => (Kind::Uncounted, order.changed_at),
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
+        | OrderState::Refunded => return None,
+    };
+    let mut why = vec![held(ports, &order.sale, order.number).await];
+    if kind == Kind::Pending {
+        why.push(captured(ports, order).await);
+    }
+    let sale = Some(order.sale.clone());
+    Some(Stuck { kind, sale, order: order.number, since: Some(since), why })
+}
+
+async fn held(ports: &impl Ports, sale: &SaleId, number: OrderNumber) -> String {
+    match ports.seats().record(sale, number).await {
+        Ok(Some(record)) => format!("Redis holds its seats until {}", record.deadline),
+        Ok(None) => "Redis has no hold of it".to_owned(),
+        Err(error) => format!("Redis cannot be asked for its hold: {error}"),
+    }
+}
+
+async fn captured(ports: &impl Ports, order: &Order) -> String {
+    match ports.provider().captures(order).await {
+        Ok(Some(captures)) if captures.is_empty() => {
+            "the provider has captured nothing for it".to_owned()
+        }
+        Ok(Some(captures)) => {
+            let name = |payment: &crate::domain::order::PaymentKey| {
+                format!("{} {}", payment.provider, payment.payment)
+            };
+            let names: Vec<String> = captures.iter().map(|capture| name(&capture.key)).collect();
+            format!("the provider has captured {}: its callback is missing", names.join(", "))
+        }
+        Ok(None) => "no provider can be asked for payments".to_owned(),
+        Err(error) => format!("the provider cannot be asked for payments: {error}"),
+    }
+}
+
+/// A refund, if it was refused, was decided before the bound and is not with the provider, or is with
+/// the provider for longer than it takes.
+fn of_refund(record: &PaymentRecord, bound: Timestamp) -> Option<Stuck> {
+    let refund = record.refund.as_ref()?;
+    let payment = format!("payment {} {}", record.capture.key.provider, record.capture.key.payment);
+    let says = match refund.state {
+        RefundState::Refunded => return None,
+        RefundState::Failed => {
+            let refusal = refund.refusal.as_deref().unwrap_or("nothing more");
+            format!("{payment}: the provider has refused, and says: {refusal}")
+        }
+        RefundState::Due | RefundState::Requested if record.decided_at > bound => return None,
+        RefundState::Pending
+            if record.decided_at > bound.plus_seconds(-PROVIDER_FINISHES_SECONDS) =>
+        {
+            return None;
+        }
+        RefundState::Due => format!("{payment}: its request is not in the queue"),
+        RefundState::Requested => {
+            format!("{payment}: requested at {}, and not answered", refund.changed_at)
+        }
+        RefundState::Pending => {
+            format!("{payment}: the provider has not finished it since {}", refund.changed_at)
+        }
+    };
+    Some(Stuck {
+        kind: Kind::Refund,
+        sale: None,
+        order: record.capture.order,
+        since: Some(record.decided_at),
+        why: vec![says],
+    })
+}
+
+/// A hold past its deadline whose order, if it has one, is not in the index.
+async fn of_hold(ports: &impl Ports, sale: &SaleId, number: OrderNumber) -> Stuck {
+    let order: Result<Option<Order>, StoreError> = ports.orders().get(number).await;
+    let says = match order {
+        Ok(None) => "its reservation was cut off before there was an order".to_owned(),
+        Ok(Some(order)) => format!("its order is {}", order.state.as_str()),
+        Err(error) => format!("its order cannot be read: {error}"),
+    };
+    let why = vec![held(ports, sale, number).await, says];
+    Stuck { kind: Kind::Hold, sale: Some(sale.clone()), order: number, since: None, why }
+}

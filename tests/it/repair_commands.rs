@@ -1,0 +1,139 @@
+//! `onsale reconcile`, `onsale stuck` and `onsale dead-letters`, the program against an engine.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use local::bench::selling::{hall, publish};
+use local::queues::Redelivery;
+use local::stores;
+use local::up::{Engine, Options};
+use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
+
+use crate::ground;
+use crate::program::onsale;
+
+/// How long anything may take before the test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a command printed, and its exit code.
+fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
+    let done = Command::new(onsale())
+        .arg("--data-dir")
+        .arg(dir)
+        .args(arguments)
+        .env("ONSALE_LOG", "error")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stdout).unwrap() + &String::from_utf8_lossy(&done.stderr);
+    (said, done.status.code().unwrap())
+}
+
+/// The same as JSON.
+fn read(dir: &Path, arguments: &[&str]) -> (Value, i32) {
+    let (said, code) = run(dir, &[arguments, &["--json"]].concat());
+    (serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}")), code)
+}
+
+/// The dead letters of a queue, once there are as many.
+async fn letters(dir: &Path, queue: &str, count: usize) -> Vec<Value> {
+    let wait = async {
+        loop {
+            let (lists, code) = read(dir, &["dead-letters"]);
+            let list = lists.as_array().unwrap().iter().find(|list| list["queue"] == queue);
+            let list = list.unwrap();
+            assert_eq!(code == 0, lists.as_array().unwrap().iter().all(|list| list["count"] == 0));
+            if list["count"] == count {
+                let letters = list["letters"].as_array().unwrap().clone();
+                assert_eq!(letters.len(), count, "{list}");
+                return letters;
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{count} dead letters of {queue}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_explained_moved_back_and_dropped_one_by_one() {
+    if ground::is_foreign("not every stand-in moves messages back") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 1 };
+    let options = Options { ephemeral: true, redelivery, ..Options::persistent(dir) };
+    let engine = Engine::start(ground::engine(options)).await.unwrap();
+    let sqs = stores::sqs(&engine.endpoints().sqs);
+    let send = async |url: &str, body: &str| {
+        sqs.send_message().queue_url(url).message_body(body).send().await.unwrap();
+    };
+    let (text, code) = run(dir, &["dead-letters"]);
+    assert_eq!(code, 0, "{text}");
+    send(&engine.queues().sync.url, "not json").await;
+    send(&engine.queues().load.url, r#"{"sale":"later"}"#).await;
+
+    let [malformed] = letters(dir, "sync", 1).await.try_into().unwrap();
+    assert_eq!(
+        (&malformed["body"], &malformed["can_be_handled"]),
+        (&json!("not json"), &json!(false))
+    );
+    let [early] = letters(dir, "load", 1).await.try_into().unwrap();
+    assert_eq!((&early["sale"], &early["can_be_handled"]), (&json!("later"), &json!(false)));
+    let (text, _) = run(dir, &["dead-letters"]);
+    assert!(text.contains("there is no such sale: it fails each time"), "{text}");
+
+    // Now that there is one, the message can be handled: it is not dropped, and moving helps.
+    publish(&engine, &hall("later", 100, 1).unwrap()).await.unwrap();
+    let id = early["message"].as_str().unwrap();
+    let (text, code) = run(dir, &["dead-letters", "drop", "load", "--message", id]);
+    assert!(code == 2 && text.contains("could still be handled"), "{code}: {text}");
+    let (moved, code) = read(dir, &["dead-letters", "redrive", "load"]);
+    assert_eq!((moved, code), (json!([{ "queue": "load", "moved": 1 }]), 0));
+    letters(dir, "load", 0).await;
+
+    // What is malformed comes back each time, until somebody throws it away.
+    let (moved, _) = read(dir, &["dead-letters", "redrive"]);
+    assert_eq!(moved[1], json!({ "queue": "sync", "moved": 1 }));
+    let [again] = letters(dir, "sync", 1).await.try_into().unwrap();
+    let (text, code) = run(dir, &["dead-letters", "drop", "sync", "--message", "another"]);
+    assert!(code == 2 && text.contains("has no dead letter another"), "{code}: {text}");
+    letters(dir, "sync", 1).await;
+    let id = again["message"].as_str().unwrap();
+    let (dropped, code) = read(dir, &["dead-letters", "drop", "sync", "--message", id]);
+    assert_eq!((&dropped["body"], code), (&json!("not json"), 0));
+    letters(dir, "sync", 0).await;
+    letters(dir, "load", 0).await;
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_sees_what_is_wrong_and_repairs_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (text, code) = run(dir, &["reconcile"]);
+    assert!(code == 2 && text.contains("is onsale up running"), "{code}: {text}");
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(ground::engine(options)).await.unwrap();
+    publish(&engine, &hall("hall", 100, 1).unwrap()).await.unwrap();
+    let (text, code) = run(dir, &["stuck"]);
+    assert_eq!((text.trim(), code), ("Nothing is stuck.", 0));
+    let (text, code) = run(dir, &["reconcile", "--dry-run"]);
+    assert_eq!((text.trim(), code), ("Redis and DynamoDB agree; nothing is due.", 0));
+
+    let client = redis::Client::open(engine.endpoints().redis.as_str()).unwrap();
+    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
+    let (text, code) = run(dir, &["reconcile", "--dry-run"]);
+    assert!(code == 1 && text.starts_with("not-loaded of sale hall"), "{code}: {text}");
+    let (dry, code) = read(dir, &["reconcile", "--dry-run"]);
+    assert_eq!((&dry["differences"][0]["outcome"], code), (&json!("found"), 1));
+    assert_eq!(dry["report"], Value::Null);
+    let (done, code) = read(dir, &["reconcile"]);
+    assert_eq!((&done["differences"][0]["outcome"], code), (&json!("repaired"), 0));
+    assert_eq!(done["report"]["loaded"], 1);
+    let (text, code) = run(dir, &["reconcile", "--dry-run"]);
+    assert_eq!(code, 0, "{text}");
+    engine.stop().await.unwrap();
+}
