@@ -169,8 +169,9 @@ async fn sweep(stage: Stage, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
     for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
         world.tally.reach(name);
     }
-    let is_quiet = report.is_quiet() && world.changes <= before + 2;
-    *quiet.borrow_mut() = is_quiet.then_some(world.changes);
+    // Quiet is what was so from the first look on: a sweep that was frozen has an old picture.
+    let is_quiet = report.is_quiet() && world.changes == before;
+    *quiet.borrow_mut() = is_quiet.then_some(before);
 }
 
 /// Which function a message is for.

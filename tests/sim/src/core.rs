@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use shared::domain::inventory::SeatLeg;
+use shared::domain::inventory::{LoadReply, SeatLeg};
 use shared::domain::refund::RefundReply;
 use shared::domain::time::{Clock, Timestamp};
 use shared::ports::{Freshness, Published, StoreError, Stored};
@@ -605,7 +605,9 @@ impl World {
         if writes_redis(call) || matches!(call, Call::Admit { .. }) {
             self.redis.note(self.now, call);
         }
-        if writes_redis(call) || writes_orders(call) || writes_elsewhere(call) {
+        // Every sweep tells Redis the terms again: that alone is no change.
+        let is_update = matches!(reply, Ok(Reply::Load(LoadReply::Updated)));
+        if (writes_redis(call) || writes_orders(call) || writes_elsewhere(call)) && !is_update {
             self.changes += 1;
         }
         if let (Call::Sale { .. }, Ok(Reply::Sale(published))) = (call, &reply) {

@@ -90,8 +90,10 @@ impl Fault {
     /// happens at every call is rarer than what happens once for a buyer, a message or a payment.
     const fn most_per_mille(self) -> u16 {
         match self {
+            // A sweep makes thirty calls: of a hundred that die one each, every fourth sweep dies.
+            Self::Die => 10,
             Self::Freeze => 15,
-            Self::Die | Self::LoseRequest | Self::LoseReply | Self::Late | Self::Refuse => 30,
+            Self::LoseRequest | Self::LoseReply | Self::Late | Self::Refuse => 30,
             Self::Twice | Self::Slow => 60,
             Self::IndexBehind | Self::LoseAnswer => 200,
             Self::LoseMessage
