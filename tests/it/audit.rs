@@ -765,6 +765,9 @@ fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
             vec![
                 format!("I5 g1: order {paid} is paid but has 2 accepted payments"),
                 format!(
+                    "I5 g1: payment stripe pi_again for order {paid} was accepted and yet goes back"
+                ),
+                format!(
                     "I5 g1: payment stripe pi_again for order {paid} was accepted but did not pay its order"
                 ),
             ],
@@ -798,6 +801,18 @@ fn wrong_money(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
                     "I5 g1: payment stripe pi_3 for order {cancelled} was accepted but its order is cancelled"
                 ),
             ],
+        ),
+        (
+            Change::Put("orders", with(item("pi_late"), [("refund_state", text("refunded"))])),
+            vec![format!(
+                "I5 g1: payment stripe pi_late for order {late} is refunded but its order is refund_due"
+            )],
+        ),
+        (
+            Change::Put("orders", with(item("pi_1"), [("refund_state", text("requested"))])),
+            vec![format!(
+                "I5 g1: payment stripe pi_1 for order {paid} was accepted and yet goes back"
+            )],
         ),
         (
             Change::Put("orders", with(item("pi_late"), [unasked.clone()])),

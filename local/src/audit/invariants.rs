@@ -420,7 +420,8 @@ fn compare_bought(sale: &SaleFacts, finding: &mut Finding) {
     }
 }
 
-/// I5: an accepted payment is the one that paid its order; any other has its refund request; a paid
+/// I5: an accepted payment is the one that paid its order, and does not go back; any other has its
+/// refund request; the order that waits for the money is refunded exactly when it is back; a paid
 /// order has exactly one accepted payment; what was captured is known.
 #[must_use]
 pub fn payments_are_decided_once(facts: &Facts) -> Finding {
@@ -490,12 +491,24 @@ fn check_payment(facts: &Facts, payment: &PaymentFact, finding: &mut Finding) {
             let what = format!("of {} was accepted for {}", payment.amount, order.total);
             finding.add(sale, subject(), what);
         }
+        if payment.refund.is_some() {
+            finding.add(sale, subject(), "was accepted and yet goes back");
+        }
     } else {
         if !is_requested(payment) {
             finding.add(sale, subject(), "is to be refunded but no refund was requested");
         }
         if decides && order.state == OrderState::Paid {
             finding.add(sale, subject(), "is refunded and yet paid its order");
+        }
+        // The order that waits for this money is refunded with it, in one transaction.
+        let is_back = payment.refund == Some(RefundState::Refunded);
+        let waits = order.state == OrderState::RefundDue;
+        let has_it = order.state == OrderState::Refunded;
+        if decides && ((is_back && waits) || (!is_back && has_it)) {
+            let refund = payment.refund.map_or("not due", RefundState::as_str);
+            let what = format!("is {refund} but its order is {}", order.state.as_str());
+            finding.add(sale, subject(), what);
         }
     }
 }
@@ -1204,6 +1217,14 @@ mod tests {
                 &[
                     "I5 g1: payment stripe pi_4 for order 4 is to be refunded but no refund was requested",
                 ],
+            ),
+            (
+                |facts| facts.payments[0].refund = Some(RefundState::Requested),
+                &["I5 g1: payment stripe pi_1 for order 1 was accepted and yet goes back"],
+            ),
+            (
+                |facts| facts.payments[1].refund = Some(RefundState::Refunded),
+                &["I5 g1: payment stripe pi_4 for order 4 is refunded but its order is refund_due"],
             ),
             (
                 |facts| facts.payments[2].refund = None,
