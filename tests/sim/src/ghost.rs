@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use shared::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
 use shared::domain::inventory::{
-    HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, ReleaseReply, RepairReply, Restore,
-    RestoreReply, SeatLeg, SellReply,
+    HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, MarkReply, ReleaseReply, RepairReply,
+    Restore, RestoreReply, SeatLeg, SellReply,
 };
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
@@ -206,6 +206,10 @@ impl World {
                 let invocation = &mut self.invocations[invocation];
                 // The loser's own release of the rest is no giving back of these.
                 (invocation.lost, invocation.lost_at) = (lost.clone(), given_back);
+            }
+            // Redis has forgotten the hold: there was nothing left of it that could stay taken.
+            (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Changed), _) => {
+                self.ghost.given_back += 1;
             }
             (Call::Release { command }, reply, _) => {
                 self.ghost.given_back += 1;
