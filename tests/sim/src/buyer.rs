@@ -156,7 +156,7 @@ impl Buyer {
     /// One request.
     async fn reserve(&self, lines: &[WantedLine], place: u64) -> Option<Result<Reserved, Refusal>> {
         let wanted = content(lines);
-        let had = self.has_live_order();
+        let before = self.live_order();
         let (number, user, lines) = (self.number, self.user.clone(), lines.to_vec());
         let answer = self
             .stage
@@ -168,7 +168,7 @@ impl Buyer {
                 reserve(&ports, &reservation, now).await
             })
             .await;
-        let has = self.has_live_order();
+        let after = self.live_order();
         let mut world = self.stage.world.look();
         match &answer {
             None => world.tally.reach("reserve unheard"),
@@ -190,7 +190,8 @@ impl Buyer {
                 let kind = kind_of(refusal);
                 world.tally.reach(&format!("refused: {kind}"));
                 let is_no = !matches!(refusal, Refusal::Store(_) | Refusal::TokenReused);
-                if is_no && had && has {
+                // One that was cancelled and rescued meanwhile is told of as it was in between.
+                if is_no && before.is_some() && before == after {
                     let what = format!("the buyer of the live {} is told {kind}", self.number);
                     world.broken("refusal", what);
                 }
@@ -199,10 +200,10 @@ impl Buyer {
         answer
     }
 
-    fn has_live_order(&self) -> bool {
+    fn live_order(&self) -> Option<Order> {
         let world = self.stage.world.look();
         let order = world.stores.orders.orders.get(&self.number);
-        order.is_some_and(|order| order.user == self.user && order.state.is_live())
+        order.filter(|order| order.user == self.user && order.state.is_live()).cloned()
     }
 
     /// What becomes of an order.
