@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use local::servers::Flavour;
 use shared::scripts::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
+use world::{seed_in, seed_of_commit};
 
 use super::world::{Tally, World};
 use super::{cluster, connect, patient, server};
@@ -17,15 +18,9 @@ const AT_ONCE: u64 = 8;
 /// How many sequences a planted mistake may survive.
 const MUTANT_SEQUENCES: u64 = 1000;
 
-fn from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok().map(|text| text.parse().unwrap())
-}
-
 /// The seed of the first sequence; each following sequence has the next.
 fn first_seed() -> u64 {
-    from_environment("ONSALE_SEED").unwrap_or_else(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64 % 1_000_000_000
-    })
+    seed_in("ONSALE_SEED").unwrap_or_else(seed_of_commit)
 }
 
 /// A sequence that failed: its seed, how many had passed, and what differed.
@@ -67,7 +62,7 @@ async fn run(
 
 /// Runs the suite on one server or cluster, and says what it came to.
 async fn check(connection: &Connection, prefix: &str, sequences: u64) -> BTreeMap<String, usize> {
-    let sequences = from_environment("ONSALE_SEQUENCES").unwrap_or(sequences);
+    let sequences = seed_in("ONSALE_SEQUENCES").unwrap_or(sequences);
     let seed = first_seed();
     println!("{prefix}: {sequences} sequences from ONSALE_SEED={seed}");
     let begun = Instant::now();
@@ -123,7 +118,7 @@ async fn the_scripts_answer_as_the_model_on_valkey() {
     let server = server(Flavour::Valkey).await;
     let replies = check(&connect(&server), "valkey", 1000).await;
     println!("{replies:#?}");
-    if from_environment("ONSALE_SEQUENCES").is_none() {
+    if seed_in("ONSALE_SEQUENCES").is_none() {
         let missing: Vec<_> = REPLIES.iter().filter(|name| !replies.contains_key(**name)).collect();
         assert!(missing.is_empty(), "the random commands never met {missing:?}");
     }

@@ -214,6 +214,15 @@ impl Dice {
         Epoch::new(self.of(&["e1", "e2", "e3"])).unwrap()
     }
 
+    /// More often than not the epoch of who has the lease: only it may go on.
+    fn epoch_of(&mut self, id: &SaleId, stores: &Stores) -> Epoch {
+        let lease = stores.catalogue.sales.get(id).and_then(|sale| sale.lease.as_ref());
+        match lease {
+            Some((epoch, _)) if !self.once_in(3) => epoch.clone(),
+            _ => self.epoch(),
+        }
+    }
+
     fn of_the_catalogue(&mut self, stores: &Stores) -> Call {
         let id = self.sale();
         let now = self.now;
@@ -225,8 +234,14 @@ impl Dice {
                 Call::Publish { file, replaces }
             }
             1 => Call::Lease { id, epoch: self.epoch(), now, until: now.plus_ms(2_500) },
-            2 => Call::Prolong { id, epoch: self.epoch(), until: now.plus_ms(2_500) },
-            3 => Call::Loaded { id, epoch: self.epoch() },
+            2 => {
+                let epoch = self.epoch_of(&id, stores);
+                Call::Prolong { id, epoch, until: now.plus_ms(2_500) }
+            }
+            3 => {
+                let epoch = self.epoch_of(&id, stores);
+                Call::Loaded { id, epoch }
+            }
             4 => Call::Sale { id, freshness: Freshness::Fresh },
             _ => Call::Sales {},
         }

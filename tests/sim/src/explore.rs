@@ -2,21 +2,18 @@
 
 use std::fmt;
 use std::num::NonZero;
-use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use shared::domain::guard::Guard;
+use world::{seed_in, seed_of_commit};
 
 use crate::dice::mix;
 use crate::fault::Fault;
 use crate::run::{Outcome, run};
 use crate::tally::Tally;
-
-/// The seed of the first run where there is no commit to take it from.
-const FIXED_BASE: u64 = 0x0715_a1e0;
 
 /// Which runs to make.
 #[derive(Debug, Clone, Copy)]
@@ -60,14 +57,7 @@ pub struct Explored {
 /// other seeds and any of them can be repeated.
 #[must_use]
 pub fn base_seed() -> u64 {
-    if let Some(base) = std::env::var("ONSALE_SIM_BASE").ok().and_then(|base| base.parse().ok()) {
-        return base;
-    }
-    let head = Command::new("git").args(["rev-parse", "HEAD"]).output().ok();
-    let head = head.filter(|head| head.status.success()).map(|head| head.stdout);
-    head.map_or(FIXED_BASE, |head| {
-        head.iter().fold(FIXED_BASE, |sum, byte| mix(sum, (*byte).into()))
-    })
+    seed_in("ONSALE_SIM_BASE").unwrap_or_else(seed_of_commit)
 }
 
 /// Makes the runs until they are over, or one breaks a promise.

@@ -11,6 +11,7 @@ mod orders;
 mod provider;
 mod queues;
 mod seats;
+mod seed;
 mod stores;
 
 pub use call::{Call, Caller, Driver, Reply};
@@ -19,4 +20,5 @@ pub use orders::{OrdersModel, Place};
 pub use provider::ProviderModel;
 pub use queues::{Message, QueuesModel, Sent};
 pub use seats::SeatsModel;
+pub use seed::{seed_in, seed_of_commit};
 pub use stores::Stores;
