@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs sim sim-hours clean-tools
+.PHONY: help setup demo test lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs sim sim-hours clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -17,6 +17,10 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 
 test: setup ## format, lints, documentation and every test; the last line counts them
 	@scripts/test
+
+lambda: ## build and zip every Lambda function: for this machine, or ARCH=arm64 or x86_64
+	@scripts/setup $(if $(filter arm64,$(ARCH)),arm64,lambda)
+	@ARCH=$(ARCH) scripts/lambda
 
 model: setup ## every state of small worlds, with more faults than `make test` has time for; ARGS='cancel --faults 2' explores one
 	@scripts/model $(ARGS)
