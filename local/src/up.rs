@@ -11,8 +11,8 @@ use aws_lambda_events::sqs::SqsEvent;
 use chrono::Utc;
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig, ProviderApi,
-    ProvidersConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
+    PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::{InvalidId, ProviderId};
 use shared::domain::time::Timestamp;
@@ -344,6 +344,7 @@ pub(crate) fn config(
                 key: secret(provider::API_KEY),
             }],
         },
+        metrics: MetricsConfig::Off,
     })
 }
 

@@ -12,6 +12,7 @@ use crate::domain::number::Mint;
 use crate::domain::time::Timestamp;
 use crate::http::signature::{self, PaymentSecrets};
 use crate::http::tokens::AdmissionKeys;
+use crate::metrics::{Counted, Metrics};
 use crate::ports::{Ports, StoreError};
 use crate::provider::Providers;
 use crate::queue::{QueueConfig, SqsQueue};
@@ -40,10 +41,10 @@ pub enum Error {
 #[derive(Debug)]
 pub struct LivePorts {
     seats: RedisSeats,
-    gate: RedisGate,
-    orders: DynamoOrders,
+    gate: Counted<RedisGate>,
+    orders: Counted<DynamoOrders>,
     catalogue: DynamoCatalogue,
-    queue: SqsQueue,
+    queue: Counted<SqsQueue>,
     provider: Providers,
 }
 
@@ -65,10 +66,10 @@ impl LivePorts {
         let dynamo = Dynamo::new(sdk, store);
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
-            gate: RedisGate::new(redis),
-            orders: DynamoOrders::new(dynamo.clone()),
+            gate: Counted(RedisGate::new(redis)),
+            orders: Counted(DynamoOrders::new(dynamo.clone())),
             catalogue: DynamoCatalogue::new(dynamo),
-            queue: SqsQueue::new(sdk, queue),
+            queue: Counted(SqsQueue::new(sdk, queue)),
             provider: Providers::new(&config.providers)?,
         })
     }
@@ -76,21 +77,21 @@ impl LivePorts {
 
 impl Ports for LivePorts {
     type Seats = RedisSeats;
-    type Gate = RedisGate;
-    type Orders = DynamoOrders;
+    type Gate = Counted<RedisGate>;
+    type Orders = Counted<DynamoOrders>;
     type Catalogue = DynamoCatalogue;
-    type Queue = SqsQueue;
+    type Queue = Counted<SqsQueue>;
     type Provider = Providers;
 
     fn seats(&self) -> &RedisSeats {
         &self.seats
     }
 
-    fn gate(&self) -> &RedisGate {
+    fn gate(&self) -> &Counted<RedisGate> {
         &self.gate
     }
 
-    fn orders(&self) -> &DynamoOrders {
+    fn orders(&self) -> &Counted<DynamoOrders> {
         &self.orders
     }
 
@@ -98,7 +99,7 @@ impl Ports for LivePorts {
         &self.catalogue
     }
 
-    fn queue(&self) -> &SqsQueue {
+    fn queue(&self) -> &Counted<SqsQueue> {
         &self.queue
     }
 
@@ -116,6 +117,8 @@ pub struct App {
     pub mint: Mint,
     /// Signs and checks admission tokens.
     pub admissions: AdmissionKeys,
+    /// Counts what comes of each request.
+    pub metrics: Metrics,
     payments: BTreeMap<ProviderId, PaymentSecrets>,
 }
 
@@ -138,6 +141,7 @@ impl App {
             ports,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
+            metrics: Metrics::new(&config.metrics),
             payments: payment_secrets(&config.payments),
         })
     }

@@ -35,6 +35,8 @@ pub struct Config {
     pub payments: PaymentConfig,
     /// The payment providers that can be asked; empty in functions that ask none.
     pub providers: ProvidersConfig,
+    /// Which metrics are written.
+    pub metrics: MetricsConfig,
 }
 
 /// Where Redis is.
@@ -94,6 +96,19 @@ pub struct ProviderApi {
     pub url: String,
     /// The API key.
     pub key: Secret,
+}
+
+/// Which metrics are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MetricsConfig {
+    /// None.
+    #[default]
+    Off,
+    /// Those of `docs/metrics.md`, in CloudWatch's embedded metric format, to standard output.
+    Emf {
+        /// The stage that they are told apart by.
+        stage: String,
+    },
 }
 
 /// Bytes that are never shown.
@@ -174,6 +189,7 @@ impl Config {
             admission: AdmissionConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
+            metrics: MetricsConfig::read(&variables)?,
         })
     }
 }
@@ -241,6 +257,18 @@ impl AdmissionConfig {
             return Err(Defect { variable, rule: "must not name a key twice" });
         }
         Ok(Self { keys })
+    }
+}
+
+impl MetricsConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_METRICS";
+        let stage = variables.required("ONSALE_STAGE");
+        match variables.optional(variable).as_deref() {
+            None => Ok(Self::Off),
+            Some("emf") => Ok(Self::Emf { stage: stage? }),
+            Some(_) => Err(Defect { variable, rule: "must be emf, or absent" }),
+        }
     }
 }
 
@@ -327,6 +355,16 @@ mod tests {
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
         assert_eq!(config.payments.tolerance_seconds, 300);
         assert!(config.providers.apis.is_empty());
+        assert_eq!(config.metrics, MetricsConfig::Off);
+    }
+
+    #[test]
+    fn metrics_have_a_stage() {
+        let on = [("ONSALE_METRICS", "emf"), ("ONSALE_STAGE", "prod")];
+        let emf = MetricsConfig::Emf { stage: "prod".to_owned() };
+        assert_eq!(read(&on).unwrap().metrics, emf);
+        assert_eq!(read(&on[..1]).unwrap_err().variable, "ONSALE_STAGE");
+        assert_eq!(read(&on[1..]).unwrap().metrics, MetricsConfig::Off);
     }
 
     #[test]
@@ -377,6 +415,7 @@ mod tests {
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
             ("ONSALE_PROVIDER_URLS", "stripe:hunter2"),
             ("ONSALE_PROVIDER_URLS", "stripe:https://hunter2"),
+            ("ONSALE_METRICS", "hunter2"),
         ];
         for (variable, value) in cases {
             // An empty variable of the least configuration must not fall back to it.

@@ -7,6 +7,7 @@
 //! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS;
 //!   [`provider`] asks the payment provider.
 //! - [`http`] checks requests and writes replies.
+//! - [`metrics`] counts what comes of it all.
 //! - [`config`] and [`app`] put it all together for one process.
 
 pub mod app;
@@ -14,6 +15,7 @@ pub mod config;
 pub mod domain;
 pub mod flows;
 pub mod http;
+pub mod metrics;
 pub mod ports;
 pub mod provider;
 pub mod queue;

@@ -15,7 +15,8 @@ use local::stores;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, Secret,
+    SqsConfig,
 };
 use shared::domain::ids::{ProviderId, SaleId, TierId, UserId};
 use shared::domain::money::{Currency, Money};
@@ -31,22 +32,23 @@ use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
 use crate::ground;
 
-const PAYMENT_SECRET: &[u8] = b"whsec_test";
+pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
-struct World {
-    app: App,
+pub struct World {
+    pub app: App,
+    config: Config,
     sqs: aws_sdk_sqs::Client,
     dynamodb: aws_sdk_dynamodb::Client,
     orders_table: String,
-    queues: Queues,
-    provider: PaymentProvider,
+    pub queues: Queues,
+    pub provider: PaymentProvider,
     _stack: Stack,
 }
 
 /// A response, read.
 #[derive(Debug)]
-struct Got {
+pub struct Got {
     status: u16,
     content_type: String,
     cache_control: String,
@@ -69,14 +71,14 @@ impl Got {
         }
     }
 
-    fn ok(self, status: u16) -> Value {
+    pub fn ok(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{:#}", self.body);
         assert_eq!(self.content_type, "application/json");
         self.body
     }
 
     /// Checks that this is the problem with this type and status; returns the document.
-    fn problem(self, status: u16, slug: &str) -> Value {
+    pub fn problem(self, status: u16, slug: &str) -> Value {
         assert_eq!(self.body["type"], format!("/problems/{slug}"), "{:#}", self.body);
         assert_eq!((self.status, &self.body["status"]), (status, &json!(status)));
         assert_eq!(self.content_type, "application/problem+json");
@@ -88,14 +90,20 @@ impl Got {
 
 /// Who sends a request.
 #[derive(Clone, Copy)]
-enum Sender<'a> {
+pub enum Sender<'a> {
     Nobody,
     Buyer(&'a str),
     Operator,
 }
 
 /// The event that API Gateway's HTTP API sends (payload format 2.0), as the runtime reads it.
-fn request(sender: Sender<'_>, method: &str, target: &str, headers: Value, body: &str) -> Request {
+pub fn request(
+    sender: Sender<'_>,
+    method: &str,
+    target: &str,
+    headers: Value,
+    body: &str,
+) -> Request {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let mut event = json!({
         "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": query,
@@ -115,7 +123,7 @@ fn request(sender: Sender<'_>, method: &str, target: &str, headers: Value, body:
 
 /// An API Gateway that routes to the functions. What a function needs of the stack is boxed: a test
 /// sends many requests, and would have room for each.
-async fn send(app: &App, request: Request) -> Got {
+pub async fn send(app: &App, request: Request) -> Got {
     let path = request.uri().path().to_owned();
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let response = match segments.as_slice() {
@@ -129,7 +137,7 @@ async fn send(app: &App, request: Request) -> Got {
     Got::of(response)
 }
 
-fn hall() -> Value {
+pub fn hall() -> Value {
     let tier = |id: &str, rows: u32, seats: u32| {
         let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{id}-{row}-"), "first": 1, "count": seats } });
         let rows: Vec<Value> = (1..=rows).map(row).collect();
@@ -168,7 +176,7 @@ fn train() -> Value {
 
 impl World {
     /// Servers, tables, queues, and the engine on them.
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let stack = ground::stack().await;
         let prefix = ground::prefix();
         let endpoints = stack.endpoints();
@@ -202,44 +210,45 @@ impl World {
                 tolerance_seconds: 300,
             },
             providers: ground::providers(&provider),
+            metrics: MetricsConfig::Off,
         };
         let app = App::from_config(&config).await.unwrap();
-        Self { app, sqs, dynamodb, orders_table, queues, provider, _stack: stack }
+        Self { app, config, sqs, dynamodb, orders_table, queues, provider, _stack: stack }
     }
 
-    async fn json(&self, sender: Sender<'_>, method: &str, target: &str, body: &Value) -> Got {
+    pub async fn json(&self, sender: Sender<'_>, method: &str, target: &str, body: &Value) -> Got {
         let headers = json!({ "content-type": "application/json" });
         send(&self.app, request(sender, method, target, headers, &body.to_string())).await
     }
 
-    async fn get(&self, sender: Sender<'_>, target: &str) -> Got {
+    pub async fn get(&self, sender: Sender<'_>, target: &str) -> Got {
         send(&self.app, request(sender, "GET", target, json!({}), "")).await
     }
 
-    async fn publish(&self, file: &Value) -> Got {
+    pub async fn publish(&self, file: &Value) -> Got {
         let target = format!("/sales/{}", file["sale"].as_str().unwrap());
         self.json(Sender::Operator, "PUT", &target, file).await
     }
 
     /// A token that the gate gave.
-    async fn admission(&self, buyer: &str, sale: &str, tickets: u16) -> Value {
+    pub async fn admission(&self, buyer: &str, sale: &str, tickets: u16) -> Value {
         let target = format!("/sales/{sale}/admissions");
         let body = json!({ "tickets": tickets });
         self.json(Sender::Buyer(buyer), "POST", &target, &body).await.ok(201)
     }
 
-    async fn order(&self, buyer: &str, sale: &str, token: &Value, lines: Value) -> Got {
+    pub async fn order(&self, buyer: &str, sale: &str, token: &Value, lines: Value) -> Got {
         let body = json!({ "admission": token, "lines": lines });
         self.json(Sender::Buyer(buyer), "POST", &format!("/sales/{sale}/orders"), &body).await
     }
 
     /// An admission and its first order.
-    async fn buy(&self, buyer: &str, sale: &str, lines: Value) -> Got {
+    pub async fn buy(&self, buyer: &str, sale: &str, lines: Value) -> Got {
         let admission = self.admission(buyer, sale, 4).await;
         self.order(buyer, sale, &admission["token"], lines).await
     }
 
-    async fn callback(&self, payment: &str, order: &Value, amount_minor: i64) -> Got {
+    pub async fn callback(&self, payment: &str, order: &Value, amount_minor: i64) -> Got {
         let event = json!({
             "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
             "data": { "object": {
@@ -255,10 +264,16 @@ impl World {
     }
 
     /// Redis loses everything.
-    async fn lose_redis(&self) {
+    pub async fn lose_redis(&self) {
         let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+    }
+
+    /// The engine reaches DynamoDB no longer.
+    pub async fn lose_dynamodb(&mut self) {
+        self.config.dynamodb.endpoint = Some("http://127.0.0.1:1".to_owned());
+        self.app = App::from_config(&self.config).await.unwrap();
     }
 
     /// How many messages wait in a queue, delayed ones included.
@@ -271,7 +286,7 @@ impl World {
     }
 
     /// Receives what a queue has, as Lambda would hand it over.
-    async fn batch(&self, url: &str) -> SqsEvent {
+    pub async fn batch(&self, url: &str) -> SqsEvent {
         let receive = self.sqs.receive_message().queue_url(url).max_number_of_messages(10);
         let messages = receive.send().await.unwrap().messages.unwrap_or_default();
         let record = |message: aws_sdk_sqs::types::Message| json!({ "messageId": message.message_id, "body": message.body });
@@ -284,7 +299,7 @@ fn failures(response: &SqsBatchResponse) -> usize {
     response.batch_item_failures.len()
 }
 
-fn records(bodies: &[Value]) -> SqsEvent {
+pub fn records(bodies: &[Value]) -> SqsEvent {
     let record = |(index, body): (usize, &Value)| {
         let body = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
         json!({ "messageId": index.to_string(), "body": body })
@@ -293,7 +308,7 @@ fn records(bodies: &[Value]) -> SqsEvent {
     serde_json::from_value(json!({ "Records": records })).unwrap()
 }
 
-fn best(tier: &str, count: u16) -> Value {
+pub fn best(tier: &str, count: u16) -> Value {
     json!([{ "tier": tier, "best": { "count": count } }])
 }
 

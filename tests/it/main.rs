@@ -21,6 +21,7 @@ mod hazards;
 mod hostile;
 mod importers;
 mod kill;
+mod metrics;
 mod openapi;
 mod program;
 mod provider;

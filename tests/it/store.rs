@@ -21,6 +21,7 @@ use shared::domain::order::{
 use shared::domain::refund::RefundReply;
 use shared::domain::sale::SaleFile;
 use shared::domain::time::Timestamp;
+use shared::metrics::{Function, Metrics};
 use shared::ports::{
     Catalogue, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, Freshness, Orders, SettleReply,
     Settlement, StoreError,
@@ -30,6 +31,7 @@ use shared::store::{
 };
 
 use crate::ground::{self, Server};
+use crate::metrics::{Lines, STAGE, counts};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LIMIT: u16 = 6;
@@ -812,13 +814,21 @@ async fn conflicts_and_throttling_are_tried_again() {
             _ => Act::Forward,
         })
         .await;
-    assert_eq!(orders.create(&order, LIMIT).await, Ok(CreateReply::Created));
+    let lines = Lines::default();
+    let metrics = Metrics::to(STAGE, lines.clone());
+    let created = metrics.of(Function::Reserve, orders.create(&order, LIMIT)).await;
+    assert_eq!(created, Ok(CreateReply::Created));
+    let met = [("ColdStarts reserve", 1), ("Transactions", 1), ("VersionConflicts", 1)];
+    assert_eq!(lines.counted(), counts(&met), "each once, however many attempts");
     let tokens: BTreeSet<String> = tokens(&proxy).into_iter().collect();
     assert_eq!(tokens.len(), 3, "nothing happened, so each is an attempt of its own");
 
     let (proxy, orders) = world.behind(|_, _| conflict(4)).await;
     let end = after(&order, OrderEvent::Cancel, None);
-    assert!(matches!(orders.end(&end).await, Err(StoreError::Unavailable(_))));
+    let ended = metrics.of(Function::Cancel, orders.end(&end)).await;
+    assert!(matches!(ended, Err(StoreError::Unavailable(_))));
+    let failed = [("TransactionFailures", 1), ("Transactions", 1), ("VersionConflicts", 1)];
+    assert_eq!(lines.counted(), counts(&failed));
     assert_eq!(proxy.seen("TransactWriteItems").len(), 4, "bounded");
     assert_eq!(world.orders.get(order.number).await, Ok(Some(order)));
 }

@@ -10,10 +10,12 @@ use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, respond};
 use shared::http::route::{NoRoute, Route};
+use shared::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    respond(cancel(app, &request, Timestamp::now())).await
+    let work = cancel(app, &request, Timestamp::now());
+    app.metrics.of(Function::Cancel, respond(work)).await
 }
 
 /// Ends the buyer's own pending order and gives its seats back.

@@ -4,12 +4,14 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use shared::app::App;
 use shared::domain::time::Timestamp;
 use shared::flows::expire::expire_or_hop;
+use shared::metrics::Function;
 use shared::ports::Stored;
 use shared::queue::{Expiry, batch};
 
 /// Handles one batch, its messages side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
-    batch::each(event, |messages| expire_orders(app, messages, Timestamp::now())).await
+    let work = batch::each(event, |messages| expire_orders(app, messages, Timestamp::now()));
+    app.metrics.of(Function::ExpireOrders, work).await
 }
 
 /// Ends the orders whose time is up; the messages of the others hop on through the queue.

@@ -8,12 +8,14 @@ use shared::app::{App, new_epoch};
 use shared::domain::ids::SaleId;
 use shared::domain::time::Timestamp;
 use shared::flows::load::{Loaded, load};
+use shared::metrics::{self, Function};
 use shared::ports::Stored;
 use shared::queue::{LoadSale, batch};
 
 /// Handles one batch, its sales side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
-    batch::each(event, |messages| load_sales(app, messages)).await
+    let work = batch::each(event, |messages| load_sales(app, messages));
+    app.metrics.of(Function::LoadSale, work).await
 }
 
 /// Loads each sale once, however many messages of the batch ask for it.
@@ -36,6 +38,7 @@ async fn load_sale(app: &App, sale: &SaleId) -> Stored<()> {
     match load(&app.ports, sale, &new_epoch(clock())?, clock).await? {
         Loaded::Now { orders } => {
             tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
+            metrics::reloaded(1);
         }
         Loaded::Already | Loaded::Busy => tracing::debug!(%sale, "nothing to load"),
     }

@@ -10,6 +10,7 @@ use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::{Problem, checks, problem};
+use shared::metrics::Function;
 use shared::ports::{Orders as _, Page, Ports as _, Stored};
 
 /// Orders of a page, unless the request says how many.
@@ -19,9 +20,13 @@ pub const MOST: u16 = 100;
 
 /// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    match Route::of(&request) {
-        Ok(Route::ShowOrder(order)) => respond(show(app, &request, order)).await,
-        Ok(Route::ListOrders) => respond(list(app, &request)).await,
+    app.metrics.of(Function::Orders, answer(app, &request)).await
+}
+
+async fn answer(app: &App, request: &Request) -> Response<Body> {
+    match Route::of(request) {
+        Ok(Route::ShowOrder(order)) => respond(show(app, request, order)).await,
+        Ok(Route::ListOrders) => respond(list(app, request)).await,
         Ok(
             Route::ShowOpenApi
             | Route::ListSales

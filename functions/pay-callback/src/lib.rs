@@ -9,10 +9,12 @@ use shared::http::payment_event::{self, CallbackReply};
 use shared::http::respond::{Answer, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::{Problem, checks, signature};
+use shared::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    respond(pay_callback(app, &request, Timestamp::now())).await
+    let work = pay_callback(app, &request, Timestamp::now());
+    app.metrics.of(Function::PayCallback, respond(work)).await
 }
 
 /// Believes the provider if its signature fits, and says so only when all that follows from the

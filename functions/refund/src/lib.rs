@@ -6,12 +6,14 @@ use shared::app::App;
 use shared::domain::order::PaymentKey;
 use shared::domain::time::Timestamp;
 use shared::flows;
+use shared::metrics::Function;
 use shared::ports::Stored;
 use shared::queue::{Refund, batch};
 
 /// Handles one batch, its messages side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
-    batch::each(event, |messages| refund(app, messages, Timestamp::now())).await
+    let work = batch::each(event, |messages| refund(app, messages, Timestamp::now()));
+    app.metrics.of(Function::Refund, work).await
 }
 
 /// Sends each payment back. What the provider refuses or has not finished is recorded, and is no

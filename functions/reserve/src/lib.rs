@@ -13,10 +13,12 @@ use shared::http::respond::{Created, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::tokens::{self, Admission};
 use shared::http::{Problem, checks};
+use shared::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    respond(reserve(app, &request, Timestamp::now())).await
+    let work = reserve(app, &request, Timestamp::now());
+    app.metrics.of(Function::Reserve, respond(work)).await
 }
 
 /// Makes the order that the buyer's admission is for, or finds the one that it has made.

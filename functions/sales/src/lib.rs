@@ -14,6 +14,7 @@ use shared::http::respond::{Answer, Cacheable, Document, Reply as _, refuse, res
 use shared::http::route::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
 use shared::http::{Problem, checks, problem, sale_body};
+use shared::metrics::Function;
 use shared::ports::{Catalogue as _, Freshness, Ports as _, Seats as _, Stored};
 
 /// For how long anyone may repeat what we say of a sale, in seconds.
@@ -25,13 +26,16 @@ const OPENAPI: Document =
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    let now = Timestamp::now();
-    match Route::of(&request) {
+    app.metrics.of(Function::Sales, answer(app, &request, Timestamp::now())).await
+}
+
+async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
+    match Route::of(request) {
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, now)).await,
-        Ok(Route::PublishSale(sale)) => respond(publish(app, &request, &sale, now)).await,
+        Ok(Route::PublishSale(sale)) => respond(publish(app, request, &sale, now)).await,
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
-        Ok(Route::ShowAvailability(sale)) => respond(availability(app, &request, &sale, now)).await,
+        Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(
             Route::Admit(_)
             | Route::Reserve(_)

@@ -4,12 +4,14 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use shared::app::App;
 use shared::domain::number::OrderNumber;
 use shared::flows;
+use shared::metrics::Function;
 use shared::ports::Stored;
 use shared::queue::{Sync, batch};
 
 /// Handles one batch, all messages together.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
-    batch::together(event, |messages| sync_db(app, messages)).await
+    let work = batch::together(event, |messages| sync_db(app, messages));
+    app.metrics.of(Function::SyncDb, work).await
 }
 
 /// Counts the orders, each exactly once, with one write for each sale and tier.

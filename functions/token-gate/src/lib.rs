@@ -12,10 +12,12 @@ use shared::http::respond::{Created, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::tokens::Grant;
 use shared::http::{Problem, checks};
+use shared::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
-    respond(token_gate(app, &request, Timestamp::now())).await
+    let work = token_gate(app, &request, Timestamp::now());
+    app.metrics.of(Function::TokenGate, respond(work)).await
 }
 
 /// Admits the buyer if the gate does, with the number of the order to be.

@@ -312,7 +312,7 @@ impl DeadLettersCommand {
 }
 
 fn queues_of(reached: &Reached) -> DeadLetterQueues<'_, shared::app::LivePorts> {
-    let sqs = reached.app.ports.queue().client();
+    let sqs = reached.app.ports.queue().0.client();
     DeadLetterQueues::new(&reached.app.ports, sqs, &reached.config.sqs.urls)
 }
 

@@ -297,6 +297,12 @@ impl Picture {
         found
     }
 
+    /// How many seats are free, each as often as it has free legs.
+    pub(crate) fn available(&self) -> u64 {
+        let bitmaps = self.snapshots.values().flat_map(|snapshot| &snapshot.grid.taken).flatten();
+        bitmaps.map(|byte| u64::from(byte.count_zeros())).sum()
+    }
+
     /// Every hold that was seen. Those of later tiers are the newer ones.
     fn holds(&self) -> BTreeMap<OrderNumber, &HoldRecord> {
         let holds = self.snapshots.values().flat_map(|snapshot| &snapshot.holds);

@@ -33,6 +33,12 @@ const TOGETHER: usize = 16;
 /// How long after its last order can have been paid a sale is at rest: it is then compared once in
 /// an hour instead of every minute, for nobody changes it. Its deadlines are kept all the same.
 const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
+/// For how long what two stores differ in must not have changed to count as drift: until then one of
+/// them may only not have been told yet.
+const SETTLED_SECONDS: i64 = 60;
+/// How long after its deadline no order may be pending any more: an expiry message, or the sweeper at
+/// least twice, has had time to end it, and the provider to say what it has captured.
+pub const PENDING_BOUND_SECONDS: i64 = 180;
 /// How many minutes lie between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
 
@@ -113,6 +119,13 @@ pub struct Run {
     pub found: Vec<(Difference, Outcome)>,
     /// What could not be looked at, and why.
     pub unread: Vec<String>,
+    /// How many of the differences are such that Redis does not agree with DynamoDB, and has had time
+    /// to.
+    pub drift: u64,
+    /// How many orders were pending past their bound, [`PENDING_BOUND_SECONDS`].
+    pub past_bound: u64,
+    /// Of each sale that was compared, how many seats are free, each as often as it has free legs.
+    pub available: Vec<(SaleId, u64)>,
 }
 
 /// Does everything that is due, then compares Redis with DynamoDB. `epoch` is the name that a load
@@ -121,8 +134,15 @@ pub struct Run {
 /// # Errors
 /// Fails only if the sales cannot be listed; a piece of work that fails is counted.
 pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Report> {
-    let pass = Pass { ports, epoch: Some(epoch), now, rests: true, run: Run::default() };
-    pass.go().await.map(|run| run.report)
+    run(ports, epoch, now).await.map(|run| run.report)
+}
+
+/// [`reconcile`] with each difference and what became of it.
+///
+/// # Errors
+/// As [`reconcile`].
+pub async fn run(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Run> {
+    Pass::new(ports, Some(epoch), now, true).go().await
 }
 
 /// [`reconcile`] of every sale, also those at rest, with each difference and what became of it.
@@ -130,7 +150,7 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
 /// # Errors
 /// As [`reconcile`].
 pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Run> {
-    Pass { ports, epoch: Some(epoch), now, rests: false, run: Run::default() }.go().await
+    Pass::new(ports, Some(epoch), now, false).go().await
 }
 
 /// Everything that [`reconcile_all`] would find now. Changes nothing. A sale that is not loaded is not
@@ -139,7 +159,7 @@ pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) ->
 /// # Errors
 /// As [`reconcile`].
 pub async fn dry_run(ports: &impl Ports, now: Timestamp) -> Stored<Run> {
-    Pass { ports, epoch: None, now, rests: false, run: Run::default() }.go().await
+    Pass::new(ports, None, now, false).go().await
 }
 
 /// One run over everything.
@@ -151,9 +171,16 @@ struct Pass<'a, P> {
     /// Whether sales at rest are compared more seldom.
     rests: bool,
     run: Run,
+    /// Orders that were pending past their bound: what fails is looked at twice.
+    past_bound: BTreeSet<OrderNumber>,
 }
 
-impl<P: Ports> Pass<'_, P> {
+impl<'a, P: Ports> Pass<'a, P> {
+    fn new(ports: &'a P, epoch: Option<&'a Epoch>, now: Timestamp, rests: bool) -> Self {
+        let (run, past_bound) = (Run::default(), BTreeSet::new());
+        Self { ports, epoch, now, rests, run, past_bound }
+    }
+
     async fn go(mut self) -> Stored<Run> {
         let finished = self.finish_orders_until_done().await;
         let mut selling = Vec::new();
@@ -174,6 +201,7 @@ impl<P: Ports> Pass<'_, P> {
                 self.unread(published.sale.id(), &error);
             }
         }
+        self.run.past_bound = self.past_bound.len() as u64;
         Ok(self.run)
     }
 
@@ -308,6 +336,7 @@ impl<P: Ports> Pass<'_, P> {
     /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
     async fn compare(&mut self, published: &Published) -> Stored<()> {
         let picture = Picture::read(self.ports, &published.sale).await?;
+        self.run.available.push((published.sale.id().clone(), picture.available()));
         for difference in picture.differences(published) {
             self.meet(difference).await;
         }
@@ -359,6 +388,14 @@ impl<P: Ports> Pass<'_, P> {
                 Outcome::Failed(error.to_string())
             }
         };
+        if let Difference::Overdue(order, _) = &difference
+            && order.pay_by.plus_seconds(PENDING_BOUND_SECONDS) <= self.now
+        {
+            self.past_bound.insert(order.number);
+        }
+        if outcome != Outcome::Changed && is_drift(&difference, self.now) {
+            self.run.drift += 1;
+        }
         self.run.found.push((difference, outcome.clone()));
         outcome
     }
@@ -368,6 +405,21 @@ impl<P: Ports> Pass<'_, P> {
         tracing::warn!(%what, %error, "left to the next run");
         self.run.report.failed += 1;
         self.run.unread.push(format!("{what}: {error}"));
+    }
+}
+
+/// True if Redis does not agree with DynamoDB though it has had time to. Work that is late is no drift.
+fn is_drift(difference: &Difference, now: Timestamp) -> bool {
+    match difference {
+        Difference::NotLoaded { .. } | Difference::Terms { .. } | Difference::Leaked(_) => true,
+        Difference::HoldDiffers(order, _)
+        | Difference::Forgotten(order, _)
+        | Difference::HeldAndFree(order, _)
+        | Difference::NotSold(order) => order.changed_at.plus_seconds(SETTLED_SECONDS) <= now,
+        Difference::Overdue(..)
+        | Difference::Uncounted(..)
+        | Difference::Refund(..)
+        | Difference::HoldOverdue(..) => false,
     }
 }
 

@@ -6,6 +6,7 @@ use lambda_http::{Body, Response};
 use serde::Serialize;
 
 use crate::http::problem::Problem;
+use crate::metrics;
 
 /// `200 OK` with a body that nobody else may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,6 +87,7 @@ pub async fn respond<R: Reply>(
 /// The response to a request that is refused.
 pub fn refuse(problem: impl Into<Problem>) -> Response<Body> {
     let problem = problem.into();
+    metrics::refused(problem.kind());
     let mut response = json(problem.kind().status(), &problem);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));

@@ -24,6 +24,7 @@ use aws_sdk_dynamodb::types::{
 use super::errors::{Failure, failure};
 use super::items::Item;
 use super::tables::Tables;
+use crate::metrics::{Metric, count};
 use crate::ports::{StoreError, Stored};
 
 /// The most items of one transaction (a quota of DynamoDB).
@@ -285,12 +286,22 @@ impl Dynamo {
         leading: usize,
         items: Vec<TransactWriteItem>,
     ) -> Stored<Transacted> {
+        count(None, Metric::Transactions, 1);
+        let outcome = self.carry_out(leading, items).await;
+        if outcome.is_err() {
+            count(None, Metric::TransactionFailures, 1);
+        }
+        outcome
+    }
+
+    async fn carry_out(&self, leading: usize, items: Vec<TransactWriteItem>) -> Stored<Transacted> {
         if items.len() > MOST_ITEMS {
             return Err(StoreError::Contract(format!("a transaction of {} items", items.len())));
         }
         let mut patience = self.patience();
         let mut token = random_hex(16)?;
         let mut lost = None;
+        let mut has_met_another = false;
         loop {
             let attempt = self
                 .client
@@ -299,11 +310,17 @@ impl Dynamo {
                 .set_transact_items(Some(items.clone()));
             let failed = match attempt.send().await {
                 Ok(_) => return Ok(Transacted::Done),
-                Err(error) => match cancelled(&error, leading) {
-                    Some(Ok(verdicts)) => return Ok(Transacted::Refused(verdicts)),
-                    Some(Err(failed)) => failed,
-                    None => failure(&error),
-                },
+                Err(error) => {
+                    if !has_met_another && met_another(&error) {
+                        has_met_another = true;
+                        count(None, Metric::VersionConflicts, 1);
+                    }
+                    match cancelled(&error, leading) {
+                        Some(Ok(verdicts)) => return Ok(Transacted::Refused(verdicts)),
+                        Some(Err(failed)) => failed,
+                        None => failure(&error),
+                    }
+                }
             };
             let text = match failed {
                 Failure::Lost(text) => {
@@ -323,6 +340,17 @@ impl Dynamo {
             }
         }
     }
+}
+
+/// True if another transaction was at work on one of the items.
+fn met_another(error: &SdkError<TransactWriteItemsError>) -> bool {
+    let Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) =
+        error.as_service_error()
+    else {
+        return false;
+    };
+    let mut reasons = cancelled.cancellation_reasons().iter();
+    reasons.any(|reason| reason.code() == Some("TransactionConflict"))
 }
 
 /// Reads why a transaction was cancelled; `None` if it was not, `Some(Err)` if that decides

@@ -6,8 +6,8 @@ use local::stores;
 use serde::{Deserialize, Serialize};
 use shared::app::App;
 use shared::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, PaymentConfig,
-    ProvidersConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
+    PaymentConfig, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
 use shared::domain::ids::ProviderId;
 use shared::domain::time::Timestamp;
@@ -99,6 +99,7 @@ impl World {
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
             },
             providers: ProvidersConfig::default(),
+            metrics: MetricsConfig::Off,
         };
         Ok(Self { app: App::from_config(&config).await? })
     }

@@ -10,7 +10,7 @@ use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::app::LivePorts;
 use shared::config::{
-    AdmissionConfig, Config, DynamoDbConfig, PaymentConfig, RedisConfig, SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, SqsConfig,
 };
 use shared::domain::choice::{Choice, Together};
 use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
@@ -93,6 +93,7 @@ impl World {
             admission: AdmissionConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             providers: ground::providers(&provider),
+            metrics: MetricsConfig::Off,
         };
         let tables = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),

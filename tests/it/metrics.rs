@@ -1,0 +1,574 @@
+//! Metrics: each is written by the outcome that it names and by no other, in the format that
+//! CloudWatch reads, and without a word that a caller chose.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value, json};
+use shared::app::{App, new_epoch};
+use shared::config::MetricsConfig;
+use shared::domain::ids::SaleId;
+use shared::domain::inventory::Release;
+use shared::domain::number::OrderNumber;
+use shared::domain::order::OrderState;
+use shared::domain::time::Timestamp;
+use shared::flows;
+use shared::flows::expire::expire_or_hop;
+use shared::http::problem::Kind;
+use shared::metrics::{self, Dimensions, Function, Metric, Metrics, NAMESPACE};
+use shared::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
+
+use crate::handlers::{PAYMENT_SECRET, Sender, World, best, hall, records, request, send};
+use local::servers::provider::Mischief;
+use shared::domain::money::{Currency, Money};
+use shared::http::signature::sign;
+
+pub const STAGE: &str = "test";
+
+/// A sink that can be looked into.
+#[derive(Clone, Default)]
+pub struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Lines {
+    /// The records since the last look, each checked.
+    fn take(&self) -> Vec<Value> {
+        let bytes = std::mem::take(&mut *self.0.lock().unwrap());
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'), "{text}");
+        let read = |line: &str| {
+            let record: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(defect(&record), None, "{record:#}");
+            assert_eq!(stranger(&record), None, "{record:#}");
+            record
+        };
+        text.lines().map(read).collect()
+    }
+
+    /// What was counted since the last look: `Name`, or `Name sale` or `Name reason`. How long it took
+    /// is always told, and not looked at.
+    pub fn counted(&self) -> BTreeMap<String, u64> {
+        let mut counted = BTreeMap::new();
+        for record in self.take() {
+            for metric in Metric::ALL.into_iter().filter(|metric| *metric != Metric::Latency) {
+                let Some(number) = record[metric.row().name].as_u64() else { continue };
+                let by = match metric.row().dimensions {
+                    Dimensions::Sale | Dimensions::EachSale => &record["Sale"],
+                    Dimensions::Reason => &record["Reason"],
+                    Dimensions::Function | Dimensions::EachFunction => &record["Function"],
+                    Dimensions::Stage => &Value::Null,
+                };
+                let name = metric.row().name;
+                let key = by.as_str().map_or_else(|| name.to_owned(), |by| format!("{name} {by}"));
+                *counted.entry(key).or_default() += number;
+            }
+        }
+        counted
+    }
+}
+
+/// What CloudWatch would not take, by
+/// <https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/CloudWatch_Embedded_Metric_Format_Specification.html>,
+/// or what our own table does not have.
+fn defect(record: &Value) -> Option<String> {
+    let Some(root) = record.as_object() else { return Some("no object".to_owned()) };
+    let Some(aws) = root.get("_aws").and_then(Value::as_object) else {
+        return Some("no _aws".to_owned());
+    };
+    if record.to_string().len() > 256 * 1024 {
+        return Some("too long".to_owned());
+    }
+    if aws.keys().map(String::as_str).ne(["CloudWatchMetrics", "Timestamp"]) {
+        return Some("_aws has other members".to_owned());
+    }
+    let is_now = |ms: u64| ms.abs_diff(Timestamp::now().ms() as u64) < 3_600_000;
+    if !aws["Timestamp"].as_u64().is_some_and(is_now) {
+        return Some("the timestamp is not now in milliseconds".to_owned());
+    }
+    let Some(directives) = aws["CloudWatchMetrics"].as_array().filter(|all| !all.is_empty()) else {
+        return Some("no directive".to_owned());
+    };
+    let mut declared = BTreeSet::new();
+    for directive in directives {
+        if let Some(defect) = defect_of_directive(root, directive, &mut declared) {
+            return Some(defect);
+        }
+    }
+    let of_table = Metric::ALL.into_iter().map(|metric| metric.row().name);
+    let written = of_table.filter(|name| root.contains_key(*name));
+    let undeclared: Vec<&str> = written.filter(|name| !declared.contains(*name)).collect();
+    (!undeclared.is_empty()).then(|| format!("{undeclared:?} without a declaration"))
+}
+
+fn defect_of_directive(
+    root: &Map<String, Value>,
+    directive: &Value,
+    declared: &mut BTreeSet<String>,
+) -> Option<String> {
+    let Some(members) = directive.as_object() else { return Some("no directive".to_owned()) };
+    if members.keys().map(String::as_str).ne(["Dimensions", "Metrics", "Namespace"]) {
+        return Some("a directive has other members".to_owned());
+    }
+    if members["Namespace"] != NAMESPACE {
+        return Some("another namespace".to_owned());
+    }
+    let sets = members["Dimensions"].as_array()?;
+    for set in sets {
+        let Some(set) = set.as_array().filter(|set| set.len() <= 30) else {
+            return Some("no set of dimensions".to_owned());
+        };
+        for name in set {
+            let target = name.as_str().and_then(|name| root.get(name)).and_then(Value::as_str);
+            if !target.is_some_and(|text| (1..=1024).contains(&text.len()) && text.is_ascii()) {
+                return Some(format!("dimension {name} has no target"));
+            }
+        }
+    }
+    let Some(metrics) = members["Metrics"].as_array().filter(|all| (1..=100).contains(&all.len()))
+    else {
+        return Some("no metrics".to_owned());
+    };
+    for definition in metrics {
+        let (name, unit) = (definition["Name"].as_str()?, definition["Unit"].as_str());
+        let Some(metric) = Metric::ALL.into_iter().find(|metric| metric.row().name == name) else {
+            return Some(format!("{name} is not in the table"));
+        };
+        if !root.get(name).is_some_and(Value::is_number) {
+            return Some(format!("metric {name} has no target"));
+        }
+        if unit != Some(metric.row().unit) {
+            return Some(format!("{name} has another unit"));
+        }
+        if json!(sets) != json!(metric.row().dimensions.sets()) {
+            return Some(format!("{name} has other dimensions"));
+        }
+        if !declared.insert(name.to_owned()) {
+            return Some(format!("{name} is declared twice"));
+        }
+    }
+    None
+}
+
+/// A member that the table does not have, or a text that is none of those that there may be.
+fn stranger(record: &Value) -> Option<String> {
+    let sales = ["hall", "tiny", "other"];
+    let is_known = |name: &str, value: &Value| match name {
+        "_aws" => true,
+        "Stage" => value == STAGE,
+        "Function" => Function::ALL.iter().any(|function| value == function.as_str()),
+        "Sale" => sales.iter().any(|sale| value == sale),
+        "Reason" => Kind::ALL.iter().any(|kind| value == kind.slug()),
+        name => Metric::ALL.iter().any(|metric| metric.row().name == name) && value.is_number(),
+    };
+    let mut members = record.as_object()?.iter();
+    members.find(|(name, value)| !is_known(name, value)).map(|(name, _)| name.clone())
+}
+
+/// The servers, an engine whose metrics go to the sink, and a first piece of work done.
+async fn start() -> (World, Lines) {
+    let mut world = World::start().await;
+    let lines = Lines::default();
+    world.app.metrics = Metrics::to(STAGE, lines.clone());
+    world.publish(&hall()).await.ok(200);
+    let mut first = lines.counted();
+    first.remove("Transactions");
+    assert_eq!(first, counts(&[("ColdStarts sales", 1)]), "and no other work is the first again");
+    (world, lines)
+}
+
+pub fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    expected.iter().map(|(name, number)| ((*name).to_owned(), *number)).collect()
+}
+
+fn number_of(order: &Value) -> OrderNumber {
+    order["order"].as_str().unwrap().parse().unwrap()
+}
+
+fn sale() -> SaleId {
+    SaleId::new("hall").unwrap()
+}
+
+fn seat(name: &str) -> Value {
+    json!([{ "tier": "vip", "seats": [name] }])
+}
+
+/// What a run of reconcile finds at another time.
+async fn reconciled(app: &App, now: Timestamp) {
+    let work = async {
+        let epoch = new_epoch(now).unwrap();
+        let run = flows::reconcile::run(&app.ports, &epoch, now).await.unwrap();
+        metrics::reconciled(&run);
+    };
+    app.metrics.of(Function::Reconcile, Box::pin(work)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_outcome_of_an_order_is_counted_once() {
+    let (world, lines) = start().await;
+    let expect = |what: &str, expected: &[(&str, u64)]| {
+        assert_eq!(lines.counted(), counts(expected), "{what}");
+    };
+    let alice = Sender::Buyer("alice");
+
+    let admission = world.admission("alice", "hall", 2).await;
+    let admitted = ("Admitted hall", 1);
+    expect("admitted", &[admitted]);
+    let order = world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    expect("held", &[("Held hall", 1), ("HeldTickets hall", 2), ("Transactions", 1)]);
+    world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    expect("the same order again", &[("Transactions", 1)]);
+    world.order("alice", "hall", &admission["token"], best("vip", 1)).await;
+    expect("another order", &[("Refused token-reused", 1)]);
+
+    let accepted = world.callback("pi_1", &order["order"], 5000).await.ok(200);
+    assert_eq!(accepted["outcome"], "accepted");
+    expect("paid", &[("Paid hall", 1), ("PaidTickets hall", 2), ("Transactions", 1)]);
+    world.callback("pi_1", &order["order"], 5000).await.ok(200);
+    expect("the same payment again", &[]);
+    world.callback("pi_2", &order["order"], 5000).await.ok(200);
+    expect("a second payment", &[("RefundsRequested", 1), ("Transactions", 2)]);
+
+    let target = format!("/orders/{}", order["order"].as_str().unwrap());
+    world.get(alice, &target).await.ok(200);
+    world.get(alice, "/orders").await.ok(200);
+    world.get(alice, "/sales/hall/availability").await.ok(200);
+    expect("reading", &[]);
+    world.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await;
+    expect("a paid order is not cancelled", &[("Refused order-resolved", 1)]);
+
+    let other = world.buy("bob", "hall", seat("vip-2-1")).await.ok(201);
+    lines.take();
+    let cancel = format!("/orders/{}/cancel", other["order"].as_str().unwrap());
+    world.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
+    expect("cancelled", &[("Cancelled hall", 1), ("Transactions", 1)]);
+    world.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
+    expect("cancelled again", &[]);
+
+    let late = world.buy("carol", "hall", seat("vip-2-2")).await.ok(201);
+    lines.take();
+    let due = [
+        (sale(), number_of(&late)),
+        (sale(), number_of(&other)),
+        (sale(), "1024".parse().unwrap()),
+    ];
+    let ports = &world.app.ports;
+    let after = Timestamp::now().plus_seconds(901);
+    let expired = async |now| {
+        let work = expire_or_hop(ports, &due, now);
+        world.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
+    };
+    expired(Timestamp::now()).await;
+    expect("it has time", &[]);
+    expired(after).await;
+    expect("expired", &[("Expired hall", 1), ("Transactions", 1)]);
+    expired(after).await;
+    expect("expired before", &[]);
+    world.callback("pi_3", &late["order"], 2500).await.ok(200);
+    expect("rescued", &[("Paid hall", 1), ("PaidTickets hall", 1), ("Transactions", 1)]);
+
+    // A hold that goes behind the engine's back: the claims keep the seat.
+    let owner = world.buy("dave", "hall", seat("vip-2-3")).await.ok(201);
+    let record = ports.seats().record(&sale(), number_of(&owner)).await.unwrap().unwrap();
+    let release = Release { sale: sale(), order: number_of(&owner), record };
+    ports.seats().release(&release).await.unwrap();
+    let token = world.admission("erin", "hall", 1).await["token"].clone();
+    lines.take();
+    world.order("erin", "hall", &token, seat("vip-2-3")).await.problem(409, "seat-taken");
+    let conflict = [("ClaimConflicts", 1), ("Refused seat-taken", 1), ("Transactions", 1)];
+    expect("a claim conflict", &conflict);
+    world.order("erin", "hall", &token, seat("vip-2-2")).await.problem(409, "seat-taken");
+    expect("a seat that Redis knows is taken", &[("Refused seat-taken", 1)]);
+
+    let mut end = ports.orders().get(number_of(&order)).await.unwrap().unwrap();
+    end.state = OrderState::Expired;
+    let reply = world.app.metrics.of(Function::Cancel, ports.orders().end(&end)).await.unwrap();
+    assert_eq!(reply, ChangeReply::Changed);
+    expect("the order has moved on", &[("VersionConflicts", 1), ("Transactions", 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_refusal_is_counted_by_its_type() {
+    let (world, lines) = start().await;
+    let expect = |what: &str, expected: &[(&str, u64)]| {
+        assert_eq!(lines.counted(), counts(expected), "{what}");
+    };
+    let (nobody, alice) = (Sender::Nobody, Sender::Buyer("alice"));
+    let one = json!({ "tickets": 1 });
+    world.json(nobody, "POST", "/sales/hall/admissions", &one).await;
+    expect("who", &[("Refused not-authenticated", 1)]);
+    // A stranger cannot make metrics by inventing sales.
+    for invented in ["/sales/invented/admissions", "/sales/invented/orders"] {
+        let body = json!({ "tickets": 1, "admission": "x", "lines": [] });
+        world.json(alice, "POST", invented, &body).await;
+        let counted = lines.counted();
+        assert_eq!(counted.len(), 1, "{counted:?}");
+        assert!(counted.keys().all(|key| key.starts_with("Refused ")), "{counted:?}");
+    }
+    world.get(nobody, "/sales/invented/availability").await.problem(404, "not-found");
+    expect("no such sale", &[("Refused not-found", 1)]);
+    world.get(alice, "/orders/1024").await.problem(404, "not-found");
+    expect("no such order", &[("Refused not-found", 1)]);
+
+    let callback = async |headers: Value, body: &str| {
+        let target = "/payments/stripe/callback";
+        send(&world.app, request(nobody, "POST", target, headers, body)).await
+    };
+    callback(json!({}), "{}").await.problem(401, "not-authenticated");
+    let unsigned = [("Refused not-authenticated", 1), ("PaymentsRefused not-authenticated", 1)];
+    expect("a callback that nobody has signed", &unsigned);
+    let signature = sign(PAYMENT_SECRET, b"{}", Timestamp::now());
+    callback(json!({ "stripe-signature": signature }), "{}").await.problem(422, "invalid");
+    let unreadable = [("Refused invalid", 1), ("PaymentsRefused invalid", 1)];
+    expect("a signed callback that cannot be read", &unreadable);
+    let created = r#"{"type":"payment_intent.created"}"#;
+    let signature = sign(PAYMENT_SECRET, created.as_bytes(), Timestamp::now());
+    callback(json!({ "stripe-signature": signature }), created).await.ok(200);
+    expect("a callback that says nothing to us", &[]);
+
+    // Everything is held: wait. Everything is sold: go.
+    let mut tiny = hall();
+    tiny["sale"] = json!("tiny");
+    tiny["tiers"] = json!([{ "tier": "t", "name": "T", "price_minor": 1, "general_admission": 1 }]);
+    world.publish(&tiny).await.ok(200);
+    world.buy("alice", "tiny", best("t", 1)).await.ok(201);
+    lines.take();
+    let ask =
+        async |who| world.json(Sender::Buyer(who), "POST", "/sales/tiny/admissions", &one).await;
+    // The budget of a gate may let one more in than there is room for.
+    let waiting = loop {
+        let got = ask("bob").await;
+        let counted = lines.counted();
+        if counted != counts(&[("Admitted tiny", 1)])
+            && !counted.contains_key("Refused too-many-requests")
+        {
+            got.problem(429, "waiting");
+            break counted;
+        }
+    };
+    assert_eq!(waiting, counts(&[("Refused waiting", 1), ("Waiting tiny", 1)]));
+
+    // Redis has lost the sale.
+    let token = world.admission("frank", "hall", 1).await["token"].clone();
+    world.lose_redis().await;
+    lines.take();
+    world.order("frank", "hall", &token, best("vip", 1)).await.problem(503, "not-loaded");
+    expect("not loaded", &[("ServerErrors not-loaded", 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_reconcile_finds_is_counted() {
+    let (world, lines) = start().await;
+    let expect = |what: &str, expected: &[(&str, u64)]| {
+        assert_eq!(lines.counted(), counts(expected), "{what}");
+    };
+    let app = &world.app;
+    let (drift, pending) = ("DriftFound", "PendingPastBound");
+    let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
+    let event = || serde_json::from_value(event.clone()).unwrap();
+    reconcile::handle(app, event()).await.unwrap();
+    expect("nothing", &[(drift, 0), (pending, 0), ("Available hall", 20)]);
+
+    let order = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
+    let forget = async || {
+        let ports = &app.ports;
+        let record = ports.seats().record(&sale(), number_of(&order)).await.unwrap().unwrap();
+        let release = Release { sale: sale(), order: number_of(&order), record };
+        ports.seats().release(&release).await.unwrap();
+    };
+    forget().await;
+    lines.take();
+    reconcile::handle(app, event()).await.unwrap();
+    expect("a change of this minute", &[(drift, 0), (pending, 0), ("Available hall", 20)]);
+    forget().await;
+    reconciled(app, Timestamp::now().plus_seconds(61)).await;
+    expect("a forgotten hold", &[(drift, 1), (pending, 0), ("Available hall", 20)]);
+    reconciled(app, Timestamp::now().plus_seconds(61)).await;
+    expect("it is written again", &[(drift, 0), (pending, 0), ("Available hall", 18)]);
+
+    reconciled(app, Timestamp::now().plus_seconds(1100)).await;
+    let ended = [("Expired hall", 1), ("Transactions", 1), ("Available hall", 20)];
+    let overdue: Vec<_> = [(drift, 0), (pending, 1)].into_iter().chain(ended).collect();
+    expect("pending past its bound", &overdue);
+    let next = world.buy("bob", "hall", best("vip", 1)).await.ok(201);
+    lines.take();
+    reconciled(app, Timestamp::now().plus_seconds(901)).await;
+    let soon: Vec<_> = [(drift, 0), (pending, 0)].into_iter().chain(ended).collect();
+    expect("pending, and not past its bound", &soon);
+
+    world.lose_redis().await;
+    reconcile::handle(app, event()).await.unwrap();
+    let counted = lines.counted();
+    assert_eq!((counted["SalesReloaded"], counted[drift]), (1, 1), "{counted:?}");
+    world.lose_redis().await;
+    load_sale::handle(app, records(&[json!({ "sale": "hall" }), json!({ "sale": "hall" })])).await;
+    assert_eq!(lines.counted().get("SalesReloaded"), Some(&1));
+    load_sale::handle(app, records(&[json!({ "sale": "hall" })])).await;
+    assert_eq!(lines.counted().get("SalesReloaded"), None, "nothing was lost");
+
+    // Money that goes back, and the provider refuses.
+    world.callback("pi_1", &next["order"], 1).await.ok(200);
+    lines.take();
+    let euros = Money { amount_minor: 1, currency: Currency::new("EUR").unwrap() };
+    world.provider.capture("pi_1", number_of(&next), euros, Timestamp::now()).unwrap();
+    world.provider.next(Mischief::RefuseRefund);
+    refund::handle(app, world.batch(&world.queues.refund.url).await).await;
+    expect("a refund that is refused", &[("RefundsFailed", 1), ("Transactions", 1)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_of_two_sales_is_two_records() {
+    let (world, lines) = start().await;
+    let mut other = hall();
+    other["sale"] = json!("other");
+    world.publish(&other).await.ok(200);
+    let mut due = Vec::new();
+    for sale in ["hall", "other"] {
+        let order = world.buy("alice", sale, best("vip", 1)).await.ok(201);
+        due.push((SaleId::new(sale).unwrap(), number_of(&order)));
+    }
+    lines.take();
+    let work = expire_or_hop(&world.app.ports, &due, Timestamp::now().plus_seconds(901));
+    world.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
+    let records = lines.take();
+    let of_record = |record: &Value| {
+        let names = ["Sale", "Expired", "Transactions"];
+        json!(names.map(|name| record.get(name).cloned().unwrap_or_default()))
+    };
+    let found: Vec<Value> = records.iter().map(of_record).collect();
+    assert_eq!(found, [json!(["hall", 1, 2]), json!(["other", 1, null])]);
+    let told = records.iter().filter(|record| record.get("Latency").is_some()).count();
+    assert_eq!(told, 1, "how long it took is told once");
+}
+
+/// What cannot be reached is counted as failed, once for each call however many attempts it took.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_does_not_answer_is_counted() {
+    let (mut world, lines) = start().await;
+    let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201);
+    let mut end = world.app.ports.orders().get(number_of(&order)).await.unwrap().unwrap();
+    end.state = OrderState::Cancelled;
+    lines.take();
+    world.lose_dynamodb().await;
+    world.app.metrics = Metrics::to(STAGE, lines.clone());
+    let app = &world.app;
+    let (ended, shown) = tokio::join!(
+        app.metrics.of(Function::Cancel, app.ports.orders().end(&end)),
+        world.get(Sender::Nobody, "/sales/hall"),
+    );
+    ended.unwrap_err();
+    shown.problem(503, "unavailable");
+    let mut counted = lines.counted();
+    counted.retain(|name, _| !name.starts_with("ColdStarts"));
+    let expected =
+        [("ServerErrors unavailable", 1), ("TransactionFailures", 1), ("Transactions", 1)];
+    assert_eq!(counted, counts(&expected));
+}
+
+/// A sink that takes nothing.
+struct Broken;
+
+impl Write for Broken {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::Error::other("no room"))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_that_fail_cost_no_request() {
+    let (mut world, lines) = start().await;
+    world.app.metrics = Metrics::to(STAGE, Broken);
+    world.buy("alice", "hall", best("vip", 1)).await.ok(201);
+    // And without a sink there is nothing.
+    world.app.metrics = Metrics::new(&MetricsConfig::Off);
+    lines.0.lock().unwrap().clear();
+    world.buy("carol", "hall", best("vip", 1)).await.ok(201);
+    assert_eq!(lines.take(), Vec::<Value>::new());
+}
+
+/// The controls: each mistake in a record is found.
+#[tokio::test]
+async fn a_record_that_is_wrong_is_found() {
+    let lines = Lines::default();
+    let metrics = Metrics::to(STAGE, lines.clone());
+    metrics.of(Function::Reserve, async {}).await;
+    let record = lines.take().remove(0);
+    type Mistake = fn(&mut Value);
+    let mistakes: [(&str, Mistake); 11] = [
+        ("no _aws", |record| _ = record.as_object_mut().unwrap().remove("_aws")),
+        ("the timestamp is not now in milliseconds", |record| {
+            record["_aws"]["Timestamp"] = json!(1_800_000_000);
+        }),
+        ("_aws has other members", |record| record["_aws"]["Version"] = json!("0")),
+        ("no directive", |record| record["_aws"]["CloudWatchMetrics"] = json!([])),
+        ("another namespace", |record| {
+            record["_aws"]["CloudWatchMetrics"][0]["Namespace"] = json!("Offsale");
+        }),
+        ("dimension \"Stage\" has no target", |record| record["Stage"] = json!(1)),
+        ("metric Latency has no target", |record| record["Latency"] = json!("1")),
+        ("Latency has another unit", |record| {
+            record["_aws"] = json!({
+                "Timestamp": record["_aws"]["Timestamp"],
+                "CloudWatchMetrics": [{ "Namespace": "Onsale", "Dimensions": [["Stage", "Function"]],
+                    "Metrics": [{ "Name": "Latency", "Unit": "Seconds" }] }]
+            })
+        }),
+        ("ColdStarts has other dimensions", |record| {
+            record["_aws"] = json!({
+                "Timestamp": record["_aws"]["Timestamp"],
+                "CloudWatchMetrics": [{ "Namespace": "Onsale", "Dimensions": [["Stage"]],
+                    "Metrics": [{ "Name": "ColdStarts", "Unit": "Count" }] }]
+            })
+        }),
+        ("[\"Held\"] without a declaration", |record| record["Held"] = json!(1)),
+        ("Sold is not in the table", |record| {
+            record["_aws"] = json!({
+                "Timestamp": record["_aws"]["Timestamp"],
+                "CloudWatchMetrics": [{ "Namespace": "Onsale", "Dimensions": [["Stage"]],
+                    "Metrics": [{ "Name": "Sold", "Unit": "Count" }] }]
+            })
+        }),
+    ];
+    for (expected, mistake) in mistakes {
+        let mut wrong = record.clone();
+        mistake(&mut wrong);
+        assert_eq!(defect(&wrong).as_deref(), Some(expected));
+    }
+    for (name, value) in [("Order", "17"), ("Sale", "invented"), ("Reason", "because alice")] {
+        let mut wrong = record.clone();
+        wrong[name] = json!(value);
+        assert_eq!(stranger(&wrong).as_deref(), Some(name));
+    }
+}
+
+/// `docs/metrics.md` is the table.
+#[test]
+fn the_document_has_the_table() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
+    let document = fs::read_to_string(path).unwrap();
+    let found: Vec<&str> = document.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |metric: Metric| {
+        let row = metric.row();
+        let set = |set: &&[&str]| format!("[{}]", set.join(", "));
+        let sets: Vec<String> = row.dimensions.sets().iter().map(set).collect();
+        format!("| `{}` | {} | {} | {} |", row.name, row.unit, sets.join(" "), row.means)
+    };
+    let table: Vec<String> = Metric::ALL.into_iter().map(row).collect();
+    assert_eq!(found, table, "the table should be:\n{}", table.join("\n"));
+}
