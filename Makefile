@@ -2,7 +2,7 @@
 # The work is in scripts/, so that each can be read and run by itself.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs sim sim-hours clean-tools
+.PHONY: help setup demo test lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs bench-cold sim sim-hours clean-tools
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | \
@@ -42,6 +42,10 @@ fuzz: ## try ever new bytes on what reads strangers'; TARGET=sale-file SECONDS=6
 
 handler-costs: ## count instructions and allocations of a request in each handler, against the written table
 	@scripts/handler-costs --check
+
+bench-cold: ## what a cold start of each function costs, beside a function that does nothing; ARGS=reserve measures one
+	@scripts/setup demo
+	@scripts/bench-cold $(ARGS)
 
 sim: ## one seed of the simulator, call by call: SEED=n, and WITHOUT=guard to take a guard away
 	@scripts/sim --seed $(SEED) $(if $(WITHOUT),--without $(WITHOUT))

@@ -4,6 +4,7 @@ use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use shared::app::STAND_IN_REGION;
 use shared::store::{Dynamo, StoreConfig, Tables};
+use shared::wire::{Https, Trust};
 
 use crate::endpoints::Endpoints;
 
@@ -15,6 +16,7 @@ pub fn sdk_config() -> SdkConfig {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new(STAND_IN_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .http_client(Https::new(&Trust::public()))
         .build()
 }
 

@@ -345,6 +345,7 @@ pub(crate) fn config(
             }],
         },
         metrics: MetricsConfig::Off,
+        ca_file: None,
     })
 }
 

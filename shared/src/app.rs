@@ -1,27 +1,55 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+use std::time::Duration;
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_lc_rs::rand;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use futures_util::future::join_all;
+use tokio::time::timeout;
 
-use crate::config::{AdmissionConfig, Config, Defect, PaymentConfig};
+use crate::config::{AdmissionConfig, CA_FILE, Config, Defect, PaymentConfig};
 use crate::domain::ids::{Epoch, InvalidId, ProviderId};
 use crate::domain::number::Mint;
 use crate::domain::time::Timestamp;
 use crate::http::signature::{self, PaymentSecrets};
 use crate::http::tokens::AdmissionKeys;
 use crate::metrics::{Counted, Metrics};
-use crate::ports::{Ports, StoreError};
+use crate::ports::{Ports, StoreError, Stored};
 use crate::provider::Providers;
 use crate::queue::{QueueConfig, SqsQueue};
 use crate::scripts::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
+use crate::wire::{Https, Trust};
 
 /// The region of servers that stand in for AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
 pub const STAND_IN_REGION: &str = "us-east-1";
+/// How long a cold start waits for what it connects to. Whoever has not answered by then is met by
+/// the first request, which says so to its buyer.
+pub const WARM_UP_MOST: Duration = Duration::from_secs(2);
+
+/// What a function cannot do without: it connects to it before its first request, and does not
+/// start without the secrets. The others connect on their first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Redis.
+    Redis,
+    /// DynamoDB, by a role that may read single items of the table of sales.
+    Sales,
+    /// DynamoDB, by a role that may read single items of the table of orders.
+    Order,
+    /// DynamoDB, by a role that may read the table of orders in batches.
+    Orders,
+    /// SQS, to send.
+    Queues,
+    /// The keys of admission tokens.
+    AdmissionKeys,
+    /// The secrets of payment providers.
+    PaymentSecrets,
+}
 
 /// Why the engine could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -37,24 +65,34 @@ pub enum Error {
     NoEntropy,
 }
 
+/// What is built when it is first used: not every function uses everything.
+type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
+
 /// The adapters: Redis, DynamoDB, SQS, the payment provider.
 #[derive(Debug)]
 pub struct LivePorts {
+    redis: Connection,
     seats: RedisSeats,
     gate: Counted<RedisGate>,
+    store: Lazy<Store>,
+    queue: Lazy<Counted<SqsQueue>>,
+    provider: Providers,
+}
+
+#[derive(Debug)]
+struct Store {
+    dynamo: Dynamo,
     orders: Counted<DynamoOrders>,
     catalogue: DynamoCatalogue,
-    queue: Counted<SqsQueue>,
-    provider: Providers,
 }
 
 impl LivePorts {
     /// Builds the clients. None connects before its first use.
-    ///
-    /// # Errors
-    /// Returns [`StoreError::Contract`] if the address of Redis or a provider's key cannot be read.
-    pub fn new(config: &Config, sdk: &SdkConfig) -> Result<Self, StoreError> {
-        let redis = Connection::new(&config.redis.topology, Bounds::default())?;
+    async fn new(config: &Config) -> Result<Self, Error> {
+        let trust = trust(config)?;
+        let https = Https::new(&trust);
+        let sdk = sdk_config(config, &https).await;
+        let redis = Connection::trusting(&config.redis.topology, Bounds::default(), &trust)?;
         let store = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),
             ..StoreConfig::new(config.dynamodb.tables.clone())
@@ -63,15 +101,31 @@ impl LivePorts {
             endpoint: config.sqs.endpoint.clone(),
             ..QueueConfig::new(config.sqs.urls.clone())
         };
-        let dynamo = Dynamo::new(sdk, store);
+        let provider = Providers::new(&config.providers, &https)?;
+        let of_queue = sdk.clone();
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
-            gate: Counted(RedisGate::new(redis)),
-            orders: Counted(DynamoOrders::new(dynamo.clone())),
-            catalogue: DynamoCatalogue::new(dynamo),
-            queue: Counted(SqsQueue::new(sdk, queue)),
-            provider: Providers::new(&config.providers)?,
+            gate: Counted(RedisGate::new(redis.clone())),
+            redis,
+            store: LazyLock::new(Box::new(move || {
+                let dynamo = Dynamo::new(&sdk, store);
+                let orders = Counted(DynamoOrders::new(dynamo.clone()));
+                Store { orders, catalogue: DynamoCatalogue::new(dynamo.clone()), dynamo }
+            })),
+            queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
+            provider,
         })
+    }
+
+    async fn warm_up(&self, need: Need) -> Stored<()> {
+        match need {
+            Need::Redis => self.redis.warm_up().await,
+            Need::Sales => self.store.dynamo.read_a_sale().await,
+            Need::Order => self.store.dynamo.read_an_order().await,
+            Need::Orders => self.store.dynamo.read_orders().await,
+            Need::Queues => self.queue.0.connect().await,
+            Need::AdmissionKeys | Need::PaymentSecrets => Ok(()),
+        }
     }
 }
 
@@ -92,11 +146,11 @@ impl Ports for LivePorts {
     }
 
     fn orders(&self) -> &Counted<DynamoOrders> {
-        &self.orders
+        &self.store.orders
     }
 
     fn catalogue(&self) -> &DynamoCatalogue {
-        &self.catalogue
+        &self.store.catalogue
     }
 
     fn queue(&self) -> &Counted<SqsQueue> {
@@ -123,12 +177,16 @@ pub struct App {
 }
 
 impl App {
-    /// The engine that the environment describes.
+    /// The engine of one function that the environment describes, ready for its first request.
     ///
     /// # Errors
-    /// Returns why it could not be built; the function then does not start.
-    pub async fn from_env() -> Result<Self, Error> {
-        Self::from_config(&Config::from_env()?).await
+    /// Returns why it could not be built; the function then does not start. A service that does not
+    /// answer is no reason.
+    pub async fn start(needs: &[Need]) -> Result<Self, Error> {
+        let app = Self::from_config(&Config::from_env()?).await?;
+        app.has(needs)?;
+        app.warm_up(needs).await;
+        Ok(app)
     }
 
     /// The engine that a configuration describes.
@@ -136,9 +194,8 @@ impl App {
     /// # Errors
     /// Returns why it could not be built.
     pub async fn from_config(config: &Config) -> Result<Self, Error> {
-        let ports = LivePorts::new(config, &sdk_config(config).await)?;
         Ok(Self {
-            ports,
+            ports: LivePorts::new(config).await?,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
             metrics: Metrics::new(&config.metrics),
@@ -146,24 +203,34 @@ impl App {
         })
     }
 
-    /// The engine of a function that signs or checks admissions: without a key it does not start,
-    /// rather than turn every buyer away.
+    /// A function that signs or checks admissions does not start without a key, rather than turn
+    /// every buyer away; one that takes callbacks not without a secret.
     ///
     /// # Errors
     /// Returns the variable that is missing.
-    pub fn with_admission_keys(self) -> Result<Self, Error> {
-        let missing = Defect { variable: "ONSALE_ADMISSION_KEYS", rule: "must be set" };
-        if self.admissions.is_empty() { Err(missing.into()) } else { Ok(self) }
+    pub fn has(&self, needs: &[Need]) -> Result<(), Defect> {
+        let lacks = |need: Need, is_empty: bool| is_empty && needs.contains(&need);
+        let missing = |variable| Err(Defect { variable, rule: "must be set" });
+        if lacks(Need::AdmissionKeys, self.admissions.is_empty()) {
+            return missing("ONSALE_ADMISSION_KEYS");
+        }
+        if lacks(Need::PaymentSecrets, self.payments.is_empty()) {
+            return missing("ONSALE_PAYMENT_SECRETS");
+        }
+        Ok(())
     }
 
-    /// The engine of a function that takes callbacks: without a secret it does not start, rather
-    /// than turn every provider away.
-    ///
-    /// # Errors
-    /// Returns the variable that is missing.
-    pub fn with_payment_secrets(self) -> Result<Self, Error> {
-        let missing = Defect { variable: "ONSALE_PAYMENT_SECRETS", rule: "must be set" };
-        if self.payments.is_empty() { Err(missing.into()) } else { Ok(self) }
+    /// Connects to what the function needs, all at once, so that the first request need not. What
+    /// does not answer within [`WARM_UP_MOST`] is left to that request.
+    pub async fn warm_up(&self, needs: &[Need]) {
+        let each = needs.iter().map(|need| async move {
+            match timeout(WARM_UP_MOST, self.ports.warm_up(*need)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(?need, %error, "started without it"),
+                Err(late) => tracing::warn!(?need, %late, "started without it"),
+            }
+        });
+        join_all(each).await;
     }
 
     /// The secrets of a payment provider.
@@ -194,18 +261,31 @@ fn random_u32() -> Result<u32, Error> {
     Ok(u32::from_be_bytes(bytes))
 }
 
+fn trust(config: &Config) -> Result<Trust, Defect> {
+    let Some(file) = &config.ca_file else { return Ok(Trust::public()) };
+    let defect = || Defect { variable: CA_FILE, rule: "must name a file of authorities in PEM" };
+    let pem = std::fs::read(file).map_err(|_| defect())?;
+    Trust::only(pem).map_err(|_| defect())
+}
+
+/// AWS as the environment describes it.
+pub async fn aws(https: &Https) -> SdkConfig {
+    aws_config::defaults(BehaviorVersion::latest()).http_client(https.clone()).load().await
+}
+
 /// The SDK's configuration. Where both services are stand-ins there are no credentials to look for,
 /// and looking would take seconds.
-async fn sdk_config(config: &Config) -> SdkConfig {
+async fn sdk_config(config: &Config, https: &Https) -> SdkConfig {
     if config.dynamodb.endpoint.is_none() || config.sqs.endpoint.is_none() {
-        return aws_config::load_defaults(BehaviorVersion::latest()).await;
+        return aws(https).await;
     }
     let credentials = Credentials::new("local", "local", None, None, "local");
-    aws_config::defaults(BehaviorVersion::latest())
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
         .region(Region::new(STAND_IN_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
-        .load()
-        .await
+        .http_client(https.clone())
+        .build()
 }
 
 fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
@@ -225,6 +305,8 @@ fn payment_secrets(config: &PaymentConfig) -> BTreeMap<ProviderId, PaymentSecret
 mod tests {
     use super::*;
 
+    const SECRETS: [Need; 2] = [Need::AdmissionKeys, Need::PaymentSecrets];
+
     async fn app(keys: &str, secrets: &str) -> App {
         let variable = |variable: &str| match variable {
             "ONSALE_ADMISSION_KEYS" => Some(keys.to_owned()),
@@ -241,11 +323,13 @@ mod tests {
     #[tokio::test]
     async fn a_function_without_the_secrets_it_needs_does_not_start() {
         let key = format!("a:{}=", "A".repeat(43));
-        assert!(app(&key, "").await.with_admission_keys().is_ok());
-        assert!(app("", "stripe:whsec").await.with_payment_secrets().is_ok());
-        let missing = app("", "stripe:whsec").await.with_admission_keys().unwrap_err();
+        let secret = "stripe:whsec";
+        assert_eq!(app(&key, "").await.has(&[Need::AdmissionKeys, Need::Redis]), Ok(()));
+        assert_eq!(app("", secret).await.has(&[Need::PaymentSecrets, Need::Sales]), Ok(()));
+        assert_eq!(app(&key, secret).await.has(&SECRETS), Ok(()));
+        let missing = app("", secret).await.has(&SECRETS).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_ADMISSION_KEYS must be set");
-        let missing = app(&key, "").await.with_payment_secrets().unwrap_err();
+        let missing = app(&key, "").await.has(&SECRETS).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
     }
 }

@@ -15,6 +15,8 @@ use crate::store::Tables;
 
 /// The least bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
 pub const LEAST_KEY_BYTES: usize = 32;
+/// Names a file of certificate authorities.
+pub const CA_FILE: &str = "ONSALE_CA_FILE";
 /// By how many seconds a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
 /// Where providers are asked unless configured: all are asked in the form of Stripe's API.
@@ -37,6 +39,8 @@ pub struct Config {
     pub providers: ProvidersConfig,
     /// Which metrics are written.
     pub metrics: MetricsConfig,
+    /// The file of the certificate authorities that are believed in place of the public ones.
+    pub ca_file: Option<String>,
 }
 
 /// Where Redis is.
@@ -190,6 +194,7 @@ impl Config {
             payments: PaymentConfig::read(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
+            ca_file: variables.optional(CA_FILE),
         })
     }
 }
@@ -354,7 +359,7 @@ mod tests {
         assert_eq!((config.dynamodb.endpoint, config.sqs.endpoint), (None, None));
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
         assert_eq!(config.payments.tolerance_seconds, 300);
-        assert!(config.providers.apis.is_empty());
+        assert!(config.providers.apis.is_empty() && config.ca_file.is_none());
         assert_eq!(config.metrics, MetricsConfig::Off);
     }
 

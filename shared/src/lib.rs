@@ -8,6 +8,7 @@
 //!   [`provider`] asks the payment provider.
 //! - [`http`] checks requests and writes replies.
 //! - [`metrics`] counts what comes of it all.
+//! - [`wire`] is what the adapters connect by: whom they trust, and HTTP.
 //! - [`config`] and [`app`] put it all together for one process.
 
 pub mod app;
@@ -21,3 +22,4 @@ pub mod provider;
 pub mod queue;
 pub mod scripts;
 pub mod store;
+pub mod wire;

@@ -16,6 +16,7 @@ use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeName,
     QueueAttributeName, SendMessageBatchRequestEntry,
 };
+use shared::wire::{Https, Trust};
 use sqs_standin::{Mischief, Options, SqsStandin, StartError};
 use tokio::sync::Notify;
 
@@ -24,6 +25,7 @@ fn client(endpoint: &str) -> Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("test", "test", None, None, "test"))
+        .http_client(Https::new(&Trust::public()))
         // A retry would hide what the server did.
         .retry_config(RetryConfig::disabled())
         .endpoint_url(endpoint)

@@ -211,6 +211,7 @@ impl World {
             },
             providers: ground::providers(&provider),
             metrics: MetricsConfig::Off,
+            ca_file: None,
         };
         let app = App::from_config(&config).await.unwrap();
         Self { app, config, sqs, dynamodb, orders_table, queues, provider, _stack: stack }

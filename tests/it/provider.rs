@@ -19,6 +19,7 @@ use shared::domain::refund::RefundReply;
 use shared::domain::time::Timestamp;
 use shared::ports::{Provider, StoreError};
 use shared::provider::Providers;
+use shared::wire::{Https, Trust};
 
 use crate::ground;
 
@@ -53,8 +54,12 @@ fn to_refund(capture: &Capture) -> PaymentRecord {
     PaymentRecord::decided(capture, PaymentOutcome::Refund(RefundReason::TooLate), NOW)
 }
 
+fn https() -> Https {
+    Https::new(&Trust::public())
+}
+
 fn adapter(provider: &PaymentProvider) -> Providers {
-    Providers::new(&ground::providers(provider)).unwrap()
+    Providers::new(&ground::providers(provider), &https()).unwrap()
 }
 
 fn refunds(provider: &PaymentProvider, payment: &str) -> Vec<LedgerRefund> {
@@ -127,17 +132,17 @@ async fn a_provider_that_is_not_there_or_does_not_know_us_is_asked_again_later()
     };
     let mut config = ground::providers(&provider);
     config.apis[0].key.0 = b"sk_wrong".to_vec();
-    let stranger = Providers::new(&config).unwrap();
+    let stranger = Providers::new(&config, &https()).unwrap();
     unavailable(stranger.captures(&order(number())).await.unwrap_err());
     unavailable(stranger.refund(&record).await.unwrap_err());
     assert!(!format!("{stranger:?}").contains("sk_wrong"));
 
     config.apis[0].url = "http://127.0.0.1:1".to_owned();
-    let nowhere = Providers::new(&config).unwrap();
+    let nowhere = Providers::new(&config, &https()).unwrap();
     unavailable(nowhere.captures(&order(number())).await.unwrap_err());
     unavailable(nowhere.refund(&record).await.unwrap_err());
 
-    let nobody = Providers::new(&ProvidersConfig::default()).unwrap();
+    let nobody = Providers::new(&ProvidersConfig::default(), &https()).unwrap();
     assert_eq!(nobody.captures(&order(number())).await, Ok(None));
     unavailable(nobody.refund(&record).await.unwrap_err());
     assert!(refunds(&provider, "pi_1").is_empty());

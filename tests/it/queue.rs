@@ -15,6 +15,7 @@ use shared::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, 
 use shared::domain::time::Timestamp;
 use shared::ports::{Queue, StoreError};
 use shared::queue::{Expiry, Message, QueueConfig, QueueUrls, Refund, SqsQueue, Sync};
+use shared::wire::{Https, Trust};
 
 use crate::ground::{self, Server};
 
@@ -33,7 +34,7 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
         call_timeout: Duration::from_secs(20),
         ..QueueConfig::new(urls.clone())
     };
-    SqsQueue::new(&sdk_config(), config)
+    SqsQueue::new(&sdk_config(), Https::new(&Trust::public()), config)
 }
 
 impl World {

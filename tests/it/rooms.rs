@@ -42,6 +42,38 @@ fn a_main_wires_and_never_decides() {
     }
 }
 
+/// Where two TLS stacks are in one binary, each brings its own trust, its own faults and half a
+/// second of compiling; and aws-lc's start-up costs are known, others' are not.
+fn second_stacks(packages: &str) -> Vec<&str> {
+    let is_second = |package: &&str| {
+        let (name, version) = package.split_once(' ').unwrap_or((package, ""));
+        match name {
+            "ring" | "openssl" | "openssl-sys" | "native-tls" | "boring" | "s2n-tls" => true,
+            "rustls" => !version.starts_with("v0.23."),
+            "hyper" => !version.starts_with("v1."),
+            _ => false,
+        }
+    };
+    packages.lines().filter(is_second).collect()
+}
+
+#[test]
+fn there_is_one_tls_stack() {
+    let arguments = ["tree", "--workspace", "--locked", "--prefix", "none"];
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args(arguments)
+        .args(["--edges", "normal,build", "--format", "{p}"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let tree = String::from_utf8(tree.stdout).unwrap();
+    assert!(tree.contains("\nrustls v0.23."), "it is not there at all");
+    assert!(tree.contains("\naws-lc-rs v"), "it is not there at all");
+    assert_eq!(second_stacks(&tree), [""; 0]);
+    let planted = "hyper v1.2.0\nhyper v0.14.1\nring v0.17.14\nrustls v0.21.0\nrustls v0.23.1 (*)";
+    assert_eq!(second_stacks(planted), ["hyper v0.14.1", "ring v0.17.14", "rustls v0.21.0"]);
+}
+
 /// Tests take their DynamoDB and SQS from one place, where others can be put in place of our
 /// stand-ins; only the tests of the servers themselves start their own.
 #[test]

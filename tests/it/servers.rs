@@ -12,6 +12,7 @@ use aws_sdk_dynamodb::types::{
 };
 use local::servers::{DynamoDb, Error, Flavour, RedisCluster, RedisOptions, RedisServer, Stack};
 use redis::AsyncCommands as _;
+use shared::wire::{Https, Trust};
 
 use crate::ground;
 
@@ -44,6 +45,7 @@ fn dynamodb(url: &str) -> aws_sdk_dynamodb::Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .http_client(Https::new(&Trust::public()))
         .endpoint_url(url);
     aws_sdk_dynamodb::Client::from_conf(config.build())
 }
@@ -78,6 +80,7 @@ fn sqs(url: &str) -> aws_sdk_sqs::Client {
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .http_client(Https::new(&Trust::public()))
         .endpoint_url(url);
     aws_sdk_sqs::Client::from_conf(config.build())
 }

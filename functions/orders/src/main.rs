@@ -1,12 +1,15 @@
 //! Lambda function `orders`: API Gateway, `GET /orders/{order}` and `GET /orders`. Reads only.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::App;
+use shared::app::{App, Need};
+
+/// What it works with in the usual case.
+const NEEDS: &[Need] = &[Need::Sales];
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?;
+    let app = &App::start(NEEDS).await?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(orders::handle(app, request).await)
     }))

@@ -2,12 +2,15 @@
 //! decision is recorded for each payment, and each call finishes what an earlier one left.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::App;
+use shared::app::{App, Need};
+
+/// What it works with in the usual case.
+const NEEDS: &[Need] = &[Need::Redis, Need::Sales, Need::Queues, Need::PaymentSecrets];
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?.with_payment_secrets()?;
+    let app = &App::start(NEEDS).await?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(pay_callback::handle(app, request).await)
     }))

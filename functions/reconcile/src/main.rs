@@ -2,12 +2,15 @@
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
-use shared::app::App;
+use shared::app::{App, Need};
+
+/// What it works with in the usual case.
+const NEEDS: &[Need] = &[Need::Redis, Need::Sales];
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?;
+    let app = &App::start(NEEDS).await?;
     run(service_fn(move |event: LambdaEvent<EventBridgeEvent>| async move {
         reconcile::handle(app, event.payload).await
     }))

@@ -10,7 +10,9 @@ use shared::domain::time::Timestamp;
 use shared::flows;
 use shared::http::identity::Operator;
 use shared::http::reservation::journey;
-use shared::http::respond::{Answer, Cacheable, Document, Reply as _, refuse, respond};
+use shared::http::respond::{
+    Answer, Cacheable, Document, PUBLISH_MOST, Reply as _, refuse, respond, respond_within,
+};
 use shared::http::route::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
 use shared::http::{Problem, checks, problem, sale_body};
@@ -33,7 +35,9 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     match Route::of(request) {
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, now)).await,
-        Ok(Route::PublishSale(sale)) => respond(publish(app, request, &sale, now)).await,
+        Ok(Route::PublishSale(sale)) => {
+            respond_within(PUBLISH_MOST, publish(app, request, &sale, now)).await
+        }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(

@@ -3,12 +3,15 @@
 //! crash left.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::App;
+use shared::app::{App, Need};
+
+/// What it works with in the usual case.
+const NEEDS: &[Need] = &[Need::Redis, Need::Sales];
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?;
+    let app = &App::start(NEEDS).await?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(sales::handle(app, request).await)
     }))

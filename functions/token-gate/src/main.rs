@@ -2,12 +2,15 @@
 //! need not be: an admission that is not used runs out, and the user lock spaces them.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::App;
+use shared::app::{App, Need};
+
+/// What it works with in the usual case.
+const NEEDS: &[Need] = &[Need::Redis, Need::Sales, Need::AdmissionKeys];
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::from_env().await?.with_admission_keys()?;
+    let app = &App::start(NEEDS).await?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(token_gate::handle(app, request).await)
     }))

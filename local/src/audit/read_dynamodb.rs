@@ -17,6 +17,7 @@ use shared::domain::order::{OrderState, PaymentKey};
 use shared::domain::refund::RefundState;
 use shared::domain::sale::{Sale, SaleFile};
 use shared::domain::time::Timestamp;
+use shared::wire::{Https, Trust};
 
 use super::facts::{
     ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
@@ -34,12 +35,13 @@ type Read<T> = Result<T, String>;
 /// credentials; without one it is the DynamoDB of the environment.
 pub(super) async fn connect(target: &Target) -> Client {
     let Some(endpoint) = &target.dynamodb else {
-        return Client::new(&aws_config::load_defaults(BehaviorVersion::latest()).await);
+        return Client::new(&shared::app::aws(&Https::new(&Trust::public())).await);
     };
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())
         .region(Region::new("us-east-1"))
         .credentials_provider(Credentials::new("local", "local", None, None, "local"))
+        .http_client(Https::new(&Trust::public()))
         .endpoint_url(endpoint);
     Client::from_conf(config.build())
 }

@@ -1,12 +1,23 @@
 //! From what a handler returns to the response: status, content type, caching.
 
+use std::time::Duration;
+
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::http::{HeaderValue, StatusCode};
 use lambda_http::{Body, Response};
 use serde::Serialize;
+use tokio::time::timeout;
 
 use crate::http::problem::Problem;
 use crate::metrics;
+use crate::ports::StoreError;
+
+/// How long a request may take. Each step has a limit of its own, but not every chain of them stays
+/// below the function's deadline, at which nobody would be answered at all; a buyer who is told that
+/// the outcome is not known can find out.
+pub const ANSWER_MOST: Duration = Duration::from_secs(8);
+/// How long publishing a sale may take, which is written seat by seat.
+pub const PUBLISH_MOST: Duration = Duration::from_secs(27);
 
 /// `200 OK` with a body that nobody else may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,15 +83,25 @@ fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<
     response
 }
 
-/// The response to a request, refused or not, once its handler is done.
+/// The response to a request, refused or not, once its handler is done or has had
+/// [`ANSWER_MOST`]. A handler may be left anywhere: what it has begun, the same request finishes.
 pub async fn respond<R: Reply>(
+    handler: impl Future<Output = Result<R, Problem>>,
+) -> Response<Body> {
+    respond_within(ANSWER_MOST, handler).await
+}
+
+/// The same for a handler that may have another time.
+pub async fn respond_within<R: Reply>(
+    limit: Duration,
     handler: impl Future<Output = Result<R, Problem>>,
 ) -> Response<Body> {
     // Boxed: a flow over three clients is a large and deeply nested future, and what calls us
     // would contain it once more.
-    match Box::pin(handler).await {
-        Ok(reply) => reply.into_response(),
-        Err(problem) => refuse(problem),
+    match timeout(limit, Box::pin(handler)).await {
+        Ok(Ok(reply)) => reply.into_response(),
+        Ok(Err(problem)) => refuse(problem),
+        Err(late) => refuse(StoreError::Unknown(format!("{late} within {limit:?}"))),
     }
 }
 
@@ -134,6 +155,15 @@ mod tests {
         assert_eq!(header(&document, "content-type"), Some("application/json"));
         assert_eq!(header(&document, "cache-control"), Some("public, max-age=300"));
         assert_eq!(Answer(()).into_response().status(), 200);
+    }
+
+    #[tokio::test]
+    async fn a_handler_that_takes_too_long_is_left_and_its_outcome_called_unknown() {
+        let endless = std::future::pending::<Result<Answer<()>, Problem>>();
+        let late = respond_within(Duration::from_millis(1), endless).await;
+        assert_eq!(late.status(), 503);
+        let Body::Text(text) = late.into_body() else { panic!("no text") };
+        assert!(text.contains("/problems/outcome-unknown"), "{text}");
     }
 
     #[test]

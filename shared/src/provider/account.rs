@@ -3,14 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::error::display::DisplayErrorContext;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Bytes;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 use serde::de::DeserializeOwned;
 
 use super::forms::{self, List, PaymentIntent, Refund, Refusal, SearchPage};
@@ -20,11 +17,11 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, PaymentRecord};
 use crate::domain::refund::RefundReply;
 use crate::ports::{StoreError, Stored};
+use crate::wire::Https;
+use crate::wire::https::Broken;
 
 /// How long one request may take. A refund takes two, which a queue function has ample time for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
-/// Most bytes of an answer: a page of payments is a tenth of it.
-const ANSWER_BYTES_MOST: usize = 4 * 1024 * 1024;
 /// Most pages of one order's payments: more would be no order's.
 const PAGES_MOST: usize = 10;
 
@@ -33,7 +30,7 @@ pub(super) struct Account {
     provider: ProviderId,
     url: String,
     authorization: HeaderValue,
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    https: Https,
 }
 
 /// An answer: its status and its body.
@@ -43,7 +40,7 @@ struct Answer {
 }
 
 impl Account {
-    pub(super) fn new(api: &ProviderApi) -> Stored<Self> {
+    pub(super) fn new(api: &ProviderApi, https: Https) -> Stored<Self> {
         let broken =
             |why: String| StoreError::Contract(format!("provider {}: {why}", api.provider));
         // Text before the key must not be joined with it by `format!`: it would be copied.
@@ -51,13 +48,8 @@ impl Account {
         let mut authorization = HeaderValue::from_bytes(&bearer)
             .map_err(|_| broken("its key cannot be a header".to_owned()))?;
         authorization.set_sensitive(true);
-        let tls = HttpsConnectorBuilder::new()
-            .with_provider_and_native_roots(rustls::crypto::aws_lc_rs::default_provider())
-            .map_err(|error| broken(error.to_string()))?;
-        let client =
-            Client::builder(TokioExecutor::new()).build(tls.https_or_http().enable_http1().build());
         let url = api.url.trim_end_matches('/').to_owned();
-        Ok(Self { provider: api.provider.clone(), url, authorization, client })
+        Ok(Self { provider: api.provider.clone(), url, authorization, https })
     }
 
     /// Every capture of an order that the account finds.
@@ -127,16 +119,10 @@ impl Account {
             body = form.into();
         }
         let request =
-            request.body(Full::new(body)).map_err(|error| Lost::Unsent(error.to_string()))?;
+            request.body(SdkBody::from(body)).map_err(|error| Lost::Unsent(error.to_string()))?;
         let answered = async {
-            let reply = self.client.request(request).await.map_err(|error| {
-                let text = format!("{error}: {}", source(&error));
-                if error.is_connect() { Lost::Unsent(text) } else { Lost::OnTheWay(text) }
-            })?;
-            let status = reply.status();
-            let body = Limited::new(reply.into_body(), ANSWER_BYTES_MOST).collect().await;
-            let body = body.map_err(|error| Lost::OnTheWay(error.to_string()))?.to_bytes();
-            Ok(Answer { status, body })
+            let (head, body) = self.https.request(request).await?.into_parts();
+            Ok(Answer { status: head.status, body })
         };
         let late = |_| Lost::OnTheWay(format!("no answer within {REQUEST_TIMEOUT:?}"));
         tokio::time::timeout(REQUEST_TIMEOUT, answered).await.map_err(late)?
@@ -196,16 +182,23 @@ fn error_of(answer: &Answer) -> forms::ApiError {
     serde_json::from_slice(&answer.body).map(|Refusal { error }| error).unwrap_or_default()
 }
 
-fn source(error: &dyn std::error::Error) -> String {
-    error.source().map(ToString::to_string).unwrap_or_default()
-}
-
 /// A request without an answer.
 enum Lost {
     /// It never left.
     Unsent(String),
     /// It may have arrived.
     OnTheWay(String),
+}
+
+impl From<Broken> for Lost {
+    fn from(broken: Broken) -> Self {
+        match broken {
+            Broken::Unsent(_) => Self::Unsent(DisplayErrorContext(broken).to_string()),
+            Broken::OnTheWay(_) | Broken::Half(_) => {
+                Self::OnTheWay(DisplayErrorContext(broken).to_string())
+            }
+        }
+    }
 }
 
 impl Lost {

@@ -19,6 +19,7 @@ use crate::domain::ids::ProviderId;
 use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::refund::RefundReply;
 use crate::ports::{Provider, StoreError, Stored};
+use crate::wire::Https;
 
 /// The payment providers that can be asked.
 #[derive(Debug, Default)]
@@ -30,9 +31,10 @@ impl Providers {
     /// The providers that a configuration names. None connects before its first use.
     ///
     /// # Errors
-    /// [`StoreError::Contract`] if a key cannot be a header, or the system has no TLS roots.
-    pub fn new(config: &ProvidersConfig) -> Stored<Self> {
-        let account = |api: &ProviderApi| Ok((api.provider.clone(), Account::new(api)?));
+    /// [`StoreError::Contract`] if a key cannot be a header.
+    pub fn new(config: &ProvidersConfig, https: &Https) -> Stored<Self> {
+        let account =
+            |api: &ProviderApi| Ok((api.provider.clone(), Account::new(api, https.clone())?));
         Ok(Self { accounts: config.apis.iter().map(account).collect::<Stored<_>>()? })
     }
 }

@@ -6,11 +6,18 @@
 //! (<https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-errorhandling.html>)
 
 use std::iter::repeat_with;
+use std::time::Duration;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 
+use tokio::time::timeout;
+
 use super::messages::{Malformed, Message};
 use crate::ports::{StoreError, Stored};
+
+/// How long a batch may take: below the deadline of the functions that consume queues, so that it is
+/// known, and logged, why its messages come again.
+pub const BATCH_MOST: Duration = Duration::from_secs(27);
 
 // Both box the handler's future: a flow over three clients is large and deeply nested.
 
@@ -23,11 +30,25 @@ pub async fn each<M: Message, F>(
 where
     F: Future<Output = Vec<Stored<()>>>,
 {
+    each_within(BATCH_MOST, event, handle).await
+}
+
+async fn each_within<M: Message, F>(
+    limit: Duration,
+    event: SqsEvent,
+    handle: impl FnOnce(Vec<M>) -> F,
+) -> SqsBatchResponse
+where
+    F: Future<Output = Vec<Stored<()>>>,
+{
     let (mut response, messages, ids) = read_all(event);
     if messages.is_empty() {
         return response;
     }
-    let outcomes = Box::pin(handle(messages)).await;
+    let outcomes = timeout(limit, Box::pin(handle(messages))).await.unwrap_or_else(|late| {
+        tracing::warn!(%late, kind = M::KIND, count = ids.len(), "a batch took too long");
+        Vec::new()
+    });
     let unsaid = || Err(StoreError::Contract("nothing was said of a message".to_owned()));
     for (id, outcome) in ids.into_iter().zip(outcomes.into_iter().chain(repeat_with(unsaid))) {
         if let Err(error) = outcome {
@@ -46,11 +67,24 @@ pub async fn together<M: Message, F>(
 where
     F: Future<Output = Stored<()>>,
 {
+    together_within(BATCH_MOST, event, handle).await
+}
+
+async fn together_within<M: Message, F>(
+    limit: Duration,
+    event: SqsEvent,
+    handle: impl FnOnce(Vec<M>) -> F,
+) -> SqsBatchResponse
+where
+    F: Future<Output = Stored<()>>,
+{
     let (mut response, messages, ids) = read_all(event);
     if messages.is_empty() {
         return response;
     }
-    if let Err(error) = Box::pin(handle(messages)).await {
+    let outcome = timeout(limit, Box::pin(handle(messages))).await;
+    let outcome = outcome.unwrap_or_else(|late| Err(StoreError::Unknown(late.to_string())));
+    if let Err(error) = outcome {
         tracing::warn!(%error, kind = M::KIND, count = ids.len(), "a batch failed and will come again");
         ids.into_iter().for_each(|id| response.add_failure(id));
     }
@@ -146,6 +180,16 @@ mod tests {
         assert_eq!(failed(&response), ["m1", "m0", "m2", "m3"]);
         let untouched = |_: Vec<Sync>| async { Err(StoreError::Unknown(String::new())) };
         assert_eq!(failed(&together(batch(&["x"]), untouched).await), ["m0"]);
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_takes_too_long_comes_again() {
+        let limit = Duration::from_millis(1);
+        let endless = |_: Vec<Sync>| std::future::pending::<Vec<Stored<()>>>();
+        let all = ["m1", "m0", "m2", "m3"];
+        assert_eq!(failed(&each_within(limit, batch(&BODIES), endless).await), all);
+        let endless = |_: Vec<Sync>| std::future::pending::<Stored<()>>();
+        assert_eq!(failed(&together_within(limit, batch(&BODIES), endless).await), all);
     }
 
     #[tokio::test]

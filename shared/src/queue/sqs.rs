@@ -8,6 +8,9 @@ use aws_sdk_sqs::Client;
 use aws_sdk_sqs::config::StalledStreamProtectionConfig;
 use aws_sdk_sqs::config::retry::RetryConfig;
 use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_smithy_types::body::SdkBody;
+use http::Request;
 
 use super::messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
 use super::outbox::Outbox;
@@ -17,6 +20,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentRecord;
 use crate::domain::time::Timestamp;
 use crate::ports::{Queue, StoreError, Stored};
+use crate::wire::Https;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
@@ -72,13 +76,15 @@ pub struct SqsQueue {
     load: Outbox,
     refund: Outbox,
     load_requests: Arc<Throttle>,
+    https: Https,
+    address: String,
 }
 
 impl SqsQueue {
     /// Builds a client from the SDK's configuration. The SDK's retries are on: a message that is
     /// sent twice does no harm.
     #[must_use]
-    pub fn new(sdk: &SdkConfig, config: QueueConfig) -> Self {
+    pub fn new(sdk: &SdkConfig, https: Https, config: QueueConfig) -> Self {
         let timeouts = TimeoutConfig::builder()
             .connect_timeout(config.attempt_timeout)
             .operation_attempt_timeout(config.attempt_timeout)
@@ -92,15 +98,29 @@ impl SqsQueue {
             .retry_config(retries)
             // As in the store: each attempt has its time limit.
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
-        if let Some(endpoint) = config.endpoint {
+        if let Some(endpoint) = &config.endpoint {
             builder = builder.endpoint_url(endpoint);
         }
+        let address = config.endpoint.unwrap_or_else(|| origin(&config.urls.expiry).to_owned());
         let client = Client::from_conf(builder.build());
         let outbox = |url: String| Outbox::new(client.clone(), url);
         let QueueUrls { expiry, sync, load, refund } = config.urls;
         let (expiry, sync) = (outbox(expiry), outbox(sync));
         let (load, refund) = (outbox(load), outbox(refund));
-        Self { client, expiry, sync, load, refund, load_requests: Arc::default() }
+        let load_requests = Arc::default();
+        Self { client, expiry, sync, load, refund, load_requests, https, address }
+    }
+
+    /// Connects now, so that the first message need not. Whatever is answered is an answer: the
+    /// role may send and do nothing else, so nothing is asked that it would need.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if nobody answers.
+    pub async fn connect(&self) -> Stored<()> {
+        let request = Request::get(&self.address).body(SdkBody::empty());
+        let request = request.map_err(|error| StoreError::Contract(error.to_string()))?;
+        let unavailable = |broken| StoreError::Unavailable(DisplayErrorContext(broken).to_string());
+        self.https.request(request).await.map(drop).map_err(unavailable)
     }
 
     /// The client.
@@ -108,6 +128,12 @@ impl SqsQueue {
     pub fn client(&self) -> &Client {
         &self.client
     }
+}
+
+/// The service that an address belongs to: scheme and host.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |scheme| scheme + 3);
+    url[host..].find('/').map_or(url, |path| &url[..host + path])
 }
 
 /// The text of a message.
@@ -157,6 +183,13 @@ impl Queue for SqsQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_queue_is_where_its_address_begins() {
+        let queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-onsale-expiry";
+        assert_eq!(origin(queue), "https://sqs.eu-west-1.amazonaws.com");
+        assert_eq!(origin("http://127.0.0.1:9"), "http://127.0.0.1:9");
+    }
 
     #[test]
     fn a_message_waits_until_the_deadline_or_fifteen_minutes() {

@@ -12,13 +12,14 @@ use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, IntoConnectionInfo as _,
-    Pipeline, RedisError, ServerErrorKind, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
+    IntoConnectionInfo as _, Pipeline, RedisError, ServerErrorKind, TlsCertificates, Value,
 };
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::ports::{StoreError, Stored};
+use crate::wire::Trust;
 
 /// The least and the most that the cluster client waits before it asks again, in milliseconds.
 const CLUSTER_WAIT_MS: (u64, u64) = (5, 50);
@@ -124,13 +125,22 @@ enum Fault {
 
 impl Connection {
     /// Prepares a connection; nothing is sent before the first request or [`Connection::warm_up`].
+    /// With TLS it believes the public authorities.
     ///
     /// # Errors
     /// [`StoreError::Contract`] if an address cannot be read.
     pub fn new(topology: &Topology, bounds: Bounds) -> Stored<Self> {
+        Self::trusting(topology, bounds, &Trust::public())
+    }
+
+    /// The same, believing these authorities.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn trusting(topology: &Topology, bounds: Bounds, trust: &Trust) -> Stored<Self> {
         let endpoint = match topology {
-            Topology::Single(url) => Endpoint::Single(Box::new(single(url, bounds)?)),
-            Topology::Cluster(urls) => Endpoint::Cluster(Box::new(cluster(urls, bounds)?)),
+            Topology::Single(url) => Endpoint::Single(Box::new(single(url, bounds, trust)?)),
+            Topology::Cluster(urls) => Endpoint::Cluster(Box::new(cluster(urls, bounds, trust)?)),
         };
         let current = Mutex::default();
         Ok(Self(Arc::new(Shared { endpoint, bounds, current })))
@@ -275,13 +285,29 @@ fn tcp_settings(bounds: Bounds) -> TcpSettings {
     settings
 }
 
-fn single(url: &str, bounds: Bounds) -> Stored<Client> {
-    let info = url.into_connection_info().map_err(misread)?;
-    Client::open(info.set_tcp_settings(tcp_settings(bounds))).map_err(misread)
+/// The authorities in place of the public ones, as the client wants them.
+fn certificates(trust: &Trust) -> Option<TlsCertificates> {
+    trust.pem().map(|pem| TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) })
 }
 
-fn cluster(urls: &[String], bounds: Bounds) -> Stored<ClusterClient> {
-    ClusterClient::builder(urls.iter().map(String::as_str))
+fn single(url: &str, bounds: Bounds, trust: &Trust) -> Stored<Client> {
+    let info = url.into_connection_info().map_err(misread)?;
+    let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+    let info = info.set_tcp_settings(tcp_settings(bounds));
+    let client = match certificates(trust).filter(|_| is_tls) {
+        Some(certificates) => Client::build_with_tls(info, certificates),
+        None => Client::open(info),
+    };
+    client.map_err(misread)
+}
+
+fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClient> {
+    let is_tls = urls.iter().all(|url| url.starts_with("rediss://"));
+    let mut builder = ClusterClient::builder(urls.iter().map(String::as_str));
+    if let Some(certificates) = certificates(trust).filter(|_| is_tls) {
+        builder = builder.certs(certificates);
+    }
+    builder
         .retries(CLUSTER_RETRIES)
         .min_retry_wait(CLUSTER_WAIT_MS.0)
         .max_retry_wait(CLUSTER_WAIT_MS.1)

@@ -12,7 +12,7 @@ mod redis_gate;
 mod redis_seats;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use redis::{Cmd, ToRedisArgs, Value};
 
@@ -52,19 +52,23 @@ macro_rules! script {
 pub struct Script {
     contract: &'static Contract,
     source: Cow<'static, str>,
-    hash: String,
+    /// Computed when it is first called: no function calls all scripts.
+    hash: OnceLock<String>,
 }
 
 impl Script {
     fn new(contract: &'static Contract, source: Cow<'static, str>) -> Self {
-        let hash = redis::Script::new(&source).get_hash().to_owned();
-        Self { contract, source, hash }
+        Self { contract, source, hash: OnceLock::new() }
     }
 
     /// What it takes and answers.
     #[must_use]
     pub fn contract(&self) -> &'static Contract {
         self.contract
+    }
+
+    fn hash(&self) -> &str {
+        self.hash.get_or_init(|| redis::Script::new(&self.source).get_hash().to_owned())
     }
 
     /// Its source, includes first.
@@ -199,7 +203,7 @@ impl<'s> Call<'s> {
         let name = contract.script;
         debug_assert!(contract.takes_keys(&self.key_names), "{name}: {:?}", self.key_names);
         debug_assert!(contract.takes_args(&self.arg_names), "{name}: {:?}", self.arg_names);
-        let by_hash = self.command("EVALSHA", &self.script.hash);
+        let by_hash = self.command("EVALSHA", self.script.hash());
         let value = match connection.call(&by_hash).await? {
             Some(value) => value,
             None => {

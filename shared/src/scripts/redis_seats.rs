@@ -49,7 +49,7 @@ impl RedisSeats {
     /// As [`Seats::hold`], if the command cannot be meant.
     pub fn hold_request(&self, command: &Hold) -> Stored<redis::Cmd> {
         let call = hold_call(&self.scripts, command)?;
-        Ok(call.command("EVALSHA", &self.scripts.hold.hash))
+        Ok(call.command("EVALSHA", self.scripts.hold.hash()))
     }
 
     /// Loads over what the field `tiers` said a moment ago; `None` if it says something else now.

@@ -22,13 +22,15 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::errors::{Failure, failure};
-use super::items::Item;
-use super::tables::Tables;
+use super::items::{Item, item, number, text};
+use super::tables::{SALES_LIST, Tables};
 use crate::metrics::{Metric, count};
 use crate::ports::{StoreError, Stored};
 
 /// The most items of one transaction (a quota of DynamoDB).
 pub const MOST_ITEMS: usize = 100;
+/// A sort key that no item has.
+const NOTHING: &str = "#";
 
 /// How the adapters talk to DynamoDB.
 #[derive(Debug, Clone)]
@@ -116,6 +118,11 @@ impl Patience<'_> {
     }
 }
 
+/// The key of no order.
+fn no_order() -> Item {
+    item([("gene", number(0)), ("sk", text(NOTHING))])
+}
+
 /// A random number in 0..1: pauses that differ keep competitors from meeting again.
 fn random_share() -> f64 {
     let mut bytes = [0; 4];
@@ -163,6 +170,31 @@ impl Dynamo {
     #[must_use]
     pub fn config(&self) -> &StoreConfig {
         &self.config
+    }
+
+    /// Reads what no sale is, to be connected before the first request and to have signed once.
+    ///
+    /// # Errors
+    /// As any read.
+    pub async fn read_a_sale(&self) -> Stored<()> {
+        let key = item([("pk", text(SALES_LIST)), ("sk", text(NOTHING))]);
+        self.get(&self.config.tables.sales, key).await.map(drop)
+    }
+
+    /// The same of an order.
+    ///
+    /// # Errors
+    /// As any read.
+    pub async fn read_an_order(&self) -> Stored<()> {
+        self.get(&self.config.tables.orders, no_order()).await.map(drop)
+    }
+
+    /// The same of orders, in a batch.
+    ///
+    /// # Errors
+    /// As any read.
+    pub async fn read_orders(&self) -> Stored<()> {
+        self.get_many(&self.config.tables.orders, vec![no_order()]).await.map(drop)
     }
 
     pub(super) fn tables(&self) -> &Tables {

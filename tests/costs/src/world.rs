@@ -100,6 +100,7 @@ impl World {
             },
             providers: ProvidersConfig::default(),
             metrics: MetricsConfig::Off,
+            ca_file: None,
         };
         Ok(Self { app: App::from_config(&config).await? })
     }

@@ -8,7 +8,7 @@ use local::servers::{PaymentProvider, Stack};
 use local::stores::{sdk_config, sqs};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
-use shared::app::LivePorts;
+use shared::app::{App, LivePorts};
 use shared::config::{
     AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, SqsConfig,
 };
@@ -42,6 +42,8 @@ pub struct World {
     pub ports: LivePorts,
     /// The payment provider.
     pub provider: PaymentProvider,
+    /// What the ports were built from.
+    pub config: Config,
     dynamo: Dynamo,
     mint: Mint,
 }
@@ -94,6 +96,7 @@ impl World {
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             providers: ground::providers(&provider),
             metrics: MetricsConfig::Off,
+            ca_file: None,
         };
         let tables = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),
@@ -101,9 +104,9 @@ impl World {
         };
         let dynamo = Dynamo::new(&sdk, tables);
         create_tables(dynamo.client(), &config.dynamodb.tables).await.unwrap();
-        let ports = LivePorts::new(&config, &sdk).unwrap();
+        let ports = App::from_config(&config).await.unwrap().ports;
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
-        Self { stack, ports, provider, dynamo, mint: Mint::new(7) }
+        Self { stack, ports, provider, config, dynamo, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.

@@ -26,7 +26,7 @@ use super::{connect, patient, server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
-fn sale() -> SaleId {
+pub(super) fn sale() -> SaleId {
     SaleId::new("show").unwrap()
 }
 
@@ -39,7 +39,7 @@ fn epoch() -> Epoch {
 }
 
 /// A sale of one tier, four rows of eight seats.
-fn load(legs: u16) -> Load {
+pub(super) fn load(legs: u16) -> Load {
     let terms = Terms {
         state: SaleState::Open,
         opens_at: NOW,
@@ -60,7 +60,7 @@ fn load(legs: u16) -> Load {
     }
 }
 
-fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
+pub(super) fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
     Hold {
         sale: sale(),
         epoch: epoch(),
@@ -73,7 +73,7 @@ fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
     }
 }
 
-fn best(count: u16) -> Choice {
+pub(super) fn best(count: u16) -> Choice {
     Choice::Best { count, together: Together::Required }
 }
 
@@ -82,7 +82,7 @@ fn seats_of(reply: &HoldReply) -> Vec<u32> {
     record.lines[0].seats.iter().map(|seat| seat.0).collect()
 }
 
-fn record_of(reply: HoldReply) -> HoldRecord {
+pub(super) fn record_of(reply: HoldReply) -> HoldRecord {
     let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
     record
 }

@@ -1,0 +1,171 @@
+//! HTTP/1.1, plain or over TLS: what the AWS SDKs and the payment providers are asked by.
+//!
+//! A sandbox that was frozen wakes up with sockets whose other side is long gone, perhaps several in
+//! the pool, and nobody says so: each would cost a request its time limit. So a request that is
+//! given up, broken off or answered by an ill server takes the whole pool with it, and the next
+//! attempt connects anew. A connection that rested for long is not used again in the first place.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aws_smithy_runtime_api::client::http::{
+    HttpClient, HttpConnector as SdkConnector, HttpConnectorFuture, HttpConnectorSettings,
+    SharedHttpConnector,
+};
+use aws_smithy_runtime_api::client::orchestrator::{HttpRequest, HttpResponse};
+use aws_smithy_runtime_api::client::result::ConnectorError;
+use aws_smithy_runtime_api::client::runtime_components::RuntimeComponents;
+use aws_smithy_types::body::SdkBody;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Bytes;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+use super::trust::Trust;
+
+/// How long connecting may take, without the TLS handshake; an attempt's own limit covers both.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long a connection may rest in the pool. Networks forget silent ones after 350 seconds.
+const REST_MOST: Duration = Duration::from_secs(60);
+/// After how much silence an idle connection is probed.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
+/// How long the other side's machine may leave what was sent without a sign of life.
+const UNACKNOWLEDGED_MOST: Duration = Duration::from_secs(1);
+/// Most bytes of an answer: the largest page of DynamoDB is a sixteenth of it.
+const ANSWER_BYTES_MOST: usize = 16 * 1024 * 1024;
+
+type Pooled = Client<HttpsConnector<HttpConnector>, SdkBody>;
+
+/// A pool of connections to any host; clones share it.
+#[derive(Clone)]
+pub struct Https(Arc<Shared>);
+
+struct Shared {
+    connector: HttpsConnector<HttpConnector>,
+    current: Mutex<Current>,
+}
+
+/// The pool of now, and how many there were: whoever is disappointed drops that one only.
+struct Current {
+    generation: u64,
+    pool: Pooled,
+}
+
+/// Why a request has no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// It never left.
+    #[error("connecting")]
+    Unsent(#[source] hyper_util::client::legacy::Error),
+    /// It may have arrived.
+    #[error("no answer")]
+    OnTheWay(#[source] hyper_util::client::legacy::Error),
+    /// Its answer broke off, or was too long.
+    #[error("half an answer")]
+    Half(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Https {
+    /// A pool that believes these authorities. Nothing is connected.
+    #[must_use]
+    pub fn new(trust: &Trust) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
+        tcp.set_keepalive(Some(KEEPALIVE_AFTER));
+        #[cfg(target_os = "linux")]
+        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MOST));
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(trust.client_config())
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(tcp);
+        let current = Mutex::new(Current { generation: 0, pool: pool(connector.clone()) });
+        Self(Arc::new(Shared { connector, current }))
+    }
+
+    /// Makes one request and reads its answer to the end. Without an answer, or given up (by
+    /// dropping the future), it leaves no connection behind that rested meanwhile.
+    ///
+    /// # Errors
+    /// [`Broken`] says how far it got.
+    pub async fn request(&self, request: Request<SdkBody>) -> Result<Response<Bytes>, Broken> {
+        let (generation, pool) = self.pool();
+        let doubt = Doubt { https: self, generation };
+        let answer = pool.request(request).await.map_err(|error| match error.is_connect() {
+            true => Broken::Unsent(error),
+            false => Broken::OnTheWay(error),
+        })?;
+        let (head, body) = answer.into_parts();
+        let body = Limited::new(body, ANSWER_BYTES_MOST).collect().await.map_err(Broken::Half)?;
+        if !head.status.is_server_error() {
+            std::mem::forget(doubt);
+        }
+        Ok(Response::from_parts(head, body.to_bytes()))
+    }
+
+    fn pool(&self) -> (u64, Pooled) {
+        let current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        (current.generation, current.pool.clone())
+    }
+
+    fn drop_generation(&self, generation: u64) {
+        let mut current = self.0.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.generation == generation {
+            *current = Current { generation: generation + 1, pool: pool(self.0.connector.clone()) };
+        }
+    }
+}
+
+fn pool(connector: HttpsConnector<HttpConnector>) -> Pooled {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .pool_idle_timeout(REST_MOST)
+        .build(connector)
+}
+
+/// Drops the pool unless the request it stands for was answered well.
+struct Doubt<'h> {
+    https: &'h Https,
+    generation: u64,
+}
+
+impl Drop for Doubt<'_> {
+    fn drop(&mut self) {
+        self.https.drop_generation(self.generation);
+    }
+}
+
+impl fmt::Debug for Https {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Https")
+    }
+}
+
+impl SdkConnector for Https {
+    fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
+        let https = self.clone();
+        HttpConnectorFuture::new(async move {
+            let request = request.try_into_http1x().map_err(|e| ConnectorError::user(e.into()))?;
+            // Whatever is wrong with a connection, another may be fine: all of it may be tried again.
+            let answer = https.request(request).await.map_err(|e| ConnectorError::io(e.into()))?;
+            HttpResponse::try_from(answer.map(SdkBody::from))
+                .map_err(|error| ConnectorError::other(error.into(), None))
+        })
+    }
+}
+
+impl HttpClient for Https {
+    fn http_connector(
+        &self,
+        _settings: &HttpConnectorSettings,
+        _components: &RuntimeComponents,
+    ) -> SharedHttpConnector {
+        SharedHttpConnector::new(self.clone())
+    }
+}

@@ -1,0 +1,73 @@
+//! Which certificate authorities are believed.
+//!
+//! The public ones are compiled in (Mozilla's, by `webpki-roots`): reading and parsing those of the
+//! system costs a cold start more than its handshakes do (docs/cold-start.md).
+
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, RootCertStore};
+
+/// The authorities that every connection of a function believes: the public ones, or those of a
+/// deployment in their place.
+#[derive(Debug, Clone, Default)]
+pub struct Trust {
+    own: Option<Own>,
+}
+
+#[derive(Debug, Clone)]
+struct Own {
+    /// As the Redis client wants them.
+    pem: Vec<u8>,
+    roots: RootCertStore,
+}
+
+/// The text that was to hold certificates does not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("it holds no certificate authority in PEM, or one that cannot be read")]
+pub struct Unreadable;
+
+impl Trust {
+    /// The public authorities.
+    #[must_use]
+    pub fn public() -> Self {
+        Self::default()
+    }
+
+    /// The authorities of a PEM text, and no other.
+    ///
+    /// # Errors
+    /// [`Unreadable`] if there is none, or one of them cannot be read: to leave it out would be
+    /// noticed only when it is needed.
+    pub fn only(pem: Vec<u8>) -> Result<Self, Unreadable> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
+            roots.add(certificate.map_err(|_| Unreadable)?).map_err(|_| Unreadable)?;
+        }
+        if roots.is_empty() { Err(Unreadable) } else { Ok(Self { own: Some(Own { pem, roots }) }) }
+    }
+
+    /// The authorities in place of the public ones, in PEM.
+    pub(crate) fn pem(&self) -> Option<&[u8]> {
+        self.own.as_ref().map(|own| own.pem.as_slice())
+    }
+
+    /// What a TLS client is to check.
+    pub(crate) fn client_config(&self) -> ClientConfig {
+        let public = || webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
+        let roots = self.own.as_ref().map_or_else(public, |own| own.roots.clone());
+        ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_holds_no_authority_is_refused() {
+        let broken = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
+        for pem in ["", "hello", broken] {
+            assert_eq!(Trust::only(pem.into()).unwrap_err(), Unreadable, "{pem:?}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! `bench-cold`: what a cold start of each function costs, beside the least function there can be.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+use cold::Failure;
+use cold::report::{measure, table};
+use cold::world::{FUNCTIONS, HELLO, World};
+
+/// Starts each function's real binary, lets it do its first work over TLS, and prints what that cost:
+/// medians of processor time as the kernel counts it, not of time that passed.
+#[derive(Parser)]
+struct Args {
+    /// Where the binaries are, each under its function's name
+    #[arg(long)]
+    bin_dir: PathBuf,
+    /// How many sandboxes each function is measured in
+    #[arg(long, default_value_t = 20)]
+    samples: usize,
+    /// Which functions; all of them unless named
+    functions: Vec<String>,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let args = Args::parse();
+    let world = World::start().await?;
+    let is_wanted = |name: &&str| {
+        *name == HELLO || args.functions.is_empty() || args.functions.iter().any(|one| one == name)
+    };
+    let mut figures = Vec::new();
+    for function in FUNCTIONS.into_iter().filter(is_wanted) {
+        eprintln!("{function} …");
+        figures.push(measure(&world, function, &args.bin_dir.join(function), args.samples).await?);
+    }
+    println!("{}", table(&figures));
+    Ok(())
+}

@@ -1,0 +1,295 @@
+//! A published sale behind TLS, and events of each function that do real work in it.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use lambda_http::{Body, Request, Response};
+use local::data_dir::Secrets;
+use local::payment;
+use local::up::{Engine, Options};
+use serde_json::{Value, json};
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::OrderNumber;
+use shared::domain::time::Timestamp;
+
+use crate::Failure;
+use crate::certificates::Authority;
+use crate::front::Front;
+
+const SALE: &str = "cold";
+const PRICE_MINOR: i64 = 4500;
+
+/// The function that every other one is compared with.
+pub const HELLO: &str = "hello";
+/// Every function, and the one to compare with first.
+pub const FUNCTIONS: [&str; 12] = [
+    HELLO,
+    "reserve",
+    "token-gate",
+    "sales",
+    "orders",
+    "cancel",
+    "pay-callback",
+    "expire-orders",
+    "sync-db",
+    "load-sale",
+    "refund",
+    "reconcile",
+];
+
+/// The servers, each behind TLS, and a sale on them.
+pub struct World {
+    engine: Engine,
+    fronts: [Front; 4],
+    authority: Authority,
+    ca_file: tempfile::NamedTempFile,
+    buyers: AtomicU32,
+}
+
+/// An order that somebody made.
+struct Made {
+    user: String,
+    number: OrderNumber,
+    amount: Money,
+}
+
+fn port_of(url: &str) -> Result<u16, Failure> {
+    let port = url.trim_end_matches('/').rsplit(':').next().unwrap_or_default();
+    Ok(port.parse()?)
+}
+
+fn sale() -> Value {
+    let row = |row: u32| {
+        json!({ "row": row.to_string(),
+        "seats": { "prefix": format!("{row}-"), "first": 1, "count": 50 } })
+    };
+    let rows: Vec<Value> = (1..=400).map(row).collect();
+    json!({
+        "sale": SALE, "title": "Cold", "currency": "EUR", "limit_per_buyer": 4,
+        "pay_window_seconds": 900,
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-12-31T23:59:59Z",
+        "gate": { "shards": 4, "budget_percent": 150, "rate_per_second": 1_000_000,
+            "user_lock_ms": 1, "token_seconds": 900 },
+        "tiers": [{ "tier": "t0", "name": "Tier", "price_minor": PRICE_MINOR,
+            "sections": [{ "section": "A", "rows": rows }] }],
+    })
+}
+
+/// What API Gateway makes of a request: by a buyer, by the operator (`"operator"`), by anybody.
+fn http_event(who: Option<&str>, method: &str, path: &str, headers: Value, body: &str) -> Value {
+    let authorizer = match who {
+        None => Value::Null,
+        Some("operator") => {
+            json!({ "iam": { "userArn": "arn:aws:iam::000000000000:user/operator" } })
+        }
+        Some(user) => json!({ "jwt": { "claims": { "sub": user }, "scopes": null } }),
+    };
+    json!({
+        "version": "2.0", "routeKey": "$default", "rawPath": path, "rawQueryString": "",
+        "headers": headers, "body": body, "isBase64Encoded": false,
+        "requestContext": {
+            "accountId": "000000000000", "apiId": "api", "stage": "$default", "timeEpoch": 0,
+            "requestId": "r", "authorizer": authorizer,
+            "http": { "method": method, "path": path, "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1" }
+        }
+    })
+}
+
+fn json_event(who: Option<&str>, method: &str, path: &str, body: &Value) -> Value {
+    let headers = json!({ "content-type": "application/json", "host": "tickets.example" });
+    http_event(who, method, path, headers, &body.to_string())
+}
+
+fn sqs_event(body: &Value) -> Value {
+    json!({ "Records": [{
+        "messageId": "00000000-0000-4000-8000-000000000001", "receiptHandle": "receipt",
+        "body": body.to_string(), "attributes": { "ApproximateReceiveCount": "1" },
+        "messageAttributes": {}, "eventSource": "aws:sqs", "awsRegion": "us-east-1",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:queue"
+    }]})
+}
+
+fn read(response: &Response<Body>) -> Result<Value, Failure> {
+    if !response.status().is_success() {
+        return Err(format!("{}: {:?}", response.status(), response.body()).into());
+    }
+    Ok(serde_json::from_slice(response.body())?)
+}
+
+fn request(event: &Value) -> Result<Request, Failure> {
+    Ok(lambda_http::request::from_str(&event.to_string())?)
+}
+
+impl World {
+    /// Starts everything and publishes the sale.
+    ///
+    /// # Errors
+    /// Something does not start.
+    pub async fn start() -> Result<Self, Failure> {
+        let engine = Engine::start(Options::ephemeral()).await?;
+        let authority = Authority::new()?;
+        let tls = authority.server(&["127.0.0.1"])?;
+        let endpoints = engine.endpoints();
+        let front = async |url: &str| {
+            Front::start(port_of(url)?, Some(tls.clone())).await.map_err(Failure::from)
+        };
+        let fronts = [
+            front(&endpoints.redis).await?,
+            front(&endpoints.dynamodb).await?,
+            front(&endpoints.sqs).await?,
+            front(&endpoints.provider).await?,
+        ];
+        let ca_file = tempfile::NamedTempFile::new()?;
+        std::fs::write(&ca_file, authority.pem())?;
+        let world = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
+        let put = json_event(Some("operator"), "PUT", &format!("/sales/{SALE}"), &sale());
+        let app = world.engine.app();
+        read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
+        Ok(world)
+    }
+
+    /// What the functions find in their environment, as `template.yaml` sets it: AWS is found by the
+    /// SDK's own variables, and every service is behind TLS.
+    #[must_use]
+    pub fn environment(&self) -> Vec<(String, String)> {
+        let [redis, dynamodb, sqs, provider] = &self.fronts;
+        let queues = self.engine.queues();
+        // The address that a queue has on AWS begins with that of the service.
+        let queue = |url: &str| {
+            let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+            let path = path.split_once('/').map_or("", |(_, path)| path);
+            format!("{}/{path}", sqs.http_url())
+        };
+        let secrets: &Secrets = self.engine.secrets();
+        [
+            ("ONSALE_REDIS_URL", redis.redis_url()),
+            ("ONSALE_TABLE_PREFIX", self.engine.endpoints().table_prefix.clone()),
+            ("ONSALE_EXPIRY_QUEUE_URL", queue(&queues.expiry.url)),
+            ("ONSALE_SYNC_QUEUE_URL", queue(&queues.sync.url)),
+            ("ONSALE_LOAD_QUEUE_URL", queue(&queues.load.url)),
+            ("ONSALE_REFUND_QUEUE_URL", queue(&queues.refund.url)),
+            ("ONSALE_ADMISSION_KEYS", format!("local:{}", base64(secrets.admission.as_bytes()))),
+            ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
+            (
+                "ONSALE_PROVIDER_KEYS",
+                format!("{}:{}", payment::PROVIDER, local::servers::provider::API_KEY),
+            ),
+            ("ONSALE_PROVIDER_URLS", format!("{}:{}", payment::PROVIDER, provider.http_url())),
+            ("ONSALE_CA_FILE", self.ca_file.path().display().to_string()),
+            ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.http_url()),
+            ("AWS_ENDPOINT_URL_SQS", sqs.http_url()),
+            ("AWS_REGION", shared::app::STAND_IN_REGION.to_owned()),
+            ("AWS_ACCESS_KEY_ID", "local".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
+            ("AWS_SESSION_TOKEN", "local".to_owned()),
+        ]
+        .map(|(name, value)| (name.to_owned(), value))
+        .to_vec()
+    }
+
+    /// How many connections were made so far to Redis, DynamoDB, SQS and the payment provider.
+    #[must_use]
+    pub fn accepted(&self) -> [usize; 4] {
+        self.fronts.each_ref().map(Front::accepted)
+    }
+
+    /// Who vouches for the servers.
+    #[must_use]
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// An event that this function has not had yet, with real work in it.
+    ///
+    /// # Errors
+    /// What it is about could not be made.
+    pub fn event<'w>(
+        &'w self,
+        function: &'w str,
+    ) -> Pin<Box<dyn Future<Output = Result<String, Failure>> + 'w>> {
+        // Boxed: it contains handlers of the engine, which are large and deeply nested futures.
+        Box::pin(self.made_event(function))
+    }
+
+    async fn made_event(&self, function: &str) -> Result<String, Failure> {
+        let event = match function {
+            HELLO => json!({}),
+            "sales" => json_event(None, "GET", &format!("/sales/{SALE}/availability"), &json!({})),
+            "token-gate" => self.admission(&self.user()),
+            "reserve" => self.reservation(&self.user()).await?,
+            "orders" => {
+                let made = self.order().await?;
+                json_event(Some(&made.user), "GET", &format!("/orders/{}", made.number), &json!({}))
+            }
+            "cancel" => {
+                let made = self.order().await?;
+                let path = format!("/orders/{}/cancel", made.number);
+                json_event(Some(&made.user), "POST", &path, &json!({}))
+            }
+            "pay-callback" => self.callback(&self.order().await?),
+            "expire-orders" => {
+                let made = self.order().await?;
+                let due_at = Timestamp::now();
+                sqs_event(&json!({ "sale": SALE, "order": made.number, "due_at": due_at }))
+            }
+            "sync-db" => sqs_event(&json!({ "order": self.order().await?.number })),
+            "load-sale" => sqs_event(&json!({ "sale": SALE })),
+            "refund" => {
+                let made = self.order().await?;
+                let payment = format!("pi_{}", made.number);
+                sqs_event(&json!({ "provider": payment::PROVIDER, "payment": payment,
+                    "order": made.number, "amount_minor": made.amount.amount_minor,
+                    "currency": made.amount.currency, "reason": "too_late" }))
+            }
+            "reconcile" => json!({
+                "version": "0", "id": "00000000-0000-4000-8000-000000000002",
+                "detail-type": "Scheduled Event", "source": "aws.events", "account": "000000000000",
+                "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {}
+            }),
+            other => return Err(format!("no such function: {other}").into()),
+        };
+        Ok(event.to_string())
+    }
+
+    fn user(&self) -> String {
+        format!("buyer-{}", self.buyers.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn admission(&self, user: &str) -> Value {
+        let path = format!("/sales/{SALE}/admissions");
+        json_event(Some(user), "POST", &path, &json!({ "tickets": 2 }))
+    }
+
+    /// A reservation by a buyer whom the gate has let in.
+    async fn reservation(&self, user: &str) -> Result<Value, Failure> {
+        let asked = request(&self.admission(user))?;
+        let admission = read(&Box::pin(token_gate::handle(self.engine.app(), asked)).await)?;
+        let lines = json!([{ "tier": "t0", "best": { "count": 2, "together": "required" } }]);
+        let body = json!({ "admission": admission["token"], "lines": lines });
+        Ok(json_event(Some(user), "POST", &format!("/sales/{SALE}/orders"), &body))
+    }
+
+    async fn order(&self) -> Result<Made, Failure> {
+        let user = self.user();
+        let asked = request(&self.reservation(&user).await?)?;
+        let order = read(&Box::pin(reserve::handle(self.engine.app(), asked)).await)?;
+        let number = order["order"].as_str().unwrap_or_default().parse()?;
+        let amount_minor = order["amount_minor"].as_i64().unwrap_or_default();
+        Ok(Made { user, number, amount: Money { amount_minor, currency: Currency::new("EUR")? } })
+    }
+
+    fn callback(&self, made: &Made) -> Value {
+        let now = Timestamp::now();
+        let paid = payment::captured(&format!("pi_{}", made.number), made.number, made.amount, now);
+        let body = paid.to_string();
+        let signature = payment::sign(self.engine.secrets(), body.as_bytes(), now);
+        let headers = json!({ "content-type": "application/json",
+            payment::SIGNATURE_HEADER.to_lowercase(): signature });
+        http_event(None, "POST", &payment::callback_path(), headers, &body)
+    }
+}
+
+fn base64(bytes: &[u8]) -> String {
+    use base64::Engine as _;
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}

@@ -1,0 +1,210 @@
+//! What an engine connects to: over TLS, with the authorities it was given; before its first request;
+//! and again, when it wakes up with connections that are dead.
+
+use cold::certificates::Authority;
+use cold::front::{Front, Severed};
+use shared::app::{App, Need};
+use shared::config::Config;
+use shared::domain::order::OrderState;
+use shared::flows::reserve::reserve;
+use shared::ports::{Catalogue, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError};
+use shared::scripts::Topology;
+use tempfile::NamedTempFile;
+
+use super::world::{NOW, World, sale_id};
+
+/// What `reserve` needs.
+const NEEDS: [Need; 3] = [Need::Redis, Need::Sales, Need::Queues];
+/// Who the servers are.
+const LOCALHOST: [&str; 2] = ["127.0.0.1", "localhost"];
+
+/// A front before each server of a world, and the configuration that leads through them.
+struct Fronts {
+    redis: Front,
+    dynamodb: Front,
+    sqs: Front,
+    provider: Front,
+    config: Config,
+    authority: Authority,
+    _ca_file: NamedTempFile,
+}
+
+fn port_of(url: &str) -> u16 {
+    url.trim_end_matches('/').rsplit(':').next().unwrap().parse().unwrap()
+}
+
+impl Fronts {
+    async fn before(world: &World, names: &[&str]) -> Self {
+        let authority = Authority::new().unwrap();
+        let tls = authority.server(names).unwrap();
+        let front = async |url: &str| Front::start(port_of(url), Some(tls.clone())).await.unwrap();
+        let mut config = world.config.clone();
+        let Topology::Single(redis) = &config.redis.topology else { panic!("one server") };
+        let redis = front(redis).await;
+        config.redis.topology = Topology::Single(redis.redis_url());
+        let dynamodb = front(config.dynamodb.endpoint.as_ref().unwrap()).await;
+        config.dynamodb.endpoint = Some(dynamodb.http_url());
+        let sqs = front(config.sqs.endpoint.as_ref().unwrap()).await;
+        config.sqs.endpoint = Some(sqs.http_url());
+        let provider = front(&config.providers.apis[0].url).await;
+        config.providers.apis[0].url = provider.http_url();
+        let ca_file = NamedTempFile::new().unwrap();
+        std::fs::write(&ca_file, authority.pem()).unwrap();
+        config.ca_file = Some(ca_file.path().display().to_string());
+        Self { redis, dynamodb, sqs, provider, config, authority, _ca_file: ca_file }
+    }
+
+    fn accepted(&self) -> [usize; 3] {
+        [&self.redis, &self.dynamodb, &self.sqs].map(Front::accepted)
+    }
+
+    fn sever(&self, how: Severed) {
+        for front in [&self.redis, &self.dynamodb, &self.sqs] {
+            front.sever(how);
+        }
+    }
+}
+
+/// What the handler of a reservation does to the stores: the sale, and then the order.
+async fn make_order(world: &World, app: &App, user: &str) {
+    let reservation = world.reservation(user).await;
+    let number = reservation.number;
+    let sale = app.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await;
+    sale.unwrap().expect("the sale is published");
+    reserve(&app.ports, &reservation, NOW).await.unwrap();
+    assert_eq!(world.state(number).await, Some(OrderState::Pending));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_reservation_over_tls_finds_every_connection_made() {
+    let world = World::start().await;
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    let app = App::from_config(&fronts.config).await.unwrap();
+    assert_eq!(fronts.accepted(), [0; 3], "nothing is connected before it is needed");
+    app.warm_up(&NEEDS).await;
+    assert_eq!(fronts.accepted(), [1; 3]);
+    make_order(&world, &app, "alice").await;
+    assert_eq!(fronts.accepted(), [1; 3], "the reservation had to connect");
+
+    // Without the warm-up it does have to.
+    let cold = App::from_config(&fronts.config).await.unwrap();
+    cold.warm_up(&[Need::Sales]).await;
+    assert_eq!(fronts.accepted(), [1, 2, 1], "only what is needed is connected to");
+    make_order(&world, &cold, "bob").await;
+    assert_eq!(fronts.accepted(), [2; 3]);
+
+    // Providers are asked over TLS as well.
+    let order = world.reservation("carol").await;
+    reserve(&app.ports, &order, NOW).await.unwrap();
+    let order = world.ports.orders().get(order.number).await.unwrap().unwrap();
+    assert_eq!(app.ports.provider().captures(&order).await, Ok(Some(vec![])));
+    assert_eq!(fronts.provider.accepted(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_kind_of_need_connects_by_what_its_role_may_do() {
+    let world = World::start().await;
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    for (round, need) in [Need::Sales, Need::Order, Need::Orders].into_iter().enumerate() {
+        App::from_config(&fronts.config).await.unwrap().warm_up(&[need]).await;
+        assert_eq!(fronts.accepted(), [0, round + 1, 0], "{need:?}");
+    }
+    App::from_config(&fronts.config).await.unwrap().warm_up(&[Need::Queues]).await;
+    assert_eq!(fronts.accepted(), [0, 3, 1]);
+}
+
+/// Asks each server once, and expects none to be believed.
+async fn must_believe_nobody(world: &World, config: &Config, what: &str) {
+    let app = App::from_config(config).await.unwrap();
+    // It starts all the same, and says no to its first buyer.
+    app.warm_up(&NEEDS).await;
+    let refused = app.ports.seats().epoch(&sale_id()).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{what}: {refused:?}");
+    let refused = app.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap_err();
+    assert!(refused.retryable() && refused.to_string().contains("ertificate"), "{what}: {refused}");
+    let number = world.reservation("mallory").await.number;
+    let refused = app.ports.queue().sync(number).await.unwrap_err();
+    assert!(refused.retryable() && refused.to_string().contains("ertificate"), "{what}: {refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
+    let world = World::start().await;
+    // Somebody else's name, by the right authority.
+    let elsewhere = Fronts::before(&world, &["tickets.example"]).await;
+    must_believe_nobody(&world, &elsewhere.config, "another name").await;
+    // The right name, by an authority that nobody told us of.
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    let public = Config { ca_file: None, ..fronts.config.clone() };
+    must_believe_nobody(&world, &public, "the public authorities").await;
+    std::fs::write(fronts._ca_file.path(), elsewhere.authority.pem()).unwrap();
+    must_believe_nobody(&world, &fronts.config, "another authority").await;
+
+    // And the control: told of it, it talks to the same servers.
+    std::fs::write(fronts._ca_file.path(), fronts.authority.pem()).unwrap();
+    let app = App::from_config(&fronts.config).await.unwrap();
+    make_order(&world, &app, "alice").await;
+
+    std::fs::write(fronts._ca_file.path(), "no certificate").unwrap();
+    let defect = App::from_config(&fronts.config).await.unwrap_err();
+    assert_eq!(defect.to_string(), "ONSALE_CA_FILE must name a file of authorities in PEM");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_wakes_up_with_dead_connections_serves_its_next_request() {
+    let world = World::start().await;
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    let app = App::from_config(&fronts.config).await.unwrap();
+    app.warm_up(&NEEDS).await;
+    for (round, how) in [Severed::Closed, Severed::Reset, Severed::Silent].into_iter().enumerate() {
+        fronts.sever(how);
+        make_order(&world, &app, &format!("buyer-{round}")).await;
+        let connected = fronts.accepted();
+        assert_eq!(connected, [round + 2; 3], "{how:?}: once again each, and no more");
+    }
+    world.must_be_consistent().await;
+}
+
+/// Several connections in the pool, all dead: one request must not try them one by one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pool_of_dead_connections_costs_one_attempt() {
+    let world = World::start().await;
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    let app = App::from_config(&fronts.config).await.unwrap();
+    let mut orders = Vec::new();
+    for buyer in 0..8 {
+        orders.push(world.reservation(&format!("buyer-{buyer}")).await);
+    }
+    let read_all = || {
+        let reads = orders.iter().map(|order| app.ports.orders().get(order.number));
+        futures_util::future::join_all(reads.collect::<Vec<_>>())
+    };
+    assert!(read_all().await.iter().all(Result::is_ok));
+    let pooled = fronts.dynamodb.accepted();
+    assert!(pooled >= 4, "only {pooled} connections in the pool: too few to tell");
+    fronts.sever(Severed::Silent);
+    // Each attempt may take 1.5 s and no attempt begins after 5: four dead ones would end it.
+    assert_eq!(app.ports.orders().get(orders[0].number).await, Ok(None));
+    assert_eq!(fronts.dynamodb.accepted(), pooled + 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_function_starts_and_refuses_while_nobody_is_there() {
+    let world = World::start().await;
+    let mut config = world.config.clone();
+    let nowhere = "http://127.0.0.1:1".to_owned();
+    config.redis.topology = Topology::Single("redis://127.0.0.1:1".to_owned());
+    config.dynamodb.endpoint = Some(nowhere.clone());
+    config.sqs.endpoint = Some(nowhere);
+    let app = App::from_config(&config).await.unwrap();
+    app.warm_up(&NEEDS).await;
+    let refused = app.ports.seats().epoch(&sale_id()).await;
+    assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+    // One need that cannot be met keeps nobody from the others.
+    let fronts = Fronts::before(&world, &LOCALHOST).await;
+    let mut half = fronts.config.clone();
+    half.redis.topology = Topology::Single("redis://127.0.0.1:1".to_owned());
+    let app = App::from_config(&half).await.unwrap();
+    app.warm_up(&NEEDS).await;
+    assert_eq!(fronts.accepted(), [0, 1, 1]);
+}
