@@ -9,6 +9,7 @@ pub mod data_dir;
 pub mod dead_letters;
 pub mod demo;
 pub mod endpoints;
+pub mod environment;
 pub mod event_sources;
 pub mod gateway;
 pub mod identity;

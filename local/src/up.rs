@@ -309,7 +309,10 @@ impl Engine {
 }
 
 /// The configuration that the environment has in Lambda.
-pub(crate) fn config(
+///
+/// # Errors
+/// One of our own names is refused by our own rules.
+pub fn config(
     topology: Topology,
     endpoints: &Endpoints,
     queues: &Queues,

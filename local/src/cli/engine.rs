@@ -38,18 +38,23 @@ impl EngineArgs {
     /// # Errors
     /// No engine runs on the data directory, or the environment lacks something.
     pub async fn reach(&self, data_dir: &Path) -> Result<Reached, Failure> {
-        let config = if self.from_environment {
-            Config::from_env()?
-        } else {
-            let endpoints = Endpoints::read(data_dir)?;
-            let sqs = stores::sqs(&endpoints.sqs);
-            let queues = Queues::find(&sqs, &endpoints.table_prefix).await?;
-            let topology = topology(&endpoints.redis).await?;
-            up::config(topology, &endpoints, &queues, &Secrets::read(data_dir)?)?
-        };
+        let config =
+            if self.from_environment { Config::from_env()? } else { running(data_dir).await? };
         let app = App::from_config(&config).await?;
         Ok(Reached { app, config })
     }
+}
+
+/// The configuration of the engine that runs on a data directory.
+///
+/// # Errors
+/// None runs there.
+pub async fn running(data_dir: &Path) -> Result<Config, Failure> {
+    let endpoints = Endpoints::read(data_dir)?;
+    let sqs = stores::sqs(&endpoints.sqs);
+    let queues = Queues::find(&sqs, &endpoints.table_prefix).await?;
+    let topology = topology(&endpoints.redis).await?;
+    Ok(up::config(topology, &endpoints, &queues, &Secrets::read(data_dir)?)?)
 }
 
 /// Whether the server at `url` is one of a cluster, by its own word.

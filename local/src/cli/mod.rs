@@ -6,6 +6,7 @@ pub mod chaos;
 pub mod crowd;
 pub mod demo;
 pub mod engine;
+pub mod environment;
 pub mod openapi;
 pub mod pay;
 pub mod repair;
@@ -79,6 +80,7 @@ enum Command {
     Sign(pay::SignCommand),
     Sale(sale::SaleCommand),
     Openapi(openapi::OpenapiCommand),
+    Environment(environment::EnvironmentCommand),
     Rush(rush::RushCommand),
     Demo(demo::DemoCommand),
     Replay(Box<replay::ReplayCommand>),
@@ -103,6 +105,7 @@ impl Command {
             | Self::Sign(_)
             | Self::Sale(_)
             | Self::Openapi(_)
+            | Self::Environment(_)
             | Self::Rush(_)
             | Self::StandIns(_)
             | Self::Audit(_)
@@ -139,6 +142,7 @@ impl Cli {
             Command::Sign(command) => command.run(&data_dir, json),
             Command::Sale(command) => Ok(command.run(&data_dir, json).await),
             Command::Openapi(command) => command.run(),
+            Command::Environment(command) => command.run(&data_dir, json).await,
             Command::Rush(command) => command.run(&data_dir, json).await,
             Command::Demo(command) => command.run(json).await,
             Command::Replay(command) => command.run(json).await,

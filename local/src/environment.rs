@@ -1,0 +1,155 @@
+//! The environment that functions run in, written as they read it: the other way round of
+//! [`Config::read`].
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use shared::config::{AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret};
+use shared::scripts::Topology;
+use shared::store::Tables;
+
+/// The key that the admissions in `tests/events/` are signed with, and its id. Published: nothing but
+/// a function that is tried on one machine may accept it.
+pub const SAMPLE_KEY: (&str, &[u8]) = ("sample", b"published: only to try the sample events");
+/// The secret that the payments in `tests/events/` are signed with. As published.
+pub const SAMPLE_SECRET: &[u8] = b"whsec_published_only_to_try_the_sample_events";
+
+/// Variables by name.
+pub type Variables = BTreeMap<&'static str, String>;
+
+/// The variables of functions that run as `config` says.
+#[must_use]
+pub fn variables(config: &Config) -> Variables {
+    let text = |secret: &Secret| String::from_utf8_lossy(&secret.0).into_owned();
+    let urls = &config.sqs.urls;
+    let (redis, is_cluster) = match &config.redis.topology {
+        Topology::Single(url) => (url.clone(), false),
+        Topology::Cluster(urls) => (urls.join(","), true),
+    };
+    let admission = config.admission.keys.iter();
+    let admission = admission.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
+    let payments = config.payments.secrets.iter();
+    let payments = payments.map(|(provider, secret)| (provider, text(secret)));
+    let apis = config.providers.apis.iter();
+    let keys = apis.clone().map(|ProviderApi { provider, key, .. }| (provider, text(key)));
+    let addresses = apis.map(|ProviderApi { provider, url, .. }| (provider, url.clone()));
+    let (metrics, stage) = match &config.metrics {
+        MetricsConfig::Off => Default::default(),
+        MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
+    };
+    let all = [
+        ("ONSALE_REDIS_URL", redis),
+        ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
+        ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
+        ("ONSALE_DYNAMODB_ENDPOINT", config.dynamodb.endpoint.clone().unwrap_or_default()),
+        ("ONSALE_SQS_ENDPOINT", config.sqs.endpoint.clone().unwrap_or_default()),
+        ("ONSALE_EXPIRY_QUEUE_URL", urls.expiry.clone()),
+        ("ONSALE_SYNC_QUEUE_URL", urls.sync.clone()),
+        ("ONSALE_LOAD_QUEUE_URL", urls.load.clone()),
+        ("ONSALE_REFUND_QUEUE_URL", urls.refund.clone()),
+        ("ONSALE_ADMISSION_KEYS", pairs(admission)),
+        ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
+        ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
+        ("ONSALE_PROVIDER_KEYS", pairs(keys)),
+        ("ONSALE_PROVIDER_URLS", pairs(addresses)),
+        ("ONSALE_METRICS", metrics),
+        ("ONSALE_STAGE", stage),
+        ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
+    ];
+    all.into()
+}
+
+/// Has functions believe what the events in `tests/events/` bring as well: what they are signed with,
+/// and payments of any age.
+#[must_use]
+pub fn with_sample_events(mut config: Config) -> Config {
+    let AdmissionConfig { keys } = &mut config.admission;
+    let PaymentConfig { secrets, tolerance_seconds } = &mut config.payments;
+    let (kid, key) = SAMPLE_KEY;
+    keys.push((kid.to_owned(), Secret(key.to_vec())));
+    let providers: Vec<_> = secrets.iter().map(|(provider, _)| provider.clone()).collect();
+    secrets
+        .extend(providers.into_iter().map(|provider| (provider, Secret(SAMPLE_SECRET.to_vec()))));
+    *tolerance_seconds = u32::MAX;
+    config
+}
+
+/// What the names of the tables begin with.
+fn prefix(tables: &Tables) -> String {
+    let bare = Tables::with_prefix("").orders;
+    tables.orders.strip_suffix(&bare).unwrap_or_default().to_owned()
+}
+
+/// `name:value,name:value`.
+fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String {
+    all.map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::config::{DynamoDbConfig, ProvidersConfig, RedisConfig, SqsConfig};
+    use shared::domain::ids::ProviderId;
+    use shared::queue::QueueUrls;
+
+    use super::*;
+
+    fn config(topology: Topology, metrics: MetricsConfig) -> Config {
+        let stripe = || ProviderId::new("stripe").unwrap();
+        let queue = |name: &str| format!("http://127.0.0.1:3/{name}");
+        Config {
+            redis: RedisConfig { topology },
+            dynamodb: DynamoDbConfig {
+                tables: Tables::with_prefix("try-"),
+                endpoint: Some("http://127.0.0.1:2".to_owned()),
+            },
+            sqs: SqsConfig {
+                urls: QueueUrls {
+                    expiry: queue("expiry"),
+                    sync: queue("sync"),
+                    load: queue("load"),
+                    refund: queue("refund"),
+                },
+                endpoint: Some("http://127.0.0.1:3".to_owned()),
+            },
+            admission: AdmissionConfig { keys: vec![("local".to_owned(), Secret(vec![200; 32]))] },
+            payments: PaymentConfig {
+                secrets: vec![(stripe(), Secret(b"whsec_1".to_vec()))],
+                tolerance_seconds: 300,
+            },
+            providers: ProvidersConfig {
+                apis: vec![ProviderApi {
+                    provider: stripe(),
+                    url: "http://127.0.0.1:4".to_owned(),
+                    key: Secret(b"sk_1".to_vec()),
+                }],
+            },
+            metrics,
+            ca_file: None,
+        }
+    }
+
+    #[test]
+    fn functions_read_what_was_written() {
+        let one = Topology::Single("redis://127.0.0.1:1".to_owned());
+        let url = |port: u16| format!("redis://127.0.0.1:{port}");
+        let emf = MetricsConfig::Emf { stage: "dev".to_owned() };
+        let cluster = Topology::Cluster(vec![url(1), url(2)]);
+        for config in [config(one, MetricsConfig::Off), config(cluster, emf)] {
+            for config in [config.clone(), with_sample_events(config)] {
+                let variables = variables(&config);
+                let read = Config::read(|name| variables.get(name).cloned()).unwrap();
+                assert_eq!(read, config);
+            }
+        }
+    }
+
+    #[test]
+    fn sample_events_are_believed_besides_and_sign_nothing() {
+        let config =
+            with_sample_events(config(Topology::Single(String::new()), MetricsConfig::Off));
+        let kids: Vec<&str> = config.admission.keys.iter().map(|(kid, _)| kid.as_str()).collect();
+        assert_eq!(kids, ["local", SAMPLE_KEY.0], "the first key signs");
+        assert_eq!(config.payments.secrets.len(), 2);
+    }
+}
