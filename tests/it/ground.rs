@@ -37,6 +37,12 @@ pub async fn stack() -> Stack {
     Stack::start(None, &external()).await.unwrap()
 }
 
+/// Redis, beside a DynamoDB and an SQS that a test is about.
+pub async fn stack_beside(dynamodb_url: &str, sqs_url: &str) -> Stack {
+    let (dynamodb_url, sqs_url) = (Some(dynamodb_url.to_owned()), Some(sqs_url.to_owned()));
+    Stack::start(None, &External { redis: None, dynamodb_url, sqs_url }).await.unwrap()
+}
+
 /// An engine as `options` say, on these servers and with names of its own.
 pub fn engine(options: Options) -> Options {
     Options { external: external(), prefix: prefix(), ..options }

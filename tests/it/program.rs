@@ -11,7 +11,8 @@ use std::time::SystemTime;
 pub fn onsale() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let program = test.parent().unwrap().parent().unwrap().join("onsale");
-    let is_current = program.exists() && changed_at(&program) >= sources_changed_at(&program);
+    let is_current = program.exists()
+        && changed_at(&program) >= sources_changed_at(&program.with_extension("d"));
     assert!(
         is_current,
         "{} is missing or older than its sources: cargo build --workspace --all-targets",
@@ -20,14 +21,15 @@ pub fn onsale() -> PathBuf {
     program
 }
 
-fn changed_at(file: &Path) -> SystemTime {
+/// When a file was changed last.
+pub fn changed_at(file: &Path) -> SystemTime {
     fs::metadata(file).unwrap().modified().unwrap()
 }
 
-/// When the last of the sources was changed that the program is made of: cargo lists them beside it,
-/// as make has them.
-fn sources_changed_at(program: &Path) -> SystemTime {
-    let list = fs::read_to_string(program.with_extension("d")).unwrap();
+/// When the last of the sources was changed that a program is made of: cargo lists them in a file
+/// beside it, as make has them.
+pub fn sources_changed_at(list: &Path) -> SystemTime {
+    let list = fs::read_to_string(list).unwrap();
     let (_, sources) = list.lines().next().unwrap().split_once(": ").unwrap();
     // A blank in a name has a stroke before it.
     let sources = sources.replace("\\ ", "\0");
