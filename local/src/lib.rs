@@ -4,6 +4,7 @@ pub mod audit;
 pub mod bench;
 pub mod chaos;
 pub mod cli;
+pub mod cost;
 pub mod cpu;
 pub mod data_dir;
 pub mod dead_letters;

@@ -11,6 +11,7 @@ mod bench_http;
 mod bench_sales;
 mod bench_scripts;
 mod chaos;
+mod cost;
 mod deadlines;
 mod described;
 mod event_sources;

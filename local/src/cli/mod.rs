@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod bench;
 pub mod chaos;
+pub mod cost;
 pub mod crowd;
 pub mod demo;
 pub mod engine;
@@ -89,6 +90,7 @@ enum Command {
     Stuck(repair::StuckCommand),
     DeadLetters(repair::DeadLettersCommand),
     Bench(bench::BenchCommand),
+    Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
     StandIns(chaos::StandInsCommand),
 }
@@ -98,7 +100,9 @@ impl Command {
     /// stands for itself.
     fn log(&self) -> &'static str {
         match self {
-            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) | Self::Chaos(_) => "error",
+            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) | Self::Cost(_) | Self::Chaos(_) => {
+                "error"
+            }
             Self::Up(_)
             | Self::Token(_)
             | Self::Pay(_)
@@ -151,6 +155,7 @@ impl Cli {
             Command::Stuck(command) => command.run(&data_dir, json).await,
             Command::DeadLetters(command) => command.run(&data_dir, json).await,
             Command::Bench(command) => command.run(&data_dir, json).await,
+            Command::Cost(command) => command.run(json).await,
             Command::Chaos(command) => command.run(json).await,
             Command::StandIns(command) => command.run(&data_dir).await,
         };

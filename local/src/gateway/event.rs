@@ -25,23 +25,23 @@ const STAGE: &str = "$default";
 
 /// What the gateway knows of a request besides the request itself.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// Names the request in the log.
-    pub(super) id: String,
+    pub(crate) id: String,
     /// The key of its route.
-    pub(super) route: &'static str,
+    pub(crate) route: &'static str,
     /// What the pattern of the route found in the path.
-    pub(super) path_parameters: HashMap<String, String>,
+    pub(crate) path_parameters: HashMap<String, String>,
     /// Who asks; `None` on a route for anybody.
-    pub(super) authorizer: Option<ApiGatewayRequestAuthorizer>,
+    pub(crate) authorizer: Option<ApiGatewayRequestAuthorizer>,
     /// Where the request came from.
-    pub(super) peer: SocketAddr,
+    pub(crate) peer: SocketAddr,
     /// When it came.
-    pub(super) at: DateTime<Utc>,
+    pub(crate) at: DateTime<Utc>,
 }
 
 /// The event that the function is invoked with.
-pub(super) fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2httpRequest {
+pub(crate) fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2httpRequest {
     let text_of = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let query = parts.uri.query().unwrap_or_default();
     let path = parts.uri.path().to_owned();
@@ -88,12 +88,12 @@ pub(super) fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2ht
 }
 
 /// The request that the Lambda runtime makes of an event.
-pub(super) fn invocation(event: ApiGatewayV2httpRequest) -> lambda_http::Request {
+pub(crate) fn invocation(event: ApiGatewayV2httpRequest) -> lambda_http::Request {
     lambda_http::Request::from(LambdaRequest::ApiGatewayV2(event))
 }
 
 /// The HTTP answer to what a function returned.
-pub(super) fn answer(
+pub(crate) fn answer(
     returned: lambda_http::Response<lambda_http::Body>,
 ) -> axum::response::Response {
     returned.map(|body| match body {

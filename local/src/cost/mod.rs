@@ -1,0 +1,69 @@
+//! `onsale cost`: what AWS would ask for a sale, from what this engine is seen to use.
+//!
+//! Each kind of work is done by the very handlers, on servers of their own, while fronts and the servers
+//! themselves count what is paid for. A rush, as large as this machine likes, says how often each kind
+//! of work comes. Both are multiplied by a table of prices. `docs/cost.md` says what is measured, what is
+//! assumed and what is left out.
+
+mod actions;
+mod bill;
+mod prices;
+mod report;
+mod scene;
+mod usage;
+mod watch;
+mod world;
+
+pub use actions::{Action, Measured};
+pub use bill::{Bill, Fixed};
+pub use prices::Prices;
+pub use report::Report;
+pub use scene::{Assumptions, Scene};
+pub use usage::{Line, Usage};
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use self::world::World;
+
+/// Why it could not be measured, in words.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What is to be known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Options {
+    /// How many people come.
+    pub visitors: u64,
+    /// How many seats there are.
+    pub seats: u32,
+    /// For how many hours the sale is open.
+    pub hours: f64,
+    /// How many orders a quiet month has.
+    pub quiet_orders: u64,
+    /// The rush that says who does what has one in so many of the people and of the seats.
+    pub scale: u32,
+    /// In how many seconds the people of that rush come.
+    pub within: Duration,
+    /// How often each kind of work is measured.
+    pub times: usize,
+    /// Seed of that crowd.
+    pub seed: u64,
+    /// What cannot be measured here.
+    pub assumptions: Assumptions,
+    /// What things cost.
+    pub prices: Prices,
+}
+
+/// Measures, and writes the bills.
+///
+/// # Errors
+/// The servers do not start, or the engine does not do what it is asked.
+pub async fn run(options: Options) -> Result<Report, Failure> {
+    let world = World::start().await?;
+    let measured = actions::measure(&world, &options).await;
+    world.stop().await?;
+    let measured = measured?;
+    let scene = scene::run(&options).await?;
+    Ok(Report::of(options, measured, scene))
+}

@@ -1,0 +1,94 @@
+//! `onsale cost`, small: every kind of work is counted, and the bills are made of what was counted.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::program::onsale;
+
+fn report(arguments: &[&str]) -> Result<Value, String> {
+    let done = Command::new(onsale()).arg("cost").args(arguments).arg("--json").output().unwrap();
+    match done.status.success() {
+        true => Ok(serde_json::from_slice(&done.stdout).unwrap()),
+        false => Err(String::from_utf8_lossy(&done.stderr).into_owned()),
+    }
+}
+
+/// The sum of the lines of a bill.
+fn sum(bill: &Value) -> f64 {
+    bill["lines"].as_array().unwrap().iter().map(|line| line["cost"].as_f64().unwrap()).sum()
+}
+
+#[test]
+fn what_is_used_is_counted_and_what_is_counted_is_paid_for() {
+    let small =
+        ["--seats", "1000", "--visitors", "4000", "--scale", "4", "--within", "2", "--times", "2"];
+    let report = report(&small).unwrap();
+    let actions = report["measured"]["actions"].as_array().unwrap();
+    let of = |action: &str, unit: &str| -> f64 {
+        let found = actions.iter().find(|one| one[0] == action);
+        found.unwrap_or_else(|| panic!("{action} was not measured"))[1][unit].as_f64().unwrap()
+    };
+    for action in [
+        "look",
+        "admission",
+        "not_admitted",
+        "reservation",
+        "refusal",
+        "payment",
+        "cancellation",
+        "order",
+    ] {
+        assert_eq!(
+            (of(action, "http_requests"), of(action, "invocations")),
+            (1.0, 1.0),
+            "{action}"
+        );
+        assert!(of(action, "egress_bytes") > 50.0 && of(action, "cpu_ms") > 0.0, "{action}");
+    }
+    // A flood of people who look and ask to be let in costs DynamoDB and SQS nothing.
+    for action in ["look", "admission", "not_admitted"] {
+        let nothing = ["write_units", "sqs_requests"].map(|unit| of(action, unit));
+        assert_eq!(nothing, [0.0, 0.0], "{action}");
+        assert_eq!(of(action, "redis_calls"), 1.0, "{action}");
+    }
+    // Two tickets: the order and its two indexes, two claims, the buyer's count; twice in a transaction.
+    assert!(of("reservation", "write_units") >= 8.0);
+    assert_eq!(of("reservation", "sqs_requests"), 1.0, "its expiry message");
+    assert!(of("reservation", "cache_units") > 1.0, "a script counts by its time");
+    assert_eq!(of("refusal", "sqs_requests"), 0.0);
+    assert!(of("payment", "write_units") >= 4.0, "the order and the payment");
+    assert_eq!(of("payment", "sqs_requests"), 1.0, "its message to be counted");
+    // Ten messages an invocation, received and deleted together.
+    for action in ["counting", "expiry_of_paid", "expiry"] {
+        assert_eq!(of(action, "invocations"), 0.1, "{action}");
+        assert!((of(action, "sqs_requests") - 0.2).abs() < 1e-9, "{action}");
+    }
+    assert_eq!(of("expiry_of_paid", "write_units"), 0.0, "there is nothing left to do");
+    assert!(of("expiry", "write_units") >= 8.0, "what a reservation wrote is taken back");
+    assert!(of("reconciliation_of_tickets", "read_units") > 0.0, "every claim is compared");
+
+    assert_eq!(report["rush"]["tickets"], 250.0, "the rush sells out");
+    for bill in ["sale", "month"] {
+        let bill = &report[bill];
+        assert!((bill["total"].as_f64().unwrap() - sum(bill)).abs() < 1e-9, "{bill}");
+    }
+    let line = |what: &str, unit: &str| {
+        let mut lines = report["sale"]["lines"].as_array().unwrap().iter();
+        let found = lines.find(|line| line["what"] == what && line["unit"] == unit).unwrap();
+        (found["amount"].as_f64().unwrap(), found["cost"].as_f64().unwrap())
+    };
+    // At the least: every ticket's order was asked for, made and paid.
+    assert!(line("HTTP API", "requests").0 >= 500.0 * 3.0);
+    let writes = line("DynamoDB", "write units");
+    let price = report["options"]["prices"]["dynamodb_writes_million"].as_f64().unwrap();
+    assert!((writes.1 - writes.0 * price / 1e6).abs() < 1e-9);
+}
+
+#[test]
+fn a_price_table_of_ones_own_is_whole_or_refused() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), r#"{ "as_of": "2026-11-21" }"#).unwrap();
+    let refused = report(&["--prices", file.path().to_str().unwrap()]).unwrap_err();
+    assert!(refused.contains("missing field"), "{refused}");
+}
