@@ -1,5 +1,8 @@
 //! What an engine connects to: over TLS, with the authorities it was given; before its first request;
 //! and again, when it wakes up with connections that are dead.
+//!
+//! All on one thread, as in the functions: on several, the next request may be quicker than the last
+//! one's connection, which is back in the pool a moment after its answer, and connect once more.
 
 use cold::certificates::Authority;
 use cold::front::{Front, Severed};
@@ -75,7 +78,7 @@ async fn make_order(world: &World, app: &App, user: &str) {
     assert_eq!(world.state(number).await, Some(OrderState::Pending));
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_first_reservation_over_tls_finds_every_connection_made() {
     let world = World::start().await;
     let fronts = Fronts::before(&world, &LOCALHOST).await;
@@ -101,7 +104,7 @@ async fn a_first_reservation_over_tls_finds_every_connection_made() {
     assert_eq!(fronts.provider.accepted(), 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn each_kind_of_need_connects_by_what_its_role_may_do() {
     let world = World::start().await;
     let fronts = Fronts::before(&world, &LOCALHOST).await;
@@ -127,7 +130,7 @@ async fn must_believe_nobody(world: &World, config: &Config, what: &str) {
     assert!(refused.retryable() && refused.to_string().contains("ertificate"), "{what}: {refused}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
     let world = World::start().await;
     // Somebody else's name, by the right authority.
@@ -150,7 +153,7 @@ async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
     assert_eq!(defect.to_string(), "ONSALE_CA_FILE must name a file of authorities in PEM");
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_sandbox_that_wakes_up_with_dead_connections_serves_its_next_request() {
     let world = World::start().await;
     let fronts = Fronts::before(&world, &LOCALHOST).await;
@@ -166,7 +169,7 @@ async fn a_sandbox_that_wakes_up_with_dead_connections_serves_its_next_request()
 }
 
 /// Several connections in the pool, all dead: one request must not try them one by one.
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_pool_of_dead_connections_costs_one_attempt() {
     let world = World::start().await;
     let fronts = Fronts::before(&world, &LOCALHOST).await;
@@ -188,7 +191,7 @@ async fn a_pool_of_dead_connections_costs_one_attempt() {
     assert_eq!(fronts.dynamodb.accepted(), pooled + 1);
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn a_function_starts_and_refuses_while_nobody_is_there() {
     let world = World::start().await;
     let mut config = world.config.clone();
