@@ -7,7 +7,7 @@ use shared::app::{App, Need};
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales];
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
     let app = &App::start(NEEDS).await?;

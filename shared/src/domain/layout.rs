@@ -60,7 +60,10 @@ impl Layout {
     ) -> Result<Self, DuplicateSeat> {
         let longest = rows.iter().map(|row| row.seats.len()).max().unwrap_or(0).max(1);
         let row_bytes = longest.div_ceil(8) as u32;
-        let mut by_name = HashMap::new();
+        // A function reads a whole hall at its first request: a table that grows as it fills costs
+        // twice.
+        let named = rows.iter().map(|row| row.seats.iter().flatten().count()).sum();
+        let mut by_name = HashMap::with_capacity(named);
         let mut initial = vec![0xff; rows.len() * row_bytes as usize];
         let mut sellable = 0;
         for (index, row) in rows.iter().enumerate() {

@@ -580,7 +580,12 @@ const MOST_CLASHES: usize = 100;
 
 /// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
 fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
-    let mut tier_of: HashMap<&SeatName, &TierId> = HashMap::new();
+    // Within one tier they are unique already.
+    if tiers.len() < 2 {
+        return;
+    }
+    let seats = tiers.iter().map(|tier| tier.layout.sellable() as usize).sum();
+    let mut tier_of: HashMap<&SeatName, &TierId> = HashMap::with_capacity(seats);
     let names = tiers.iter().flat_map(|tier| {
         let places = tier.layout.rows().iter().flat_map(|row| row.seats.iter().flatten());
         places.map(|name| (name, &tier.tier))

@@ -17,6 +17,9 @@ struct Args {
     /// How many sandboxes each function is measured in
     #[arg(long, default_value_t = 20)]
     samples: usize,
+    /// How many seats the sale has; a sandbox reads all of them when it first meets a sale
+    #[arg(long, default_value_t = 2000)]
+    seats: u32,
     /// Which functions; all of them unless named
     functions: Vec<String>,
 }
@@ -24,7 +27,7 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
-    let world = World::start().await?;
+    let world = World::start(args.seats).await?;
     let is_wanted = |name: &&str| {
         *name == HELLO || args.functions.is_empty() || args.functions.iter().any(|one| one == name)
     };

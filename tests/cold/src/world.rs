@@ -18,6 +18,7 @@ use crate::front::Front;
 
 const SALE: &str = "cold";
 const PRICE_MINOR: i64 = 4500;
+const ROW_SEATS: u32 = 50;
 
 /// The function that every other one is compared with.
 pub const HELLO: &str = "hello";
@@ -58,12 +59,12 @@ fn port_of(url: &str) -> Result<u16, Failure> {
     Ok(port.parse()?)
 }
 
-fn sale() -> Value {
+fn sale(seats: u32) -> Value {
     let row = |row: u32| {
         json!({ "row": row.to_string(),
-        "seats": { "prefix": format!("{row}-"), "first": 1, "count": 50 } })
+        "seats": { "prefix": format!("{row}-"), "first": 1, "count": ROW_SEATS } })
     };
-    let rows: Vec<Value> = (1..=400).map(row).collect();
+    let rows: Vec<Value> = (1..=seats.div_ceil(ROW_SEATS)).map(row).collect();
     json!({
         "sale": SALE, "title": "Cold", "currency": "EUR", "limit_per_buyer": 4,
         "pay_window_seconds": 900,
@@ -121,11 +122,11 @@ fn request(event: &Value) -> Result<Request, Failure> {
 }
 
 impl World {
-    /// Starts everything and publishes the sale.
+    /// Starts everything and publishes a sale of so many seats, in rows of fifty.
     ///
     /// # Errors
     /// Something does not start.
-    pub async fn start() -> Result<Self, Failure> {
+    pub async fn start(seats: u32) -> Result<Self, Failure> {
         let engine = Engine::start(Options::ephemeral()).await?;
         let authority = Authority::new()?;
         let tls = authority.server(&["127.0.0.1"])?;
@@ -142,7 +143,7 @@ impl World {
         let ca_file = tempfile::NamedTempFile::new()?;
         std::fs::write(&ca_file, authority.pem())?;
         let world = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
-        let put = json_event(Some("operator"), "PUT", &format!("/sales/{SALE}"), &sale());
+        let put = json_event(Some("operator"), "PUT", &format!("/sales/{SALE}"), &sale(seats));
         let app = world.engine.app();
         read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
         Ok(world)
