@@ -188,33 +188,3 @@ async fn arn_of(sqs: &Client, url: &str) -> Result<String, String> {
 fn shown(error: impl std::error::Error) -> String {
     DisplayErrorContext(error).to_string()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const TEMPLATE: &str = include_str!("../../template.yaml");
-
-    /// The number behind each `name` in a part of the template.
-    fn figures(part: &str, name: &str) -> Vec<u64> {
-        let figure = |text: &str| {
-            let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
-            digits.parse().unwrap()
-        };
-        part.split(name).skip(1).map(figure).collect()
-    }
-
-    #[test]
-    fn failures_are_treated_as_in_the_template() {
-        let Redelivery { visibility, receives_most } = Redelivery::default();
-        assert_eq!(figures(TEMPLATE, " VisibilityTimeout: "), [visibility.as_secs(); 4]);
-        assert_eq!(figures(TEMPLATE, " maxReceiveCount: "), [u64::from(receives_most); 4]);
-        for function in ["ExpireOrders", "SyncDb", "LoadSale", "Refund"] {
-            let begins = format!("\n  {function}Function:");
-            let part = TEMPLATE.split(&begins).nth(1).unwrap().split("Policies:").next().unwrap();
-            let timeout = figures(part, " Timeout: ")[0];
-            let window: u64 = figures(part, " MaximumBatchingWindowInSeconds: ").iter().sum();
-            assert!(visibility.as_secs() >= 6 * timeout + window, "{function}");
-        }
-    }
-}

@@ -132,53 +132,6 @@ fn every_hazard_has_a_test_or_is_said_to_be_open() {
     }
 }
 
-// --- what is deployed ------------------------------------------------------------------------
-
-/// The resources of the template: name, and what it says.
-fn resources() -> Vec<(String, String)> {
-    let template = fs::read_to_string(root().join("template.yaml")).unwrap();
-    let (_, resources) = template.split_once("\nResources:\n").unwrap();
-    let mut found: Vec<(String, String)> = Vec::new();
-    for line in resources.lines() {
-        let is_name = line.starts_with("  ") && !line.starts_with("   ") && line.ends_with(':');
-        if is_name {
-            found.push((line.trim().trim_end_matches(':').to_owned(), String::new()));
-        } else if let Some((_, text)) = found.last_mut() {
-            text.push_str(line);
-            text.push('\n');
-        }
-    }
-    found
-}
-
-#[test]
-fn each_message_is_answered_for_and_has_a_place_when_it_is_dead() {
-    let resources = resources();
-    let mut consumers = 0;
-    for (name, text) in &resources {
-        let sources = text.matches("Type: SQS\n").count();
-        let answers = text.matches("FunctionResponseTypes: [ReportBatchItemFailures]").count();
-        assert_eq!(sources, answers, "{name} would have a whole batch for one message");
-        consumers += sources;
-    }
-    assert!(consumers >= 2, "no queue has a consumer");
-    let queues = resources.iter().filter(|(_, text)| text.contains("Type: AWS::SQS::Queue"));
-    for (name, text) in queues.filter(|(name, _)| !name.ends_with("DeadLetterQueue")) {
-        let dead = format!("{}DeadLetterQueue", name.trim_end_matches("Queue"));
-        assert!(text.contains(&format!("!GetAtt {dead}.Arn")), "{name} forgets what fails");
-        assert!(resources.iter().any(|(name, _)| *name == dead));
-    }
-}
-
-#[test]
-fn buyers_cannot_starve_the_payment_callback() {
-    let resources = resources();
-    let (_, callback) = resources.iter().find(|(name, _)| name == "PayCallbackFunction").unwrap();
-    assert!(callback.contains("ReservedConcurrentExecutions: "));
-    let (_, reserve) = resources.iter().find(|(name, _)| name == "ReserveFunction").unwrap();
-    assert!(!reserve.contains("ReservedConcurrentExecutions: "), "the control");
-}
-
 // --- flows on the models ---------------------------------------------------------------------
 
 /// The stores, which answer at once and never fail.

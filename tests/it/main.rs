@@ -39,4 +39,5 @@ mod servers;
 mod store;
 mod store_model;
 mod stripe_signature;
+mod template;
 mod up;

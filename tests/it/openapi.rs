@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use local::gateway::{Access, ROUTES};
 use local::openapi::{self, problem_component};
 use local::up::{Engine, Options};
 use reqwest::Method;
@@ -297,35 +296,6 @@ fn the_handbook_lists_the_same_operations_and_types() {
             }
         }
     }
-}
-
-/// The template is written by hand: its routes, and who may use them, are the gateway's.
-#[test]
-fn the_template_has_the_same_routes() {
-    let template = read("template.yaml");
-    let field = |line: &str, name: &str| {
-        let (_, rest) = line.split_once(&format!("{name}: "))?;
-        let rest = rest.trim_start_matches('"');
-        Some(rest.split(['"', ',', ' ']).next().unwrap().to_owned())
-    };
-    let deployed: BTreeSet<(String, Option<String>)> = template
-        .lines()
-        .filter(|line| line.contains("Type: HttpApi, Properties:"))
-        .map(|line| {
-            let key =
-                format!("{} {}", field(line, "Method").unwrap(), field(line, "Path").unwrap());
-            (key, field(line, "Authorizer"))
-        })
-        .collect();
-    let local = ROUTES.iter().map(|route| {
-        let authorizer = match route.access {
-            Access::Anybody => None,
-            Access::Buyer => Some("Buyer".to_owned()),
-            Access::Operator => Some("AWS_IAM".to_owned()),
-        };
-        (route.key.to_owned(), authorizer)
-    });
-    assert_eq!(deployed, local.collect());
 }
 
 /// What others make of it: the OpenAPI 3.1 meta-schema, by its own validator.

@@ -2,7 +2,7 @@
 
 mod connecting;
 mod crash_points;
-mod crashing;
+pub mod crashing;
 mod reconciling;
 mod refund;
 mod reload;

@@ -1,0 +1,466 @@
+//! The engine as it is deployed: each function with an engine of its own, which reaches its stores
+//! under its own name, and Redis as the cache's user.
+
+use std::collections::BTreeMap;
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use lambda_http::{Body, Response};
+use local::queues::Queues;
+use local::servers::provider::API_KEY;
+use local::servers::{PaymentProvider, Stack};
+use local::stores;
+use redis::aio::MultiplexedConnection;
+use serde_json::{Value, json};
+use shared::app::{App, new_epoch};
+use shared::config::Config;
+use shared::domain::choice::{Choice, Together};
+use shared::domain::ids::{Legs, SaleId, TierId, UserId};
+use shared::domain::inventory::Line;
+use shared::domain::money::{Currency, Money};
+use shared::domain::number::OrderNumber;
+use shared::domain::order::{Capture, PaymentKey};
+use shared::domain::time::Timestamp;
+use shared::domain::wanted::WantedLine;
+use shared::flows;
+use shared::flows::reserve::Reservation;
+use shared::http::signature::sign;
+use shared::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
+use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
+
+use super::recorder::Recorder;
+use crate::flows::crashing::{Crashing, Cut};
+use crate::ground;
+use crate::handlers::{Sender, request};
+
+/// Every function, by the name of its program.
+pub const FUNCTIONS: [&str; 11] = [
+    "cancel",
+    "expire-orders",
+    "load-sale",
+    "orders",
+    "pay-callback",
+    "reconcile",
+    "refund",
+    "reserve",
+    "sales",
+    "sync-db",
+    "token-gate",
+];
+const PAYMENT_SECRET: &str = "whsec_deployed";
+const SALE: &str = "hall";
+/// The price of a ticket, in cents.
+const PRICE: i64 = 2500;
+
+/// All functions on the same servers.
+pub struct Deployed {
+    pub recorder: Recorder,
+    pub redis: MultiplexedConnection,
+    apps: BTreeMap<&'static str, App>,
+    sqs: aws_sdk_sqs::Client,
+    queues: Queues,
+    provider: PaymentProvider,
+    _stack: Stack,
+}
+
+/// An order as its buyer was told.
+#[derive(Debug, Clone)]
+pub struct Made {
+    number: String,
+    user: String,
+    admission: Value,
+}
+
+impl Made {
+    fn number(&self) -> OrderNumber {
+        self.number.parse().unwrap()
+    }
+}
+
+impl Deployed {
+    /// Starts the servers, with a user of Redis who may do what `access` says.
+    pub async fn start(access: &str) -> Self {
+        let stack = ground::stack().await;
+        let mut redis = stack.redis().unwrap().connect().await.unwrap();
+        user(&mut redis, "engine", access).await;
+        let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();
+
+        let prefix = ground::prefix();
+        let endpoints = stack.endpoints();
+        let provider = PaymentProvider::start(None).unwrap();
+        let sqs = stores::sqs(&endpoints.sqs_url);
+        let queues = Queues::create(&sqs, &prefix, None).await.unwrap();
+        let tables = Tables::with_prefix(&prefix);
+        let store = StoreConfig {
+            endpoint: Some(endpoints.dynamodb_url.clone()),
+            ..StoreConfig::new(tables.clone())
+        };
+        create_tables(Dynamo::new(&stores::sdk_config(), store).client(), &tables).await.unwrap();
+        let recorder = Recorder::start(&endpoints.dynamodb_url, &endpoints.sqs_url, &prefix).await;
+        let url = endpoints.redis_url.replace("://", "://engine:secret@");
+        let mut apps = BTreeMap::new();
+        for function in FUNCTIONS {
+            let endpoint = recorder.endpoint(function);
+            let variables = BTreeMap::from([
+                ("ONSALE_REDIS_URL", url.clone()),
+                ("ONSALE_TABLE_PREFIX", prefix.clone()),
+                ("ONSALE_DYNAMODB_ENDPOINT", endpoint.clone()),
+                ("ONSALE_SQS_ENDPOINT", endpoint),
+                ("ONSALE_EXPIRY_QUEUE_URL", queues.expiry.url.clone()),
+                ("ONSALE_SYNC_QUEUE_URL", queues.sync.url.clone()),
+                ("ONSALE_LOAD_QUEUE_URL", queues.load.url.clone()),
+                ("ONSALE_REFUND_QUEUE_URL", queues.refund.url.clone()),
+                ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
+                ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
+                ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
+                ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
+            ]);
+            let config = Config::read(|name| variables.get(name).cloned()).unwrap();
+            apps.insert(function, App::from_config(&config).await.unwrap());
+        }
+        Self { recorder, redis, apps, sqs, queues, provider, _stack: stack }
+    }
+
+    fn app(&self, function: &str) -> &App {
+        &self.apps[function]
+    }
+
+    async fn http(&self, function: &str, sender: Sender<'_>, line: &str, body: &Value) -> Value {
+        let (method, target) = line.split_once(' ').unwrap();
+        let headers = json!({ "content-type": "application/json" });
+        let request = request(sender, method, target, headers, &body.to_string());
+        let app = self.app(function);
+        let response: Response<Body> = match function {
+            "cancel" => Box::pin(cancel::handle(app, request)).await,
+            "orders" => Box::pin(orders::handle(app, request)).await,
+            "reserve" => Box::pin(reserve::handle(app, request)).await,
+            "sales" => Box::pin(sales::handle(app, request)).await,
+            "token-gate" => Box::pin(token_gate::handle(app, request)).await,
+            other => panic!("{other} takes no such requests"),
+        };
+        let mut answer: Value = serde_json::from_slice(response.body()).unwrap();
+        answer["status"] = json!(response.status().as_u16());
+        answer
+    }
+
+    async fn publish(&self, title: &str) {
+        let attendees = "optional";
+        let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 20 } });
+        let rows: Vec<Value> = (1..=4).map(row).collect();
+        let file = json!({
+            "sale": SALE, "title": title, "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "attendees": attendees,
+            "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
+            "tiers": [{ "tier": "vip", "name": "vip", "price_minor": PRICE,
+                "sections": [{ "section": "a", "rows": rows }] }]
+        });
+        self.put(&file).await;
+    }
+
+    async fn put(&self, file: &Value) {
+        let line = format!("PUT /sales/{}", file["sale"].as_str().unwrap());
+        let put = self.http("sales", Sender::Operator, &line, file).await;
+        assert_eq!(put["status"], 200, "{put:#}");
+    }
+
+    /// The gate's answer.
+    async fn ask(&self, user: &str, sale: &str, tickets: u16) -> Value {
+        let line = format!("POST /sales/{sale}/admissions");
+        let body = json!({ "tickets": tickets });
+        self.http("token-gate", Sender::Buyer(user), &line, &body).await
+    }
+
+    async fn admission(&self, user: &str) -> Value {
+        let answer = self.ask(user, SALE, 1).await;
+        assert_eq!(answer["status"], 201, "{answer:#}");
+        answer["token"].clone()
+    }
+
+    async fn reserve(&self, user: &str, admission: &Value, seat: &str, attendee: &str) -> Value {
+        let line = json!({ "tier": "vip", "seats": [seat], "attendees": [attendee] });
+        let body = json!({ "admission": admission, "lines": [line] });
+        self.http("reserve", Sender::Buyer(user), "POST /sales/hall/orders", &body).await
+    }
+
+    async fn buy(&self, user: &str, seat: &str) -> Made {
+        let admission = self.admission(user).await;
+        let answer = self.reserve(user, &admission, seat, user).await;
+        assert_eq!(answer["status"], 201, "{answer:#}");
+        let number = answer["order"].as_str().unwrap().to_owned();
+        Made { number, user: user.to_owned(), admission }
+    }
+
+    async fn cancel(&self, made: &Made) {
+        let line = format!("POST /orders/{}/cancel", made.number);
+        let answer = self.http("cancel", Sender::Buyer(&made.user), &line, &json!({})).await;
+        assert_eq!(answer["status"], 200, "{answer:#}");
+    }
+
+    /// The provider's callback; what was decided.
+    async fn callback(&self, payment: &str, order: &str, amount_minor: i64) -> Value {
+        let event = json!({
+            "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
+            "data": { "object": {
+                "id": payment, "amount_received": amount_minor, "currency": "eur",
+                "metadata": { "order": order }
+            } }
+        });
+        let body = event.to_string();
+        let signature = sign(PAYMENT_SECRET.as_bytes(), body.as_bytes(), Timestamp::now());
+        let headers = json!({ "stripe-signature": signature });
+        let target = "/payments/stripe/callback";
+        let request = request(Sender::Nobody, "POST", target, headers, &body);
+        let response = Box::pin(pay_callback::handle(self.app("pay-callback"), request)).await;
+        assert_eq!(response.status(), 200, "{response:?}");
+        serde_json::from_slice(response.body()).unwrap()
+    }
+
+    fn captured(&self, payment: &str, order: OrderNumber) {
+        let euros = Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() };
+        self.provider.capture(payment, order, euros, Timestamp::now()).unwrap();
+    }
+
+    /// What a queue has now, as Lambda would hand it over.
+    async fn batch(&self, url: &str) -> SqsEvent {
+        let receive = self.sqs.receive_message().queue_url(url).max_number_of_messages(10);
+        let messages = receive.send().await.unwrap().messages.unwrap_or_default();
+        assert!(!messages.is_empty(), "{url} is empty");
+        let record = |message: aws_sdk_sqs::types::Message| json!({ "messageId": message.message_id, "body": message.body });
+        let records: Vec<Value> = messages.into_iter().map(record).collect();
+        serde_json::from_value(json!({ "Records": records })).unwrap()
+    }
+
+    /// Ends orders at another time than that of the clock; what failed.
+    async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
+        let due: Vec<_> = orders.iter().map(|number| (sale(), *number)).collect();
+        let ports = &self.app("expire-orders").ports;
+        let outcomes = flows::expire::expire_or_hop(ports, &due, now).await;
+        outcomes.into_iter().filter_map(Result::err).collect()
+    }
+
+    async fn lose_redis(&mut self) {
+        let () = redis::cmd("FLUSHALL").query_async(&mut self.redis).await.unwrap();
+    }
+
+    /// Everything that a function does in the usual case and in each of the others.
+    pub async fn everything(&mut self) {
+        self.publish("Hall").await;
+        self.publish("The hall").await;
+        for line in ["GET /sales", "GET /sales/hall", "GET /sales/hall/availability"] {
+            let shown = self.http("sales", Sender::Nobody, line, &json!({})).await;
+            assert_eq!(shown["status"], 200, "{shown:#}");
+        }
+        self.buyers().await;
+        self.journeys().await;
+        self.payments().await;
+        self.ends().await;
+        self.losses().await;
+        self.repairs().await;
+    }
+
+    /// Orders: made, repeated, refused, shown, cancelled.
+    async fn buyers(&mut self) {
+        let made = self.buy("alice", "1-1").await;
+        let again = self.reserve("alice", &made.admission, "1-1", "alice").await;
+        assert_eq!(again["order"], json!(made.number));
+        let admission = self.admission("bob").await;
+        let taken = self.reserve("bob", &admission, "1-2", "alice").await;
+        assert_eq!(taken["type"], "/problems/attendee-taken");
+        // Redis believes that the seat is free, and is corrected.
+        let mut free = redis::cmd("SETBIT");
+        let () = free
+            .arg("{hall}:taken:vip:0")
+            .arg(0)
+            .arg(0)
+            .query_async(&mut self.redis)
+            .await
+            .unwrap();
+        let taken = self.reserve("bob", &admission, "1-1", "bob").await;
+        assert_eq!(taken["type"], "/problems/seat-taken", "{taken:#}");
+        self.callback("pi_shown", &made.number, PRICE - 1).await;
+        let alice = Sender::Buyer("alice");
+        for line in [format!("GET /orders/{}", made.number), "GET /orders".to_owned()] {
+            let shown = self.http("orders", alice, &line, &json!({})).await;
+            assert_eq!(shown["status"], 200, "{shown:#}");
+        }
+        self.cancel(&made).await;
+        self.cancel(&made).await;
+        let late = self.reserve("alice", &made.admission, "1-1", "alice").await;
+        assert_eq!(late["type"], "/problems/order-resolved");
+    }
+
+    /// A journey of two legs in a sale of two places: the best are searched, and the gate runs dry.
+    async fn journeys(&self) {
+        let stop = |stop: &str| json!({ "stop": stop, "name": stop });
+        let file = json!({
+            "sale": "tram", "title": "Tram", "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900,
+            "gate": { "shards": 1, "budget_percent": 100 },
+            "stops": [stop("A"), stop("B"), stop("C")],
+            "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
+        });
+        self.put(&file).await;
+        let mut first = None;
+        for user in ["tom", "vic"] {
+            let admission = self.ask(user, "tram", 2).await["token"].clone();
+            let best = json!({ "tier": "all", "from": "A", "to": "C", "best": { "count": 2 } });
+            let body = json!({ "admission": admission, "lines": [best] });
+            let line = "POST /sales/tram/orders";
+            let made = self.http("reserve", Sender::Buyer(user), line, &body).await;
+            let number = made["order"].as_str().map(str::to_owned);
+            first =
+                first.or(number.map(|number| Made { number, user: user.to_owned(), admission }));
+        }
+        assert_eq!(self.ask("uma", "tram", 1).await["type"], "/problems/waiting");
+        // Seats are free again that a search has passed.
+        self.cancel(&first.unwrap()).await;
+    }
+
+    /// Payments, whatever the order is, and the way of one back.
+    async fn payments(&self) {
+        let paid = self.buy("carol", "2-1").await;
+        for payment in ["pi_1", "pi_1", "pi_2"] {
+            self.callback(payment, &paid.number, PRICE).await;
+        }
+        all_done(
+            &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
+        );
+        let rescued = self.buy("dave", "2-2").await;
+        self.cancel(&rescued).await;
+        let decided = self.callback("pi_3", &rescued.number, PRICE).await;
+        assert_eq!(decided["outcome"], "accepted");
+        let late = self.buy("erin", "2-3").await;
+        self.cancel(&late).await;
+        self.buy("frank", "2-3").await;
+        let decided = self.callback("pi_4", &late.number, PRICE).await;
+        assert_eq!(decided["reason"], "too_late");
+        self.callback("pi_5", "1024", PRICE).await;
+        for (payment, order) in [("pi_2", &paid), ("pi_4", &late)] {
+            self.captured(payment, order.number());
+        }
+        self.captured("pi_5", "1024".parse().unwrap());
+        self.captured("pi_shown", paid.number());
+        let batch = self.batch(&self.queues.refund.url).await;
+        refund::handle(self.app("refund"), batch).await;
+    }
+
+    /// Orders whose time is up: they hop, end, are paid or refunded after all, or never were.
+    async fn ends(&self) {
+        let later = Timestamp::now().plus_seconds(2000);
+        let ends = self.buy("grace", "3-1").await;
+        let hop =
+            json!({ "sale": SALE, "order": ends.number, "due_at": "2020-01-01T00:00:00.000Z" });
+        let record = json!({ "messageId": "1", "body": hop.to_string() });
+        let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
+        all_done(&expire_orders::handle(self.app("expire-orders"), batch).await);
+        let captured = self.buy("heidi", "3-2").await;
+        self.captured("pi_6", captured.number());
+        self.captured("pi_7", captured.number());
+        let held = self.hold_without_order("ivan").await;
+        let due = [ends.number(), captured.number(), held];
+        assert_eq!(self.expire_at(&due, later).await, []);
+    }
+
+    /// Redis loses everything while it is needed.
+    async fn losses(&mut self) {
+        let later = Timestamp::now().plus_seconds(2000);
+        let pays = self.buy("judy", "3-3").await;
+        let captured = self.buy("kim", "3-4").await;
+        self.captured("pi_8", captured.number());
+        let admission = self.admission("leo").await;
+        self.lose_redis().await;
+        let line = "GET /sales/hall/availability";
+        let left = self.http("sales", Sender::Nobody, line, &json!({})).await;
+        assert_eq!(left["type"], "/problems/not-loaded");
+        let refused = self.reserve("leo", &admission, "3-5", "leo").await;
+        assert_eq!(refused["type"], "/problems/not-loaded");
+        self.callback("pi_9", &pays.number, PRICE).await;
+        // It is paid, and comes again to be sold.
+        let comes_again = self.expire_at(&[captured.number()], later).await;
+        assert_eq!(comes_again.len(), 1);
+        self.ask("mia", SALE, 1).await;
+        let batch = self.batch(&self.queues.load.url).await;
+        all_done(&load_sale::handle(self.app("load-sale"), batch).await);
+        // A publication loads it too.
+        self.lose_redis().await;
+        self.publish("The hall again").await;
+    }
+
+    /// What is left undone is the sweeper's.
+    async fn repairs(&mut self) {
+        self.buy("olga", "4-1").await;
+        let captured = self.buy("pat", "4-2").await;
+        self.captured("pi_10", captured.number());
+        self.captured("pi_11", captured.number());
+        let uncounted = self.buy("quin", "4-3").await;
+        self.callback("pi_12", &uncounted.number, PRICE).await;
+        let refunded = Capture {
+            key: PaymentKey {
+                provider: "stripe".parse().unwrap(),
+                payment: "pi_13".parse().unwrap(),
+            },
+            order: uncounted.number(),
+            amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+        };
+        let now = Timestamp::now();
+        // The process dies when the payment is decided and its refund not yet asked for.
+        let dying = Crashing::at(&self.app("pay-callback").ports, 2, Cut::BeforeTheCall);
+        flows::pay::pay(&dying, &refunded, now).await.unwrap_err();
+        self.hold_without_order("rita").await;
+        let later = now.plus_seconds(2000);
+        self.reconcile_at(later).await;
+
+        // Redis has lost the sale, and again while somebody else is loading it.
+        self.lose_redis().await;
+        self.reconcile_at(later).await;
+        let captured = self.buy("sam", "4-4").await;
+        self.captured("pi_14", captured.number());
+        self.lose_redis().await;
+        let catalogue = self.app("load-sale").ports.catalogue();
+        let until = later.plus_seconds(60);
+        catalogue.lease(&sale(), &new_epoch(now).unwrap(), later, until).await.unwrap();
+        self.reconcile_at(later).await;
+        let event = EventBridgeEvent::<Value>::default();
+        Box::pin(reconcile::handle(self.app("reconcile"), event)).await.unwrap();
+    }
+
+    async fn reconcile_at(&self, now: Timestamp) {
+        let ports = &self.app("reconcile").ports;
+        flows::reconcile::reconcile(ports, &new_epoch(now).unwrap(), now).await.unwrap();
+    }
+
+    /// A hold whose reservation died before it made the order.
+    async fn hold_without_order(&self, user: &str) -> OrderNumber {
+        let app = self.app("reserve");
+        let published = app.ports.catalogue().sale(&sale(), Freshness::Fresh).await.unwrap();
+        let user = UserId::new(user).unwrap();
+        let number = app.mint.mint(Timestamp::now(), &user);
+        let choice = Choice::Best { count: 1, together: Together::Preferred };
+        let line = Line { tier: TierId::new("vip").unwrap(), legs: Legs::ONE, choice };
+        let lines = vec![WantedLine { line, price_minor: PRICE, attendees: Vec::new() }];
+        let reservation = Reservation { published: published.unwrap(), number, user, lines };
+        let dying = Crashing::at(&app.ports, 0, Cut::AfterTheCall);
+        flows::reserve::reserve(&dying, &reservation, Timestamp::now()).await.unwrap_err();
+        number
+    }
+}
+
+/// Makes a user of Redis whose password is `secret`, and who may do what `access` says.
+pub async fn user(redis: &mut MultiplexedConnection, name: &str, access: &str) {
+    let mut user = redis::cmd("ACL");
+    user.arg("SETUSER").arg(name).arg(">secret");
+    for rule in access.split(' ') {
+        user.arg(rule);
+    }
+    let () = user.query_async(redis).await.unwrap();
+}
+
+fn sale() -> SaleId {
+    SaleId::new(SALE).unwrap()
+}
+
+fn all_done(response: &SqsBatchResponse) {
+    assert_eq!(response.batch_item_failures.len(), 0, "{response:?}");
+}

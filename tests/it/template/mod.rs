@@ -1,0 +1,10 @@
+//! `template.yaml` as AWS would carry it out: translated to CloudFormation for each stage, and held
+//! against what no linter knows. Every check is shown at work on a template with a planted mistake.
+
+mod checks;
+mod deployed;
+mod handbook;
+mod linters;
+mod permissions;
+mod recorder;
+mod stack;

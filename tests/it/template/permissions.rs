@@ -1,0 +1,279 @@
+//! Least privilege, held by evidence in both directions: each function does everything it can do,
+//! and its role allows that and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use local::servers::{Flavour, RedisCluster};
+use redis::aio::MultiplexedConnection;
+use serde_json::Value;
+use shared::domain::ids::{Epoch, SaleId};
+use shared::domain::inventory::{Load, LoadReply, Terms};
+use shared::domain::sale::SaleState;
+use shared::domain::time::Timestamp;
+use shared::ports::Seats as _;
+use shared::scripts::{Bounds, Connection, RedisSeats, Topology};
+
+use super::deployed::{Deployed, FUNCTIONS, user};
+use super::recorder::Right;
+use super::stack::{Edit, Stack, Variant, name_in, read, translate};
+
+/// What the mapping of a queue to its function needs; Lambda calls it, the function never does.
+const MAPPING: [&str; 3] = ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"];
+
+/// The list in which a policy keeps one thing or several.
+pub fn list(value: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    value.as_array().map_or_else(|| vec![text(value)], |values| values.iter().map(text).collect())
+}
+
+/// What an ARN of the template is called by who records the calls.
+fn name(stack: &Stack, arn: &str) -> String {
+    let found = name_in(arn).and_then(|name| Some((stack.resources.get(name)?, arn)));
+    let Some((resource, arn)) = found else { return arn.to_owned() };
+    let text = |field: &str| resource.properties[field].as_str().unwrap().to_owned();
+    let plain = |text: String| text.replace(&format!("{}-onsale-", stack.parameters["Stage"]), "");
+    let rest = arn.split_once('}').unwrap().1.replace('/', " ");
+    match resource.kind.as_str() {
+        "AWS::DynamoDB::Table" => format!("table {}{rest}", plain(text("TableName"))),
+        "AWS::SQS::Queue" => format!("queue {}{rest}", plain(text("QueueName"))),
+        "AWS::Logs::LogGroup" => format!("log {}{rest}", plain(text("LogGroupName"))),
+        _ => arn.to_owned(),
+    }
+}
+
+/// Everything that the role of a function itself allows.
+pub fn granted(stack: &Stack, function: &str) -> BTreeSet<Right> {
+    let (_, _, properties) = stack.functions().find(|(name, ..)| *name == function).unwrap();
+    let (_, role) = stack.behind(&properties["Role"]).expect("a role of its own");
+    let mut rights = BTreeSet::new();
+    for policy in role["Policies"].as_array().into_iter().flatten() {
+        for statement in policy["PolicyDocument"]["Statement"].as_array().unwrap() {
+            assert_eq!(statement["Effect"], "Allow");
+            for action in list(&statement["Action"]) {
+                rights.extend(list(&statement["Resource"]).into_iter().map(|arn| Right {
+                    function: function.to_owned(),
+                    action: action.clone(),
+                    on: name(stack, &arn),
+                }));
+            }
+        }
+    }
+    rights
+}
+
+/// The rights that Lambda itself uses in a function's name: to write its log, and to empty its queue.
+fn of_lambda(stack: &Stack, function: &str) -> BTreeSet<Right> {
+    let right = |action: &str, on: String| Right {
+        function: function.to_owned(),
+        action: action.to_owned(),
+        on,
+    };
+    let log = format!("log /aws/lambda/{function}");
+    let mut rights = BTreeSet::from([
+        right("logs:CreateLogStream", log.clone()),
+        right("logs:PutLogEvents", log),
+    ]);
+    let (_, logical, _) = stack.functions().find(|(name, ..)| *name == function).unwrap();
+    for (_, mapping) in stack.all("AWS::Lambda::EventSourceMapping") {
+        let maps = name_in(mapping["FunctionName"].as_str().unwrap()).unwrap();
+        if maps.trim_end_matches("Aliaslive") == logical {
+            let queue = name(stack, mapping["EventSourceArn"].as_str().unwrap());
+            rights.extend(MAPPING.map(|action| right(action, queue.clone())));
+        }
+    }
+    rights
+}
+
+/// What is needed and not granted, and what is granted and not needed.
+fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>) {
+    let (mut lacking, mut idle) = (Vec::new(), Vec::new());
+    for function in FUNCTIONS {
+        let granted = granted(stack, function);
+        let mut needed: BTreeSet<Right> =
+            seen.iter().filter(|right| right.function == function).cloned().collect();
+        needed.extend(of_lambda(stack, function));
+        lacking.extend(needed.difference(&granted).cloned());
+        idle.extend(granted.difference(&needed).cloned());
+    }
+    (lacking, idle)
+}
+
+/// Changes of a role: what lacks then (true), or is idle (false).
+const MISTAKES: [(bool, Edit); 9] = [
+    (true, edit("  ReserveRole:", "dynamodb:PutItem, ", "")),
+    (true, edit("  SyncDbRole:", "sqs:DeleteMessage, ", "")),
+    (true, edit("  OrdersRole:", "/index/by-user", "/index/due")),
+    (true, edit("  PayCallbackRole:", "!GetAtt SyncQueue.Arn, ", "")),
+    (true, edit("  LoadSaleRole:", "logs:CreateLogStream, ", "")),
+    (false, edit("  TokenGateRole:", "dynamodb:Query]", "dynamodb:Query, dynamodb:Scan]")),
+    (
+        false,
+        edit(
+            "  RefundRole:",
+            "!GetAtt OrdersTable.Arn",
+            "[!GetAtt OrdersTable.Arn, !GetAtt SeatsTable.Arn]",
+        ),
+    ),
+    (
+        false,
+        edit(
+            "  SalesRole:",
+            "!GetAtt LoadQueue.Arn",
+            "[!GetAtt LoadQueue.Arn, !GetAtt RefundQueue.Arn]",
+        ),
+    ),
+    (
+        false,
+        edit(
+            "  CancelRole:",
+            "!GetAtt CancelLogs.Arn",
+            "[!GetAtt CancelLogs.Arn, !GetAtt OrdersLogs.Arn]",
+        ),
+    ),
+];
+
+const fn edit(after: &'static str, from: &'static str, to: &'static str) -> Edit {
+    Edit { after, from, to }
+}
+
+/// What the cache's user may do, of those that the template names.
+fn allowed_commands(access: &str) -> BTreeSet<String> {
+    access.split(' ').filter_map(|rule| rule.strip_prefix('+')).map(str::to_owned).collect()
+}
+
+/// The commands that a server was given.
+async fn seen_commands(redis: &mut MultiplexedConnection) -> BTreeSet<String> {
+    let stats: String = redis::cmd("INFO").arg("commandstats").query_async(redis).await.unwrap();
+    let names = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next());
+    names.map(str::to_owned).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_role_allows_what_its_function_does_and_nothing_else() {
+    let mut variants = vec![Variant::of("prod")];
+    variants.extend(MISTAKES.map(|(_, mistake)| Variant::of("prod").edited(mistake)));
+    let translations = translate(&variants);
+    let stacks: Vec<Stack> =
+        translations.iter().map(|translation| Stack::of(translation.as_ref().unwrap())).collect();
+    let (stack, mistaken) = stacks.split_first().unwrap();
+    let access = access(stack);
+    let mut deployed = Deployed::start(&access).await;
+    deployed.everything().await;
+
+    let seen = deployed.recorder.seen();
+    assert_eq!(differences(stack, &seen), (Vec::new(), Vec::new()), "lacking, idle");
+    for (mistaken, (lacks, mistake)) in mistaken.iter().zip(MISTAKES) {
+        let (lacking, idle) = differences(mistaken, &seen);
+        let found = if lacks { lacking } else { idle };
+        assert!(!found.is_empty(), "nobody notices {mistake:?}");
+    }
+    // What the cache's user may not do has failed what tried it. That it may do no more:
+    let commands = seen_commands(&mut deployed.redis).await;
+    let idle: Vec<String> = allowed_commands(&access).difference(&commands).cloned().collect();
+    assert_eq!(idle, CLUSTER_COMMANDS, "no function of one server needs these");
+}
+
+/// What only a cluster is asked.
+const CLUSTER_COMMANDS: [&str; 1] = ["cluster|slots"];
+
+fn access(stack: &Stack) -> String {
+    let (_, user) = stack.all("AWS::ElastiCache::User").next().unwrap();
+    user["AccessString"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_caches_user_may_use_a_cluster() {
+    let stack = Stack::of(translate(&[Variant::of("prod")])[0].as_ref().unwrap());
+    let access = access(&stack);
+    let cluster = RedisCluster::start(Flavour::Valkey).await.unwrap();
+    let mut nodes = Vec::new();
+    for node in cluster.nodes() {
+        nodes.push(node.connect().await.unwrap());
+        let (other, lacking) = (nodes.last_mut().unwrap(), access.replace("+hset", ""));
+        user(other, "engine", &access).await;
+        user(other, "lacking", &lacking).await;
+    }
+    let as_user = |name: &str| {
+        let urls = cluster.urls().into_iter();
+        let urls = urls.map(|url| url.replace("://", &format!("://{name}:secret@"))).collect();
+        RedisSeats::new(Connection::new(&Topology::Cluster(urls), Bounds::default()).unwrap())
+    };
+    let ids = ["a", "b", "c", "d"].map(|sale| SaleId::new(sale).unwrap());
+    for id in &ids {
+        assert_eq!(as_user("engine").load(&empty(id)).await.unwrap(), LoadReply::Loaded);
+        assert!(as_user("lacking").load(&empty(id)).await.is_err(), "the control");
+    }
+    let mut commands = BTreeSet::new();
+    for node in &mut nodes {
+        commands.extend(seen_commands(node).await);
+    }
+    assert!(commands.contains(CLUSTER_COMMANDS[0]));
+}
+
+/// A sale without seats.
+fn empty(sale: &SaleId) -> Load {
+    let terms = Terms {
+        state: SaleState::Open,
+        opens_at: Timestamp::from_ms(0),
+        closes_at: Timestamp::from_ms(1),
+        limit: 1,
+        legs: 1,
+    };
+    Load {
+        sale: sale.clone(),
+        terms,
+        expected: None,
+        epoch: Epoch::new("e").unwrap(),
+        tiers: Vec::new(),
+        holds: BTreeMap::new(),
+        bought: BTreeMap::new(),
+    }
+}
+
+/// What the program of a function connects to before its first request: `NEEDS` in its source.
+fn needs(binary: &str) -> Vec<String> {
+    let source = read(&format!("functions/{binary}/src/main.rs"));
+    let (_, needs) = source.split_once("const NEEDS: &[Need] = &[").expect("a list of needs");
+    let needs = needs.split(']').next().unwrap().split(',').map(str::trim);
+    needs.filter_map(|need| need.strip_prefix("Need::")).map(str::to_owned).collect()
+}
+
+/// What of its needs a function has no right to, and the network if it has no need of that.
+fn unmet(stack: &Stack, binary: &str) -> Vec<String> {
+    let (_, _, function) = stack.functions().find(|(name, ..)| *name == binary).unwrap();
+    let rights = granted(stack, binary);
+    let may = |action: &str, on: &str| {
+        rights.iter().any(|right| right.action == action && right.on.starts_with(on))
+    };
+    let has = |name: &str| function["Environment"]["Variables"].get(name).is_some();
+    let is_in_network = function.get("VpcConfig").is_some();
+    let needs = needs(binary);
+    let is_met = |need: &str| match need {
+        "Redis" => is_in_network,
+        "Sales" => may("dynamodb:GetItem", "table sales"),
+        "Order" => may("dynamodb:GetItem", "table orders"),
+        "Orders" => may("dynamodb:BatchGetItem", "table orders"),
+        "Queues" => may("sqs:SendMessage", "queue "),
+        "AdmissionKeys" => has("ONSALE_ADMISSION_KEYS"),
+        "PaymentSecrets" => has("ONSALE_PAYMENT_SECRETS"),
+        other => panic!("{binary} needs {other}"),
+    };
+    let mut unmet: Vec<String> = needs.iter().filter(|need| !is_met(need)).cloned().collect();
+    if is_in_network && !needs.iter().any(|need| need == "Redis") {
+        unmet.push("to be in the network".to_owned());
+    }
+    unmet
+}
+
+#[test]
+fn a_cold_start_may_connect_to_what_its_function_needs() {
+    let reads_no_batches = edit("  SyncDbRole:", "dynamodb:BatchGetItem, ", "");
+    let variants = [Variant::of("prod"), Variant::of("prod").edited(reads_no_batches)];
+    let translations = translate(&variants);
+    let stacks: Vec<Stack> =
+        translations.iter().map(|translation| Stack::of(translation.as_ref().unwrap())).collect();
+    for binary in FUNCTIONS {
+        assert_eq!(unmet(&stacks[0], binary), [""; 0], "{binary}");
+    }
+    assert_eq!(unmet(&stacks[1], "sync-db"), ["Orders"], "the control");
+}
