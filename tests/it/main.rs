@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails where it stands"
 )]
 
+mod alarms;
 mod audit;
 mod bench_http;
 mod bench_sales;
