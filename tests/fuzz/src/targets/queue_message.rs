@@ -2,11 +2,13 @@
 
 use std::fmt::Debug;
 use std::pin::pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use shared::ports::Stored;
 use shared::queue::{Expiry, LoadSale, Message, Refund, Sync, batch};
+use tokio::runtime::{Builder, Runtime};
 
 use crate::{Target, Verdict, must};
 
@@ -78,8 +80,13 @@ fn failures(response: &SqsBatchResponse) -> Vec<&str> {
     failures.map(|failure| failure.item_identifier.as_str()).collect()
 }
 
+/// The clock by which a batch is given up; none here takes any time.
+static CLOCK: LazyLock<Runtime> =
+    LazyLock::new(|| must(Builder::new_current_thread().enable_time().build(), "a runtime"));
+
 /// The outcome of a future that waits for nothing.
 fn finished<T>(future: impl Future<Output = T>) -> T {
+    let _clock = CLOCK.enter();
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => panic!("a batch waits for something"),
