@@ -80,7 +80,14 @@ fn there_is_one_tls_stack() {
 fn tests_stand_on_servers_that_can_be_exchanged() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = ["ground.rs", "rooms.rs", "servers.rs"].map(|name| tests.join(name));
-    let starts = ["DynamoDb::memory", "DynamoDb::file", "SqsStandin::start", "Stack::"];
+    let starts = [
+        "DynamoDb::memory",
+        "DynamoDb::file",
+        "SqsStandin::start",
+        "Stack::ephemeral",
+        "Stack::persistent",
+        "Stack::start",
+    ];
     let is_under_rule =
         |file: &PathBuf| file.extension().is_some_and(|kind| kind == "rs") && !own.contains(file);
     for file in sources(tests).into_iter().filter(is_under_rule) {

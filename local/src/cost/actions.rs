@@ -51,6 +51,9 @@ const MEMORY_MB: f64 = 256.0;
 /// What `reconcile` has, as in `template.yaml`.
 const RECONCILE_MEMORY_MB: f64 = 1024.0;
 
+/// The stack of the engine's thread: that of a function's main thread, as every Linux gives it.
+const STACK_BYTES: usize = 8 << 20;
+
 /// One kind of work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -127,15 +130,16 @@ impl Measured {
 pub(super) async fn measure(world: &World, options: &Options) -> Result<Measured, Failure> {
     let handle = tokio::runtime::Handle::current();
     std::thread::scope(|scope| {
-        let thread = scope.spawn(|| {
+        let engine = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let thread = engine.spawn_scoped(scope, || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
                 let cache_unit_micros = base_micros(&mut world.redis().await?).await?;
                 let app = world.app().await?;
                 let desk = Desk { world, app, options, cache_unit_micros };
-                Ok(Measured { actions: desk.work().await?, cache_unit_micros })
+                Ok(Measured { actions: Box::pin(desk.work()).await?, cache_unit_micros })
             })
-        });
+        })?;
         // The servers' tasks must go on meanwhile.
         let joined = tokio::task::block_in_place(|| {
             let _servers = handle.enter();
