@@ -30,11 +30,11 @@ pub(super) fn sale() -> SaleId {
     SaleId::new("show").unwrap()
 }
 
-fn tier() -> TierId {
+pub(super) fn tier() -> TierId {
     TierId::new("a").unwrap()
 }
 
-fn epoch() -> Epoch {
+pub(super) fn epoch() -> Epoch {
     Epoch::new("e1").unwrap()
 }
 
@@ -77,7 +77,7 @@ pub(super) fn best(count: u16) -> Choice {
     Choice::Best { count, together: Together::Required }
 }
 
-fn seats_of(reply: &HoldReply) -> Vec<u32> {
+pub(super) fn seats_of(reply: &HoldReply) -> Vec<u32> {
     let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
     record.lines[0].seats.iter().map(|seat| seat.0).collect()
 }

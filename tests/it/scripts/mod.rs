@@ -4,6 +4,7 @@ mod calls;
 mod commands;
 mod handbook;
 mod property;
+mod releases;
 mod secured;
 mod wire;
 mod world;

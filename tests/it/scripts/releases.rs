@@ -1,0 +1,195 @@
+//! Two releases at once, as during a deployment: their scripts on one server, and a state that an
+//! earlier one wrote.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use local::servers::{Flavour, RedisServer};
+use serde_json::{Value, json};
+use shared::domain::choice::Choice;
+use shared::domain::ids::{Legs, Seat};
+use shared::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Release, ReleaseReply, Sell, SellReply,
+};
+use shared::ports::Seats as _;
+use shared::scripts::{RedisSeats, Scripts};
+
+use super::calls::{best, epoch, hold, load, record_of, sale, seats_of, tier};
+use super::{connect, server};
+
+/// What another release wrote, with what it had answered.
+const STATE: &str = include_str!("state.json");
+/// Whose hold stays, whose is sold, whose is given back.
+const HELD: u64 = 1;
+const SOLD: u64 = 2;
+const ENDED: u64 = 3;
+
+fn both() -> Legs {
+    Legs::new(0, 2).unwrap()
+}
+
+/// Scripts of other texts, and so of other hashes, that do the same.
+fn another_release() -> Arc<Scripts> {
+    let mut scripts = Scripts::clone(&Scripts::standard());
+    let named = [
+        (&mut scripts.load, "load"),
+        (&mut scripts.hold, "hold"),
+        (&mut scripts.sell, "sell"),
+        (&mut scripts.release, "release"),
+    ];
+    for (script, name) in named {
+        let other =
+            script.replaced(&format!("--- {name}.lua:"), &format!("--- {name}.lua, changed:"));
+        *script = other.expect("a script begins with its name");
+    }
+    Arc::new(scripts)
+}
+
+fn sell(order: &Hold, record: HoldRecord) -> Sell {
+    let (order, user) = (order.order, order.user.clone());
+    Sell { sale: sale(), epoch: epoch(), order, user, lines: record.lines }
+}
+
+#[tokio::test]
+async fn two_releases_work_side_by_side() {
+    let server = server(Flavour::Valkey).await;
+    let one = RedisSeats::new(connect(&server));
+    let other = RedisSeats::with_scripts(connect(&server), another_release());
+    one.load(&load(2)).await.unwrap();
+    for round in 0..4 {
+        let (first, second) = if round % 2 == 0 { (&one, &other) } else { (&other, &one) };
+        let order = hold(round + 1, both(), best(2));
+        let held = first.hold(&order).await.unwrap();
+        assert_eq!(second.hold(&order).await.unwrap(), held, "each repeats the other's hold");
+        let record = record_of(held);
+        let sold = sell(&order, record.clone());
+        assert_eq!(second.sell(&sold).await, Ok(SellReply::Sold));
+        assert_eq!(first.sell(&sold).await, Ok(SellReply::Sold));
+        let release = Release { sale: sale(), order: order.order, record };
+        assert_eq!(first.release(&release).await, Ok(ReleaseReply::NotHeld));
+    }
+    let mut redis = server.connect().await.unwrap();
+    let stats: String = redis::cmd("INFO").arg("memory").query_async(&mut redis).await.unwrap();
+    // Both texts are known there: load of one, and hold, sell and release of either.
+    assert!(stats.contains("number_of_cached_scripts:7"), "{stats}");
+}
+
+/// Every key, by name: its type, and what it holds as text or in hexadecimal digits.
+async fn state(server: &RedisServer) -> BTreeMap<String, Value> {
+    let mut redis = server.connect().await.unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut redis).await.unwrap();
+    let mut state = BTreeMap::new();
+    for key in keys {
+        let kind: String = redis::cmd("TYPE").arg(&key).query_async(&mut redis).await.unwrap();
+        let held = match kind.as_str() {
+            "hash" => {
+                let fields: BTreeMap<String, String> =
+                    redis::cmd("HGETALL").arg(&key).query_async(&mut redis).await.unwrap();
+                json!(fields)
+            }
+            "zset" => {
+                let mut range = redis::cmd("ZRANGE");
+                range.arg(&key).arg(0).arg(-1).arg("WITHSCORES");
+                let members: Vec<(String, i64)> = range.query_async(&mut redis).await.unwrap();
+                json!(members)
+            }
+            _ => {
+                let bytes: Vec<u8> =
+                    redis::cmd("GET").arg(&key).query_async(&mut redis).await.unwrap();
+                json!(bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+            }
+        };
+        state.insert(key, json!({ kind: held }));
+    }
+    state
+}
+
+/// Writes such a state.
+async fn restore(server: &RedisServer, state: &Value) {
+    let mut redis = server.connect().await.unwrap();
+    for (key, held) in state.as_object().unwrap() {
+        let (kind, held) = held.as_object().unwrap().iter().next().unwrap();
+        let mut write = redis::cmd(match kind.as_str() {
+            "hash" => "HSET",
+            "zset" => "ZADD",
+            _ => "SET",
+        });
+        write.arg(key);
+        for (field, value) in held.as_object().into_iter().flatten() {
+            write.arg(field).arg(value.as_str().unwrap());
+        }
+        for member in held.as_array().into_iter().flatten() {
+            write.arg(member[1].as_i64().unwrap()).arg(member[0].as_str().unwrap());
+        }
+        if let Some(digits) = held.as_str() {
+            let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+            write.arg((0..digits.len()).step_by(2).map(byte).collect::<Vec<u8>>());
+        }
+        let () = write.query_async(&mut redis).await.unwrap();
+    }
+}
+
+/// A sale with a hold, a sold order, one that was given back, and a search that has left off.
+async fn written_now(server: &RedisServer) -> Value {
+    let seats = RedisSeats::new(connect(server));
+    seats.load(&load(2)).await.unwrap();
+    let mut records = BTreeMap::new();
+    for order in [HELD, SOLD, ENDED] {
+        let reply = seats.hold(&hold(order, both(), best(3))).await.unwrap();
+        records.insert(order, record_of(reply));
+    }
+    let sold = sell(&hold(SOLD, both(), best(3)), records[&SOLD].clone());
+    seats.sell(&sold).await.unwrap();
+    let order = ENDED.to_string().parse().unwrap();
+    let release = Release { sale: sale(), order, record: records[&ENDED].clone() };
+    seats.release(&release).await.unwrap();
+    let held: Vec<u32> = records[&HELD].lines[0].seats.iter().map(|seat| seat.0).collect();
+    json!({ "held": held, "state": state(server).await })
+}
+
+/// Replays, refuses, sells and gives back what a state holds.
+async fn goes_on(server: &RedisServer, written: &Value) {
+    restore(server, &written["state"]).await;
+    let seats = RedisSeats::new(connect(server));
+    let again = hold(HELD, both(), best(3));
+    let replayed = seats.hold(&again).await.unwrap();
+    assert_eq!(json!(seats_of(&replayed)), written["held"], "the same hold again");
+    let first = Choice::Seats(vec![Seat(seats_of(&replayed)[0])]);
+    let taken = seats.hold(&hold(9, Legs::new(1, 2).unwrap(), first)).await.unwrap();
+    assert!(matches!(taken, HoldReply::SeatTaken(..)), "{taken:?}");
+    let record = record_of(replayed);
+    assert_eq!(seats.sell(&sell(&again, record.clone())).await, Ok(SellReply::Sold));
+    let order = again.order;
+    let release = Release { sale: sale(), order, record };
+    assert_eq!(seats.release(&release).await, Ok(ReleaseReply::NotHeld), "what is sold stays sold");
+    // Two orders of three seats on two legs each are sold; the third's are free again.
+    assert_eq!(seats.count_taken(&sale(), &[tier()], 2).await, Ok(12));
+    let next = seats.hold(&hold(10, both(), best(3))).await.unwrap();
+    assert!(matches!(next, HoldReply::Held { .. }), "{next:?}");
+}
+
+/// The file is what this version writes. Whoever changes what is written keeps the old file under
+/// another name, and has it go on here too.
+#[tokio::test]
+async fn a_state_that_an_earlier_release_wrote_goes_on() {
+    let written: Value = serde_json::from_str(STATE).unwrap();
+    let fresh = server(Flavour::Valkey).await;
+    let now = written_now(&fresh).await;
+    if now != written {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("state.json");
+        std::fs::write(&place, serde_json::to_string_pretty(&now).unwrap()).unwrap();
+        panic!("what is written has changed: {}", place.display());
+    }
+    goes_on(&server(Flavour::Valkey).await, &written).await;
+}
+
+/// The control: with a hold in another form, it does not.
+#[tokio::test]
+#[should_panic(expected = "hold record is malformed")]
+async fn a_state_of_another_form_is_noticed() {
+    let mut written: Value = serde_json::from_str(STATE).unwrap();
+    let record = &mut written["state"]["{show}:sale"]["hash"][HELD.to_string()];
+    *record = json!(record.as_str().unwrap().replace('|', "/"));
+    goes_on(&server(Flavour::Valkey).await, &written).await;
+}
