@@ -128,7 +128,6 @@ impl Measured {
 
 /// Does everything and counts.
 pub(super) async fn measure(world: &World, options: &Options) -> Result<Measured, Failure> {
-    let handle = tokio::runtime::Handle::current();
     std::thread::scope(|scope| {
         let engine = std::thread::Builder::new().stack_size(STACK_BYTES);
         let thread = engine.spawn_scoped(scope, || {
@@ -141,10 +140,7 @@ pub(super) async fn measure(world: &World, options: &Options) -> Result<Measured
             })
         })?;
         // The servers' tasks must go on meanwhile.
-        let joined = tokio::task::block_in_place(|| {
-            let _servers = handle.enter();
-            thread.join()
-        });
+        let joined = tokio::task::block_in_place(|| thread.join());
         joined.unwrap_or_else(|_panic| Err("the engine's thread failed".into()))
     })
 }
@@ -310,6 +306,7 @@ impl Desk<'_> {
     /// The mean of what pieces of work used, each of so many messages; the first are not counted.
     async fn measured(&self, work: Vec<Work>, messages: usize) -> Result<Usage, Failure> {
         let counted = (work.len() - WARM) as f64;
+        let is_schedule = matches!(work.first(), Some(Work::Reconcile));
         let mut work = work.into_iter();
         for one in work.by_ref().take(WARM) {
             self.perform(&one).await?;
@@ -321,15 +318,13 @@ impl Desk<'_> {
             let egress_bytes = self.perform(&one).await?;
             let cpu_ms = (thread_nanos()? - before) / 1e6;
             let asked = f64::from(u8::from(matches!(one, Work::Http(..))));
-            let memory_mb =
-                if matches!(one, Work::Reconcile) { RECONCILE_MEMORY_MB } else { MEMORY_MB };
             let batches = f64::from(u8::from(matches!(one, Work::Count(_) | Work::Expire(_))));
             usage += Usage {
                 http_requests: asked,
                 invocations: 1.0,
                 cpu_ms,
-                // A share of a processor takes as much longer; what is waited for comes below.
-                gb_seconds: cpu_ms / 1000.0 * (PROCESSOR_MB / memory_mb) * memory_mb / 1024.0,
+                // Half the memory is half a processor and takes twice as long: it costs the same.
+                gb_seconds: cpu_ms / 1000.0 * PROCESSOR_MB / 1024.0,
                 // Lambda receives a batch and deletes it.
                 sqs_requests: 2.0 * batches,
                 egress_bytes,
@@ -339,7 +334,6 @@ impl Desk<'_> {
         }
         let look = self.world.end(begun).await?;
         let Look { dynamodb, sqs, redis_calls, redis_scripts, redis_micros, redis_bytes } = look;
-        let is_schedule = usage.http_requests == 0.0 && usage.sqs_requests == 0.0;
         let memory_mb = if is_schedule { RECONCILE_MEMORY_MB } else { MEMORY_MB };
         let Assumptions { redis_ms, dynamodb_ms, sqs_ms, .. } = self.options.assumptions;
         let waits_ms = redis_calls * redis_ms + dynamodb.calls * dynamodb_ms + sqs.calls * sqs_ms;

@@ -11,7 +11,7 @@ use shared::store::create_tables;
 
 use super::Failure;
 use super::watch::{Counted, Front};
-use crate::bench::scripts::counters::Counters;
+use crate::bench::scripts::counters::{Count, Counters};
 use crate::chaos::proxy::resp::{Act, RedisProxy};
 use crate::data_dir::{DataDir, Secrets};
 use crate::endpoints::Endpoints;
@@ -176,15 +176,11 @@ async fn bytes(redis: &mut MultiplexedConnection) -> Result<f64, Failure> {
 
 /// What the cheapest write takes on this server, in microseconds: the unit that the cache counts in.
 pub(super) async fn base_micros(redis: &mut MultiplexedConnection) -> Result<f64, Failure> {
-    redis::cmd("CONFIG").arg("RESETSTAT").exec_async(redis).await?;
+    let before = Counters::read(redis).await?;
     for _ in 0..BASE_CALLS {
         redis::cmd("SET").arg("{cost}:unit").arg("0123456789").exec_async(redis).await?;
     }
-    let info: String = redis::cmd("INFO").arg("commandstats").query_async(redis).await?;
+    let Count { calls, micros } = Counters::read(redis).await?.since(&before).of("set");
     redis::cmd("DEL").arg("{cost}:unit").exec_async(redis).await?;
-    let line = info.lines().find_map(|line| line.strip_prefix("cmdstat_set:"));
-    let field = line.and_then(|line| {
-        line.split(',').find_map(|field| field.strip_prefix("usec_per_call=")?.parse().ok())
-    });
-    field.ok_or_else(|| "the server does not say what a SET takes".into())
+    Ok(micros as f64 / calls as f64)
 }

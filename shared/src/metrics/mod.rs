@@ -268,6 +268,17 @@ impl Function {
         Self::Reconcile,
     ];
 
+    /// The name of every function's binary, in the same order.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].as_str();
+            at += 1;
+        }
+        names
+    };
+
     /// The name of its binary.
     #[must_use]
     pub const fn as_str(self) -> &'static str {

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use cold::Failure;
 use cold::report::{measure, table};
-use cold::world::{FUNCTIONS, HELLO, World};
+use cold::world::{HELLO, World};
+use shared::metrics::Function;
 
 /// Starts each function's real binary, lets it do its first work over TLS, and prints what that cost:
 /// medians of processor time as the kernel counts it, not of time that passed.
@@ -32,7 +33,8 @@ async fn main() -> Result<(), Failure> {
         *name == HELLO || args.functions.is_empty() || args.functions.iter().any(|one| one == name)
     };
     let mut figures = Vec::new();
-    for function in FUNCTIONS.into_iter().filter(is_wanted) {
+    let functions = std::iter::once(HELLO).chain(Function::NAMES);
+    for function in functions.filter(is_wanted) {
         eprintln!("{function} …");
         figures.push(measure(&world, function, &args.bin_dir.join(function), args.samples).await?);
     }

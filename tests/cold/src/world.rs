@@ -22,21 +22,6 @@ const ROW_SEATS: u32 = 50;
 
 /// The function that every other one is compared with.
 pub const HELLO: &str = "hello";
-/// Every function, and the one to compare with first.
-pub const FUNCTIONS: [&str; 12] = [
-    HELLO,
-    "reserve",
-    "token-gate",
-    "sales",
-    "orders",
-    "cancel",
-    "pay-callback",
-    "expire-orders",
-    "sync-db",
-    "load-sale",
-    "refund",
-    "reconcile",
-];
 
 /// The servers, each behind TLS, and a sale on them.
 pub struct World {

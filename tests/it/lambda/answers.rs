@@ -27,6 +27,7 @@ use shared::ports::{Orders as _, Ports as _};
 use shared::store::create_tables;
 
 use super::event::{Request, Sender, batch, message_id, schedule};
+use super::hall;
 use super::rie::Sandbox;
 use crate::ground;
 
@@ -234,20 +235,6 @@ impl Worlds {
     }
 }
 
-/// A hall of eight rows of ten seats.
-fn hall(sale: &str, pay_window_seconds: u32) -> Value {
-    let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } });
-    let rows: Vec<Value> = (1..=8).map(row).collect();
-    json!({
-        "sale": sale, "title": "Hall", "currency": "EUR",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds,
-        "gate": { "shards": 1, "user_lock_ms": 1 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500,
-            "sections": [{ "section": "A", "rows": rows }] }],
-    })
-}
-
 fn best(count: u16) -> Value {
     json!([{ "tier": "floor", "best": { "count": count, "together": "required" } }])
 }
@@ -272,7 +259,7 @@ async fn sales_are_published_and_shown_alike() {
     let worlds = Worlds::start().await;
     let sales = worlds.sandbox("sales").await;
     let put = "PUT /sales/{sale}";
-    let file = hall("hall", 900);
+    let file = hall("hall", 8, 900);
     let publish = Request::json(Sender::Operator, "PUT", "/sales/hall", &file);
     let published = worlds.same(&sales, put, 200, &publish).await;
     assert_eq!(published["version"], json!(1), "the gateway found what the function had written");
@@ -303,7 +290,7 @@ async fn sales_are_published_and_shown_alike() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_are_bought_alike() {
     let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 900)).await;
+    worlds.publish(&hall("hall", 8, 900)).await;
     let gate = worlds.sandbox("token-gate").await;
     let reserve = worlds.sandbox("reserve").await;
     let admit = "POST /sales/{sale}/admissions";
@@ -377,7 +364,7 @@ async fn tickets_are_bought_alike() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_are_taken_counted_and_sent_back_alike() {
     let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 900)).await;
+    worlds.publish(&hall("hall", 8, 900)).await;
     let callback = worlds.sandbox("pay-callback").await;
     let route = "POST /payments/{provider}/callback";
     let pay = async |status, request: &Request<'static>| {
@@ -442,7 +429,7 @@ fn read(event: &Value) -> SqsEvent {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_due_or_lost_is_put_right_alike() {
     let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 5)).await;
+    worlds.publish(&hall("hall", 8, 5)).await;
     let order = worlds.order("alice", "hall").await;
     let message = json!({ "sale": "hall", "order": order["order"], "due_at": order["pay_by"] });
     let event = batch("expiry", &["{}".to_owned(), message.to_string()]);
@@ -489,7 +476,7 @@ async fn what_is_due_or_lost_is_put_right_alike() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_function_with_another_key_is_told_apart() {
     let mut worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 900)).await;
+    worlds.publish(&hall("hall", 8, 900)).await;
     let given = worlds.admission("alice", "hall").await;
     let other = "local:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=";
     worlds.variables.insert("ONSALE_ADMISSION_KEYS", other.to_owned());

@@ -16,7 +16,7 @@ use local::audit::{self, Target};
 use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::environment::variables;
-use local::gateway::{Access, Function, ROUTES};
+use local::gateway::{Access, ROUTES};
 use local::payment;
 use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::{PaymentProvider, Stack};
@@ -29,6 +29,7 @@ use tempfile::TempDir;
 
 use super::event::schedule;
 use super::rie::{FUNCTIONS, bootstrap, root};
+use super::{behind, hall};
 use crate::ground;
 
 /// How long anything may take: two processors have several other tests to run.
@@ -411,7 +412,7 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
     let authorizer = ministack.post(&format!("/v2/apis/{api}/authorizers"), &authorizer).await;
     for route in ROUTES {
         let integration = json!({
-            "integrationType": "AWS_PROXY", "integrationUri": function_arn(name(route.function)),
+            "integrationType": "AWS_PROXY", "integrationUri": function_arn(behind(&route)),
             "payloadFormatVersion": "2.0",
         });
         let made = ministack.post(&format!("/v2/apis/{api}/integrations"), &integration).await;
@@ -432,40 +433,13 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
     api
 }
 
-/// What a function is called that is behind a route.
-fn name(function: Function) -> &'static str {
-    match function {
-        Function::Sales => "sales",
-        Function::TokenGate => "token-gate",
-        Function::Reserve => "reserve",
-        Function::Orders => "orders",
-        Function::Cancel => "cancel",
-        Function::PayCallback => "pay-callback",
-        Function::Empty => unreachable!("it is not in the API"),
-    }
-}
-
-/// A hall of four rows of ten seats.
-fn hall(sale: &str, pay_window_seconds: u32) -> Value {
-    let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } });
-    let rows: Vec<Value> = (1..=4).map(row).collect();
-    json!({
-        "sale": sale, "title": "Hall", "currency": "EUR",
-        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
-        "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds,
-        "gate": { "shards": 1, "user_lock_ms": 1 },
-        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500,
-            "sections": [{ "section": "A", "rows": rows }] }],
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sale_runs_on_the_deployed_stack() {
     let deployed = Deployed::new().await;
     let operator = deployed.request(Method::PUT, "/sales/hall").body("{}").send().await.unwrap();
     assert_eq!(operator.status(), StatusCode::FORBIDDEN, "nobody has signed");
-    deployed.publish(&hall("hall", 900)).await;
-    deployed.publish(&hall("quick", 5)).await;
+    deployed.publish(&hall("hall", 4, 900)).await;
+    deployed.publish(&hall("quick", 4, 5)).await;
     assert_eq!(deployed.available("hall").await, 40);
 
     // Without a token, and with one that somebody has written over, the authorizer lets nobody through.

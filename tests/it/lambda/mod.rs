@@ -8,3 +8,33 @@ mod ministack;
 mod rie;
 mod sample_events;
 mod watch;
+
+use local::gateway::{Function, Route};
+use serde_json::{Value, json};
+
+/// What the function is called that is behind a route.
+fn behind(route: &Route) -> &'static str {
+    match route.function {
+        Function::Sales => "sales",
+        Function::TokenGate => "token-gate",
+        Function::Reserve => "reserve",
+        Function::Orders => "orders",
+        Function::Cancel => "cancel",
+        Function::PayCallback => "pay-callback",
+        Function::Empty => unreachable!("it is not in the API"),
+    }
+}
+
+/// A sale of some rows of ten seats.
+fn hall(sale: &str, rows: u32, pay_window_seconds: u32) -> Value {
+    let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } });
+    let rows: Vec<Value> = (1..=rows).map(row).collect();
+    json!({
+        "sale": sale, "title": "Hall", "currency": "EUR",
+        "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds,
+        "gate": { "shards": 1, "user_lock_ms": 1 },
+        "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500,
+            "sections": [{ "section": "A", "rows": rows }] }],
+    })
+}

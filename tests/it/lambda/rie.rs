@@ -13,24 +13,13 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use local::environment::Variables;
+use shared::metrics::Function;
 
 /// How long the emulator may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Every function.
-pub const FUNCTIONS: [&str; 11] = [
-    "sales",
-    "token-gate",
-    "reserve",
-    "orders",
-    "cancel",
-    "pay-callback",
-    "expire-orders",
-    "sync-db",
-    "load-sale",
-    "refund",
-    "reconcile",
-];
+pub const FUNCTIONS: [&str; 11] = Function::NAMES;
 
 /// The repository.
 pub fn root() -> PathBuf {

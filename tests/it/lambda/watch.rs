@@ -10,13 +10,14 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use local::environment::{Variables, variables, with_sample_events};
-use local::gateway::{Function, ROUTES};
+use local::gateway::ROUTES;
 use local::payment;
 use local::up::{self, Engine, Options};
 use serde_json::Value;
 use shared::domain::time::Timestamp;
 use tempfile::TempDir;
 
+use super::behind;
 use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
 use super::sample_events::listed;
 use crate::ground;
@@ -220,16 +221,7 @@ fn watched() -> BTreeSet<(String, String)> {
 
 #[test]
 fn watch_has_the_routes_of_the_gateway() {
-    let name = |function| match function {
-        Function::Sales => "sales",
-        Function::TokenGate => "token-gate",
-        Function::Reserve => "reserve",
-        Function::Orders => "orders",
-        Function::Cancel => "cancel",
-        Function::PayCallback => "pay-callback",
-        Function::Empty => "empty",
-    };
-    let routes = ROUTES.iter().map(|route| (route.key.to_owned(), name(route.function).to_owned()));
+    let routes = ROUTES.iter().map(|route| (route.key.to_owned(), behind(route).to_owned()));
     let routes: BTreeSet<(String, String)> = routes.collect();
     assert_eq!(watched(), routes);
 }

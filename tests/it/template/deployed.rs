@@ -25,6 +25,7 @@ use shared::domain::wanted::WantedLine;
 use shared::flows;
 use shared::flows::reserve::Reservation;
 use shared::http::signature::sign;
+use shared::metrics::Function;
 use shared::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
 use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
@@ -34,19 +35,7 @@ use crate::ground;
 use crate::handlers::{Sender, request};
 
 /// Every function, by the name of its program.
-pub const FUNCTIONS: [&str; 11] = [
-    "cancel",
-    "expire-orders",
-    "load-sale",
-    "orders",
-    "pay-callback",
-    "reconcile",
-    "refund",
-    "reserve",
-    "sales",
-    "sync-db",
-    "token-gate",
-];
+pub const FUNCTIONS: [&str; 11] = Function::NAMES;
 const PAYMENT_SECRET: &str = "whsec_deployed";
 const SALE: &str = "hall";
 /// The price of a ticket, in cents.
