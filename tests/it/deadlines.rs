@@ -87,6 +87,8 @@ fn a_function_answers_before_it_is_stopped() {
 fn one_service_that_does_not_answer_leaves_time_to_say_so() {
     let redis = Bounds::default();
     assert!((redis.connect + redis.response) * redis.attempts < ANSWER_MOST);
+    // A pause is part of the time to connect, and leaves most of it for that.
+    assert!(redis.pauses.1 * 10 <= redis.connect);
     let store = StoreConfig::new(Tables::with_prefix(""));
     assert!(store.call_timeout + store.attempt_timeout < ANSWER_MOST);
     let urls = QueueUrls {

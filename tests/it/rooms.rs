@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What the pure part of the engine must not name.
 const FORBIDDEN: [&str; 8] =
@@ -60,7 +61,7 @@ fn second_stacks(packages: &str) -> Vec<&str> {
 #[test]
 fn there_is_one_tls_stack() {
     let arguments = ["tree", "--workspace", "--locked", "--prefix", "none"];
-    let tree = std::process::Command::new(env!("CARGO"))
+    let tree = Command::new(env!("CARGO"))
         .args(arguments)
         .args(["--edges", "normal,build", "--format", "{p}"])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
@@ -72,6 +73,35 @@ fn there_is_one_tls_stack() {
     assert_eq!(second_stacks(&tree), [""; 0]);
     let planted = "hyper v1.2.0\nhyper v0.14.1\nring v0.17.14\nrustls v0.21.0\nrustls v0.23.1 (*)";
     assert_eq!(second_stacks(planted), ["hyper v0.14.1", "ring v0.17.14", "rustls v0.21.0"]);
+}
+
+/// What the compiler says of the guard when the variable has this value.
+fn guard_says(jitter: Option<&str>) -> (bool, String) {
+    const VARIABLE: &str = "AWS_LC_SYS_NO_JITTER_ENTROPY";
+    let metadata = tempfile::NamedTempFile::new().unwrap();
+    let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let compiled = Command::new(compiler)
+        .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"])
+        .args(["wire/entropy.rs".as_ref(), "-o".as_ref(), metadata.path()])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/src"))
+        .env_remove(VARIABLE)
+        .envs(jitter.map(|value| (VARIABLE, value)))
+        .output()
+        .unwrap();
+    (compiled.status.success(), String::from_utf8(compiled.stderr).unwrap())
+}
+
+#[test]
+fn a_build_that_would_gather_jitter_is_stopped() {
+    let (is_built, says) = guard_says(None);
+    assert!(!is_built && says.contains("where .cargo/config.toml sets it"), "{says}");
+    let (is_built, says) = guard_says(Some("0"));
+    assert!(!is_built && says.contains("must be 1"), "{says}");
+    let (is_built, says) = guard_says(Some("1"));
+    assert!(is_built, "{says}");
+    let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src/wire/mod.rs");
+    let wire = fs::read_to_string(wire).unwrap();
+    assert!(wire.lines().any(|line| line == "mod entropy;"), "the guard is in no build");
 }
 
 /// Tests take their DynamoDB and SQS from one place, where others can be put in place of our

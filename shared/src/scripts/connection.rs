@@ -2,7 +2,7 @@
 //!
 //! Nothing outside of this module knows which client is behind. Requests share one multiplexed
 //! connection. A connection that was silent for too long is not trusted again: it is dropped, and
-//! the request is repeated on a new one, which every script allows.
+//! after a random pause the request is repeated on a new one, which every script allows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,13 +16,11 @@ use redis::{
     IntoConnectionInfo as _, Pipeline, RedisError, ServerErrorKind, TlsCertificates, Value,
 };
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::ports::{StoreError, Stored};
-use crate::wire::Trust;
+use crate::wire::{Trust, pause};
 
-/// The least and the most that the cluster client waits before it asks again, in milliseconds.
-const CLUSTER_WAIT_MS: (u64, u64) = (5, 50);
 /// How often the cluster client asks again by itself: to follow a slot that has moved.
 const CLUSTER_RETRIES: u32 = 2;
 /// After how much silence an idle connection is probed.
@@ -49,13 +47,17 @@ pub struct Bounds {
     pub response: Duration,
     /// How often a request is sent at most when its reply is lost; at least once.
     pub attempts: u32,
+    /// The least and the most that is waited, at random, before it is sent again. It is taken from
+    /// the time to connect.
+    pub pauses: (Duration, Duration),
 }
 
 impl Default for Bounds {
-    /// A second each, and one repetition: four seconds at worst.
+    /// A second each, and one repetition: four seconds at worst, with its pause.
     fn default() -> Self {
         let second = Duration::from_secs(1);
-        Self { connect: second, response: second, attempts: 2 }
+        let pauses = (Duration::from_millis(5), Duration::from_millis(50));
+        Self { connect: second, response: second, attempts: 2, pauses }
     }
 }
 
@@ -151,7 +153,7 @@ impl Connection {
     /// # Errors
     /// [`StoreError::Unavailable`] if nobody answers.
     pub async fn warm_up(&self) -> Stored<()> {
-        self.live().await.map(drop)
+        self.live(None).await.map(drop)
     }
 
     /// Sends one command.
@@ -191,9 +193,11 @@ impl Connection {
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Value, Fault> {
+        let Bounds { attempts, pauses: (least, most), .. } = self.0.bounds;
         let mut lost = None;
-        for _ in 0..self.0.bounds.attempts.max(1) {
-            let (generation, mut live) = match self.live().await {
+        for _ in 0..attempts.max(1) {
+            let after = lost.as_ref().map(|_| pause::between(least, most));
+            let (generation, mut live) = match self.live(after).await {
                 Ok(current) => current,
                 Err(error) => return Err(Fault::Store(lost.unwrap_or(error))),
             };
@@ -228,10 +232,14 @@ impl Connection {
         Err(Fault::Store(lost.unwrap_or(StoreError::Unavailable("no attempt made".to_owned()))))
     }
 
-    /// The connection of now, or a new one. Many may wait here for one to connect.
-    async fn live(&self) -> Stored<(u64, Live)> {
+    /// The connection of now, or a new one, after a pause. Many may wait here for one to connect.
+    async fn live(&self, after: Option<Duration>) -> Stored<(u64, Live)> {
         let Shared { endpoint, bounds, current } = &*self.0;
         let connecting = async {
+            if let Some(pause) = after {
+                tracing::debug!(pause_us = pause.as_micros() as u64, "asking again");
+                sleep(pause).await;
+            }
             let mut current = current.lock().await;
             if let Some(live) = &current.live {
                 return Ok((current.generation, live.clone()));
@@ -309,8 +317,8 @@ fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClie
     }
     builder
         .retries(CLUSTER_RETRIES)
-        .min_retry_wait(CLUSTER_WAIT_MS.0)
-        .max_retry_wait(CLUSTER_WAIT_MS.1)
+        .min_retry_wait(bounds.pauses.0.as_millis() as u64)
+        .max_retry_wait(bounds.pauses.1.as_millis() as u64)
         .connection_timeout(bounds.connect)
         .response_timeout(bounds.response)
         .overall_response_timeout(Some(bounds.response))

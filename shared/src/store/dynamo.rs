@@ -26,6 +26,7 @@ use super::items::{Item, item, number, text};
 use super::tables::{SALES_LIST, Tables};
 use crate::metrics::{Metric, count};
 use crate::ports::{StoreError, Stored};
+use crate::wire::pause;
 
 /// The most items of one transaction (a quota of DynamoDB).
 pub const MOST_ITEMS: usize = 100;
@@ -108,7 +109,7 @@ impl Patience<'_> {
     async fn pause(&mut self) -> bool {
         self.made += 1;
         let longest = self.config.backoff.saturating_mul(1 << self.made.min(16).saturating_sub(1));
-        let pause = longest.min(Duration::from_millis(500)).mul_f64(random_share());
+        let pause = pause::between(Duration::ZERO, longest.min(Duration::from_millis(500)));
         let spent = self.since.elapsed() + pause;
         if self.made >= self.config.attempts || spent >= self.config.call_timeout {
             return false;
@@ -121,14 +122,6 @@ impl Patience<'_> {
 /// The key of no order.
 fn no_order() -> Item {
     item([("gene", number(0)), ("sk", text(NOTHING))])
-}
-
-/// A random number in 0..1: pauses that differ keep competitors from meeting again.
-fn random_share() -> f64 {
-    let mut bytes = [0; 4];
-    // Without entropy the pauses are equal, which is slower and nothing worse.
-    let _ = rand::fill(&mut bytes);
-    f64::from(u32::from_be_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
 }
 
 /// Random hexadecimal digits, two for each of `bytes`.

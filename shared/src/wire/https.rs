@@ -169,3 +169,95 @@ impl HttpClient for Https {
         SharedHttpConnector::new(self.clone())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::sync::Barrier;
+
+    use super::*;
+
+    /// How many connections rest in the pool when they die.
+    const RESTING: usize = 6;
+
+    /// A server whose first connections die: each takes one more request then, and answers nothing.
+    struct Server {
+        url: String,
+        connections: Arc<AtomicUsize>,
+        dead: Arc<AtomicUsize>,
+    }
+
+    impl Server {
+        async fn start() -> Self {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let (connections, dead) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+            // Nobody is answered before all have connected: so that none can share a connection.
+            let all = Arc::new(Barrier::new(RESTING));
+            let server = Self { url, connections: Arc::clone(&connections), dead };
+            let dead = Arc::clone(&server.dead);
+            tokio::spawn(async move {
+                while let Ok((client, _)) = listener.accept().await {
+                    let number = connections.fetch_add(1, Ordering::SeqCst);
+                    let all = Arc::clone(&all);
+                    tokio::spawn(serve(client, number, all, Arc::clone(&dead)));
+                }
+            });
+            server
+        }
+
+        fn request(&self) -> Request<SdkBody> {
+            Request::get(&self.url).body(SdkBody::empty()).unwrap()
+        }
+    }
+
+    async fn serve(
+        mut client: TcpStream,
+        number: usize,
+        all: Arc<Barrier>,
+        dead: Arc<AtomicUsize>,
+    ) {
+        let mut request = [0; 1024];
+        let mut is_first = true;
+        while client.read(&mut request).await.is_ok_and(|bytes| bytes > 0) {
+            if number < dead.load(Ordering::SeqCst) {
+                return;
+            }
+            if number < RESTING && is_first {
+                all.wait().await;
+            }
+            is_first = false;
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            client.write_all(answer).await.unwrap();
+        }
+    }
+
+    /// How many attempts it takes to be answered when all connections in the pool are dead.
+    async fn attempts(mut attempt: impl AsyncFnMut(&Https, Request<SdkBody>) -> bool) -> usize {
+        let server = Server::start().await;
+        let https = Https::new(&Trust::public());
+        let first = join_all((0..RESTING).map(|_| https.request(server.request()))).await;
+        assert!(first.iter().all(Result::is_ok));
+        assert_eq!(server.connections.load(Ordering::SeqCst), RESTING);
+        server.dead.store(RESTING, Ordering::SeqCst);
+        let mut attempts = 1;
+        while !attempt(&https, server.request()).await {
+            attempts += 1;
+        }
+        attempts
+    }
+
+    #[tokio::test]
+    async fn one_disappointment_empties_the_pool() {
+        let with = attempts(async |https, request| https.request(request).await.is_ok()).await;
+        assert_eq!(with, 2);
+        // Without the rule, by the same pool: every connection in it is tried.
+        let without =
+            attempts(async |https, request| https.pool().1.request(request).await.is_ok());
+        let without = without.await;
+        assert!(without > 2, "{without} attempts");
+    }
+}

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use local::servers::{Flavour, RedisServer};
 use shared::domain::choice::{Choice, Offset, Together};
@@ -20,6 +20,7 @@ use shared::scripts::{Bounds, Connection, RedisSeats, Scripts, Topology};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
+use super::log::Log;
 use super::wire::{Loss, Wire};
 use super::world::World;
 use super::{connect, patient, server};
@@ -141,6 +142,74 @@ async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
     assert_eq!(direct.count_holds(&sale()).await, Ok(3));
 }
 
+/// Two clients lose the same replies; answers how long each has paused before it asked again, as it
+/// says in the log. None has asked earlier than it says.
+async fn pauses_of_two(server: &RedisServer, pauses: (Duration, Duration)) -> [Vec<Duration>; 2] {
+    let wire = Wire::to(server.port()).await;
+    let mut of_each = [Vec::new(), Vec::new()];
+    for paused in &mut of_each {
+        let bounds = Bounds { attempts: 2, pauses, ..patient() };
+        let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
+        let seats = RedisSeats::new(connection);
+        for _ in 0..4 {
+            assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+            wire.lose(Loss::Cut, 1);
+            let (log, _kept) = Log::keep();
+            let since = Instant::now();
+            assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+            let taken = since.elapsed();
+            let lines = log.text();
+            let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
+            let pause = lines
+                .filter_map(|line: serde_json::Value| line["fields"]["pause_us"].as_u64())
+                .map(Duration::from_micros)
+                .collect::<Vec<_>>();
+            assert_eq!(pause.len(), 1, "one reply was lost");
+            assert!(taken >= pause[0], "{taken:?}");
+            paused.extend(pause);
+        }
+    }
+    of_each
+}
+
+#[tokio::test]
+async fn before_a_request_is_repeated_each_client_pauses_for_a_time_of_its_own() {
+    let server = server(Flavour::Valkey).await;
+    loaded(&server, 1).await;
+    let (least, most) = Bounds::default().pauses;
+    let kept = |[one, other]: &[Vec<Duration>; 2]| {
+        let is_within = |pause: &Duration| (least..=most).contains(pause);
+        one.iter().chain(other).all(is_within) && one != other
+    };
+    let paused = pauses_of_two(&server, (least, most)).await;
+    assert!(kept(&paused), "{paused:?}");
+    // What it was before: no pause; and what jitter is against: the same for all.
+    for without in [(Duration::ZERO, Duration::ZERO), (least, least)] {
+        let paused = pauses_of_two(&server, without).await;
+        assert!(!kept(&paused), "{paused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_pause_takes_its_time_from_connecting() {
+    let server = server(Flavour::Valkey).await;
+    loaded(&server, 1).await;
+    let wire = Wire::to(server.port()).await;
+    let (connect, hour) = (Duration::from_secs(2), Duration::from_secs(3600));
+    for (pauses, is_answered) in [((hour, hour), false), (Bounds::default().pauses, true)] {
+        let bounds = Bounds { connect, attempts: 2, pauses, ..patient() };
+        let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
+        connection.warm_up().await.unwrap();
+        wire.lose(Loss::Cut, 1);
+        let reply = RedisSeats::new(connection).epoch(&sale()).await;
+        match is_answered {
+            true => assert_eq!(reply, Ok(Some(epoch()))),
+            // What was sent may have run, also when there was no time left to repeat it.
+            false => assert!(matches!(reply, Err(StoreError::Unknown(_))), "{reply:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_connection_that_fell_silent_is_dropped_and_the_next_request_works() {
     let server = server(Flavour::Valkey).await;
@@ -170,7 +239,7 @@ async fn a_cluster_that_fell_silent_is_connected_to_anew() {
     }
     let silent = seats.epoch(&sale()).await;
     assert!(matches!(silent, Err(StoreError::Unknown(_))), "{silent:?}");
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     while seats.epoch(&sale()).await.is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the cluster is not connected to again");
     }

@@ -3,6 +3,7 @@
 mod calls;
 mod commands;
 mod handbook;
+mod log;
 mod property;
 mod releases;
 mod secured;
@@ -36,5 +37,5 @@ fn connect(server: &RedisServer) -> Connection {
 /// Bounds that a busy machine keeps: nothing here is about being late.
 fn patient() -> Bounds {
     let seconds = std::time::Duration::from_secs(30);
-    Bounds { connect: seconds, response: seconds, attempts: 1 }
+    Bounds { connect: seconds, response: seconds, attempts: 1, ..Bounds::default() }
 }

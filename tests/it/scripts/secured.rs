@@ -1,7 +1,5 @@
 //! Redis behind TLS, behind a password, and in a cluster whose slots move.
 
-use std::io::Write;
-use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
@@ -15,6 +13,7 @@ use shared::scripts::{Bounds, Connection, RedisSeats, Topology};
 use shared::wire::Trust;
 
 use super::calls::{best, hold, load, record_of, sale};
+use super::log::Log;
 use super::{patient, server};
 use shared::domain::ids::Legs;
 
@@ -92,30 +91,9 @@ async fn a_cluster_behind_tls_is_followed_node_by_node() {
     }
 }
 
-/// What was logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn a_password_opens_and_a_wrong_one_is_told_to_nobody() {
-    let log = Log::default();
-    let writer = log.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    let _logging = tracing::subscriber::set_default(subscriber);
+    let (log, _kept) = Log::keep();
     tracing::info!("the log is kept");
 
     for flavour in [Flavour::Valkey, Flavour::Redis] {
@@ -154,7 +132,7 @@ async fn a_password_opens_and_a_wrong_one_is_told_to_nobody() {
         "{refused}"
     );
 
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("the log is kept"));
     assert!(!logged.contains("hunter"), "a password was logged");
 }

@@ -92,7 +92,8 @@ impl Rig {
         let server = RedisServer::start(RedisOptions::default().flavour(flavour)).await?;
         let mut control = server.connect().await?;
         teach(&mut control).await?;
-        let bounds = Bounds { connect: PATIENCE, response: PATIENCE, attempts: 1 };
+        let bounds =
+            Bounds { connect: PATIENCE, response: PATIENCE, attempts: 1, ..Bounds::default() };
         let connection = Connection::new(&Topology::Single(server.url()), bounds)?;
         let (seats, gate) = (RedisSeats::new(connection.clone()), RedisGate::new(connection));
         Ok(Self { server, control, seats, gate })

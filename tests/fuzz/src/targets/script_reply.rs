@@ -40,7 +40,7 @@ static RIG: LazyLock<Rig> = LazyLock::new(|| {
     let server = Scripted::start();
     // Patient: on a busy machine a reply may take a while, and is not lost.
     let patience = Duration::from_secs(30);
-    let bounds = Bounds { connect: patience, response: patience, attempts: 1 };
+    let bounds = Bounds { connect: patience, response: patience, attempts: 1, ..Bounds::default() };
     let topology = Topology::Single(server.url.clone());
     let connection = must(Connection::new(&topology, bounds), "the address of the server");
     let runtime = must(Builder::new_current_thread().enable_all().build(), "a runtime");
