@@ -1,9 +1,13 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use aws_config::environment::{
+    EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider,
+};
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_lc_rs::rand;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
@@ -270,7 +274,17 @@ fn trust(config: &Config) -> Result<Trust, Defect> {
 
 /// AWS as the environment describes it.
 pub async fn aws(https: &Https) -> SdkConfig {
-    aws_config::defaults(BehaviorVersion::latest()).http_client(https.clone()).load().await
+    let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(https.clone());
+    // The SDK's own search would find these first as well, but makes everything else that it could
+    // ask before it looks: a function, to which Lambda gives all of them, would wait for that.
+    let has = |variables: &[&str]| variables.iter().all(|name| env::var_os(name).is_some());
+    if has(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) {
+        loader = loader.credentials_provider(EnvironmentVariableCredentialsProvider::new());
+    }
+    if has(&["AWS_REGION"]) {
+        loader = loader.region(EnvironmentVariableRegionProvider::new());
+    }
+    loader.load().await
 }
 
 /// The SDK's configuration. Where both services are stand-ins there are no credentials to look for,

@@ -65,7 +65,7 @@ fn rows(file: &SaleFile) -> Vec<Vec<Option<SeatName>>> {
     sections(file)
         .flat_map(|section| &section.rows)
         .map(|row| match &row.seats {
-            Places::Named(names) => names.clone(),
+            Places::Named(names) => names.to_vec(),
             Places::Run(_) | Places::Lettered(_) => panic!("an importer writes names"),
         })
         .collect()

@@ -140,7 +140,7 @@ impl Subject {
     /// A seat on a leg, with its name.
     #[must_use]
     pub fn seat_leg(sale: &Sale, at: &SeatLeg) -> Self {
-        let seat = sale.tier(&at.tier).and_then(|tier| tier.layout.name(at.seat).cloned());
+        let seat = sale.tier(&at.tier).and_then(|tier| tier.layout.name(at.seat));
         Self::SeatLeg { tier: at.tier.clone(), seat, bit: at.seat.0, leg: at.leg }
     }
 }

@@ -743,7 +743,7 @@ mod tests {
             .rows()
             .iter()
             .map(|row| {
-                let seats = row.seats.iter().map(|s| s.as_ref().map_or("_", SeatName::as_str));
+                let seats = row.places.names().map(|s| s.map_or("_".to_owned(), |s| s.to_string()));
                 seats.collect::<Vec<_>>().join(" ")
             })
             .collect();

@@ -6,8 +6,10 @@
 //! the start, so that no rule needs to know about it.
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use super::ids::{Seat, SeatName};
+use super::places::{LONGEST_ENDING, Numbered, RowPlaces};
 
 /// Spots of a general admission tier are kept in rows of this many; neighbours mean nothing there.
 pub const SPOTS_PER_ROW: u32 = 64;
@@ -17,8 +19,8 @@ pub const SPOTS_PER_ROW: u32 = 64;
 pub struct Row {
     /// What the row is called, for messages; blank between two sections.
     pub label: String,
-    /// The place in each column; `None` is an aisle, a pillar or the end of the row.
-    pub seats: Vec<Option<SeatName>>,
+    /// What is in each column, from the first on.
+    pub places: RowPlaces,
 }
 
 /// The grid of one tier.
@@ -26,11 +28,21 @@ pub struct Row {
 pub struct Layout {
     rows: Vec<Row>,
     row_bytes: u32,
-    columns: Vec<Option<String>>,
-    by_name: HashMap<SeatName, Seat>,
+    columns: Arc<[Option<String>]>,
+    /// Made when a seat is first looked for by its name.
+    by_name: OnceLock<ByName>,
     initial: Vec<u8>,
     sellable: u32,
     general_admission: bool,
+}
+
+/// Where the seats lie that bear a name.
+#[derive(Debug, Clone, Default)]
+struct ByName {
+    /// Seats with names of their own.
+    seats: HashMap<SeatName, Seat>,
+    /// Rows by what the names of their seats begin with.
+    rows: HashMap<String, Vec<u32>>,
 }
 
 /// Two places of one tier bear the same name.
@@ -48,61 +60,70 @@ pub struct DuplicateSeat {
 impl Layout {
     /// Lays out rows in the tier's order of desirability.
     ///
-    /// `columns` are the column letters (a train's `A B C _ D F`), empty if the tier has none;
-    /// `is_for_sale` says which seats are sold at all.
-    ///
-    /// # Errors
-    /// Returns the first name that two places bear.
-    pub fn new(
-        rows: Vec<Row>,
-        columns: Vec<Option<String>>,
-        is_for_sale: impl Fn(&SeatName) -> bool,
-    ) -> Result<Self, DuplicateSeat> {
-        let longest = rows.iter().map(|row| row.seats.len()).max().unwrap_or(0).max(1);
+    /// `columns` are the column letters (a train's `A B C _ D F`), empty if the tier has none. Every
+    /// seat is for sale until [`Layout::withhold`].
+    #[must_use]
+    pub fn new(rows: Vec<Row>, columns: Arc<[Option<String>]>) -> Self {
+        let longest = rows.iter().map(|row| row.places.len()).max().unwrap_or(0).max(1);
         let row_bytes = longest.div_ceil(8) as u32;
-        // A function reads a whole hall at its first request: a table that grows as it fills costs
-        // twice.
-        let named = rows.iter().map(|row| row.seats.iter().flatten().count()).sum();
-        let mut by_name = HashMap::with_capacity(named);
         let mut initial = vec![0xff; rows.len() * row_bytes as usize];
         let mut sellable = 0;
-        for (index, row) in rows.iter().enumerate() {
-            for (column, name) in row.seats.iter().enumerate() {
-                let Some(name) = name else { continue };
-                let seat = Seat(index as u32 * row_bytes * 8 + column as u32);
-                if let Some(first) = by_name.insert(name.clone(), seat) {
-                    let first_row = &rows[(first.0 / (row_bytes * 8)) as usize];
-                    return Err(DuplicateSeat {
-                        name: name.clone(),
-                        first_row: first_row.label.clone(),
-                        second_row: row.label.clone(),
-                    });
-                }
-                if is_for_sale(name) {
-                    initial[(seat.0 / 8) as usize] &= !(0x80 >> (seat.0 % 8));
-                    sellable += 1;
-                }
+        for (row, bits) in rows.iter().zip(initial.chunks_mut(row_bytes as usize)) {
+            for place in (0..row.places.len()).filter(|place| row.places.is_seat(*place)) {
+                bits[place / 8] &= !(0x80 >> (place % 8));
+                sellable += 1;
             }
         }
-        Ok(Self { rows, row_bytes, columns, by_name, initial, sellable, general_admission: false })
+        let by_name = OnceLock::new();
+        Self { rows, row_bytes, columns, by_name, initial, sellable, general_admission: false }
     }
 
     /// `spots` numbered spots without a place: standing, or a train's 无座票. Spot *n* is called
     /// `<prefix>-<n>`, from 1.
+    ///
+    /// # Errors
+    /// Returns the rule that such names break.
+    pub fn general_admission(prefix: &str, spots: u32) -> Result<Self, &'static str> {
+        let row = |row: u32| {
+            let first = row * SPOTS_PER_ROW;
+            let seats = SPOTS_PER_ROW.min(spots - first);
+            let run = Numbered::new(format!("{prefix}-"), first + 1, 1, seats, &[])?;
+            Ok::<_, &str>(Row { label: String::new(), places: RowPlaces::Numbered(run) })
+        };
+        let rows = (0..spots.div_ceil(SPOTS_PER_ROW)).map(row).collect::<Result<_, _>>()?;
+        Ok(Self { general_admission: true, ..Self::new(rows, Arc::default()) })
+    }
+
+    /// Takes a seat off sale; false if the tier has no seat of that name.
+    pub fn withhold(&mut self, name: &SeatName) -> bool {
+        let Some(seat) = self.seat(name) else { return false };
+        if self.sells(seat) {
+            self.initial[(seat.0 / 8) as usize] |= 0x80 >> (seat.0 % 8);
+            self.sellable -= 1;
+        }
+        true
+    }
+
+    /// The first name that two places bear. This names every seat.
     #[must_use]
-    pub fn general_admission(prefix: &str, spots: u32) -> Self {
-        let name = |spot: u32| SeatName::new(format!("{prefix}-{}", spot + 1)).ok();
-        let rows = (0..spots.div_ceil(SPOTS_PER_ROW))
-            .map(|row| {
-                let first = row * SPOTS_PER_ROW;
-                let last = (first + SPOTS_PER_ROW).min(spots);
-                Row { label: String::new(), seats: (first..last).map(name).collect() }
-            })
-            .collect();
-        // Names made of one prefix and distinct numbers cannot clash.
-        let layout = Self::new(rows, Vec::new(), |_| true)
-            .unwrap_or_else(|clash| unreachable!("numbered spots clashed: {clash}"));
-        Self { general_admission: true, ..layout }
+    pub fn duplicate(&self) -> Option<DuplicateSeat> {
+        let mut row_of: HashMap<SeatName, &Row> = HashMap::with_capacity(self.sellable as usize);
+        let names = self.rows.iter().flat_map(|row| {
+            let names = row.places.names().flatten();
+            names.map(move |name| (name, row))
+        });
+        for (name, row) in names {
+            if let Some(first) = row_of.insert(name.clone(), row) {
+                let (first_row, second_row) = (first.label.clone(), row.label.clone());
+                return Some(DuplicateSeat { name, first_row, second_row });
+            }
+        }
+        None
+    }
+
+    /// The name of each seat, row by row.
+    pub fn names(&self) -> impl Iterator<Item = SeatName> + '_ {
+        self.rows.iter().flat_map(|row| row.places.names().flatten())
     }
 
     /// The rows, most desirable first.
@@ -125,7 +146,10 @@ impl Layout {
             && self.columns == other.columns
             && self.initial == other.initial
             && self.general_admission == other.general_admission
-            && self.rows.iter().map(|row| &row.seats).eq(other.rows.iter().map(|row| &row.seats))
+            && self.rows.len() == other.rows.len()
+            && self.rows.iter().zip(&other.rows).all(|(ours, theirs)| {
+                ours.places == theirs.places || ours.places.names().eq(theirs.places.names())
+            })
     }
 
     /// The column letters, `None` for an aisle; empty when the tier has none.
@@ -170,13 +194,28 @@ impl Layout {
     /// The seat that bears a name.
     #[must_use]
     pub fn seat(&self, name: &SeatName) -> Option<Seat> {
-        self.by_name.get(name).copied()
+        let by_name = self.by_name.get_or_init(|| ByName::of(self));
+        if let Some(seat) = by_name.seats.get(name) {
+            return Some(*seat);
+        }
+        let starts = name.as_str().char_indices().rev().take(LONGEST_ENDING);
+        starts.map(|(at, _)| name.as_str().split_at(at)).find_map(|(prefix, ending)| {
+            let mut rows = by_name.rows.get(prefix)?.iter();
+            rows.find_map(|row| {
+                let place = self.rows[*row as usize].places.place_of(ending)?;
+                Some(self.seat_at(*row, place))
+            })
+        })
+    }
+
+    fn seat_at(&self, row: u32, place: usize) -> Seat {
+        Seat(row * self.row_bytes * 8 + place as u32)
     }
 
     /// The name of a seat; `None` for padding and aisles.
     #[must_use]
-    pub fn name(&self, seat: Seat) -> Option<&SeatName> {
-        self.rows.get(self.row(seat) as usize)?.seats.get(self.column_of(seat) as usize)?.as_ref()
+    pub fn name(&self, seat: Seat) -> Option<SeatName> {
+        self.rows.get(self.row(seat) as usize)?.places.name(self.column_of(seat) as usize)
     }
 
     /// Which row a seat lies in.
@@ -192,25 +231,46 @@ impl Layout {
     }
 }
 
+impl ByName {
+    fn of(layout: &Layout) -> Self {
+        let mut by_name = Self::default();
+        for (index, row) in (0..).zip(&layout.rows) {
+            if let Some(prefix) = row.places.prefix() {
+                by_name.rows.entry(prefix.to_owned()).or_default().push(index);
+                continue;
+            }
+            for (place, name) in row.places.names().enumerate() {
+                by_name.seats.extend(name.map(|name| (name, layout.seat_at(index, place))));
+            }
+        }
+        by_name
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn row(label: &str, seats: &[&str]) -> Row {
         let name = |text: &&str| SeatName::new(*text).ok();
-        Row { label: label.to_owned(), seats: seats.iter().map(name).collect() }
+        let places = RowPlaces::Named(seats.iter().map(name).collect());
+        Row { label: label.to_owned(), places }
     }
 
     #[test]
     fn aisles_kills_and_padding_are_taken_from_the_start() {
         let rows = vec![row("1", &["a1", "", "a3"]), row("2", &["b1", "b2"])];
-        let layout = Layout::new(rows, Vec::new(), |name| name.as_str() != "b2").unwrap();
+        let mut layout = Layout::new(rows, Arc::default());
+        assert_eq!(layout.sellable(), 4);
+        let b2 = SeatName::new("b2").unwrap();
+        assert!(layout.withhold(&b2) && layout.withhold(&b2), "once is as good as twice");
+        assert!(!layout.withhold(&SeatName::new("b3").unwrap()));
         assert_eq!(layout.row_bytes(), 1);
         assert_eq!(layout.initial(), &[0b0101_1111, 0b0111_1111]);
         assert_eq!(layout.sellable(), 3);
         let b1 = layout.seat(&SeatName::new("b1").unwrap()).unwrap();
         assert_eq!((b1, layout.row(b1), layout.column_of(b1)), (Seat(8), 1, 0));
-        assert_eq!(layout.name(b1).map(SeatName::as_str), Some("b1"));
+        assert_eq!(layout.name(b1).unwrap().as_str(), "b1");
         assert_eq!(layout.name(Seat(1)), None);
         assert!(!layout.sells(Seat(9)) && layout.sells(Seat(2)) && !layout.sells(Seat(400)));
     }
@@ -218,15 +278,39 @@ mod tests {
     #[test]
     fn a_name_used_twice_is_reported_with_both_rows() {
         let rows = vec![row("1", &["x", "y"]), row("2", &["x"])];
-        let clash = Layout::new(rows, Vec::new(), |_| true).unwrap_err();
+        let clash = Layout::new(rows, Arc::default()).duplicate().unwrap();
         assert_eq!((clash.first_row.as_str(), clash.second_row.as_str()), ("1", "2"));
     }
 
     #[test]
+    fn a_seat_is_found_by_its_name_however_the_name_was_made() {
+        let numbered = |prefix: &str, first| {
+            let run = Numbered::new(prefix.to_owned(), first, 1, 3, &[]).unwrap();
+            Row { label: prefix.to_owned(), places: RowPlaces::Numbered(run) }
+        };
+        let columns: Arc<[_]> = [Some("5".to_owned()), None, Some("席".to_owned())].into();
+        let lettered = RowPlaces::Lettered { prefix: "a2".to_owned(), columns: columns.clone() };
+        let lettered = Row { label: "a2".to_owned(), places: lettered };
+        // `a15` is a number after `a1`, `a10` one after `a`; `a25` is a column.
+        let rows = vec![numbered("a1", 4), numbered("a", 10), lettered, row("n", &["a1", "7"])];
+        let layout = Layout::new(rows, columns);
+        assert_eq!(layout.duplicate(), None);
+        let names: Vec<SeatName> = layout.names().collect();
+        assert_eq!(names.len(), layout.sellable() as usize);
+        for name in names {
+            let seat = layout.seat(&name).unwrap();
+            assert_eq!(layout.name(seat), Some(name));
+        }
+        for absent in ["a13", "a9", "a", "a2", "a26", "8", "a010"] {
+            assert_eq!(layout.seat(&SeatName::new(absent).unwrap()), None, "{absent}");
+        }
+    }
+
+    #[test]
     fn general_admission_is_numbered_spots() {
-        let layout = Layout::general_admission("floor", 130);
+        let layout = Layout::general_admission("floor", 130).unwrap();
         assert_eq!((layout.rows().len(), layout.row_bytes(), layout.sellable()), (3, 8, 130));
-        assert_eq!(layout.name(Seat(129)).map(SeatName::as_str), Some("floor-130"));
+        assert_eq!(layout.name(Seat(129)).unwrap().as_str(), "floor-130");
         assert!(!layout.sells(Seat(130)));
     }
 }

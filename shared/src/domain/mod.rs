@@ -9,6 +9,7 @@ pub mod layout;
 pub mod money;
 pub mod number;
 pub mod order;
+pub mod places;
 pub mod refund;
 pub mod sale;
 pub mod sections;

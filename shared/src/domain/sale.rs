@@ -5,6 +5,7 @@
 //! can be made from a file that breaks a rule.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::ids::{Legs, SaleId, SeatName, StopId, TierId};
 use super::layout::{Layout, Row};
 use super::money::{Currency, Money};
+use super::places::RowPlaces;
 pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 use super::time::Timestamp;
 
@@ -236,6 +238,18 @@ impl Sale {
     /// # Errors
     /// Returns every defect that was found, never an empty list.
     pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
+        let sale = Self::of_published(file)?;
+        let mut defects = Vec::new();
+        check_names(&sale.tiers, &mut defects);
+        if defects.is_empty() { Ok(sale) } else { Err(defects) }
+    }
+
+    /// [`Sale::new`] of a file that it has accepted before: whether two seats bear the same name is
+    /// not looked at again, for that takes the name of every seat of the hall.
+    ///
+    /// # Errors
+    /// Returns every other defect that was found, never an empty list.
+    pub fn of_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
         // A few bytes can describe more seats than there is memory: this comes before the rest.
         check_size(&file)?;
         let mut defects = Vec::new();
@@ -247,7 +261,6 @@ impl Sale {
             .enumerate()
             .filter_map(|(index, tier)| lay_out(&file, index, tier, &stops, &mut defects))
             .collect();
-        check_names(&tiers, &mut defects);
         if defects.is_empty() { Ok(Self { file, tiers }) } else { Err(defects) }
     }
 
@@ -490,7 +503,8 @@ fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<La
                 defects
                     .push(Defect::new(at, "general admission has neither columns nor named seats"));
             }
-            Some(Layout::general_admission(tier.tier.as_str(), spots))
+            let layout = Layout::general_admission(tier.tier.as_str(), spots);
+            layout.map_err(|rule| defects.push(Defect::new(at, rule))).ok()
         }
         (None, false) => lay_out_sections(tier, at, defects),
         (Some(_), false) | (None, true) => {
@@ -501,19 +515,20 @@ fn read_seats(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<La
 }
 
 fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Option<Layout> {
+    let columns: Arc<[Option<String>]> = tier.columns.as_slice().into();
     let mut rows = Vec::new();
     let mut refused = HashSet::new();
     let mut is_first = true;
     for (index, section) in tier.sections.iter().enumerate() {
         for name in section.names() {
             // A blank row between two coaches keeps a pattern from reaching over the gap.
-            if !is_first && !tier.columns.is_empty() {
-                rows.push(Row { label: String::new(), seats: Vec::new() });
+            if !is_first && !columns.is_empty() {
+                rows.push(Row { label: String::new(), places: RowPlaces::none() });
             }
             is_first = false;
-            for row in section.laid(name, &tier.columns) {
+            for row in section.laid(name, &columns) {
                 match check_places(tier, row.places) {
-                    Ok(seats) => rows.push(Row { label: format!("{name} {}", row.label), seats }),
+                    Ok(places) => rows.push(Row { label: format!("{name} {}", row.label), places }),
                     // Once for a whole range, however many rows it stands for.
                     Err(rule) if refused.insert((index, row.index)) => {
                         let at = format!("{at}.sections[{index}].rows[{}]", row.index);
@@ -525,28 +540,20 @@ fn lay_out_sections(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) -> Opt
         }
     }
     check_columns(tier, at, defects);
-    let not_for_sale: HashSet<&SeatName> = tier.not_for_sale.iter().collect();
-    match Layout::new(rows, tier.columns.clone(), |name| !not_for_sale.contains(name)) {
-        Err(clash) => {
-            defects.push(Defect::new(at, clash.to_string()));
-            None
-        }
-        Ok(layout) => {
-            for name in tier.not_for_sale.iter().filter(|name| layout.seat(name).is_none()) {
-                defects.push(Defect::new(
-                    format!("{at}.not_for_sale"),
-                    format!("seat {name} is not in the tier"),
-                ));
-            }
-            Some(layout)
+    let mut layout = Layout::new(rows, columns);
+    for name in &tier.not_for_sale {
+        if !layout.withhold(name) {
+            let at = format!("{at}.not_for_sale");
+            defects.push(Defect::new(at, format!("seat {name} is not in the tier")));
         }
     }
+    Some(layout)
 }
 
 fn check_places(
     tier: &TierFile,
-    places: Result<Vec<Option<SeatName>>, &'static str>,
-) -> Result<Vec<Option<SeatName>>, &'static str> {
+    places: Result<RowPlaces, &'static str>,
+) -> Result<RowPlaces, &'static str> {
     let places = places?;
     if !(1..=MOST_PLACES_PER_ROW).contains(&places.len()) {
         Err("must have 1 to 1,024 places")
@@ -565,11 +572,12 @@ fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
     }
     let mut seen = HashSet::new();
     for letter in tier.columns.iter().flatten() {
-        if letter.is_empty() || letter.len() > 4 || !seen.insert(letter) {
-            defects.push(Defect::new(
-                format!("{at}.columns"),
-                "letters must be distinct and 1 to 4 bytes",
-            ));
+        // Seats are called by them.
+        let is_letter = letter.len() <= 4 && SeatName::new(letter.as_str()).is_ok();
+        if !is_letter || !seen.insert(letter) {
+            let rule = "letters must be distinct and 1 to 4 bytes, without control characters or \
+                        surrounding blanks";
+            defects.push(Defect::new(format!("{at}.columns"), rule));
             return;
         }
     }
@@ -580,18 +588,20 @@ const MOST_CLASHES: usize = 100;
 
 /// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
 fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
-    // Within one tier they are unique already.
-    if tiers.len() < 2 {
+    for (index, tier) in tiers.iter().enumerate() {
+        let clash = tier.layout.duplicate();
+        let defect = clash.map(|clash| Defect::new(format!("tiers[{index}]"), clash.to_string()));
+        defects.extend(defect);
+    }
+    if tiers.len() < 2 || !defects.is_empty() {
         return;
     }
     let seats = tiers.iter().map(|tier| tier.layout.sellable() as usize).sum();
-    let mut tier_of: HashMap<&SeatName, &TierId> = HashMap::with_capacity(seats);
-    let names = tiers.iter().flat_map(|tier| {
-        let places = tier.layout.rows().iter().flat_map(|row| row.seats.iter().flatten());
-        places.map(|name| (name, &tier.tier))
-    });
+    let mut tier_of: HashMap<SeatName, &TierId> = HashMap::with_capacity(seats);
+    let names =
+        tiers.iter().flat_map(|tier| tier.layout.names().map(move |name| (name, &tier.tier)));
     let clashes = names.filter_map(|(name, tier)| {
-        let first = tier_of.insert(name, tier)?;
+        let first = tier_of.insert(name.clone(), tier)?;
         let rule = format!("seat {name} stands in tier {first} and again in tier {tier}");
         Some(Defect::new("tiers", rule))
     });
@@ -626,6 +636,22 @@ mod tests {
         let file: SaleFile =
             serde_json::from_value(file).map_err(|error| vec![error.to_string()])?;
         Sale::new(file).map_err(|defects| defects.iter().map(Defect::to_string).collect())
+    }
+
+    #[test]
+    fn what_was_published_is_read_without_naming_every_seat() {
+        let file: SaleFile = serde_json::from_value(train()).unwrap();
+        let sale = Sale::new(file.clone()).unwrap();
+        assert!(Sale::of_published(file.clone()).unwrap().has_the_seats_of(&sale));
+        let mut twice = file;
+        twice.tiers[0].sections[1] = twice.tiers[0].sections[0].clone();
+        twice.tiers[0].not_for_sale.clear();
+        assert!(Sale::of_published(twice.clone()).is_ok());
+        let defects = Sale::new(twice).unwrap_err();
+        assert!(
+            defects[0].rule.contains("stands in row 01 1 and again in row 01 1"),
+            "{defects:?}"
+        );
     }
 
     #[test]

@@ -5,15 +5,16 @@
 //! before it is made ([`Section::rows_in_all`], [`SectionRow::places`]): a few bytes can describe
 //! more seats than there is memory.
 
-use std::collections::HashSet;
 use std::fmt;
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ids::SeatName;
+use super::places::{NAME_RULE, Numbered, RowPlaces};
 
 /// A block of rows; neighbours are neighbours within it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -46,11 +47,19 @@ pub struct SectionRow {
 #[serde(untagged)]
 pub enum Places {
     /// Names; `null` is an aisle or a pillar.
-    Named(Vec<Option<SeatName>>),
+    #[serde(serialize_with = "as_list")]
+    Named(Arc<[Option<SeatName>]>),
     /// Numbered seats.
     Run(Run),
     /// A seat in each column of the tier that has a letter, called `<section>-<row><letter>`.
     Lettered(Lettered),
+}
+
+fn as_list<S: Serializer>(
+    names: &Arc<[Option<SeatName>]>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    names.as_ref().serialize(serializer)
 }
 
 impl<'de> Deserialize<'de> for Places {
@@ -69,7 +78,8 @@ impl<'de> Deserialize<'de> for Places {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Places, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(list)).map(Places::Named)
+                let names: Vec<_> = Vec::deserialize(SeqAccessDeserializer::new(list))?;
+                Ok(Places::Named(names.into()))
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Places, A::Error> {
@@ -129,30 +139,10 @@ impl Run {
         *step == Self::plain_step()
     }
 
-    fn names(&self, prefix: &str) -> Result<Vec<Option<SeatName>>, &'static str> {
-        if self.step == 0 {
-            return Err("step must not be 0");
-        }
-        let mut aisles: HashSet<u32> = self.aisles_after.iter().copied().collect();
-        if aisles.len() < self.aisles_after.len() {
-            return Err("aisles_after names a seat twice");
-        }
-        let mut names = Vec::new();
-        for index in 0..self.count {
-            let number = i64::from(self.first) + i64::from(index) * i64::from(self.step);
-            let number = u32::try_from(number).map_err(|_| "seat numbers must not be negative")?;
-            names.push(Some(SeatName::new(format!("{prefix}{number}")).map_err(|_| NAME_RULE)?));
-            if aisles.remove(&number) && index + 1 < self.count {
-                names.push(None);
-            } else if index + 1 == self.count && self.aisles_after.contains(&number) {
-                return Err("aisles_after names the last seat of its run");
-            }
-        }
-        if aisles.is_empty() { Ok(names) } else { Err("aisles_after names no seat of its run") }
+    fn laid(&self, prefix: String) -> Result<Numbered, &'static str> {
+        Numbered::new(prefix, self.first, self.step, self.count, &self.aisles_after)
     }
 }
-
-const NAME_RULE: &str = "a seat name must have 1 to 64 bytes without control characters";
 
 /// One row that a description stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -162,7 +152,7 @@ pub struct LaidRow {
     /// What it is called, such as `A` or `17`.
     pub label: String,
     /// Its places from left to right, or the rule that they break.
-    pub places: Result<Vec<Option<SeatName>>, &'static str>,
+    pub places: Result<RowPlaces, &'static str>,
 }
 
 impl Section {
@@ -196,7 +186,7 @@ impl Section {
     pub fn laid<'a>(
         &'a self,
         name: &'a str,
-        columns: &'a [Option<String>],
+        columns: &'a Arc<[Option<String>]>,
     ) -> impl Iterator<Item = LaidRow> + 'a {
         self.rows.iter().enumerate().flat_map(move |(index, row)| {
             let range = row.range().unwrap_or(Range::One);
@@ -259,21 +249,24 @@ impl Places {
         &self,
         section: &str,
         row: &str,
-        columns: &[Option<String>],
-    ) -> Result<Vec<Option<SeatName>>, &'static str> {
+        columns: &Arc<[Option<String>]>,
+    ) -> Result<RowPlaces, &'static str> {
         match self {
-            Self::Named(names) => Ok(names.clone()),
-            Self::Run(run) => match &run.prefix {
-                Some(prefix) => run.names(prefix),
-                None => run.names(&format!("{section}-{row}-")),
-            },
+            Self::Named(names) => Ok(RowPlaces::Named(Arc::clone(names))),
+            Self::Run(run) => {
+                let prefix = run.prefix.clone().unwrap_or_else(|| format!("{section}-{row}-"));
+                run.laid(prefix).map(RowPlaces::Numbered)
+            }
             Self::Lettered(Lettered::EveryColumn) if columns.is_empty() => {
                 Err("every_column needs the columns of the tier")
             }
             Self::Lettered(Lettered::EveryColumn) => {
-                let name = |letter: &String| SeatName::new(format!("{section}-{row}{letter}"));
-                let place = |letter: &Option<String>| letter.as_ref().map(name).transpose();
-                columns.iter().map(place).collect::<Result<_, _>>().map_err(|_| NAME_RULE)
+                let prefix = format!("{section}-{row}");
+                // If the longest name is one, so are the others: letters are checked by themselves.
+                let longest = columns.iter().flatten().max_by_key(|letter| letter.len());
+                let longest = longest.map_or("", String::as_str);
+                SeatName::new(format!("{prefix}{longest}")).map_err(|_| NAME_RULE)?;
+                Ok(RowPlaces::Lettered { prefix, columns: Arc::clone(columns) })
             }
         }
     }
@@ -358,7 +351,7 @@ mod tests {
     /// Each row as `label: places`, `_` for a place without a seat; or the rule that is broken.
     fn laid(section: Value) -> Vec<String> {
         let section: Section = serde_json::from_value(section).unwrap();
-        let columns: Vec<Option<String>> =
+        let columns: Arc<[Option<String>]> =
             COLUMNS.iter().map(|letter| letter.map(str::to_owned)).collect();
         let rows: Vec<(String, LaidRow)> = section
             .names()
@@ -368,21 +361,21 @@ mod tests {
         if let Ok(places) =
             rows.iter().map(|(_, row)| row.places.clone()).collect::<Result<Vec<_>, _>>()
         {
-            assert_eq!(places.iter().flatten().flatten().count(), section.seats(&columns));
+            let seats = places.iter().flat_map(RowPlaces::names).flatten();
+            assert_eq!(seats.count(), section.seats(&columns));
             let measured = section.rows.iter().map(|row| row.places(&columns) * row.rows());
             assert_eq!(
-                places.iter().map(Vec::len).sum::<usize>(),
+                places.iter().map(RowPlaces::len).sum::<usize>(),
                 measured.sum::<usize>() * section.sections(),
                 "what is measured is what is made"
             );
         }
-        let place =
-            |place: &Option<SeatName>| place.as_ref().map_or("_".to_owned(), SeatName::to_string);
+        let place = |place: Option<SeatName>| place.map_or("_".to_owned(), |name| name.to_string());
         let text = |(name, row): (String, LaidRow)| match row.places {
             Ok(places) => format!(
                 "{name} {}: {}",
                 row.label,
-                places.iter().map(place).collect::<Vec<_>>().join(" ")
+                places.names().map(place).collect::<Vec<_>>().join(" ")
             ),
             Err(rule) => rule.to_owned(),
         };
@@ -464,7 +457,7 @@ mod tests {
             let said = &one_row(json!({"row": row, "to": to, "seats": ["x"]}))[0];
             assert!(said.contains("row and to must both be"), "{row} to {to}: {said}");
         }
-        let without = Places::Lettered(Lettered::EveryColumn).laid("S", "1", &[]);
+        let without = Places::Lettered(Lettered::EveryColumn).laid("S", "1", &Arc::default());
         assert!(without.unwrap_err().contains("columns of the tier"));
     }
 

@@ -80,7 +80,7 @@ pub fn order_lines(
         let is_whole = held.seats.len() == wanted.line.choice.count();
         let tier = sale.tier(&held.tier).filter(|_| held.tier == wanted.line.tier && is_whole)?;
         let ticket = |(index, seat): (usize, &super::ids::Seat)| {
-            let name: SeatName = tier.layout.name(*seat)?.clone();
+            let name: SeatName = tier.layout.name(*seat)?;
             Some(Ticket { seat: *seat, name, attendee: wanted.attendees.get(index).cloned() })
         };
         Some(OrderLine {

@@ -261,7 +261,8 @@ pub(crate) async fn owned_seats<P: Ports>(
 /// The rows of a tier that have seats, by index.
 fn rows_of(tier: &Tier) -> impl Iterator<Item = (&Tier, u32)> {
     let rows = (0..).zip(tier.layout.rows());
-    let with_seats = rows.filter(|(_, row)| row.seats.iter().any(Option::is_some));
+    let with_seats =
+        rows.filter(|(_, row)| (0..row.places.len()).any(|place| row.places.is_seat(place)));
     with_seats.map(move |(index, _)| (tier, index))
 }
 

@@ -205,7 +205,7 @@ fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, u16), Refusal> {
 
 fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
     let layout = sale.tier(&tier).map(|tier| &tier.layout);
-    let names = seats.iter().filter_map(|seat| layout?.name(*seat).cloned()).collect();
+    let names = seats.iter().filter_map(|seat| layout?.name(*seat)).collect();
     Refusal::SeatTaken(tier, names)
 }
 

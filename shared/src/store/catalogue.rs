@@ -192,7 +192,8 @@ impl DynamoCatalogue {
             json.extend_from_slice(data.as_ref());
         }
         let file: SaleFile = serde_json::from_slice(&json).map_err(|error| broken(id, error))?;
-        let sale = Sale::new(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
+        let sale =
+            Sale::of_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
         let sale = Arc::new(sale);
         let Header { version, file, epoch, .. } = header;
         let published =

@@ -4,6 +4,7 @@
 //! - [`https`] makes requests, and forgets connections that may be dead;
 //! - [`pause`] says how long to wait before another attempt.
 
+mod ciphers;
 mod entropy;
 pub mod https;
 pub mod pause;

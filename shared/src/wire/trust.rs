@@ -7,9 +7,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
+use super::ciphers;
+
 /// The authorities that every connection of a function believes: the public ones, or those of a
 /// deployment in their place.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Trust {
     own: Option<Own>,
 }
@@ -30,7 +32,12 @@ impl Trust {
     /// The public authorities.
     #[must_use]
     pub fn public() -> Self {
-        Self::default()
+        Self::of(None)
+    }
+
+    fn of(own: Option<Own>) -> Self {
+        ciphers::ask_for_aes_128_first();
+        Self { own }
     }
 
     /// The authorities of a PEM text, and no other.
@@ -43,7 +50,7 @@ impl Trust {
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             roots.add(certificate.map_err(|_| Unreadable)?).map_err(|_| Unreadable)?;
         }
-        if roots.is_empty() { Err(Unreadable) } else { Ok(Self { own: Some(Own { pem, roots }) }) }
+        if roots.is_empty() { Err(Unreadable) } else { Ok(Self::of(Some(Own { pem, roots }))) }
     }
 
     /// The authorities in place of the public ones, in PEM.

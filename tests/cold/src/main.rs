@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Parser;
 use cold::Failure;
 use cold::report::{measure, table};
-use cold::world::{HELLO, World};
+use cold::world::{CONNECTED, HELLO, World};
 use shared::metrics::Function;
 
 /// Starts each function's real binary, lets it do its first work over TLS, and prints what that cost:
@@ -18,9 +18,12 @@ struct Args {
     /// How many sandboxes each function is measured in
     #[arg(long, default_value_t = 20)]
     samples: usize,
-    /// How many seats the sale has; a sandbox reads all of them when it first meets a sale
+    /// How many seats the sale has; a sandbox reads its file when it first meets a sale
     #[arg(long, default_value_t = 2000)]
     seats: u32,
+    /// The sale's file lists every seat by its name, as those that importers write
+    #[arg(long)]
+    listed: bool,
     /// Which functions; all of them unless named
     functions: Vec<String>,
 }
@@ -28,13 +31,12 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
-    let world = World::start(args.seats).await?;
-    let is_wanted = |name: &&str| {
-        *name == HELLO || args.functions.is_empty() || args.functions.iter().any(|one| one == name)
-    };
+    let world = World::start(args.seats, args.listed).await?;
+    let is_wanted =
+        |name: &&str| args.functions.is_empty() || args.functions.iter().any(|one| one == name);
     let mut figures = Vec::new();
-    let functions = std::iter::once(HELLO).chain(Function::NAMES);
-    for function in functions.filter(is_wanted) {
+    let functions = Function::NAMES.into_iter().filter(is_wanted);
+    for function in [HELLO, CONNECTED].into_iter().chain(functions) {
         eprintln!("{function} …");
         figures.push(measure(&world, function, &args.bin_dir.join(function), args.samples).await?);
     }

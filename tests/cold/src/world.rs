@@ -22,6 +22,8 @@ const ROW_SEATS: u32 = 50;
 
 /// The function that every other one is compared with.
 pub const HELLO: &str = "hello";
+/// The same with a TLS connection to each service, and nothing said over them.
+pub const CONNECTED: &str = "connected";
 
 /// The servers, each behind TLS, and a sale on them.
 pub struct World {
@@ -44,10 +46,15 @@ fn port_of(url: &str) -> Result<u16, Failure> {
     Ok(port.parse()?)
 }
 
-fn sale(seats: u32) -> Value {
+fn sale(seats: u32, are_listed: bool) -> Value {
+    let names =
+        |row: u32| (1..=ROW_SEATS).map(|seat| format!("{row}-{seat}")).collect::<Vec<String>>();
     let row = |row: u32| {
-        json!({ "row": row.to_string(),
-        "seats": { "prefix": format!("{row}-"), "first": 1, "count": ROW_SEATS } })
+        let places = match are_listed {
+            true => json!(names(row)),
+            false => json!({ "prefix": format!("{row}-"), "first": 1, "count": ROW_SEATS }),
+        };
+        json!({ "row": row.to_string(), "seats": places })
     };
     let rows: Vec<Value> = (1..=seats.div_ceil(ROW_SEATS)).map(row).collect();
     json!({
@@ -107,11 +114,12 @@ fn request(event: &Value) -> Result<Request, Failure> {
 }
 
 impl World {
-    /// Starts everything and publishes a sale of so many seats, in rows of fifty.
+    /// Starts everything and publishes a sale of so many seats, in rows of fifty. Its file lists the
+    /// name of each, as those that importers write, or says what they begin with.
     ///
     /// # Errors
     /// Something does not start.
-    pub async fn start(seats: u32) -> Result<Self, Failure> {
+    pub async fn start(seats: u32, are_listed: bool) -> Result<Self, Failure> {
         let engine = Engine::start(Options::ephemeral()).await?;
         let authority = Authority::new()?;
         let tls = authority.server(&["127.0.0.1"])?;
@@ -128,7 +136,12 @@ impl World {
         let ca_file = tempfile::NamedTempFile::new()?;
         std::fs::write(&ca_file, authority.pem())?;
         let world = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
-        let put = json_event(Some("operator"), "PUT", &format!("/sales/{SALE}"), &sale(seats));
+        let put = json_event(
+            Some("operator"),
+            "PUT",
+            &format!("/sales/{SALE}"),
+            &sale(seats, are_listed),
+        );
         let app = world.engine.app();
         read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
         Ok(world)
@@ -199,7 +212,7 @@ impl World {
 
     async fn made_event(&self, function: &str) -> Result<String, Failure> {
         let event = match function {
-            HELLO => json!({}),
+            HELLO | CONNECTED => json!({}),
             "sales" => json_event(None, "GET", &format!("/sales/{SALE}/availability"), &json!({})),
             "token-gate" => self.admission(&self.user()),
             "reserve" => self.reservation(&self.user()).await?,

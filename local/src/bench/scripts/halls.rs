@@ -72,7 +72,7 @@ impl Tier {
     }
 
     fn standing(id: &str, spots: u32) -> Result<Self, Error> {
-        let layout = Layout::general_admission(id, spots);
+        let layout = known(Layout::general_admission(id, spots))?;
         let (initial, row_bytes) = (layout.initial().to_vec(), layout.row_bytes());
         Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, seats: spots })
     }

@@ -441,7 +441,8 @@ fn lay_out(
                 before = Some((*seat, *position, tier));
             }
             for (tier, seats) in places {
-                sections[tier].push(SectionRow::one(row_name(row_of, *row), Places::Named(seats)));
+                sections[tier]
+                    .push(SectionRow::one(row_name(row_of, *row), Places::Named(seats.into())));
             }
         }
         for (tier, rows) in sections.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {

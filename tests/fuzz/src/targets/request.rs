@@ -156,7 +156,7 @@ fn written(sale: &Sale, wanted: &[WantedLine]) -> Request {
         }
         match &line.choice {
             Choice::Seats(seats) => {
-                let names: Vec<Option<&SeatName>> =
+                let names: Vec<Option<SeatName>> =
                     seats.iter().map(|seat| layout.name(*seat)).collect();
                 json["seats"] = json!(names);
             }

@@ -65,7 +65,7 @@ pub(crate) fn check(sale: &Sale) {
     assert!(file.opens_at < file.closes_at);
     assert_eq!(sale.tiers().len(), file.tiers.len());
 
-    let mut names: HashSet<&SeatName> = HashSet::new();
+    let mut names: HashSet<SeatName> = HashSet::new();
     let (mut places, mut bitmap_bytes, mut sellable) = (0, 0, 0);
     for (tier, described) in sale.tiers().iter().zip(&file.tiers) {
         places += check_tier(tier, described, &mut names);
@@ -88,11 +88,7 @@ pub(crate) fn check(sale: &Sale) {
 }
 
 /// The named places of a tier, each with one name and one place.
-fn check_tier<'sale>(
-    tier: &'sale Tier,
-    described: &TierFile,
-    names: &mut HashSet<&'sale SeatName>,
-) -> usize {
+fn check_tier(tier: &Tier, described: &TierFile, names: &mut HashSet<SeatName>) -> usize {
     let layout = &tier.layout;
     let spots = described.general_admission.map_or(0, |spots| spots as usize);
     let seats = described.sections.iter().map(|section| section.seats(&described.columns));
@@ -100,14 +96,14 @@ fn check_tier<'sale>(
     let (mut named, mut sold) = (0, 0);
     for row in layout.rows() {
         assert!(
-            row.seats.len() <= MOST_PLACES_PER_ROW
-                && row.seats.len() <= layout.row_bytes() as usize * 8
+            row.places.len() <= MOST_PLACES_PER_ROW
+                && row.places.len() <= layout.row_bytes() as usize * 8
         );
-        for name in row.seats.iter().flatten() {
-            let Some(seat) = layout.seat(name) else { panic!("{name} has no place") };
-            assert_eq!(layout.name(seat), Some(name));
-            assert_eq!(layout.sells(seat), !not_for_sale.contains(name), "{name}");
-            assert!(names.insert(name), "{name} is two seats");
+        for name in row.places.names().flatten() {
+            let Some(seat) = layout.seat(&name) else { panic!("{name} has no place") };
+            assert_eq!(layout.name(seat).as_ref(), Some(&name));
+            assert_eq!(layout.sells(seat), !not_for_sale.contains(&name), "{name}");
+            assert!(names.insert(name.clone()), "{name} is two seats");
             named += 1;
             sold += u32::from(layout.sells(seat));
         }
