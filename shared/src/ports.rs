@@ -226,6 +226,8 @@ pub struct Claim {
     pub order: OrderNumber,
 }
 
+/// How many neighbouring seats of a tier share a block: claims are kept, and read, by blocks.
+pub const SEATS_PER_BLOCK: u32 = 128;
 /// How many shards the index of due work has; an order's shard is its number's counter modulo this.
 pub const DUE_SHARDS: u8 = 16;
 
@@ -292,13 +294,13 @@ pub trait Orders: Send + Sync {
         now: Timestamp,
         most: u16,
     ) -> impl Future<Output = Stored<Vec<Due>>> + Send;
-    /// Every claim in one row of a tier, strongly consistent.
+    /// Every claim in one block of a tier, [`SEATS_PER_BLOCK`] seats, by seat and leg, strongly
+    /// consistent.
     fn claims(
         &self,
         sale: &SaleId,
         tier: &TierId,
-        row: u32,
-        row_bytes: u32,
+        block: u32,
     ) -> impl Future<Output = Stored<Vec<Claim>>> + Send;
     /// The statistics of a sale, tier by tier.
     fn statistics(

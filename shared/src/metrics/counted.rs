@@ -167,10 +167,9 @@ impl<T: Orders> Orders for Counted<T> {
         &self,
         sale: &SaleId,
         tier: &TierId,
-        row: u32,
-        row_bytes: u32,
+        block: u32,
     ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
-        self.0.claims(sale, tier, row, row_bytes)
+        self.0.claims(sale, tier, block)
     }
 
     fn statistics(

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
-use futures_util::future::try_join_all;
 
 use super::dynamo::{
     Dynamo, MOST_ITEMS, Transacted, Value, Verdict, delete, keyed, put_new, update,
@@ -14,7 +13,7 @@ use super::items::{
     order_item, order_key, payment_item, payment_key, read_order, read_payment, refund_attributes,
     seat_key, text,
 };
-use super::tables::{self, BY_USER, DUE, SEATS_PER_BLOCK, leg_attribute};
+use super::tables::{self, BY_USER, DUE, leg_attribute};
 use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::{Gene, OrderNumber};
@@ -506,34 +505,13 @@ impl Orders for DynamoOrders {
         found.iter().map(read_due).collect()
     }
 
-    async fn claims(
-        &self,
-        sale: &SaleId,
-        tier: &TierId,
-        row: u32,
-        row_bytes: u32,
-    ) -> Stored<Vec<Claim>> {
-        let bits = u64::from(row_bytes) * 8;
-        let (first, last) = (u64::from(row) * bits, (u64::from(row) + 1) * bits);
-        if first == last {
-            return Ok(Vec::new());
-        }
-        let seats_of = |block: u64| async move {
-            let block = u32::try_from(block)
-                .map_err(|_| StoreError::Contract(format!("row {row} of {row_bytes} bytes")))?;
-            let query = keyed(
-                self.db.client().query().table_name(&self.db.tables().seats),
-                "#pk = :block AND #sk BETWEEN :first AND :last",
-                [
-                    ("block", text(tables::block_key(sale, tier, block))),
-                    ("first", number(first)),
-                    ("last", number(last - 1)),
-                ],
-            );
-            self.db.query(query.consistent_read(true), usize::MAX).await
-        };
-        let blocks = first / u64::from(SEATS_PER_BLOCK)..=(last - 1) / u64::from(SEATS_PER_BLOCK);
-        let items = try_join_all(blocks.map(seats_of)).await?.concat();
+    async fn claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> Stored<Vec<Claim>> {
+        let query = keyed(
+            self.db.client().query().table_name(&self.db.tables().seats),
+            "#pk = :block",
+            [("block", text(tables::block_key(sale, tier, block)))],
+        );
+        let items = self.db.query(query.consistent_read(true), usize::MAX).await?;
         let mut claims = Vec::new();
         for item in &items {
             read_claims(item, &mut claims)?;

@@ -12,7 +12,7 @@ use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentKey;
 use crate::domain::time::Timestamp;
-use crate::ports::{DUE_SHARDS, StoreError, Stored};
+use crate::ports::{DUE_SHARDS, SEATS_PER_BLOCK, StoreError, Stored};
 
 /// The names of the three tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,12 +218,6 @@ fn attributes(table: &TableDefinition) -> Result<Vec<AttributeDefinition>, Build
     keys.into_iter().map(attribute).collect()
 }
 
-/// How many neighbouring seats share a partition of the table of claims.
-///
-/// An order names a seat by its bit and knows nothing of rows, so partitions are blocks of bits,
-/// not rows. A row lies in one block or a few.
-pub const SEATS_PER_BLOCK: u32 = 128;
-
 /// The number of shards of one tier's counter: as many batches can add to it at once.
 pub const COUNTER_SHARDS: u64 = 8;
 
@@ -232,7 +226,10 @@ pub const SALES_LIST: &str = "#sales";
 /// The sort key of a sale's header.
 pub const SALE_HEADER: &str = "sale";
 
-/// Which block of its tier a seat lies in.
+/// Which block of its tier a seat lies in: a partition of the table of claims.
+///
+/// An order names a seat by its bit and knows nothing of rows, so partitions are blocks of bits,
+/// not rows. A row lies in one block or a few.
 #[must_use]
 pub fn block_of(seat: Seat) -> u32 {
     seat.0 / SEATS_PER_BLOCK

@@ -22,7 +22,7 @@ use shared::domain::time::Timestamp;
 use shared::domain::wanted::WantedLine;
 use shared::flows::publish::publish;
 use shared::flows::reserve::Reservation;
-use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports};
+use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
 use shared::queue::QueueUrls;
 use shared::scripts::Topology;
 use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
@@ -180,10 +180,9 @@ impl World {
         let mut claims = Vec::new();
         let sale = sale();
         let layout = &sale.tiers()[0].layout;
-        for row in 0..layout.rows().len() as u32 {
-            let of_row =
-                self.ports.orders().claims(&sale_id(), &tier_id(), row, layout.row_bytes()).await;
-            claims.extend(of_row.unwrap());
+        for block in 0..(layout.initial().len() as u32 * 8).div_ceil(SEATS_PER_BLOCK) {
+            let of_block = self.ports.orders().claims(&sale_id(), &tier_id(), block).await;
+            claims.extend(of_block.unwrap());
         }
         claims
     }

@@ -21,8 +21,6 @@ use world::{Call, Stores};
 
 /// When a sequence begins.
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
-/// Bytes of a row, so that a tier's seats lie in two rows and two blocks.
-pub const ROW_BYTES: u32 = 16;
 /// Seats that are asked for: two of each block.
 const SEATS: [u32; 4] = [0, 1, 128, 130];
 const LEGS: u16 = 3;
@@ -266,9 +264,9 @@ impl Dice {
                 Call::Due { shard, now: self.now.plus_ms(later), most: self.of(&[1, 2, 100]) }
             }
             6 => {
-                let row = self.rng.random_range(0..2);
+                let block = self.rng.random_range(0..2);
                 let tier = self.tiers[0].clone();
-                Call::Claims { sale: self.sale(), tier, row, row_bytes: ROW_BYTES }
+                Call::Claims { sale: self.sale(), tier, block }
             }
             _ => Call::Statistics { sale: self.sale() },
         }
@@ -312,11 +310,10 @@ impl Dice {
         calls.extend((0..DUE_SHARDS).map(|shard| Call::Due { shard, now: late, most: 100 }));
         for sale in self.sales.clone() {
             for tier in self.tiers.clone() {
-                calls.extend((0..2).map(|row| Call::Claims {
+                calls.extend((0..2).map(|block| Call::Claims {
                     sale: sale.clone(),
                     tier: tier.clone(),
-                    row,
-                    row_bytes: ROW_BYTES,
+                    block,
                 }));
             }
             calls.push(Call::Statistics { sale: sale.clone() });

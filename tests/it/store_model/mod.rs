@@ -154,8 +154,7 @@ impl Sequence {
             Call::OrdersOf { user, before, most } =>
                 OrdersOf: orders.of_user(user, *before, *most),
             Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
-            Call::Claims { sale, tier, row, row_bytes } =>
-                Claims: orders.claims(sale, tier, *row, *row_bytes),
+            Call::Claims { sale, tier, block } => Claims: orders.claims(sale, tier, *block),
             Call::Statistics { sale } => Statistics: orders.statistics(sale),
             Call::Sale { id, freshness } => Sale: catalogue.sale(id, *freshness),
             Call::Sales {} => Sales: catalogue.sales(),

@@ -158,7 +158,7 @@ fn asked(call: &Call) -> String {
             format!("count {}", numbers_of(&numbers))
         }
         Call::Payment { payment, .. } => format!("payment {}", payment.payment),
-        Call::Claims { tier, row, .. } => format!("claims in row {row} of {tier}"),
+        Call::Claims { tier, block, .. } => format!("claims in block {block} of {tier}"),
         Call::ExpireLater { order, deadline, .. } => {
             format!("message: expire {order} at {} s", deadline.ms_since(START) / 1000)
         }

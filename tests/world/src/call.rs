@@ -168,8 +168,7 @@ calls! {
         Payments: payments(val order: OrderNumber) -> Vec<PaymentRecord>;
         OrdersOf: of_user(by user: UserId, val before: Option<OrderNumber>, val most: u16) -> Page;
         Due: due(val shard: u8, val now: Timestamp, val most: u16) -> Vec<Due>;
-        Claims: claims(by sale: SaleId, by tier: TierId, val row: u32, val row_bytes: u32)
-            -> Vec<Claim>;
+        Claims: claims(by sale: SaleId, by tier: TierId, val block: u32) -> Vec<Claim>;
         Statistics: statistics(by sale: SaleId) -> Vec<(TierId, TierTotals)>;
     }
     Catalogue {
@@ -280,8 +279,8 @@ impl Stores {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
             Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
-            Call::Claims { sale, tier, row, row_bytes } => {
-                Reply::Claims(self.orders.claims(sale, tier, *row, *row_bytes))
+            Call::Claims { sale, tier, block } => {
+                Reply::Claims(self.orders.claims(sale, tier, *block))
             }
             Call::Statistics { sale } => Reply::Statistics(self.orders.statistics(sale)),
             Call::Sale { id, freshness: _ } => Reply::Sale(self.catalogue.sale(id)),

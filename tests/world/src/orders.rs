@@ -16,7 +16,7 @@ use shared::domain::time::Timestamp;
 use shared::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
 };
-use shared::store::tables::due_shard;
+use shared::store::tables::{block_of, due_shard};
 use shared::store::{FOLLOW_UP_SECONDS, MOST_ITEMS};
 
 /// A seat-leg of a sale: what can be claimed.
@@ -456,13 +456,11 @@ impl OrdersModel {
         found.map(|(_, due)| due.clone()).take(usize::from(most)).collect()
     }
 
-    /// Every claim in one row of a tier, seat by seat and leg by leg.
+    /// Every claim in one block of a tier, seat by seat and leg by leg.
     #[must_use]
-    pub fn claims(&self, sale: &SaleId, tier: &TierId, row: u32, row_bytes: u32) -> Vec<Claim> {
-        let bits = u64::from(row_bytes) * 8;
-        let row = u64::from(row) * bits..(u64::from(row) + 1) * bits;
+    pub fn claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> Vec<Claim> {
         let is_there = |(place, _): &(&Place, &OrderNumber)| {
-            place.sale == *sale && place.at.tier == *tier && row.contains(&place.at.seat.0.into())
+            place.sale == *sale && place.at.tier == *tier && block_of(place.at.seat) == block
         };
         let found = self.claims.iter().filter(is_there);
         let mut claims: Vec<Claim> = found
