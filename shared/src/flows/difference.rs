@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::Serialize;
 
 use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
-use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms};
+use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentKey};
 use crate::domain::sale::{Sale, Tier};
 use crate::flows::load::{Owned, owned_seats};
-use crate::ports::{Ports, Published, Seats, Snapshot, Stored};
+use crate::ports::{Claim, Ports, Published, Seats, Snapshot, Stored};
 
 /// How many seats an explanation names before it only counts them.
 const SEATS_NAMED: usize = 8;
@@ -261,11 +261,17 @@ fn seats(at: &[(u16, Seat)]) -> String {
     format!("seats {}", names.join(", "))
 }
 
+/// True if Redis has a seat-leg as it is of a paid order.
+fn is_settled(grid: &TierGrid, leg: u16, seat: Seat) -> bool {
+    grid.is_sold(leg, seat) && grid.is_taken(leg, seat)
+}
+
 /// One sale in both stores.
 pub(crate) struct Picture {
     /// Tier by tier, what Redis has.
     snapshots: BTreeMap<TierId, Snapshot>,
-    /// Everything that DynamoDB claims, and every order that claims or holds.
+    /// Everything that DynamoDB claims, and every order that can differ: that holds, or claims what
+    /// Redis does not have as sold.
     owned: Owned,
 }
 
@@ -276,6 +282,17 @@ impl Picture {
     /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
     /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
     /// `restore` checks that.
+    ///
+    /// An order without a hold, of whose claims Redis had every one as sold and taken, is not read:
+    /// there is nothing to find in it. Say it owned a claim on a seat-leg that Redis had as sold. A
+    /// seat-leg is marked sold only for the order that claims it and is paid (`sell` is given an order
+    /// that was read as paid, `load` marks what one claims), and from paid there is no way back: its
+    /// claims are its own for good. A Redis that has forgotten is older, and what it then says is sold
+    /// was so, and is. So this order was paid before the bitmap was read, and before the first claim:
+    /// all of its seat-legs were seen, as claims, and `is_settled` was asked of each. Of a paid order
+    /// without a hold all that can be found is [`Difference::NotSold`], which is one of them that is
+    /// not settled. What is found of holds and of leaked seats needs no owner: orders that hold are
+    /// read whatever they claim, and a claim counts whoever's it is.
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
         let mut snapshots = BTreeMap::new();
         for tier in sale.tiers() {
@@ -283,7 +300,11 @@ impl Picture {
             snapshots.insert(tier.tier.clone(), snapshot);
         }
         let held = snapshots.values().flat_map(Snapshot::orders).collect();
-        let owned = owned_seats(ports, sale, held, None).await?;
+        let differs = |tier: &TierId, claim: &Claim| {
+            let snapshot: Option<&Snapshot> = snapshots.get(tier);
+            !snapshot.is_some_and(|snapshot| is_settled(&snapshot.grid, claim.leg, claim.seat))
+        };
+        let owned = owned_seats(ports, sale, differs, held, None).await?;
         Ok(Self { snapshots, owned })
     }
 
@@ -370,7 +391,7 @@ impl Picture {
     fn has_sold(&self, lines: &[HeldLine]) -> bool {
         lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
             let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
-            grid.is_some_and(|grid| grid.is_sold(at.leg, at.seat) && grid.is_taken(at.leg, at.seat))
+            grid.is_some_and(|grid| is_settled(grid, at.leg, at.seat))
         })
     }
 

@@ -129,7 +129,8 @@ async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loa
     let Found::Other { sale, epoch: mut expected } = find(ports, lease.id).await? else {
         return Ok(Loaded::Already);
     };
-    let owned = owned_seats(ports, &sale, BTreeSet::new(), Some(lease)).await?;
+    let every_owner = |_: &TierId, _: &Claim| true;
+    let owned = owned_seats(ports, &sale, every_owner, BTreeSet::new(), Some(lease)).await?;
     let orders = owned.orders.len();
     let mut command = owned.into_load(&sale, None, lease.epoch.clone());
     for _ in 0..ATTEMPTS {
@@ -209,19 +210,20 @@ impl<'a, P: Ports> Lease<'a, P> {
     }
 }
 
-/// Every claim of a sale, and the orders that own them.
+/// Every claim of a sale, and orders that own them.
 pub(crate) struct Owned {
     /// Claims, tier by tier.
     pub claims: BTreeMap<TierId, Vec<Claim>>,
-    /// The owners, and the orders asked for besides.
+    /// The owners that were asked for, and the orders asked for besides.
     pub orders: BTreeMap<OrderNumber, Order>,
 }
 
-/// Reads the claims of every block of a sale, many blocks at a time, and then their orders and those
-/// `besides`. A loader keeps its `lease` meanwhile.
+/// Reads the claims of every block of a sale, many blocks at a time, and then the orders that own a
+/// claim of which `is_asked` says so, and those `besides`. A loader keeps its `lease` meanwhile.
 pub(crate) async fn owned_seats<P: Ports>(
     ports: &P,
     sale: &Sale,
+    is_asked: impl Fn(&TierId, &Claim) -> bool,
     besides: BTreeSet<OrderNumber>,
     mut lease: Option<&mut Lease<'_, P>>,
 ) -> Stored<Owned> {
@@ -239,7 +241,8 @@ pub(crate) async fn owned_seats<P: Ports>(
         .collect();
     let mut blocks = stream::iter(block_reads).buffered(BLOCKS_AT_ONCE);
     while let Some((tier, of_block)) = blocks.try_next().await? {
-        numbers.extend(of_block.iter().map(|claim| claim.order));
+        let asked = of_block.iter().filter(|claim| is_asked(tier, claim));
+        numbers.extend(asked.map(|claim| claim.order));
         claims.entry(tier.clone()).or_default().extend(of_block);
         if let Some(lease) = &mut lease {
             lease.keep().await?;

@@ -1,5 +1,6 @@
 //! The flows on real servers, cut off or frozen at every step, and after Redis has forgotten.
 
+mod comparing;
 mod connecting;
 mod crash_points;
 pub mod crashing;

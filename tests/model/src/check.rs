@@ -22,7 +22,8 @@ fn places(order: &Order) -> Vec<Place> {
     order.held_lines().iter().flat_map(|line| line.seat_legs().map(of_sale)).collect()
 }
 
-/// I1, I2, I3, I5 and I6, in what DynamoDB and the provider know.
+/// I1, I2, I3, I5 and I6, in what DynamoDB and the provider know, and that Redis has nothing as sold
+/// that is not.
 ///
 /// # Errors
 /// Says which of them is broken.
@@ -30,6 +31,7 @@ pub fn stores(stores: &Stores) -> Checked {
     claims(stores)?;
     counts(stores)?;
     payments(stores)?;
+    sold(stores)?;
     let orders = &stores.orders;
     let counted = totals(orders.orders.values().filter(|order| order.synced));
     must(counted == orders.counters, || format!("I6: {counted:?}, counted {:?}", orders.counters))
@@ -50,6 +52,29 @@ fn claims(stores: &Stores) -> Checked {
     }
     let claimed = &stores.orders.claims;
     must(owned == *claimed, || format!("I2: live orders own {owned:?}, claims are {claimed:?}"))
+}
+
+/// Whatever Redis has forgotten: a seat-leg that it has as sold is a paid order's. A comparison reads
+/// no owner of such.
+fn sold(stores: &Stores) -> Checked {
+    let orders = &stores.orders;
+    for (sale, inventory) in stores.seats.loaded() {
+        for grid in inventory.tiers.values() {
+            let legs = (0..).zip(&grid.sold);
+            let places = legs.flat_map(|(leg, bits)| {
+                (0..bits.len() as u32 * 8).map(move |seat| (leg, Seat(seat)))
+            });
+            for (leg, seat) in places.filter(|(leg, seat)| grid.is_sold(*leg, *seat)) {
+                let at = SeatLeg { tier: grid.tier.clone(), leg, seat };
+                let place = Place { sale: sale.clone(), at };
+                let owner = orders.claims.get(&place).and_then(|owner| orders.orders.get(owner));
+                must(owner.is_some_and(|order| order.state == OrderState::Paid), || {
+                    format!("Redis has {:?} as sold, its owner is {owner:?}", place.at)
+                })?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn counts(stores: &Stores) -> Checked {

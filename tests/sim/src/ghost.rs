@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shared::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
 use shared::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, MarkReply, ReleaseReply, RepairReply,
-    Restore, RestoreReply, SeatLeg, SellReply,
+    Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
 };
 use shared::domain::number::OrderNumber;
 use shared::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
@@ -483,8 +483,8 @@ impl World {
         }
     }
 
-    /// Redis is right: always in that what is sold is taken, and in everything while nothing has
-    /// made it forget.
+    /// Redis is right: always in that what is sold is taken and a paid order's, and in everything while
+    /// nothing has made it forget.
     fn check_redis(&mut self) {
         let Some(inventory) = self.stores.seats.get(&sale_id()) else { return };
         if let Some((rule, what)) = self.redis_disagrees(inventory) {
@@ -498,6 +498,9 @@ impl World {
                 if taken.iter().zip(sold).any(|(taken, sold)| sold & !taken != 0) {
                     return Some(("redis", format!("a sold seat of {} is free", grid.tier)));
                 }
+            }
+            if let Some(at) = self.sold_for_nobody(grid) {
+                return Some(("redis", format!("{at:?} is sold, and no paid order's")));
             }
         }
         if !self.plan.redis_remembers() || inventory.loaded.is_none() {
@@ -564,9 +567,25 @@ impl World {
         None
     }
 
+    /// A seat-leg that Redis has as sold and that no paid order claims. A comparison reads no owner of
+    /// what is sold.
+    fn sold_for_nobody(&self, grid: &TierGrid) -> Option<SeatLeg> {
+        let orders = &self.stores.orders;
+        let legs = (0..).zip(&grid.sold);
+        let places = legs
+            .flat_map(|(leg, bits)| (0..bits.len() as u32 * 8).map(move |seat| (leg, Seat(seat))));
+        let sold = places.filter(|(leg, seat)| grid.is_sold(*leg, *seat));
+        let mut sold = sold.map(|(leg, seat)| SeatLeg { tier: grid.tier.clone(), leg, seat });
+        sold.find(|at| {
+            let owner = orders.claims.get(&Place { sale: sale_id(), at: at.clone() });
+            let order = owner.and_then(|owner| orders.orders.get(owner));
+            order.is_none_or(|order| order.state != OrderState::Paid)
+        })
+    }
+
     /// What must be taken, tier by tier and leg by leg: what is not for sale, held or sold.
     fn covered(&self, inventory: &Inventory) -> Vec<Vec<Vec<u8>>> {
-        let of_tier = |grid: &shared::domain::inventory::TierGrid| {
+        let of_tier = |grid: &TierGrid| {
             let initial = self.plan.sale.tier(&grid.tier).map(|tier| tier.layout.initial());
             let mut legs: Vec<Vec<u8>> = grid
                 .sold
