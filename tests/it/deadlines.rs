@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reconcile::PARTS_END;
 use shared::app::WARM_UP_MOST;
 use shared::http::respond::{ANSWER_MOST, PUBLISH_MOST};
 use shared::queue::batch::BATCH_MOST;
@@ -57,8 +58,7 @@ fn stopped_while_waiting(template: &str) -> Vec<String> {
             "ExpireOrdersFunction" | "SyncDbFunction" | "LoadSaleFunction" | "RefundFunction" => {
                 (BATCH_MOST, false)
             }
-            // It has no one who waits for it; what it leaves is found a minute later.
-            "ReconcileFunction" => (Duration::ZERO, false),
+            "ReconcileFunction" => (PARTS_END[2], false),
             other => panic!("how long may {other} take?"),
         };
         let is_too_long_for_gateway = is_behind_gateway && seconds > GATEWAY_SECONDS;
@@ -76,11 +76,12 @@ fn a_function_answers_before_it_is_stopped() {
     assert_eq!(deadlines(&template).len(), 11, "{:?}", deadlines(&template));
     assert_eq!(stopped_while_waiting(&template), [""; 0]);
     // A deadline that is too short is found, and one that API Gateway does not wait for.
-    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
+    let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
     assert_eq!(
         stopped_while_waiting(planted),
-        ["CancelFunction", "ReserveFunction", "RefundFunction"]
+        ["CancelFunction", "ReserveFunction", "RefundFunction", "ReconcileFunction"]
     );
+    assert!(PARTS_END.is_sorted(), "each part has time of its own");
 }
 
 #[test]

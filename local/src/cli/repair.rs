@@ -122,8 +122,19 @@ fn run_as_text(run: &Run, dry: bool) -> String {
 }
 
 fn summary(report: &Report) -> String {
-    let Report { expired, synced, refunds, loaded, terms, aligned, restored, sold, freed, failed } =
-        report;
+    let Report {
+        expired,
+        synced,
+        refunds,
+        loaded,
+        terms,
+        aligned,
+        restored,
+        sold,
+        freed,
+        failed,
+        left: _,
+    } = report;
     format!(
         "ended {expired}, counted {synced}, refunds requested {refunds}, sales loaded {loaded}, \
          terms told {terms}, holds aligned {aligned}, restored {restored}, sold {sold}, seats \

@@ -5,8 +5,11 @@
 //! finds is a [`Difference`]; a dry run only lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, pending};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::pin::{Pin, pin};
 
-use futures_util::future::join_all;
+use futures_util::future::{Either, join_all, select};
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
 
@@ -41,6 +44,8 @@ const SETTLED_SECONDS: i64 = 60;
 pub const PENDING_BOUND_SECONDS: i64 = 180;
 /// How many minutes lie between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
+/// How many names of what there was no time for are logged.
+const LEFT_NAMED: usize = 8;
 
 /// What one run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -65,6 +70,8 @@ pub struct Report {
     pub freed: u32,
     /// Pieces of work that failed and wait for the next run.
     pub failed: u32,
+    /// Shards of what is due, and sales, that there was no time for; they wait for a next run.
+    pub left: u32,
 }
 
 impl Report {
@@ -142,7 +149,24 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
 /// # Errors
 /// As [`reconcile`].
 pub async fn run(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Run> {
-    Pass::new(ports, Some(epoch), now, true).go().await
+    run_until(ports, epoch, now, [pending(), pending(), pending()]).await
+}
+
+/// [`run`], of which each part ends with a moment of its own: to finish what is due in DynamoDB; to
+/// load sales and finish what is due in Redis; to compare. Work that is under way then stops where it
+/// is, as if the process had died there, which it may at every step. What there was no time for is
+/// counted, and comes at another place in the next minute's order, so that nothing waits for ever
+/// behind what takes too long.
+///
+/// # Errors
+/// As [`reconcile`].
+pub async fn run_until(
+    ports: &impl Ports,
+    epoch: &Epoch,
+    now: Timestamp,
+    ends: [impl Future<Output = ()> + Send; 3],
+) -> Stored<Run> {
+    Pass::new(ports, Some(epoch), now, true).go(ends).await
 }
 
 /// [`reconcile`] of every sale, also those at rest, with each difference and what became of it.
@@ -150,7 +174,7 @@ pub async fn run(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Ru
 /// # Errors
 /// As [`reconcile`].
 pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Stored<Run> {
-    Pass::new(ports, Some(epoch), now, false).go().await
+    Pass::new(ports, Some(epoch), now, false).go([pending(), pending(), pending()]).await
 }
 
 /// Everything that [`reconcile_all`] would find now. Changes nothing. A sale that is not loaded is not
@@ -159,7 +183,7 @@ pub async fn reconcile_all(ports: &impl Ports, epoch: &Epoch, now: Timestamp) ->
 /// # Errors
 /// As [`reconcile`].
 pub async fn dry_run(ports: &impl Ports, now: Timestamp) -> Stored<Run> {
-    Pass::new(ports, None, now, false).go().await
+    Pass::new(ports, None, now, false).go([pending(), pending(), pending()]).await
 }
 
 /// One run over everything.
@@ -168,48 +192,77 @@ struct Pass<'a, P> {
     /// The name of a load; `None` for a dry run, which carries nothing out.
     epoch: Option<&'a Epoch>,
     now: Timestamp,
-    /// Whether sales at rest are compared more seldom.
-    rests: bool,
+    /// Whether it is one of each minute's: sales at rest are compared more seldom, and what comes first
+    /// changes.
+    is_scheduled: bool,
     run: Run,
+    /// What there was no time for.
+    left: Vec<String>,
     /// Orders that were pending past their bound: what fails is looked at twice.
     past_bound: BTreeSet<OrderNumber>,
 }
 
 impl<'a, P: Ports> Pass<'a, P> {
-    fn new(ports: &'a P, epoch: Option<&'a Epoch>, now: Timestamp, rests: bool) -> Self {
+    fn new(ports: &'a P, epoch: Option<&'a Epoch>, now: Timestamp, is_scheduled: bool) -> Self {
         let (run, past_bound) = (Run::default(), BTreeSet::new());
-        Self { ports, epoch, now, rests, run, past_bound }
+        Self { ports, epoch, now, is_scheduled, run, left: Vec::new(), past_bound }
     }
 
-    async fn go(mut self) -> Stored<Run> {
-        let finished = self.finish_orders_until_done().await;
+    async fn go<E: Future<Output = ()> + Send>(mut self, ends: [E; 3]) -> Stored<Run> {
+        let [mut finishing, mut preparing, mut comparing] = ends.map(Limit::until);
+        let finished = self.finish_orders_until_done(&mut finishing).await;
         let mut selling = Vec::new();
         // Every sale sells again, and its deadlines are kept, before the first one is compared, which
         // may take long.
-        for sale in self.ports.catalogue().sales().await? {
-            match self.prepare(&sale, &finished).await {
-                Ok(Some(published)) => selling.push(published),
-                Ok(None) => {}
-                Err(error) => self.unread(&sale, &error),
+        for sale in self.in_turn(self.ports.catalogue().sales().await?) {
+            match preparing.within(self.prepare(&sale, &finished)).await {
+                Some(Ok(Some(published))) => selling.push(published),
+                Some(Ok(None)) => {}
+                Some(Err(error)) => self.unread(&sale, &error),
+                None => self.left.push(sale.to_string()),
             }
         }
         for published in selling {
-            if self.rests && is_at_rest(&published.sale, self.now) {
+            if self.is_scheduled && is_at_rest(&published.sale, self.now) {
                 continue;
             }
-            if let Err(error) = self.compare(&published).await {
-                self.unread(published.sale.id(), &error);
+            match comparing.within(self.compare(&published)).await {
+                Some(Ok(())) => {}
+                Some(Err(error)) => self.unread(published.sale.id(), &error),
+                None => self.left.push(published.sale.id().to_string()),
             }
         }
+        if !self.left.is_empty() {
+            let (count, first) = (self.left.len(), &self.left[..self.left.len().min(LEFT_NAMED)]);
+            tracing::warn!(count, ?first, "there was no time: left to the next run");
+        }
+        self.run.report.left = self.left.len() as u32;
         self.run.past_bound = self.past_bound.len() as u64;
         Ok(self.run)
     }
 
+    /// Work in the order in which it is done: each minute another one, by chance. Taking turns by
+    /// counting would meet the same places again and again when a run takes several minutes.
+    fn in_turn<T: Hash>(&self, mut work: Vec<T>) -> Vec<T> {
+        if self.is_scheduled {
+            let minute = self.now.ms().div_euclid(60_000);
+            work.sort_by_cached_key(|one| {
+                let mut hasher = DefaultHasher::new();
+                (minute, one).hash(&mut hasher);
+                hasher.finish()
+            });
+        }
+        work
+    }
+
     /// Finishes what is due, in a second round also what failed in the first: an order that is past
     /// its deadline must not wait for another minute because of one call that a store refused.
-    async fn finish_orders_until_done(&mut self) -> BTreeSet<OrderNumber> {
-        let mut finished = self.finish_orders().await;
-        if self.run.report.failed > 0 || !self.run.unread.is_empty() {
+    async fn finish_orders_until_done<E: Future<Output = ()> + Send>(
+        &mut self,
+        limit: &mut Limit<E>,
+    ) -> BTreeSet<OrderNumber> {
+        let mut finished = self.finish_orders(limit).await;
+        if !limit.is_over && (self.run.report.failed > 0 || !self.run.unread.is_empty()) {
             self.run.report.failed = 0;
             self.run.unread.clear();
             // What was only found is found again, and what failed is tried again.
@@ -217,7 +270,7 @@ impl<'a, P: Ports> Pass<'a, P> {
                 Outcome::Repaired | Outcome::Changed => true,
                 Outcome::Found | Outcome::Failed(_) => false,
             });
-            finished.extend(self.finish_orders().await);
+            finished.extend(self.finish_orders(limit).await);
         }
         finished
     }
@@ -225,54 +278,61 @@ impl<'a, P: Ports> Pass<'a, P> {
     /// Finishes what the index in DynamoDB says is due; which orders that were, apart from those
     /// that could not be finished. A shard that cannot be listed holds the others up as little as an
     /// order that cannot be finished.
-    async fn finish_orders(&mut self) -> BTreeSet<OrderNumber> {
+    async fn finish_orders<E: Future<Output = ()> + Send>(
+        &mut self,
+        limit: &mut Limit<E>,
+    ) -> BTreeSet<OrderNumber> {
         let mut finished = BTreeSet::new();
-        for shard in 0..DUE_SHARDS {
-            let due = match self.ports.orders().due(shard, self.now, MOST_DUE).await {
-                Ok(due) => due,
-                Err(error) => {
-                    self.unread(&format_args!("shard {shard} of what is due"), &error);
-                    continue;
-                }
-            };
-            let numbers = due.iter().filter_map(|due| match due {
-                Due::Order(number) => Some(*number),
-                Due::Refund(..) => None,
-            });
-            let mut orders = read_each(self.ports, numbers.collect()).await;
-            let mut differences = Vec::new();
-            for due in due {
-                match due {
-                    Due::Refund(order, payment) => {
-                        differences.push(Difference::Refund(order, payment));
-                    }
-                    Due::Order(number) => match orders.remove(&number) {
-                        Some(Ok(order)) => {
-                            let asked = self.ask(&order).await;
-                            differences.extend(unfinished(order, asked));
-                        }
-                        Some(Err(error)) => self.unread(&number, &error),
-                        // The index is ahead of its table, or names an order twice.
-                        None => {}
-                    },
-                }
-            }
-            // A refund leaves its order where it is.
-            let finishes = |difference: &Difference| {
-                let is_refund = matches!(difference, Difference::Refund(..));
-                difference.order().filter(|_| !is_refund)
-            };
-            let numbers: Vec<_> = differences.iter().map(finishes).collect();
-            for (number, outcome) in numbers.into_iter().zip(self.meet_all(differences).await) {
-                match outcome {
-                    Outcome::Found | Outcome::Repaired | Outcome::Changed => {
-                        finished.extend(number);
-                    }
-                    Outcome::Failed(_) => {}
-                }
+        for shard in self.in_turn((0..DUE_SHARDS).collect()) {
+            match limit.within(self.finish_shard(shard)).await {
+                Some(Ok(orders)) => finished.extend(orders),
+                Some(Err(error)) => self.unread(&of_shard(shard), &error),
+                None => self.left.push(of_shard(shard)),
             }
         }
         finished
+    }
+
+    async fn finish_shard(&mut self, shard: u8) -> Stored<BTreeSet<OrderNumber>> {
+        let mut finished = BTreeSet::new();
+        let due = self.ports.orders().due(shard, self.now, MOST_DUE).await?;
+        let numbers = due.iter().filter_map(|due| match due {
+            Due::Order(number) => Some(*number),
+            Due::Refund(..) => None,
+        });
+        let mut orders = read_each(self.ports, numbers.collect()).await;
+        let mut differences = Vec::new();
+        for due in due {
+            match due {
+                Due::Refund(order, payment) => {
+                    differences.push(Difference::Refund(order, payment));
+                }
+                Due::Order(number) => match orders.remove(&number) {
+                    Some(Ok(order)) => {
+                        let asked = self.ask(&order).await;
+                        differences.extend(unfinished(order, asked));
+                    }
+                    Some(Err(error)) => self.unread(&number, &error),
+                    // The index is ahead of its table, or names an order twice.
+                    None => {}
+                },
+            }
+        }
+        // A refund leaves its order where it is.
+        let finishes = |difference: &Difference| {
+            let is_refund = matches!(difference, Difference::Refund(..));
+            difference.order().filter(|_| !is_refund)
+        };
+        let numbers: Vec<_> = differences.iter().map(finishes).collect();
+        for (number, outcome) in numbers.into_iter().zip(self.meet_all(differences).await) {
+            match outcome {
+                Outcome::Found | Outcome::Repaired | Outcome::Changed => {
+                    finished.extend(number);
+                }
+                Outcome::Failed(_) => {}
+            }
+        }
+        Ok(finished)
     }
 
     /// What Redis holds of an order: for a dry run to tell. A repair asks by itself.
@@ -406,6 +466,36 @@ impl<'a, P: Ports> Pass<'a, P> {
         self.run.report.failed += 1;
         self.run.unread.push(format!("{what}: {error}"));
     }
+}
+
+/// Until when some work may go on.
+struct Limit<E> {
+    end: Pin<Box<E>>,
+    is_over: bool,
+}
+
+impl<E: Future<Output = ()> + Send> Limit<E> {
+    fn until(end: E) -> Self {
+        Self { end: Box::pin(end), is_over: false }
+    }
+
+    /// Does some work; `None` if the time is over before it is done. It is then dropped where it is.
+    async fn within<T>(&mut self, work: impl Future<Output = T> + Send) -> Option<T> {
+        if self.is_over {
+            return None;
+        }
+        match select(pin!(work), &mut self.end).await {
+            Either::Left((done, _)) => Some(done),
+            Either::Right(((), _)) => {
+                self.is_over = true;
+                None
+            }
+        }
+    }
+}
+
+fn of_shard(shard: u8) -> String {
+    format!("shard {shard} of what is due")
 }
 
 /// True if Redis does not agree with DynamoDB though it has had time to. Work that is late is no drift.

@@ -4,6 +4,7 @@ mod comparing;
 mod connecting;
 mod crash_points;
 pub mod crashing;
+mod limited;
 mod reconciling;
 mod refund;
 mod reload;
