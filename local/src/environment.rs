@@ -60,6 +60,13 @@ pub fn variables(config: &Config) -> Variables {
     all.into()
 }
 
+/// The variables as a file for `cargo lambda watch --env-file`, which cannot read an empty value or a
+/// `=` in one unless it is quoted.
+#[must_use]
+pub fn env_file(variables: &Variables) -> String {
+    variables.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect()
+}
+
 /// Has functions believe what the events in `tests/events/` bring as well: what they are signed with,
 /// and payments of any age.
 #[must_use]

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::engine::running;
 use super::{Failure, out};
-use crate::environment::{variables, with_sample_events};
+use crate::environment::{env_file, variables, with_sample_events};
 
 /// Print the environment of Lambda functions that share the stores of a running engine, for `cargo
 /// lambda watch --env-file`. It holds the development secrets of the data directory.
@@ -36,8 +36,6 @@ impl EnvironmentCommand {
         if json {
             return out(&json!({ "Parameters": variables }));
         }
-        let lines: Vec<String> =
-            variables.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        out(&lines.join("\n"))
+        out(&env_file(&variables).trim_end())
     }
 }

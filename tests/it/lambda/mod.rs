@@ -6,6 +6,7 @@ mod binaries;
 mod event;
 mod ministack;
 mod rie;
+mod sam_local;
 mod sample_events;
 mod watch;
 

@@ -1,15 +1,17 @@
 //! `cargo lambda watch` with the deployed binaries: its routes are those of the gateway, and the sample
 //! events do with `cargo lambda invoke` what their table says.
 //!
-//! The functions are started here, not by cargo-lambda, which would build them once more.
+//! The functions are started here, not by cargo-lambda, which would build them once more; what it would
+//! give them of the environment it reads all the same.
 
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use local::environment::{Variables, variables, with_sample_events};
+use local::environment::{Variables, env_file, variables, with_sample_events};
 use local::gateway::ROUTES;
 use local::payment;
 use local::up::{self, Engine, Options};
@@ -51,6 +53,16 @@ fn cargo_lambda() -> Command {
     command
 }
 
+/// The variables in a file of them.
+fn read(environment: &Path) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(environment).unwrap();
+    let pair = |line: &str| {
+        let (name, value) = line.split_once('=').unwrap();
+        (name.to_owned(), value.trim_matches('"').to_owned())
+    };
+    text.lines().map(pair).collect()
+}
+
 impl Watch {
     async fn start(variables: &Variables) -> Self {
         let directory = tempfile::tempdir().unwrap();
@@ -58,8 +70,12 @@ impl Watch {
         let log = || {
             File::options().append(true).create(true).open(directory.path().join("log")).unwrap()
         };
+        let environment = directory.path().join("functions.env");
+        std::fs::write(&environment, env_file(variables)).unwrap();
         let watch = cargo_lambda()
-            .args(["watch", "--only-lambda-apis", "--invoke-address", "127.0.0.1"])
+            .arg("watch")
+            .args(["--env-file".as_ref(), environment.as_path()])
+            .args(["--only-lambda-apis", "--invoke-address", "127.0.0.1"])
             .args(["--invoke-port", &port.to_string()])
             .stdin(Stdio::null())
             .stdout(log())
@@ -82,7 +98,7 @@ impl Watch {
                 .env("AWS_LAMBDA_FUNCTION_NAME", function)
                 .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
                 .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "256")
-                .envs(variables)
+                .envs(read(&environment))
                 .stdin(Stdio::null())
                 .stdout(log())
                 .stderr(log());
@@ -112,7 +128,7 @@ impl Watch {
     }
 }
 
-async fn engine() -> (Engine, Variables) {
+pub(super) async fn engine() -> (Engine, Variables) {
     let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
     let (topology, endpoints) = (engine.stack().topology(), engine.endpoints());
     let config = up::config(topology, endpoints, engine.queues(), engine.secrets()).unwrap();
