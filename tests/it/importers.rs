@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use local::importers::pretix::{self, Prices, RowOrder};
 use local::importers::train12306::Tables;
@@ -12,7 +13,7 @@ use local::importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, T
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use shared::domain::ids::SeatName;
-use shared::domain::sale::{Places, Sale, SaleFile, Section, SectionRow};
+use shared::domain::sale::{Places, Run, Sale, SaleFile, Section};
 use shared::domain::time::Timestamp;
 
 use crate::samples::Shop;
@@ -60,15 +61,15 @@ fn sections(file: &SaleFile) -> impl Iterator<Item = &Section> {
     file.tiers.iter().flat_map(|tier| &tier.sections)
 }
 
+/// Every row of a section: its places.
+fn places(section: &Section) -> impl Iterator<Item = Vec<Option<SeatName>>> {
+    let rows: Vec<_> = section.laid(&section.section, &Arc::default()).collect();
+    rows.into_iter().map(|row| row.places.unwrap().names().collect())
+}
+
 /// Every row of the file: its places.
 fn rows(file: &SaleFile) -> Vec<Vec<Option<SeatName>>> {
-    sections(file)
-        .flat_map(|section| &section.rows)
-        .map(|row| match &row.seats {
-            Places::Named(names) => names.to_vec(),
-            Places::Run(_) | Places::Lettered(_) => panic!("an importer writes names"),
-        })
-        .collect()
+    sections(file).flat_map(places).collect()
 }
 
 fn tiers(report: &Report) -> Vec<(&str, &str, usize)> {
@@ -157,10 +158,8 @@ fn a_stadium_keeps_every_seat_and_every_hole() {
     let a13 = sections(&file).find(|section| section.section == "A13").unwrap();
     let numbers: Vec<&str> = a13.rows.iter().map(|row| row.row.as_str()).collect();
     assert_eq!(numbers[..3], ["5", "6", "7"], "front to back");
-    let mirrored = Places::Named(
-        (1..=6).rev().map(|number| SeatName::new(format!("A13-5-{number}")).ok()).collect(),
-    );
-    assert_eq!(a13.rows[0].seats, mirrored);
+    let mirrored = Run { step: -1, ..Run::plain(Some("A13-5-".to_owned()), 6, 6) };
+    assert_eq!(a13.rows[0].seats, Places::Run(mirrored));
     let again: SaleFile = serde_json::from_str(&written(&file)).unwrap();
     assert_eq!(again, file);
     Sale::new(file).unwrap();
@@ -268,12 +267,11 @@ fn the_best_seats_of_a_stadium_can_be_those_behind_the_plate() {
         }
     }
     for section in sections(&file) {
-        let away = |row: &SectionRow| {
-            let Places::Named(places) = &row.seats else { panic!("an importer writes names") };
+        let away = |places: Vec<Option<SeatName>>| {
             let known = |name: &SeatName| distance.get(name.as_str()).copied();
             places.iter().flatten().find_map(known).unwrap()
         };
-        let away: Vec<f64> = section.rows.iter().map(away).collect();
+        let away: Vec<f64> = places(section).map(away).collect();
         assert!(away.is_sorted(), "{}: {away:?}", section.section);
     }
 }

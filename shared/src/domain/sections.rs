@@ -139,9 +139,34 @@ impl Run {
         *step == Self::plain_step()
     }
 
+    /// The run that names look like, if there are enough of them to be shorter so. Whether it
+    /// stands for exactly these is not looked at.
+    fn of(names: &[Option<SeatName>]) -> Option<Self> {
+        let mut seats = names.iter().flatten().map(|name| ending(name.as_str()));
+        let (first, second) = (seats.next()?, seats.next()?);
+        let step = i32::try_from(i64::from(second.1?) - i64::from(first.1?)).ok()?;
+        let holes = names.windows(2).filter(|two| two[1].is_none());
+        let after = holes.map(|two| ending(two[0].as_ref()?.as_str()).1);
+        Some(Self {
+            step,
+            aisles_after: after.collect::<Option<_>>()?,
+            ..Self::plain(Some(first.0.to_owned()), first.1?, seats.count() as u32 + 2)
+        })
+    }
+
     fn laid(&self, prefix: String) -> Result<Numbered, &'static str> {
         Numbered::new(prefix, self.first, self.step, self.count, &self.aisles_after)
     }
+}
+
+/// A name as what stands before its number, and that number if it ends with one.
+fn ending(name: &str) -> (&str, Option<u32>) {
+    let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (prefix, number) = name.split_at(name.len() - digits);
+    // `A-07` is 7 after `A-0`: numbers are written without noughts before them.
+    let noughts = number.len() - number.trim_start_matches('0').len();
+    let noughts = noughts.min(digits.saturating_sub(1));
+    (&name[..prefix.len() + noughts], number.parse().ok())
 }
 
 /// One row that a description stands for.
@@ -229,6 +254,16 @@ impl SectionRow {
 }
 
 impl Places {
+    /// These places in the fewest words: as a run where the names are one, else by name.
+    #[must_use]
+    pub fn in_short(names: Vec<Option<SeatName>>) -> Self {
+        let run = Run::of(&names).filter(|run| {
+            let laid = run.laid(run.prefix.clone().unwrap_or_default()).map(RowPlaces::Numbered);
+            laid.is_ok_and(|laid| laid.names().eq(names.iter().cloned()))
+        });
+        run.map_or_else(|| Self::Named(names.into()), Self::Run)
+    }
+
     fn places(&self, columns: &[Option<String>]) -> usize {
         match self {
             Self::Named(names) => names.len(),
@@ -430,6 +465,39 @@ mod tests {
             assert_eq!(letters(&letters_of(number)), Some(number));
         }
         assert_eq!(letters_of(702), "ZZ");
+    }
+
+    #[test]
+    fn names_that_are_a_run_are_told_as_one() {
+        let short = |names: &str| {
+            let names = names.split(' ').map(|name| SeatName::new(name.trim_matches('_')).ok());
+            let names: Vec<Option<SeatName>> = names.collect();
+            let places = Places::in_short(names.clone());
+            let laid = places.laid("S", "1", &Arc::default()).unwrap();
+            assert_eq!(laid.names().collect::<Vec<_>>(), names);
+            serde_json::to_value(places).unwrap()
+        };
+        assert_eq!(short("A-1 A-2 A-3"), json!({"prefix": "A-", "first": 1, "count": 3}));
+        assert_eq!(short("A-0 A-1"), json!({"prefix": "A-", "first": 0, "count": 2}));
+        assert_eq!(
+            short("x9 x7 _ x5 x3"),
+            json!({"prefix": "x", "first": 9, "count": 4, "step": -2, "aisles_after": [7]})
+        );
+        assert_eq!(short("A-07 A-08"), json!({"prefix": "A-0", "first": 7, "count": 2}));
+        for listed in [
+            "A-1",
+            "A-1 B-2 A-3",
+            "A-1 A-2 A-4",
+            "A-1 A-1",
+            "_ A-1 A-2",
+            "A-1 A-2 _",
+            "A-1 _ _ A-2",
+            "A B",
+            "A-09 A-10",
+            "A-1 A-2 A",
+        ] {
+            assert!(short(listed).is_array(), "{listed}");
+        }
     }
 
     #[test]

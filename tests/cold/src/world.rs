@@ -234,11 +234,11 @@ impl World {
             "sync-db" => sqs_event(&json!({ "order": self.order().await?.number })),
             "load-sale" => sqs_event(&json!({ "sale": SALE })),
             "refund" => {
-                let made = self.order().await?;
+                let made = self.underpaid().await?;
                 let payment = format!("pi_{}", made.number);
                 sqs_event(&json!({ "provider": payment::PROVIDER, "payment": payment,
                     "order": made.number, "amount_minor": made.amount.amount_minor,
-                    "currency": made.amount.currency, "reason": "too_late" }))
+                    "currency": made.amount.currency, "reason": "wrong_amount" }))
             }
             "reconcile" => json!({
                 "version": "0", "id": "00000000-0000-4000-8000-000000000002",
@@ -275,6 +275,16 @@ impl World {
         let number = order["order"].as_str().unwrap_or_default().parse()?;
         let amount_minor = order["amount_minor"].as_i64().unwrap_or_default();
         Ok(Made { user, number, amount: Money { amount_minor, currency: Currency::new("EUR")? } })
+    }
+
+    /// An order for which too little was paid. The engine's own consumer may be the first to send the
+    /// money back.
+    async fn underpaid(&self) -> Result<Made, Failure> {
+        let mut made = self.order().await?;
+        made.amount.amount_minor -= 1;
+        let paid = request(&self.callback(&made))?;
+        read(&Box::pin(pay_callback::handle(self.engine.app(), paid)).await)?;
+        Ok(made)
     }
 
     fn callback(&self, made: &Made) -> Value {

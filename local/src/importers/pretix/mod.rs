@@ -442,7 +442,7 @@ fn lay_out(
             }
             for (tier, seats) in places {
                 sections[tier]
-                    .push(SectionRow::one(row_name(row_of, *row), Places::Named(seats.into())));
+                    .push(SectionRow::one(row_name(row_of, *row), Places::in_short(seats)));
             }
         }
         for (tier, rows) in sections.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
@@ -549,6 +549,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
     use shared::domain::time::Timestamp;
+    use std::sync::Arc;
 
     fn seat(guid: &str, x: f64, category: &str) -> Value {
         json!({"seat_guid": guid, "seat_number": guid, "position": {"x": x, "y": 0}, "category": category})
@@ -574,15 +575,12 @@ mod tests {
     /// Each row of the first tier as text, seats by name and `_` for a hole.
     fn rows(import: &Import) -> Vec<String> {
         let tier = &import.file.as_ref().unwrap().tiers[0];
-        let text = |row: &SectionRow| match &row.seats {
-            Places::Named(names) => names
-                .iter()
-                .map(|name| name.as_ref().map_or("_", SeatName::as_str))
-                .collect::<Vec<_>>()
-                .join(" "),
-            Places::Run(_) | Places::Lettered(_) => unreachable!("the importer writes names"),
-        };
-        tier.sections.iter().flat_map(|section| &section.rows).map(text).collect()
+        let columns = Arc::default();
+        let rows =
+            tier.sections.iter().flat_map(|section| section.laid(&section.section, &columns));
+        let name = |name: Option<SeatName>| name.map_or("_".to_owned(), |name| name.to_string());
+        rows.map(|row| row.places.unwrap().names().map(name).collect::<Vec<_>>().join(" "))
+            .collect()
     }
 
     fn seats_at(xs: &[f64]) -> Vec<Value> {
