@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::servers::{self, PaymentProvider};
+
 /// The file's name in the data directory.
 pub const FILE: &str = "endpoints.json";
 
@@ -53,6 +55,19 @@ pub enum EndpointsError {
 }
 
 impl Endpoints {
+    /// An engine's on these servers whose gateway does not listen yet, in this process.
+    #[must_use]
+    pub fn on(
+        servers: servers::Endpoints,
+        provider: &PaymentProvider,
+        table_prefix: impl Into<String>,
+    ) -> Self {
+        let servers::Endpoints { redis_url: redis, dynamodb_url: dynamodb, sqs_url: sqs } = servers;
+        let (provider, table_prefix) = (provider.url(), table_prefix.into());
+        let (gateway, pid) = (String::new(), std::process::id());
+        Self { gateway, redis, dynamodb, sqs, provider, table_prefix, pid }
+    }
+
     /// Reads what a running engine wrote.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
+use shared::queue::QueueUrls;
 
 /// How long messages are kept, in seconds: 14 days, the longest that SQS keeps them.
 const RETENTION_SECONDS: u32 = 14 * 24 * 60 * 60;
@@ -87,6 +88,17 @@ impl Queues {
             load: pair("load").await?,
             refund: pair("refund").await?,
         })
+    }
+
+    /// Where the engine sends what they are for.
+    #[must_use]
+    pub fn urls(&self) -> QueueUrls {
+        QueueUrls {
+            expiry: self.expiry.url.clone(),
+            sync: self.sync.url.clone(),
+            load: self.load.url.clone(),
+            refund: self.refund.url.clone(),
+        }
     }
 
     /// Finds those of an engine that has made them.

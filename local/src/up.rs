@@ -18,7 +18,6 @@ use shared::domain::ids::{InvalidId, ProviderId};
 use shared::domain::time::Timestamp;
 use shared::flows::reconcile::Report;
 use shared::ports::StoreError;
-use shared::queue::QueueUrls;
 use shared::scripts::Topology;
 use shared::store::{Tables, create_tables};
 
@@ -165,15 +164,7 @@ impl Engine {
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
-        let endpoints = Endpoints {
-            gateway: String::new(),
-            redis: servers.redis_url,
-            dynamodb: servers.dynamodb_url,
-            sqs: servers.sqs_url,
-            provider: provider.url(),
-            table_prefix: options.prefix,
-            pid: std::process::id(),
-        };
+        let endpoints = Endpoints::on(servers, &provider, options.prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let config = config(stack.topology(), &endpoints, &queues, &secrets)?;
@@ -326,15 +317,7 @@ pub fn config(
             tables: Tables::with_prefix(&endpoints.table_prefix),
             endpoint: Some(endpoints.dynamodb.clone()),
         },
-        sqs: SqsConfig {
-            urls: QueueUrls {
-                expiry: queues.expiry.url.clone(),
-                sync: queues.sync.url.clone(),
-                load: queues.load.url.clone(),
-                refund: queues.refund.url.clone(),
-            },
-            endpoint: Some(endpoints.sqs.clone()),
-        },
+        sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs.clone()) },
         admission: AdmissionConfig { keys: vec![("local".to_owned(), secret(&secrets.admission))] },
         payments: PaymentConfig {
             secrets: vec![(provider.clone(), secret(&secrets.stripe))],

@@ -7,12 +7,15 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use local::payment;
+use local::endpoints::Endpoints;
+use local::queues::Queues;
 use local::servers::provider::API_KEY;
 use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
 use local::up::Options;
+use local::{payment, stores};
 use shared::config::{ProviderApi, ProvidersConfig, Secret};
 use shared::domain::ids::ProviderId;
+use shared::store::{Dynamo, create_tables};
 
 /// Names a DynamoDB that runs already.
 const DYNAMODB_URL: &str = "ONSALE_TEST_DYNAMODB_URL";
@@ -35,6 +38,34 @@ pub fn prefix() -> String {
 /// Redis, DynamoDB and SQS that keep nothing of ours.
 pub async fn stack() -> Stack {
     Stack::start(None, &external()).await.unwrap()
+}
+
+/// Servers with tables and queues of a test's own, and no engine on them yet.
+pub struct Servers {
+    /// Redis, DynamoDB and SQS.
+    pub stack: Stack,
+    /// Who takes the money.
+    pub provider: PaymentProvider,
+    /// Where they are, and what the tables' names begin with.
+    pub endpoints: Endpoints,
+    /// The queues.
+    pub queues: Queues,
+    /// A client of them.
+    pub sqs: aws_sdk_sqs::Client,
+    /// The tables.
+    pub dynamo: Dynamo,
+}
+
+/// Servers, tables and queues that keep nothing of ours.
+pub async fn servers() -> Servers {
+    let stack = stack().await;
+    let provider = PaymentProvider::start(None).unwrap();
+    let endpoints = Endpoints::on(stack.endpoints(), &provider, prefix());
+    let sqs = stores::sqs(&endpoints.sqs);
+    let queues = Queues::create(&sqs, &endpoints.table_prefix, None).await.unwrap();
+    let dynamo = stores::dynamo(&endpoints);
+    create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
+    Servers { stack, provider, endpoints, queues, sqs, dynamo }
 }
 
 /// Redis, beside a DynamoDB and an SQS that a test is about.

@@ -11,7 +11,6 @@ use lambda_http::{Body, Request, Response};
 use local::queues::Queues;
 use local::servers::provider::Mischief;
 use local::servers::{PaymentProvider, Stack};
-use local::stores;
 use serde_json::{Value, json};
 use shared::app::App;
 use shared::config::{
@@ -26,11 +25,9 @@ use shared::domain::time::Timestamp;
 use shared::http::signature::sign;
 use shared::http::tokens::Grant;
 use shared::ports::{Orders as _, Ports as _, Seats as _};
-use shared::queue::QueueUrls;
 use shared::scripts::Topology;
-use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
-use crate::ground;
+use crate::ground::{self, Servers};
 
 pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
@@ -177,30 +174,14 @@ fn train() -> Value {
 impl World {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
-        let stack = ground::stack().await;
-        let prefix = ground::prefix();
-        let endpoints = stack.endpoints();
-        let provider = PaymentProvider::start(None).unwrap();
-        let sqs = stores::sqs(&endpoints.sqs_url);
-        let queues = Queues::create(&sqs, &prefix, None).await.unwrap();
-        let tables = Tables::with_prefix(&prefix);
-        let store = StoreConfig {
-            endpoint: Some(endpoints.dynamodb_url.clone()),
-            ..StoreConfig::new(tables.clone())
-        };
-        let dynamo = Dynamo::new(&stores::sdk_config(), store);
-        create_tables(dynamo.client(), &tables).await.unwrap();
+        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = ground::servers().await;
+        let tables = dynamo.config().tables.clone();
         let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
-        let urls = QueueUrls {
-            expiry: queues.expiry.url.clone(),
-            sync: queues.sync.url.clone(),
-            load: queues.load.url.clone(),
-            refund: queues.refund.url.clone(),
-        };
+        let urls = queues.urls();
         let config = Config {
-            redis: RedisConfig { topology: Topology::Single(endpoints.redis_url) },
-            dynamodb: DynamoDbConfig { tables, endpoint: Some(endpoints.dynamodb_url) },
-            sqs: SqsConfig { urls, endpoint: Some(endpoints.sqs_url) },
+            redis: RedisConfig { topology: Topology::Single(endpoints.redis) },
+            dynamodb: DynamoDbConfig { tables, endpoint: Some(endpoints.dynamodb) },
+            sqs: SqsConfig { urls, endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig { keys: vec![("k1".to_owned(), Secret(vec![7; 32]))] },
             payments: PaymentConfig {
                 secrets: vec![(

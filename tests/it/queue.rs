@@ -48,12 +48,7 @@ impl World {
         };
         let client = queue_at(&server.url, &nowhere).client().clone();
         let queues = Queues::create(&client, &ground::prefix(), None).await.unwrap();
-        let urls = QueueUrls {
-            expiry: queues.expiry.url,
-            sync: queues.sync.url,
-            load: queues.load.url,
-            refund: queues.refund.url,
-        };
+        let urls = queues.urls();
         Self { queue: queue_at(&server.url, &urls), server, urls }
     }
 

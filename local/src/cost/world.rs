@@ -16,7 +16,7 @@ use crate::chaos::proxy::resp::{Act, RedisProxy};
 use crate::data_dir::{DataDir, Secrets};
 use crate::endpoints::Endpoints;
 use crate::queues::Queues;
-use crate::servers::{PaymentProvider, Stack};
+use crate::servers::{self, PaymentProvider, Stack};
 use crate::{stores, up};
 
 /// How many cheap commands the unit of the cache is measured by.
@@ -69,15 +69,12 @@ impl World {
         });
         let redis = redis.await?;
         let provider = PaymentProvider::start(None)?;
-        let endpoints = Endpoints {
-            gateway: String::new(),
-            redis: servers.redis_url,
-            dynamodb: dynamodb.url().to_owned(),
-            sqs: sqs.url().to_owned(),
-            provider: provider.url(),
-            table_prefix: up::PREFIX.to_owned(),
-            pid: std::process::id(),
+        let watched = servers::Endpoints {
+            dynamodb_url: dynamodb.url().to_owned(),
+            sqs_url: sqs.url().to_owned(),
+            ..servers
         };
+        let endpoints = Endpoints::on(watched, &provider, up::PREFIX);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let topology = Topology::Single(redis.url());

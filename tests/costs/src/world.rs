@@ -12,7 +12,6 @@ use shared::config::{
 use shared::domain::ids::ProviderId;
 use shared::domain::time::Timestamp;
 use shared::http::signature;
-use shared::queue::QueueUrls;
 use shared::scripts::Topology;
 use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
@@ -80,12 +79,7 @@ impl World {
         let store =
             StoreConfig { endpoint: Some(dynamodb.clone()), ..StoreConfig::new(tables.clone()) };
         create_tables(Dynamo::new(&stores::sdk_config(), store).client(), &tables).await?;
-        let urls = QueueUrls {
-            expiry: queues.expiry.url,
-            sync: queues.sync.url,
-            load: queues.load.url,
-            refund: queues.refund.url,
-        };
+        let urls = queues.urls();
         let secret = Secret(PAYMENT_SECRET.to_vec());
         let config = Config {
             redis: RedisConfig { topology: Topology::Single(redis) },

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
-use local::stores::{sdk_config, sqs};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::app::{App, LivePorts};
@@ -23,11 +21,10 @@ use shared::domain::wanted::WantedLine;
 use shared::flows::publish::publish;
 use shared::flows::reserve::Reservation;
 use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
-use shared::queue::QueueUrls;
 use shared::scripts::Topology;
-use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
+use shared::store::Dynamo;
 
-use crate::ground;
+use crate::ground::{self, Servers};
 
 /// When the tests happen.
 pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -71,39 +68,21 @@ fn sale() -> Sale {
 impl World {
     /// Starts the servers and publishes the sale.
     pub async fn start() -> Self {
-        let stack = ground::stack().await;
-        let prefix = ground::prefix();
-        let endpoints = stack.endpoints();
-        let provider = PaymentProvider::start(None).unwrap();
-        let sdk = sdk_config();
-        let queues = Queues::create(&sqs(&endpoints.sqs_url), &prefix, None).await.unwrap();
+        let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
+            ground::servers().await;
         let config = Config {
-            redis: RedisConfig { topology: Topology::Single(endpoints.redis_url) },
+            redis: RedisConfig { topology: Topology::Single(endpoints.redis) },
             dynamodb: DynamoDbConfig {
-                tables: Tables::with_prefix(&prefix),
-                endpoint: Some(endpoints.dynamodb_url),
+                tables: dynamo.config().tables.clone(),
+                endpoint: Some(endpoints.dynamodb),
             },
-            sqs: SqsConfig {
-                urls: QueueUrls {
-                    expiry: queues.expiry.url,
-                    sync: queues.sync.url,
-                    load: queues.load.url,
-                    refund: queues.refund.url,
-                },
-                endpoint: Some(endpoints.sqs_url),
-            },
+            sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             providers: ground::providers(&provider),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };
-        let tables = StoreConfig {
-            endpoint: config.dynamodb.endpoint.clone(),
-            ..StoreConfig::new(config.dynamodb.tables.clone())
-        };
-        let dynamo = Dynamo::new(&sdk, tables);
-        create_tables(dynamo.client(), &config.dynamodb.tables).await.unwrap();
         let ports = App::from_config(&config).await.unwrap().ports;
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
         Self { stack, ports, provider, config, dynamo, mint: Mint::new(7) }

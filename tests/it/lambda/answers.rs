@@ -8,14 +8,13 @@ use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::SqsEvent;
 use local::data_dir::{DataDir, Secrets};
-use local::endpoints::Endpoints;
 use local::environment::{Variables, variables};
 use local::gateway::{Gateway, Routes};
 use local::identity::{Identity, Role};
 use local::payment;
 use local::queues::{QueuePair, Queues};
 use local::servers::{PaymentProvider, Stack};
-use local::{stores, up};
+use local::up;
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::app::App;
@@ -24,12 +23,11 @@ use shared::domain::ids::SaleId;
 use shared::domain::money::{Currency, Money};
 use shared::domain::time::Timestamp;
 use shared::ports::{Orders as _, Ports as _};
-use shared::store::create_tables;
 
 use super::event::{Request, Sender, batch, message_id, schedule};
 use super::hall;
 use super::rie::Sandbox;
-use crate::ground;
+use crate::ground::{self, Servers};
 
 const HTML: &str = "text/html";
 
@@ -70,24 +68,10 @@ struct Worlds {
 
 impl Worlds {
     async fn start() -> Self {
-        let stack = ground::stack().await;
-        let servers = stack.endpoints();
-        let provider = PaymentProvider::start(None).unwrap();
+        let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
+            ground::servers().await;
         let data_dir = DataDir::temporary().unwrap();
         let secrets = data_dir.secrets().unwrap();
-        let endpoints = Endpoints {
-            gateway: String::new(),
-            redis: servers.redis_url,
-            dynamodb: servers.dynamodb_url,
-            sqs: servers.sqs_url,
-            provider: provider.url(),
-            table_prefix: ground::prefix(),
-            pid: std::process::id(),
-        };
-        let sqs = stores::sqs(&endpoints.sqs);
-        let queues = Queues::create(&sqs, &endpoints.table_prefix, None).await.unwrap();
-        let dynamo = stores::dynamo(&endpoints);
-        create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
         let config = up::config(stack.topology(), &endpoints, &queues, &secrets).unwrap();
         let variables = variables(&config);
         // What the functions read is what the gateway runs on.

@@ -205,15 +205,7 @@ impl Deployed {
         let soon = Redelivery { visibility: Duration::from_secs(2), receives_most: 2 };
         let prefix = "dev-onsale-".to_owned();
         let queues = Queues::create(&sqs, &prefix, Some(soon)).await.unwrap();
-        let endpoints = Endpoints {
-            gateway: String::new(),
-            redis: stack.endpoints().redis_url,
-            dynamodb: ministack.url.clone(),
-            sqs: ministack.url.clone(),
-            provider: provider.url(),
-            table_prefix: prefix,
-            pid: std::process::id(),
-        };
+        let endpoints = Endpoints::on(stack.endpoints(), &provider, prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
         let (pool, client) = identity_provider(&ministack).await;

@@ -9,7 +9,6 @@ use lambda_http::{Body, Response};
 use local::queues::Queues;
 use local::servers::provider::API_KEY;
 use local::servers::{PaymentProvider, Stack};
-use local::stores;
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::app::{App, new_epoch};
@@ -27,11 +26,10 @@ use shared::flows::reserve::Reservation;
 use shared::http::signature::sign;
 use shared::metrics::Function;
 use shared::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
-use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
 use super::recorder::Recorder;
 use crate::flows::crashing::{Crashing, Cut};
-use crate::ground;
+use crate::ground::{self, Servers};
 use crate::handlers::{Sender, request};
 
 /// Every function, by the name of its program.
@@ -69,24 +67,15 @@ impl Made {
 impl Deployed {
     /// Starts the servers, with a user of Redis who may do what `access` says.
     pub async fn start(access: &str) -> Self {
-        let stack = ground::stack().await;
+        let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
+            ground::servers().await;
         let mut redis = stack.redis().unwrap().connect().await.unwrap();
         user(&mut redis, "engine", access).await;
         let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();
 
-        let prefix = ground::prefix();
-        let endpoints = stack.endpoints();
-        let provider = PaymentProvider::start(None).unwrap();
-        let sqs = stores::sqs(&endpoints.sqs_url);
-        let queues = Queues::create(&sqs, &prefix, None).await.unwrap();
-        let tables = Tables::with_prefix(&prefix);
-        let store = StoreConfig {
-            endpoint: Some(endpoints.dynamodb_url.clone()),
-            ..StoreConfig::new(tables.clone())
-        };
-        create_tables(Dynamo::new(&stores::sdk_config(), store).client(), &tables).await.unwrap();
-        let recorder = Recorder::start(&endpoints.dynamodb_url, &endpoints.sqs_url, &prefix).await;
-        let url = endpoints.redis_url.replace("://", "://engine:secret@");
+        let prefix = endpoints.table_prefix;
+        let recorder = Recorder::start(&endpoints.dynamodb, &endpoints.sqs, &prefix).await;
+        let url = endpoints.redis.replace("://", "://engine:secret@");
         let mut apps = BTreeMap::new();
         for function in FUNCTIONS {
             let endpoint = recorder.endpoint(function);
