@@ -12,14 +12,15 @@ use aws_sdk_sqs::types::{
     ChangeMessageVisibilityBatchRequestEntry, Message as Received, MessageSystemAttributeName,
     QueueAttributeName,
 };
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::refund::RefundState;
+use engine::domain::time::Timestamp;
+use engine::ports::messages::{Expiry, LoadSale, Message as _, Refund, Sync};
+use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use serde::Serialize;
-use shared::domain::ids::SaleId;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{OrderState, PaymentKey};
-use shared::domain::refund::RefundState;
-use shared::domain::time::Timestamp;
-use shared::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
-use shared::queue::{Expiry, LoadSale, Message as _, QueueUrls, Refund, Sync};
+use shared::sqs::QueueUrls;
 
 /// The most messages one receive gives (a quota of SQS).
 const RECEIVE_MOST: i32 = 10;
@@ -473,7 +474,7 @@ impl Judged {
         Self { sale, order, can_be_handled: true, why: why.to_owned() }
     }
 
-    fn malformed(malformed: &shared::queue::Malformed) -> Self {
+    fn malformed(malformed: &engine::ports::messages::Malformed) -> Self {
         let why = format!("{malformed}: it fails each time; correct its sender, then drop it");
         Self { sale: None, order: None, can_be_handled: false, why }
     }

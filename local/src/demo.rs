@@ -4,10 +4,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use engine::domain::ids::SaleId;
+use engine::domain::sale::{GateSettings, SaleFile};
+use engine::domain::time::Timestamp;
 use reqwest::Method;
-use shared::domain::ids::SaleId;
-use shared::domain::sale::{GateSettings, SaleFile};
-use shared::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, Target};

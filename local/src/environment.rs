@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use shared::config::{AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret};
-use shared::scripts::Topology;
-use shared::store::Tables;
+use shared::dynamodb::Tables;
+use shared::redis::Topology;
+use shared::runtime::config::{
+    AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
+};
 
 /// The key that the admissions in `tests/events/` are signed with, and its id. Published: nothing but
 /// a function that is tried on one machine may accept it.
@@ -95,9 +97,9 @@ fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String 
 
 #[cfg(test)]
 mod tests {
-    use shared::config::{DynamoDbConfig, ProvidersConfig, RedisConfig, SqsConfig};
-    use shared::domain::ids::ProviderId;
-    use shared::queue::QueueUrls;
+    use engine::domain::ids::ProviderId;
+    use shared::runtime::config::{DynamoDbConfig, ProvidersConfig, RedisConfig, SqsConfig};
+    use shared::sqs::QueueUrls;
 
     use super::*;
 

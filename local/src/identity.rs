@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
+use engine::domain::time::Timestamp;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use shared::domain::time::Timestamp;
 
 /// Who issues development tokens.
 pub const ISSUER: &str = "onsale-local";

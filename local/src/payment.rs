@@ -1,11 +1,11 @@
 //! The payment provider's part, for trying things out: the event that says that money was
 //! captured, signed as Stripe signs.
 
+use engine::domain::money::Money;
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
-use shared::domain::money::Money;
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
-use shared::http::signature;
+use shared::providers::stripe::signature;
 
 use crate::data_dir::Secrets;
 

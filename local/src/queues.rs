@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use shared::queue::QueueUrls;
+use shared::sqs::QueueUrls;
 
 /// How long messages are kept, in seconds: 14 days, the longest that SQS keeps them.
 const RETENTION_SECONDS: u32 = 14 * 24 * 60 * 60;

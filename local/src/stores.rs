@@ -2,9 +2,9 @@
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-use shared::app::STAND_IN_REGION;
-use shared::store::{Dynamo, StoreConfig, Tables};
-use shared::wire::{Https, Trust};
+use shared::dynamodb::{Dynamo, StoreConfig, Tables};
+use shared::runtime::app::STAND_IN_REGION;
+use shared::runtime::connections::{Https, Trust};
 
 use crate::endpoints::Endpoints;
 

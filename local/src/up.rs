@@ -9,17 +9,17 @@ use std::time::Duration;
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_lambda_events::sqs::SqsEvent;
 use chrono::Utc;
-use shared::app::App;
-use shared::config::{
+use engine::domain::ids::{InvalidId, ProviderId};
+use engine::domain::time::Timestamp;
+use engine::flows::reconcile::Report;
+use engine::ports::StoreError;
+use shared::dynamodb::{Tables, create_tables};
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::{
     AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
-use shared::domain::ids::{InvalidId, ProviderId};
-use shared::domain::time::Timestamp;
-use shared::flows::reconcile::Report;
-use shared::ports::StoreError;
-use shared::scripts::Topology;
-use shared::store::{Tables, create_tables};
 
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
@@ -109,7 +109,7 @@ pub enum Error {
     Queues(#[from] queues::Error),
     /// The engine could not be built.
     #[error(transparent)]
-    App(#[from] shared::app::Error),
+    App(#[from] shared::runtime::app::Error),
     /// The gateway cannot listen.
     #[error("127.0.0.1:{port}: {source}; --port chooses another, 0 a free one")]
     Port {

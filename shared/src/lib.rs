@@ -1,25 +1,15 @@
-//! The engine of Onsale.
+//! What a function links besides the rules: the adapters to Redis, DynamoDB, SQS, payment providers and
+//! HTTP, and what runs them in one process.
 //!
-//! - [`domain`] holds the rules: ids, sales, the seat grid, choosing, holding, the order's states.
-//! - [`flows`] says what happens, step by step, against the ports.
-//! - [`ports`] says what the flows need from the world.
-//! - [`scripts`] is the inventory and the gate in Redis.
-//! - [`store`] keeps orders and the catalogue in DynamoDB; [`queue`] sends through SQS;
-//!   [`provider`] asks the payment provider.
+//! - [`redis`] is the inventory and the gate in Redis.
+//! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
+//!   [`providers`] asks the payment providers.
 //! - [`http`] checks requests and writes replies.
-//! - [`metrics`] counts what comes of it all.
-//! - [`wire`] is what the adapters connect by: whom they trust, and HTTP.
-//! - [`config`] and [`app`] put it all together for one process.
+//! - [`runtime`] is the configuration, the application, metrics and connections.
 
-pub mod app;
-pub mod config;
-pub mod domain;
-pub mod flows;
+pub mod dynamodb;
 pub mod http;
-pub mod metrics;
-pub mod ports;
-pub mod provider;
-pub mod queue;
-pub mod scripts;
-pub mod store;
-pub mod wire;
+pub mod providers;
+pub mod redis;
+pub mod runtime;
+pub mod sqs;

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 use shared::http::problem::Kind;
-use shared::metrics::{Function, Metric, NAMESPACE};
+use shared::runtime::metrics::{Function, Metric, NAMESPACE};
 
 use crate::program::onsale;
 

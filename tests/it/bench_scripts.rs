@@ -6,7 +6,7 @@ use local::bench::scripts::baselines::{self, Baseline};
 use local::bench::scripts::halls::Tier;
 use local::bench::scripts::{self, Options};
 use local::servers::{Flavour, RedisOptions, RedisServer};
-use shared::scripts::Scripts;
+use shared::redis::Scripts;
 
 fn options() -> Options {
     Options {

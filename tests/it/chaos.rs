@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::order::OrderState;
 use futures_util::future::BoxFuture;
 use local::audit;
 use local::chaos::faults::{Fault, Kind, Scene, Struck};
 use local::chaos::rig::{Profile, Setup};
 use local::chaos::{self, Error, Options, Plan};
 use local::stores::sdk_config;
-use shared::domain::order::OrderState;
 
 use crate::ground;
 use crate::program::onsale;

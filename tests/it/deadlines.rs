@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use reconcile::PARTS_END;
-use shared::app::WARM_UP_MOST;
+use shared::dynamodb::{StoreConfig, Tables};
 use shared::http::respond::{ANSWER_MOST, PUBLISH_MOST};
-use shared::queue::batch::BATCH_MOST;
-use shared::queue::{QueueConfig, QueueUrls};
-use shared::scripts::Bounds;
-use shared::store::{StoreConfig, Tables};
+use shared::redis::Bounds;
+use shared::runtime::app::WARM_UP_MOST;
+use shared::sqs::batch::BATCH_MOST;
+use shared::sqs::{QueueConfig, QueueUrls};
 
 /// What a function needs besides to read its event, write its answer and log.
 const REST: Duration = Duration::from_millis(1500);

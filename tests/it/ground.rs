@@ -7,15 +7,15 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::domain::ids::ProviderId;
 use local::endpoints::Endpoints;
 use local::queues::Queues;
 use local::servers::provider::API_KEY;
 use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
 use local::up::Options;
 use local::{payment, stores};
-use shared::config::{ProviderApi, ProvidersConfig, Secret};
-use shared::domain::ids::ProviderId;
-use shared::store::{Dynamo, create_tables};
+use shared::dynamodb::{Dynamo, create_tables};
+use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 
 /// Names a DynamoDB that runs already.
 const DYNAMODB_URL: &str = "ONSALE_TEST_DYNAMODB_URL";

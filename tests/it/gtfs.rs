@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
+use engine::domain::sale::{MOST_LEGS, Sale, SaleFile};
+use engine::domain::time::Timestamp;
 use local::importers::gtfs::{Feed, Prices, Train};
 use local::importers::{Finding, Import, SourceDefect, Terms};
 use serde_json::Value;
-use shared::domain::sale::{MOST_LEGS, Sale, SaleFile};
-use shared::domain::time::Timestamp;
 
 use crate::program;
 

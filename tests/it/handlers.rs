@@ -6,26 +6,26 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use aws_sdk_sqs::types::QueueAttributeName;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use engine::domain::ids::{ProviderId, SaleId, TierId, UserId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::TierTotals;
+use engine::domain::time::Timestamp;
+use engine::ports::{Orders as _, Ports as _, Seats as _};
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::queues::Queues;
 use local::servers::provider::Mischief;
 use local::servers::{PaymentProvider, Stack};
 use serde_json::{Value, json};
-use shared::app::App;
-use shared::config::{
+use shared::http::tokens::Grant;
+use shared::providers::stripe::signature::sign;
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::{
     AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, Secret,
     SqsConfig,
 };
-use shared::domain::ids::{ProviderId, SaleId, TierId, UserId};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::TierTotals;
-use shared::domain::time::Timestamp;
-use shared::http::signature::sign;
-use shared::http::tokens::Grant;
-use shared::ports::{Orders as _, Ports as _, Seats as _};
-use shared::scripts::Topology;
 
 use crate::ground::{self, Servers};
 

@@ -6,18 +6,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{Epoch, Legs, TierId, UserId};
-use shared::domain::inventory::Line;
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
-use shared::domain::wanted::WantedLine;
-use shared::flows::admit::{self, admit};
-use shared::flows::expire::expire;
-use shared::flows::publish::publish;
-use shared::flows::reserve::{self, Reservation, reserve};
-use shared::ports::{Published, Stored};
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{Epoch, Legs, TierId, UserId};
+use engine::domain::inventory::Line;
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::WantedLine;
+use engine::flows::admit::{self, admit};
+use engine::flows::expire::expire;
+use engine::flows::publish::publish;
+use engine::flows::reserve::{self, Reservation, reserve};
+use engine::ports::{Published, Stored};
 use world::{Call, Caller, Driver, Reply, Stores};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
@@ -41,7 +41,8 @@ enum Files {
 }
 
 /// Where tests lie, by the name that their package has in the table.
-const PLACES: [(&str, &str, Files); 12] = [
+const PLACES: [(&str, &str, Files); 13] = [
+    ("engine", "engine/src", Files::Modules),
     ("fuzz", "tests/fuzz/tests", Files::Binaries),
     ("it", "tests/it", Files::Modules),
     ("local", "local/src", Files::Modules),
@@ -50,8 +51,8 @@ const PLACES: [(&str, &str, Files); 12] = [
     ("shared", "shared/src", Files::Modules),
     ("sim", "tests/sim/src", Files::Modules),
     ("sim", "tests/sim/tests", Files::Binaries),
-    ("sqs-standin", "sqs-standin/src", Files::Modules),
-    ("sqs-standin", "sqs-standin/tests", Files::Binaries),
+    ("sqs-standin", "fakes/sqs/src", Files::Modules),
+    ("sqs-standin", "fakes/sqs/tests", Files::Binaries),
     ("world", "tests/world/src", Files::Modules),
     ("world", "tests/world/tests", Files::Binaries),
 ];

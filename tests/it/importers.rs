@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::domain::ids::SeatName;
+use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
+use engine::domain::time::Timestamp;
 use local::importers::pretix::{self, Prices, RowOrder};
 use local::importers::train12306::Tables;
 use local::importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use shared::domain::ids::SeatName;
-use shared::domain::sale::{Places, Run, Sale, SaleFile, Section};
-use shared::domain::time::Timestamp;
 
 use crate::samples::Shop;
 use crate::{gtfs, program};

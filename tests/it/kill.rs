@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use engine::domain::time::Timestamp;
 use local::audit::facts::LedgerFacts;
 use local::audit::{self, Target};
 use local::data_dir::Secrets;
@@ -14,7 +15,6 @@ use local::rush::credentials::Credentials;
 use local::rush::mix::Mix;
 use local::rush::{self, Load, Options};
 use serde_json::json;
-use shared::domain::time::Timestamp;
 use tokio::time::{sleep, timeout};
 
 use crate::ground;

@@ -7,24 +7,24 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use engine::domain::ids::SaleId;
+use engine::domain::inventory::Release;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::OrderState;
+use engine::domain::time::Timestamp;
+use engine::flows;
+use engine::flows::expire::expire_or_hop;
+use engine::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
 use serde_json::{Map, Value, json};
-use shared::app::{App, new_epoch};
-use shared::config::MetricsConfig;
-use shared::domain::ids::SaleId;
-use shared::domain::inventory::Release;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::OrderState;
-use shared::domain::time::Timestamp;
-use shared::flows;
-use shared::flows::expire::expire_or_hop;
 use shared::http::problem::Kind;
-use shared::metrics::{self, Dimensions, Function, Metric, Metrics, NAMESPACE};
-use shared::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
+use shared::runtime::app::{App, new_epoch};
+use shared::runtime::config::MetricsConfig;
+use shared::runtime::metrics::{self, Dimensions, Function, Metric, Metrics, NAMESPACE};
 
 use crate::handlers::{PAYMENT_SECRET, Sender, World, best, hall, records, request, send};
+use engine::domain::money::{Currency, Money};
 use local::servers::provider::Mischief;
-use shared::domain::money::{Currency, Money};
-use shared::http::signature::sign;
+use shared::providers::stripe::signature::sign;
 
 pub const STAGE: &str = "test";
 

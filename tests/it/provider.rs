@@ -5,21 +5,21 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use engine::domain::ids::{Content, SaleId, UserId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{
+    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
+};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::{Provider, StoreError};
 use local::servers::PaymentProvider;
 use local::servers::provider::{API_KEY, LedgerRefund, Mischief};
 use serde_json::{Value, json};
-use shared::config::ProvidersConfig;
-use shared::domain::ids::{Content, SaleId, UserId};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::order::{
-    Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
-};
-use shared::domain::refund::RefundReply;
-use shared::domain::time::Timestamp;
-use shared::ports::{Provider, StoreError};
-use shared::provider::Providers;
-use shared::wire::{Https, Trust};
+use shared::providers::Providers;
+use shared::runtime::config::ProvidersConfig;
+use shared::runtime::connections::{Https, Trust};
 
 use crate::ground;
 
@@ -103,7 +103,7 @@ async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     assert_eq!(refunds(&provider, "pi_a").len(), 1);
 
     let mut unknown = first;
-    unknown.key.payment = shared::domain::ids::PaymentId::new("pi_x").unwrap();
+    unknown.key.payment = engine::domain::ids::PaymentId::new("pi_x").unwrap();
     let reply = ours.refund(&to_refund(&unknown)).await;
     let why = "resource_missing: No such payment_intent: 'pi_x'".to_owned();
     assert_eq!(reply, Ok(RefundReply::Refused(why)));

@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
+use engine::domain::ids::{PaymentId, ProviderId, SaleId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use engine::domain::time::Timestamp;
+use engine::ports::messages::{Expiry, Message, Refund, Sync};
+use engine::ports::{Queue, StoreError};
 use local::chaos::proxy::http::{Act, HttpProxy};
 use local::queues::Queues;
 use local::servers::SqsStandin;
 use local::stores::sdk_config;
 use serde_json::json;
-use shared::domain::ids::{PaymentId, ProviderId, SaleId};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-use shared::domain::time::Timestamp;
-use shared::ports::{Queue, StoreError};
-use shared::queue::{Expiry, Message, QueueConfig, QueueUrls, Refund, SqsQueue, Sync};
-use shared::wire::{Https, Trust};
+use shared::runtime::connections::{Https, Trust};
+use shared::sqs::{QueueConfig, QueueUrls, SqsQueue};
 
 use crate::ground::{self, Server};
 

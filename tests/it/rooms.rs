@@ -17,8 +17,8 @@ fn sources(place: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn the_rules_and_the_flows_know_no_adapter() {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src");
-    let pure = ["domain", "flows", "ports.rs"].map(|place| shared.join(place));
+    let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/src");
+    let pure = ["domain", "flows", "ports"].map(|place| engine.join(place));
     let files: Vec<PathBuf> = pure.iter().flat_map(|place| sources(place)).collect();
     assert!(files.len() > 20, "the rooms have moved");
     for file in files {
@@ -82,7 +82,7 @@ fn guard_says(jitter: Option<&str>) -> (bool, String) {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let compiled = Command::new(compiler)
         .args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"])
-        .args(["wire/entropy.rs".as_ref(), "-o".as_ref(), metadata.path()])
+        .args(["runtime/connections/entropy.rs".as_ref(), "-o".as_ref(), metadata.path()])
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/src"))
         .env_remove(VARIABLE)
         .envs(jitter.map(|value| (VARIABLE, value)))
@@ -99,7 +99,8 @@ fn a_build_that_would_gather_jitter_is_stopped() {
     assert!(!is_built && says.contains("must be 1"), "{says}");
     let (is_built, says) = guard_says(Some("1"));
     assert!(is_built, "{says}");
-    let wire = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src/wire/mod.rs");
+    let wire =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/src/runtime/connections/mod.rs");
     let wire = fs::read_to_string(wire).unwrap();
     assert!(wire.lines().any(|line| line == "mod entropy;"), "the guard is in no build");
 }

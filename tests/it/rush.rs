@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
 use local::audit::facts::LedgerFacts;
 use local::audit::{self, Target};
 use local::data_dir::DataDir;
@@ -19,8 +21,6 @@ use local::rush::report::Report;
 use local::rush::{self, Load, Options, page};
 use local::up::{self, Engine};
 use serde_json::{Value, json};
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;

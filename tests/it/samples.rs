@@ -8,6 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
+use engine::domain::ids::{Legs, Seat, TierId};
+use engine::domain::layout::Layout;
+use engine::domain::money::{Currency, Money};
+use engine::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::MOST_SEATS;
 use local::audit::{self, Target};
 use local::demo;
 use local::importers::written;
@@ -15,12 +21,6 @@ use local::payment;
 use local::up::{Engine, Options};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use shared::domain::ids::{Legs, Seat, TierId};
-use shared::domain::layout::Layout;
-use shared::domain::money::{Currency, Money};
-use shared::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
-use shared::domain::time::Timestamp;
-use shared::domain::wanted::MOST_SEATS;
 
 use crate::described::Description;
 use crate::{ground, program};

@@ -12,7 +12,7 @@ use aws_sdk_dynamodb::types::{
 };
 use local::servers::{DynamoDb, Error, Flavour, RedisCluster, RedisOptions, RedisServer, Stack};
 use redis::AsyncCommands as _;
-use shared::wire::{Https, Trust};
+use shared::runtime::connections::{Https, Trust};
 
 use crate::ground;
 

@@ -4,31 +4,31 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use engine::domain::ids::{
+    AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{
+    Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
+    RefundReason, Ticket, TierTotals,
+};
+use engine::domain::refund::RefundReply;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::ports::{
+    Catalogue, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, Freshness, Orders, SettleReply,
+    Settlement, StoreError, block_of,
+};
 use local::chaos::proxy::http::{Act, HttpProxy, Request};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
 use serde_json::json;
-use shared::domain::ids::{
-    AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
-};
-use shared::domain::inventory::SeatLeg;
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::order::{
-    Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
-    RefundReason, Ticket, TierTotals,
-};
-use shared::domain::refund::RefundReply;
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
-use shared::metrics::{Function, Metrics};
-use shared::ports::{
-    Catalogue, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, Freshness, Orders, SettleReply,
-    Settlement, StoreError,
-};
-use shared::store::{
+use shared::dynamodb::{
     Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables, tables,
 };
+use shared::runtime::metrics::{Function, Metrics};
 
 use crate::ground::{self, Server};
 use crate::metrics::{Lines, STAGE, counts};
@@ -112,7 +112,7 @@ impl World {
 
     async fn tickets_of(&self, user: &str) -> String {
         let user = UserId::new(user).unwrap();
-        let gene = shared::domain::number::Gene::of(user.as_str()).get();
+        let gene = engine::domain::number::Gene::of(user.as_str()).get();
         let count = self
             .db
             .client()
@@ -302,7 +302,7 @@ async fn create_unguarded(db: &Dynamo, order: &Order) -> bool {
         .condition_expression("attribute_not_exists(sk)");
     let mut items = vec![TransactWriteItem::builder().put(put.build().unwrap()).build()];
     for ticket in order.lines.iter().flat_map(|line| &line.tickets) {
-        let block = tables::block_key(&order.sale, &tier("a"), tables::block_of(ticket.seat));
+        let block = tables::block_key(&order.sale, &tier("a"), block_of(ticket.seat));
         let claim = Update::builder()
             .table_name(&tables.seats)
             .key("pk", AttributeValue::S(block))

@@ -4,11 +4,11 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use engine::domain::ids::ProviderId;
+use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
-use shared::domain::ids::ProviderId;
-use shared::domain::time::Timestamp;
-use shared::http::payment_event;
-use shared::http::signature::{Defect, PaymentSecrets, sign};
+use shared::providers::stripe::event;
+use shared::providers::stripe::signature::{Defect, PaymentSecrets, sign};
 
 const SECRET: &str = "whsec_new";
 /// Not ASCII only: what is signed are the bytes, not the characters.
@@ -63,7 +63,7 @@ fn we_accept_what_stripe_signs() {
     let header = signed_by_stripe(SECRET, now);
     let secrets = ours();
     let payment = secrets.verify(Some(&header), BODY.as_bytes(), now).unwrap();
-    let capture = payment_event::capture(&payment).unwrap().unwrap();
+    let capture = event::capture(&payment).unwrap().unwrap();
     assert_eq!(capture.key.payment.as_str(), "pi_1");
     assert_eq!(capture.amount.to_string(), "12000 CNY");
     assert_eq!(capture.order.to_string(), "4611686018427387905");

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use engine::domain::money::{Currency, Money};
+use engine::domain::time::Timestamp;
 use local::data_dir::{self, DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::identity::{Identity, Role};
@@ -14,8 +16,6 @@ use local::up::{Engine, Error, Options};
 use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::time::Timestamp;
 
 use crate::ground;
 
@@ -186,7 +186,7 @@ async fn a_ticket_is_sold_over_http() {
     // Another buyer is not shown it, and the counting consumer finishes it.
     let other = caller.buyer("bob", Method::GET, &format!("/orders/{number}"));
     assert_eq!(other.send().await.unwrap().status(), StatusCode::NOT_FOUND);
-    use shared::ports::{Orders as _, Ports as _};
+    use engine::ports::{Orders as _, Ports as _};
     let orders = engine.app().ports.orders();
     let is_synced = async || orders.get(number.parse().unwrap()).await.unwrap().unwrap().synced;
     until("the order is counted", is_synced).await;

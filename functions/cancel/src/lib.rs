@@ -1,16 +1,16 @@
 //! `POST /orders/{order}/cancel`: a buyer gives up an order that is not paid.
 
+use engine::domain::time::Timestamp;
+use engine::flows;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::App;
-use shared::domain::time::Timestamp;
-use shared::flows;
 use shared::http::Problem;
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, respond};
 use shared::http::route::{NoRoute, Route};
-use shared::metrics::Function;
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

@@ -1,12 +1,13 @@
 //! The expiry queue: end orders whose payment window is over.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use shared::app::App;
-use shared::domain::time::Timestamp;
-use shared::flows::expire::expire_or_hop;
-use shared::metrics::Function;
-use shared::ports::Stored;
-use shared::queue::{Expiry, batch};
+use engine::domain::time::Timestamp;
+use engine::flows::expire::expire_or_hop;
+use engine::ports::Stored;
+use engine::ports::messages::Expiry;
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
+use shared::sqs::batch;
 
 /// Handles one batch, its messages side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {

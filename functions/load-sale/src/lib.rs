@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
+use engine::flows::load::{Loaded, load};
+use engine::ports::Stored;
+use engine::ports::messages::LoadSale;
 use futures_util::future::join_all;
-use shared::app::{App, new_epoch};
-use shared::domain::ids::SaleId;
-use shared::domain::time::Timestamp;
-use shared::flows::load::{Loaded, load};
-use shared::metrics::{self, Function};
-use shared::ports::Stored;
-use shared::queue::{LoadSale, batch};
+use shared::runtime::app::{App, new_epoch};
+use shared::runtime::metrics::{self, Function};
+use shared::sqs::batch;
 
 /// Handles one batch, its sales side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {

@@ -1,17 +1,17 @@
 //! `GET /orders/{order}` and `GET /orders`: a buyer looks at the orders they made.
 
+use engine::domain::number::OrderNumber;
+use engine::ports::{Orders as _, Page, Ports as _, Stored};
 use futures_util::future::try_join;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::App;
-use shared::domain::number::OrderNumber;
 use shared::http::identity::Buyer;
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::{Problem, checks, problem};
-use shared::metrics::Function;
-use shared::ports::{Orders as _, Page, Ports as _, Stored};
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
 
 /// Orders of a page, unless the request says how many.
 pub const PAGE: u16 = 20;

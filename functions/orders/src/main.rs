@@ -1,7 +1,7 @@
 //! Lambda function `orders`: API Gateway, `GET /orders/{order}` and `GET /orders`. Reads only.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Sales];

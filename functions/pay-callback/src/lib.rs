@@ -1,15 +1,16 @@
 //! `POST /payments/{provider}/callback`: a payment provider says that it has captured money.
 
+use engine::domain::time::Timestamp;
+use engine::flows::pay::pay;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::App;
-use shared::domain::time::Timestamp;
-use shared::flows::pay::pay;
-use shared::http::payment_event::{self, CallbackReply};
+use shared::http::payment_reply::CallbackReply;
 use shared::http::respond::{Answer, respond};
 use shared::http::route::{NoRoute, Route};
-use shared::http::{Problem, checks, signature};
-use shared::metrics::Function;
+use shared::http::{Problem, checks};
+use shared::providers::stripe::{event, signature};
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -28,7 +29,7 @@ async fn pay_callback(
     checks::check_size(request, checks::MOST_BODY_BYTES)?;
     let secrets = app.payment_secrets(&provider)?;
     let payment = secrets.verify(signature::header(request), request.body(), now)?;
-    match payment_event::capture(&payment)? {
+    match event::capture(&payment)? {
         Some(capture) => Ok(Answer(pay(&app.ports, &capture, now).await?.outcome.into())),
         None => Ok(Answer(CallbackReply::Ignored)),
     }

@@ -2,7 +2,7 @@
 //! decision is recorded for each payment, and each call finishes what an earlier one left.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales, Need::Queues, Need::PaymentSecrets];

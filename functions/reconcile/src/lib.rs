@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
+use engine::domain::time::Timestamp;
+use engine::flows;
+use engine::flows::reconcile::Report;
 use lambda_runtime::Error;
 use serde_json::Value;
-use shared::app::{App, new_epoch};
-use shared::domain::time::Timestamp;
-use shared::flows;
-use shared::flows::reconcile::Report;
-use shared::metrics::{self, Function};
+use shared::runtime::app::{App, new_epoch};
+use shared::runtime::metrics::{self, Function};
 use tokio::time::sleep;
 
 /// When the parts of a run end, from its beginning: the last below the function's deadline, so that a

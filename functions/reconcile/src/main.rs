@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::eventbridge::EventBridgeEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales];

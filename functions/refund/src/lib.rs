@@ -1,14 +1,15 @@
 //! The refund queue: send payments back, and record what the provider says.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use engine::domain::order::PaymentKey;
+use engine::domain::time::Timestamp;
+use engine::flows;
+use engine::ports::Stored;
+use engine::ports::messages::Refund;
 use futures_util::future::join_all;
-use shared::app::App;
-use shared::domain::order::PaymentKey;
-use shared::domain::time::Timestamp;
-use shared::flows;
-use shared::metrics::Function;
-use shared::ports::Stored;
-use shared::queue::{Refund, batch};
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
+use shared::sqs::batch;
 
 /// Handles one batch, its messages side by side, at the time of the system clock.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {

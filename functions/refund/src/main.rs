@@ -3,7 +3,7 @@
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Order];

@@ -1,11 +1,10 @@
 //! `POST /sales/{sale}/orders`: an admitted buyer orders seats.
 
+use engine::domain::time::Timestamp;
+use engine::flows;
+use engine::flows::reserve::{Reservation, Reserved};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::App;
-use shared::domain::time::Timestamp;
-use shared::flows;
-use shared::flows::reserve::{Reservation, Reserved};
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::reservation::ReservationBody;
@@ -13,7 +12,8 @@ use shared::http::respond::{Created, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::tokens::{self, Admission};
 use shared::http::{Problem, checks};
-use shared::metrics::Function;
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

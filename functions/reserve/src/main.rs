@@ -2,7 +2,7 @@
 //! makes one order, however often the request comes.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales, Need::Queues, Need::AdmissionKeys];

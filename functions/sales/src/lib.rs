@@ -2,12 +2,12 @@
 //! operator puts a sale on sale, and everyone sees what is sold and what is left. `GET /openapi.json`
 //! says how to ask for all of it.
 
+use engine::domain::ids::{Legs, SaleId, TierId};
+use engine::domain::time::Timestamp;
+use engine::flows;
+use engine::ports::{Catalogue as _, Freshness, Ports as _, Seats as _, Stored};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::{App, new_epoch};
-use shared::domain::ids::{Legs, SaleId, TierId};
-use shared::domain::time::Timestamp;
-use shared::flows;
 use shared::http::identity::Operator;
 use shared::http::reservation::journey;
 use shared::http::respond::{
@@ -16,8 +16,8 @@ use shared::http::respond::{
 use shared::http::route::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
 use shared::http::{Problem, checks, problem, sale_body};
-use shared::metrics::Function;
-use shared::ports::{Catalogue as _, Freshness, Ports as _, Seats as _, Stored};
+use shared::runtime::app::{App, new_epoch};
+use shared::runtime::metrics::Function;
 
 /// For how long anyone may repeat what we say of a sale, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;

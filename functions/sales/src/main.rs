@@ -3,7 +3,7 @@
 //! crash left.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales];

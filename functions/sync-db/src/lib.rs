@@ -1,12 +1,13 @@
 //! The sync queue: count paid orders in their sales' statistics.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use shared::app::App;
-use shared::domain::number::OrderNumber;
-use shared::flows;
-use shared::metrics::Function;
-use shared::ports::Stored;
-use shared::queue::{Sync, batch};
+use engine::domain::number::OrderNumber;
+use engine::flows;
+use engine::ports::Stored;
+use engine::ports::messages::Sync;
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
+use shared::sqs::batch;
 
 /// Handles one batch, all messages together.
 pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {

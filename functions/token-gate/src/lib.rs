@@ -1,18 +1,18 @@
 //! `POST /sales/{sale}/admissions`: a buyer asks to be let through the gate.
 
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::admit::admit;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::app::App;
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
-use shared::flows::admit::admit;
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::identity::Buyer;
 use shared::http::respond::{Created, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::tokens::Grant;
 use shared::http::{Problem, checks};
-use shared::metrics::Function;
+use shared::runtime::app::App;
+use shared::runtime::metrics::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

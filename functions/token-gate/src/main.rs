@@ -2,7 +2,7 @@
 //! need not be: an admission that is not used runs out, and the user lock spaces them.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::app::{App, Need};
+use shared::runtime::app::{App, Need};
 
 /// What it works with in the usual case.
 const NEEDS: &[Need] = &[Need::Redis, Need::Sales, Need::AdmissionKeys];

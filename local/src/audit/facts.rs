@@ -6,14 +6,14 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use shared::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
-use shared::domain::inventory::{HoldRecord, SeatLeg};
-use shared::domain::money::Money;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{OrderState, PaymentKey};
-use shared::domain::refund::RefundState;
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
+use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::{HoldRecord, SeatLeg};
+use engine::domain::money::Money;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::refund::RefundState;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
 
 /// Everything that was read.
 #[derive(Debug, Default)]

@@ -3,14 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use engine::domain::ids::{AttendeeId, Seat, TierId, UserId};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::refund::RefundState;
+use engine::domain::sale::{SaleState, Tier};
+use engine::domain::time::Timestamp;
 use serde::Serialize;
-use shared::domain::ids::{AttendeeId, Seat, TierId, UserId};
-use shared::domain::inventory::SeatLeg;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{OrderState, PaymentKey};
-use shared::domain::refund::RefundState;
-use shared::domain::sale::{SaleState, Tier};
-use shared::domain::time::Timestamp;
 
 use super::facts::{CaptureFact, CounterFact, Facts, OrderFact, PaymentFact, SaleFacts, TierBits};
 use super::violation::{Rule, Subject, Violation};
@@ -695,10 +695,10 @@ fn numbers(orders: &[OrderNumber]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use shared::domain::ids::{Content, Legs, SaleId};
-    use shared::domain::inventory::{HeldLine, HoldRecord};
-    use shared::domain::money::{Currency, Money};
-    use shared::domain::sale::Sale;
+    use engine::domain::ids::{Content, Legs, SaleId};
+    use engine::domain::inventory::{HeldLine, HoldRecord};
+    use engine::domain::money::{Currency, Money};
+    use engine::domain::sale::Sale;
 
     use super::super::facts::{ClaimFact, LedgerFacts, LineFact, Unreadable};
     use super::*;

@@ -18,9 +18,9 @@ mod violation;
 
 use std::path::PathBuf;
 
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
 use redis::RedisError;
-use shared::domain::ids::SaleId;
-use shared::domain::time::Timestamp;
 
 use crate::endpoints::Endpoints;
 

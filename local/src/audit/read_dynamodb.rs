@@ -9,15 +9,15 @@ use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
-use shared::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
-use shared::domain::inventory::SeatLeg;
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::{Gene, OrderNumber};
-use shared::domain::order::{OrderState, PaymentKey};
-use shared::domain::refund::RefundState;
-use shared::domain::sale::{Sale, SaleFile};
-use shared::domain::time::Timestamp;
-use shared::wire::{Https, Trust};
+use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::refund::RefundState;
+use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::time::Timestamp;
+use shared::runtime::connections::{Https, Trust};
 
 use super::facts::{
     ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
@@ -35,7 +35,7 @@ type Read<T> = Result<T, String>;
 /// credentials; without one it is the DynamoDB of the environment.
 pub(super) async fn connect(target: &Target) -> Client {
     let Some(endpoint) = &target.dynamodb else {
-        return Client::new(&shared::app::aws(&Https::new(&Trust::public())).await);
+        return Client::new(&shared::runtime::app::aws(&Https::new(&Trust::public())).await);
     };
     let config = aws_sdk_dynamodb::Config::builder()
         .behavior_version(BehaviorVersion::latest())

@@ -7,11 +7,11 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
 use serde::Deserialize;
-use shared::domain::ids::{PaymentId, ProviderId};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::PaymentKey;
 
 use super::AuditError;
 use super::facts::{CaptureFact, LedgerFacts};

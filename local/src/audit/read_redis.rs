@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
+use engine::domain::ids::SaleId;
+use engine::domain::inventory::HoldRecord;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClient;
-use shared::domain::ids::SaleId;
-use shared::domain::inventory::HoldRecord;
 
 use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
 

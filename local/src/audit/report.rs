@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use comfy_table::{CellAlignment, Table};
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
 use serde::Serialize;
-use shared::domain::ids::SaleId;
-use shared::domain::time::Timestamp;
 
 use super::invariants::Finding;
 use super::violation::{Rule, Violation};

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
+use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
+use engine::domain::sale::Sale;
 use serde::Serialize;
-use shared::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
-use shared::domain::inventory::SeatLeg;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::PaymentKey;
-use shared::domain::sale::Sale;
 
 /// One rule of the engine. The first seven are the invariants of `docs/architecture.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

@@ -9,14 +9,14 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use http::HeaderName;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 

@@ -6,7 +6,7 @@
 //! at a moment drawn from the seed, lasts, and is mended; the crowd buys on, rests, and both stores
 //! are compared. `docs/chaos.md` says what is measured and how.
 
-pub mod engine;
+pub mod engine_process;
 pub mod faults;
 pub mod proxy;
 pub mod report;
@@ -18,9 +18,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::domain::ids::InvalidId;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use shared::domain::ids::InvalidId;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
 use redis::aio::ConnectionLike;
 use serde_json::json;
-use shared::domain::ids::SaleId;
-use shared::domain::number::OrderNumber;
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
 use tempfile::TempDir;
 
 use crate::audit::Target;
@@ -20,7 +20,7 @@ use crate::identity::{Identity, Role};
 use crate::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
 
 use super::Error;
-use super::engine::EngineProcess;
+use super::engine_process::EngineProcess;
 use super::proxy::http::HttpProxy;
 use super::proxy::pipe::Pipe;
 use super::proxy::resp::RedisProxy;

@@ -6,10 +6,10 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use engine::domain::order::OrderState;
+use engine::domain::time::Timestamp;
 use rand::RngExt as _;
 use serde::Serialize;
-use shared::domain::order::OrderState;
-use shared::domain::time::Timestamp;
 
 use super::Error;
 use super::faults::{Fault, Lost, Scene};

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use shared::domain::ids::SaleId;
-use shared::domain::time::Timestamp;
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, BOUND_SECONDS, Options, Report, Target};

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use clap::Args;
-use shared::app::App;
-use shared::config::Config;
-use shared::scripts::Topology;
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::Config;
 
 use super::Failure;
 use crate::data_dir::Secrets;

@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
+use engine::ports::Orders as _;
 use reqwest::header::CONTENT_TYPE;
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
-use shared::ports::Orders as _;
-use shared::store::DynamoOrders;
+use shared::dynamodb::DynamoOrders;
 
 use super::{DECLINED, Failure, out};
 use crate::data_dir::Secrets;

@@ -6,13 +6,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use engine::domain::time::Timestamp;
+use engine::flows::difference::Explanation;
+use engine::flows::reconcile::{Outcome, Report, Run, dry_run, reconcile_all};
+use engine::flows::stuck::{Found, Kind, Stuck, stuck};
+use engine::ports::Ports as _;
 use serde_json::json;
-use shared::app::new_epoch;
-use shared::domain::time::Timestamp;
-use shared::flows::difference::Explanation;
-use shared::flows::reconcile::{Outcome, Report, Run, dry_run, reconcile_all};
-use shared::flows::stuck::{Found, Kind, Stuck, stuck};
-use shared::ports::Ports as _;
+use shared::runtime::app::new_epoch;
 
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
@@ -71,7 +71,7 @@ fn exit(is_well: bool) -> ExitCode {
 
 fn run_as_json(run: &Run, dry: bool) -> String {
     let difference = |(difference, outcome): &(_, Outcome)| {
-        let mut written = json!(shared::flows::difference::Difference::explain(difference));
+        let mut written = json!(engine::flows::difference::Difference::explain(difference));
         written["outcome"] = json!(outcome);
         written
     };
@@ -322,7 +322,7 @@ impl DeadLettersCommand {
     }
 }
 
-fn queues_of(reached: &Reached) -> DeadLetterQueues<'_, shared::app::LivePorts> {
+fn queues_of(reached: &Reached) -> DeadLetterQueues<'_, shared::runtime::app::LivePorts> {
     let sqs = reached.app.ports.queue().0.client();
     DeadLetterQueues::new(&reached.app.ports, sqs, &reached.config.sqs.urls)
 }

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use comfy_table::{CellAlignment, Table, presets};
+use engine::domain::ids::{SaleId, StopId};
+use engine::domain::money::Currency;
+use engine::domain::sale::{AttendeeRule, Defect, GateSettings, Sale, SaleFile};
+use engine::domain::time::Timestamp;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
-use shared::domain::ids::{SaleId, StopId};
-use shared::domain::money::Currency;
-use shared::domain::sale::{AttendeeRule, Defect, GateSettings, Sale, SaleFile};
-use shared::domain::time::Timestamp;
 
 use crate::data_dir::{self, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
@@ -522,7 +522,7 @@ fn refusal_facts(path: &Path, defects: &[Defect]) -> Value {
     json!({"file": path.display().to_string(), "defects": defects})
 }
 
-fn tier_facts(tier: &shared::domain::sale::Tier) -> Value {
+fn tier_facts(tier: &engine::domain::sale::Tier) -> Value {
     json!({
         "tier": tier.tier, "name": tier.name, "seats": tier.layout.sellable(),
         "general_admission": tier.layout.is_general_admission(),

@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
+use engine::domain::ids::UserId;
+use engine::domain::time::Timestamp;
 use serde_json::json;
-use shared::domain::ids::UserId;
-use shared::domain::time::Timestamp;
 
 use super::{Failure, out};
 use crate::data_dir::Secrets;

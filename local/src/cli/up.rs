@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use shared::scripts::Topology;
+use shared::redis::Topology;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;

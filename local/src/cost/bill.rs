@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use shared::http::problem::Kind;
-use shared::metrics::{self, Metric};
+use shared::runtime::metrics::{self, Metric};
 
 use super::actions::{Action, Measured, TICKETS};
 use super::prices::Prices;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use engine::domain::sale::GateSettings;
 use serde::Serialize;
-use shared::domain::sale::GateSettings;
 
 use super::{Failure, Options};
 use crate::bench::selling::{hall, publish};

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redis::aio::MultiplexedConnection;
-use shared::app::App;
-use shared::config::Config;
-use shared::scripts::Topology;
-use shared::store::create_tables;
+use shared::dynamodb::create_tables;
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::Config;
 
 use super::Failure;
 use super::watch::{Counted, Front};

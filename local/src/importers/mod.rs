@@ -17,7 +17,7 @@ mod written;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use shared::domain::sale::{Defect, Sale, SaleFile};
+use engine::domain::sale::{Defect, Sale, SaleFile};
 
 pub use report::{Finding, Outcome, Place, Remedy, Report, SourceDefect, TierCount};
 pub use terms::Terms;
@@ -26,7 +26,7 @@ pub use written::written;
 /// Most bytes of one source file. A plan of a million seats has about 150 bytes a seat.
 pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
 /// Most seats of one source: as many as a sale may have.
-pub const MOST_SEATS: usize = shared::domain::sale::MOST_SEATS;
+pub const MOST_SEATS: usize = engine::domain::sale::MOST_SEATS;
 
 /// Why a source cannot be read at all. Defects inside a readable source are findings instead.
 #[derive(Debug, thiserror::Error)]

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use engine::domain::ids::{SaleId, SeatName, TierId};
+use engine::domain::sale::TierFile;
 use serde::Serialize;
-use shared::domain::ids::{SaleId, SeatName, TierId};
-use shared::domain::sale::TierFile;
 
 /// Where something stands in a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

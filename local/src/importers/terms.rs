@@ -1,9 +1,9 @@
 //! What a seating plan or a timetable does not say: the terms of the sale.
 
-use shared::domain::ids::{SaleId, TierId};
-use shared::domain::money::Currency;
-use shared::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, Stop, TierFile};
-use shared::domain::time::Timestamp;
+use engine::domain::ids::{SaleId, TierId};
+use engine::domain::money::Currency;
+use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, Stop, TierFile};
+use engine::domain::time::Timestamp;
 
 use super::Error;
 

@@ -26,11 +26,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
+use engine::domain::ids::{SeatName, StopId};
+use engine::domain::money::Currency;
+use engine::domain::sale::{Fare, Places, Section, SectionRow, Stop, TierFile};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use shared::domain::ids::{SeatName, StopId};
-use shared::domain::money::Currency;
-use shared::domain::sale::{Fare, Places, Section, SectionRow, Stop, TierFile};
 
 use super::report::Findings;
 use super::slug::slug;
@@ -678,8 +678,8 @@ fn notes(tiers: &[TierFile], stops: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::sale::Sale;
-    use shared::domain::time::Timestamp;
+    use engine::domain::sale::Sale;
+    use engine::domain::time::Timestamp;
 
     /// A train of two classes over three stops, with `changes` made: (table, what, by what).
     fn tables(changes: &[(&str, &str, &str)]) -> Result<Tables, Error> {

@@ -3,7 +3,7 @@
 //! A file of seven thousand seats is read by people and compared by version control; a line for
 //! each seat would hide its rows, and one line in all everything.
 
-use shared::domain::sale::SaleFile;
+use engine::domain::sale::SaleFile;
 
 /// The file as text, ending with a newline.
 #[must_use]

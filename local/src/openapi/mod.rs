@@ -13,10 +13,10 @@ mod operations;
 
 use std::collections::BTreeMap;
 
+use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
-use shared::domain::ids::{ProviderId, SaleId};
-use shared::domain::number::OrderNumber;
 use shared::http::problem::Kind;
 
 use crate::gateway::{Access, ROUTES, Route};

@@ -1,16 +1,17 @@
 //! What each operation is for, what it reads and writes, and which problems it can answer.
 
+use engine::domain::ids::StopId;
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
-use shared::domain::ids::StopId;
-use shared::domain::number::OrderNumber;
-use shared::domain::sale::SaleFile;
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MOST_BODY_BYTES, MOST_SALE_FILE_BYTES};
 use shared::http::order_reply::{OrderReply, PageReply};
-use shared::http::payment_event::{CallbackReply, CaptureEvent, PaymentEvent};
+use shared::http::payment_reply::CallbackReply;
 use shared::http::problem::Kind;
 use shared::http::reservation::ReservationBody;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
+use shared::providers::stripe::event::{CaptureEvent, PaymentEvent};
 
 use super::{Schemas, examples};
 

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use engine::domain::ids::InvalidId;
+use engine::domain::sale::GateSettings;
+use engine::domain::time::Timestamp;
 use serde::Serialize;
-use shared::domain::ids::InvalidId;
-use shared::domain::sale::GateSettings;
-use shared::domain::time::Timestamp;
 
 use crate::audit::facts::LedgerFacts;
 use crate::audit::{self, AuditError, Target};

@@ -1,10 +1,10 @@
 //! A stadium of any size: what a replay sells, whose real plan was never published.
 
-use shared::domain::ids::{InvalidId, SaleId, TierId};
-use shared::domain::money::Currency;
-use shared::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, TierFile};
-use shared::domain::sections::{Places, Run, Section, SectionRow};
-use shared::domain::time::Timestamp;
+use engine::domain::ids::{InvalidId, SaleId, TierId};
+use engine::domain::money::Currency;
+use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, TierFile};
+use engine::domain::sections::{Places, Run, Section, SectionRow};
+use engine::domain::time::Timestamp;
 
 /// How many rows a block has.
 const ROWS_PER_BLOCK: u32 = 20;
@@ -117,7 +117,7 @@ fn sections(tier: &str, seats: u32, per_row: u32) -> Vec<Section> {
 
 #[cfg(test)]
 mod tests {
-    use shared::domain::sale::Sale;
+    use engine::domain::sale::Sale;
 
     use super::*;
 
@@ -134,7 +134,7 @@ mod tests {
     fn a_large_one_has_every_kind_of_place() {
         let file = sale("stadium", "Stadium", 1_500, 30, GateSettings::default()).unwrap();
         let sale = Sale::new(file).unwrap();
-        let kinds = |has: &dyn Fn(&shared::domain::sale::Tier) -> bool| {
+        let kinds = |has: &dyn Fn(&engine::domain::sale::Tier) -> bool| {
             sale.tiers().iter().filter(|tier| has(tier)).count()
         };
         assert_eq!(kinds(&|tier| tier.layout.is_general_admission()), 2);

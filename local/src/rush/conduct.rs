@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use shared::domain::money::Money;
-use shared::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
-use shared::domain::time::Timestamp;
+use engine::domain::money::Money;
+use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
+use engine::domain::time::Timestamp;
 
 use crate::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captured};
 use crate::servers::provider::API_KEY;

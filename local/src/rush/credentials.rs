@@ -1,7 +1,7 @@
 //! What lets the crowd act as buyers, and as the provider that captures their money.
 
+use engine::domain::time::Timestamp;
 use http::HeaderValue;
-use shared::domain::time::Timestamp;
 
 use crate::data_dir::Secrets;
 use crate::identity::{Identity, Role};

@@ -3,12 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use engine::domain::choice::Together;
+use engine::domain::ids::Legs;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::MOST_SEATS;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
-use shared::domain::choice::Together;
-use shared::domain::ids::Legs;
-use shared::domain::time::Timestamp;
-use shared::domain::wanted::MOST_SEATS;
 
 use super::client::Call;
 use super::mix::Conduct;

@@ -34,9 +34,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::domain::ids::Legs;
 use futures_util::stream::{self, StreamExt as _};
 use serde::Serialize;
-use shared::domain::ids::Legs;
 use tokio::sync::oneshot;
 use tokio::task::LocalSet;
 

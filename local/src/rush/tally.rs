@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use engine::domain::time::Timestamp;
 use serde::Serialize;
-use shared::domain::time::Timestamp;
 
 use super::mix::Conduct;
 

@@ -11,8 +11,8 @@ use rand::rngs::StdRng;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use shared::domain::ids::{Legs, Seat};
-use shared::domain::sale::{Sale, SaleFile, Tier};
+use engine::domain::ids::{Legs, Seat};
+use engine::domain::sale::{Sale, SaleFile, Tier};
 
 use super::client::{Call, Client, Reply};
 

@@ -15,13 +15,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
-use shared::domain::choice::Together;
-use shared::domain::ids::{Legs, SeatName};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::OrderState;
-use shared::domain::sale::{AttendeeRule, Tier};
-use shared::domain::time::Timestamp;
+use engine::domain::choice::Together;
+use engine::domain::ids::{Legs, SeatName};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::OrderState;
+use engine::domain::sale::{AttendeeRule, Tier};
+use engine::domain::time::Timestamp;
 
 use super::client::{Bearer, Call, Client, Place, Refused, Reply};
 use super::credentials::Credentials;

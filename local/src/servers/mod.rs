@@ -27,7 +27,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use shared::scripts::Topology;
+use shared::redis::Topology;
 
 /// Why a server could not be started, reached or stopped.
 #[derive(Debug, thiserror::Error)]

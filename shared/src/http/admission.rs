@@ -4,11 +4,11 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::number::OrderNumber;
-use crate::domain::sale::Sale;
-use crate::domain::time::Timestamp;
-use crate::domain::wanted::MOST_SEATS;
 use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::MOST_SEATS;
 
 /// What a buyer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -7,10 +7,10 @@ use lambda_http::{Request, RequestExt as _};
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
 
-use crate::domain::ids::SaleId;
-use crate::domain::sale::Defect;
 use crate::http::objects::Objects;
-use crate::ports::{Catalogue, Freshness, Ports, Published, StoreError};
+use engine::domain::ids::SaleId;
+use engine::domain::sale::Defect;
+use engine::ports::{Catalogue, Freshness, Ports, Published, StoreError};
 
 /// Most bytes of a buyer's or a provider's request body.
 pub const MOST_BODY_BYTES: usize = 64 * 1024;

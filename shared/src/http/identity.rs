@@ -3,7 +3,7 @@
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
 
-use crate::domain::ids::UserId;
+use engine::domain::ids::UserId;
 
 /// The request does not come from someone the authorizer knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

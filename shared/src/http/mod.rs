@@ -1,7 +1,8 @@
 //! HTTP: what a request must be before a flow sees it, and what a reply looks like.
 //!
 //! A handler reads as *who, what, do*: [`identity`] says who, [`route`], [`checks`], [`reservation`],
-//! [`tokens`] and [`signature`] say what, a flow does it, and [`respond`] writes the reply. Whatever
+//! [`tokens`] and the signature of a
+//! provider say what, a flow does it, and [`respond`] writes the reply. Whatever
 //! is refused on the way becomes a problem document in one place, [`problem`].
 
 pub mod admission;
@@ -9,7 +10,6 @@ pub mod checks;
 pub mod identity;
 pub mod objects;
 pub mod order_reply;
-pub mod payment_event;
 pub mod payment_reply;
 pub mod problem;
 pub mod reservation;
@@ -17,7 +17,6 @@ pub mod respond;
 pub mod route;
 pub mod sale_body;
 pub mod sale_reply;
-pub mod signature;
 pub mod tokens;
 
 pub use problem::Problem;

@@ -3,16 +3,16 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
-use crate::domain::money::Currency;
-use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
-use crate::domain::sale::Sale;
-use crate::domain::time::Timestamp;
-use crate::flows::hold::sale_of;
-use crate::flows::reserve::Reserved;
 use crate::http::payment_reply::PaymentReply;
-use crate::ports::{Freshness, Ports, Stored};
+use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
+use engine::domain::money::Currency;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::hold::sale_of;
+use engine::flows::reserve::Reserved;
+use engine::ports::{Freshness, Ports, Stored};
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]

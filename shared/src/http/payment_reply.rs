@@ -3,11 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::ids::{PaymentId, ProviderId};
-use crate::domain::money::Currency;
-use crate::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
-use crate::domain::refund::{Refund, RefundState};
-use crate::domain::time::Timestamp;
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::Currency;
+use engine::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
+use engine::domain::refund::{Refund, RefundState};
+use engine::domain::time::Timestamp;
 
 /// A payment that was captured for an order, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -76,6 +76,27 @@ impl From<&PaymentRecord> for PaymentReply {
             reason,
             decided_at: record.decided_at,
             refund: record.refund.as_ref().map(RefundReply::from),
+        }
+    }
+}
+
+/// What a provider is told of its event, once all that follows from it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum CallbackReply {
+    /// It paid its order.
+    Accepted,
+    /// It goes back.
+    Refund(RefundReason),
+    /// It is not about a capture of ours.
+    Ignored,
+}
+
+impl From<PaymentOutcome> for CallbackReply {
+    fn from(outcome: PaymentOutcome) -> Self {
+        match outcome {
+            PaymentOutcome::Accepted => Self::Accepted,
+            PaymentOutcome::Refund(reason) => Self::Refund(reason),
         }
     }
 }

@@ -9,13 +9,14 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::domain::ids::{AttendeeId, SeatName, TierId};
-use crate::domain::order::OrderState;
-use crate::domain::sale::Defect;
-use crate::domain::time::Timestamp;
-use crate::flows::{admit, cancel, publish, reserve};
-use crate::http::{checks, identity, payment_event, route, signature, tokens};
-use crate::ports::StoreError;
+use crate::http::{checks, identity, route, tokens};
+use crate::providers::stripe::{event, signature};
+use engine::domain::ids::{AttendeeId, SeatName, TierId};
+use engine::domain::order::OrderState;
+use engine::domain::sale::Defect;
+use engine::domain::time::Timestamp;
+use engine::flows::{admit, cancel, publish, reserve};
+use engine::ports::StoreError;
 
 /// When to try again after a store failed, in milliseconds.
 const STORE_RETRY_MS: i64 = 1000;
@@ -452,8 +453,8 @@ impl From<signature::Defect> for Problem {
     }
 }
 
-impl From<payment_event::Defect> for Problem {
-    fn from(defect: payment_event::Defect) -> Self {
+impl From<event::Defect> for Problem {
+    fn from(defect: event::Defect) -> Self {
         tracing::error!(%defect, "a signed payment event cannot be read: money may be waiting");
         Self::new(Kind::Invalid, defect)
     }
@@ -548,9 +549,9 @@ fn resolved(state: OrderState) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::ids::{AttendeeId, SeatName, TierId};
-    use crate::domain::sale::Defect;
-    use crate::domain::time::Timestamp;
+    use engine::domain::ids::{AttendeeId, SeatName, TierId};
+    use engine::domain::sale::Defect;
+    use engine::domain::time::Timestamp;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
@@ -673,12 +674,12 @@ mod tests {
     fn every_other_refusal() {
         let none = || json!({});
         let opens_at = Timestamp::from_ms(1_800_000_000_000);
-        let defects = serde_json::from_value::<crate::domain::sale::SaleFile>(json!({
+        let defects = serde_json::from_value::<engine::domain::sale::SaleFile>(json!({
             "sale": "s", "title": "", "currency": "EUR", "limit_per_buyer": 1,
             "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2027-01-01T00:00:00Z",
             "pay_window_seconds": 60, "tiers": []
         }));
-        let defects: Vec<Defect> = crate::domain::sale::Sale::new(defects.unwrap()).unwrap_err();
+        let defects: Vec<Defect> = engine::domain::sale::Sale::new(defects.unwrap()).unwrap_err();
         let count = defects.len();
         let table = [
             (

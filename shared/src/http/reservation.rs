@@ -6,13 +6,13 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::domain::choice::{Choice, Offset, Together};
-use crate::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId, TierId};
-use crate::domain::inventory::Line;
-use crate::domain::sale::{AttendeeRule, Sale, Tier};
-use crate::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine};
 use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body};
 use crate::http::tokens;
+use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId, TierId};
+use engine::domain::inventory::Line;
+use engine::domain::sale::{AttendeeRule, Sale, Tier};
+use engine::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine};
 
 /// The header that may carry the admission token instead of the body.
 const ADMISSION_HEADER: &str = "admission";
@@ -338,8 +338,8 @@ fn in_seat_order(wanted: WantedLine) -> WantedLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::sale::SaleFile;
     use crate::http::checks::parse;
+    use engine::domain::sale::SaleFile;
     use serde_json::{Value, json};
 
     fn terms() -> Value {

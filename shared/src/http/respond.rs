@@ -9,8 +9,8 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::http::problem::Problem;
-use crate::metrics;
-use crate::ports::StoreError;
+use crate::runtime::metrics;
+use engine::ports::StoreError;
 
 /// How long a request may take. Each step has a limit of its own, but not every chain of them stays
 /// below the function's deadline, at which nobody would be answered at all; a buyer who is told that

@@ -7,8 +7,8 @@ use lambda_http::http::Method;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
 
-use crate::domain::ids::{ProviderId, SaleId};
-use crate::domain::number::OrderNumber;
+use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::number::OrderNumber;
 
 /// One route of the API, with what its path says.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use lambda_http::Request;
 
-use crate::domain::ids::SaleId;
-use crate::domain::sale::{Sale, SaleFile};
 use crate::http::checks::{MOST_SALE_FILE_BYTES, Refusal, json_body};
+use engine::domain::ids::SaleId;
+use engine::domain::sale::{Sale, SaleFile};
 
 /// Reads a sale file whose id is the path's, with every rule checked.
 ///

@@ -5,10 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::domain::ids::{Legs, SaleId, StopId, TierId};
-use crate::domain::sale::{Sale, SaleFile, SaleState, Tier};
-use crate::domain::time::Timestamp;
-use crate::ports::Published;
+use engine::domain::ids::{Legs, SaleId, StopId, TierId};
+use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
+use engine::domain::time::Timestamp;
+use engine::ports::Published;
 
 /// Whether a buyer can order now, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -8,11 +8,11 @@
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 
-use crate::domain::ids::{SaleId, UserId};
-use crate::domain::number::OrderNumber;
-use crate::domain::time::Timestamp;
-use crate::domain::wanted::WantedLine;
 use crate::http::identity::Buyer;
+use engine::domain::ids::{SaleId, UserId};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::WantedLine;
 
 const ISSUER: &str = "onsale";
 const AUDIENCE: &str = "onsale-orders";
@@ -216,12 +216,12 @@ impl std::fmt::Debug for AdmissionKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::choice::{Choice, Together};
-    use crate::domain::ids::{Legs, TierId};
-    use crate::domain::inventory::Line;
-    use crate::domain::number::Mint;
     use base64::Engine as _;
     use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+    use engine::domain::choice::{Choice, Together};
+    use engine::domain::ids::{Legs, TierId};
+    use engine::domain::inventory::Line;
+    use engine::domain::number::Mint;
     use serde_json::{Value, json};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_999);

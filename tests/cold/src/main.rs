@@ -6,7 +6,7 @@ use clap::Parser;
 use cold::Failure;
 use cold::report::{measure, table};
 use cold::world::{CONNECTED, HELLO, World};
-use shared::metrics::Function;
+use shared::runtime::metrics::Function;
 
 /// Starts each function's real binary, lets it do its first work over TLS, and prints what that cost:
 /// medians of processor time as the kernel counts it, not of time that passed.

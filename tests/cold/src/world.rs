@@ -3,14 +3,14 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use lambda_http::{Body, Request, Response};
 use local::data_dir::Secrets;
 use local::payment;
 use local::up::{Engine, Options};
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
 
 use crate::Failure;
 use crate::certificates::Authority;
@@ -177,7 +177,7 @@ impl World {
             ("ONSALE_CA_FILE", self.ca_file.path().display().to_string()),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.http_url()),
             ("AWS_ENDPOINT_URL_SQS", sqs.http_url()),
-            ("AWS_REGION", shared::app::STAND_IN_REGION.to_owned()),
+            ("AWS_REGION", shared::runtime::app::STAND_IN_REGION.to_owned()),
             ("AWS_ACCESS_KEY_ID", "local".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
             ("AWS_SESSION_TOKEN", "local".to_owned()),

@@ -4,6 +4,10 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsEvent;
+use engine::domain::ids::SaleId;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use lambda_http::request::LambdaRequest;
 use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
@@ -12,10 +16,6 @@ use local::payment;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use shared::domain::ids::SaleId;
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
 
 use crate::event::{self, Sender};
 use crate::world::{Failure, World};

@@ -1,19 +1,19 @@
 //! The engine as a function has it after its cold start, and servers for it.
 
+use engine::domain::ids::ProviderId;
+use engine::domain::time::Timestamp;
 use local::queues::Queues;
 use local::servers::{Endpoints, Stack};
 use local::stores;
 use serde::{Deserialize, Serialize};
-use shared::app::App;
-use shared::config::{
+use shared::dynamodb::{Dynamo, StoreConfig, Tables, create_tables};
+use shared::providers::stripe::signature;
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::{
     AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
-use shared::domain::ids::ProviderId;
-use shared::domain::time::Timestamp;
-use shared::http::signature;
-use shared::scripts::Topology;
-use shared::store::{Dynamo, StoreConfig, Tables, create_tables};
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "costs-";

@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use shared::domain::ids::ProviderId;
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
+use engine::domain::ids::ProviderId;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
 use shared::http::checks::parse;
 
 use crate::must;

@@ -4,21 +4,21 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
+use engine::domain::inventory::{Inventory, Line, SeatLeg};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::sale::Sale;
+use engine::domain::wanted::WantedLine;
+use engine::flows::cancel::cancel;
+use engine::flows::pay::pay;
+use engine::flows::publish::publish;
+use engine::flows::reconcile::dry_run;
+use engine::flows::reserve::{Reservation, reserve};
+use engine::flows::sync::sync;
+use engine::ports::{Catalogue, Freshness, Stored};
 use serde_json::json;
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
-use shared::domain::inventory::{Inventory, Line, SeatLeg};
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::order::{Capture, Order, PaymentKey};
-use shared::domain::sale::Sale;
-use shared::domain::wanted::WantedLine;
-use shared::flows::cancel::cancel;
-use shared::flows::pay::pay;
-use shared::flows::publish::publish;
-use shared::flows::reconcile::dry_run;
-use shared::flows::reserve::{Reservation, reserve};
-use shared::flows::sync::sync;
-use shared::ports::{Catalogue, Freshness, Stored};
 use world::{Call, Caller, Driver, Reply, Stores};
 
 use super::world::{NOW, epoch};

@@ -6,12 +6,12 @@
 
 use cold::certificates::Authority;
 use cold::front::{Front, Severed};
-use shared::app::{App, Need};
-use shared::config::Config;
-use shared::domain::order::OrderState;
-use shared::flows::reserve::reserve;
-use shared::ports::{Catalogue, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError};
-use shared::scripts::Topology;
+use engine::domain::order::OrderState;
+use engine::flows::reserve::reserve;
+use engine::ports::{Catalogue, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError};
+use shared::redis::Topology;
+use shared::runtime::app::{App, Need};
+use shared::runtime::config::Config;
 use tempfile::NamedTempFile;
 
 use super::world::{NOW, World, sale_id};

@@ -1,17 +1,17 @@
 //! Every flow is cut off at every call it makes, before it and after it, and then repeated.
 
-use shared::domain::choice::Choice;
-use shared::domain::ids::{PaymentId, ProviderId, Seat};
-use shared::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
-use shared::domain::sale::{Sale, SaleFile, SaleState};
-use shared::flows::cancel::cancel;
-use shared::flows::expire::expire;
-use shared::flows::load::load;
-use shared::flows::pay::pay;
-use shared::flows::publish::publish;
-use shared::flows::reconcile::reconcile;
-use shared::flows::reserve::{Refusal, Reservation, Reserved, reserve};
-use shared::ports::{Ports, Seats};
+use engine::domain::choice::Choice;
+use engine::domain::ids::{PaymentId, ProviderId, Seat};
+use engine::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
+use engine::domain::sale::{Sale, SaleFile, SaleState};
+use engine::flows::cancel::cancel;
+use engine::flows::expire::expire;
+use engine::flows::load::load;
+use engine::flows::pay::pay;
+use engine::flows::publish::publish;
+use engine::flows::reconcile::reconcile;
+use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
+use engine::ports::{Ports, Seats};
 
 use super::crashing::{Crashing, Cut};
 use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
@@ -74,7 +74,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
                 assert_eq!(first.order.held_lines(), second.order.held_lines(), "{user}");
             }
             let mut other = reservation.clone();
-            other.lines[0].line.legs = shared::domain::ids::Legs::new(0, 1).unwrap();
+            other.lines[0].line.legs = engine::domain::ids::Legs::new(0, 1).unwrap();
             let refused = reserve(&world.ports, &other, NOW).await;
             assert_eq!(refused, Err(Refusal::TokenReused), "{user}");
             crashing.has_died()
@@ -94,9 +94,9 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
 async fn a_refused_attempt_does_not_burn_the_token() {
     let world = World::start().await;
     let mut reservation = world.reservation("greedy").await;
-    reservation.lines[0].line.choice = shared::domain::choice::Choice::Best {
+    reservation.lines[0].line.choice = engine::domain::choice::Choice::Best {
         count: 5,
-        together: shared::domain::choice::Together::Required,
+        together: engine::domain::choice::Together::Required,
     };
     assert_eq!(reserve(&world.ports, &reservation, NOW).await, Err(Refusal::LimitReached(4)));
     let modest = world.reservation("greedy").await;

@@ -4,15 +4,15 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use shared::domain::gate::{Admit, AdmitReply};
-use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
-use shared::domain::inventory::*;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
-use shared::domain::refund::RefundReply;
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
-use shared::ports::*;
+use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::inventory::*;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::refund::RefundReply;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::ports::*;
 use tokio::sync::Notify;
 
 /// Where the last call is cut off.

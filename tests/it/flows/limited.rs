@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use std::future::pending;
 use std::sync::{Mutex, PoisonError};
 
+use engine::domain::ids::SaleId;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::publish::publish;
+use engine::flows::reconcile::{Run, run, run_until};
+use engine::ports::{DUE_SHARDS, Stored};
 use serde_json::json;
-use shared::domain::ids::SaleId;
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
-use shared::flows::publish::publish;
-use shared::flows::reconcile::{Run, run, run_until};
-use shared::ports::{DUE_SHARDS, Stored};
 use tokio::sync::Notify;
 use world::{Call, Caller, Driver, Reply, Stores};
 

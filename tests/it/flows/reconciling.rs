@@ -3,18 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, OrderState, PaymentKey};
+use engine::domain::time::Timestamp;
+use engine::flows::cancel::cancel;
+use engine::flows::pay::pay;
+use engine::flows::reconcile::{Outcome, Run, dry_run, reconcile, reconcile_all};
+use engine::flows::reserve::reserve;
+use engine::flows::stuck::{Kind, stuck};
+use engine::flows::sync::sync;
+use engine::ports::{Catalogue, Freshness, Ports, Seats};
 use redis::aio::MultiplexedConnection;
-use shared::domain::ids::{PaymentId, ProviderId};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, Order, OrderState, PaymentKey};
-use shared::domain::time::Timestamp;
-use shared::flows::cancel::cancel;
-use shared::flows::pay::pay;
-use shared::flows::reconcile::{Outcome, Run, dry_run, reconcile, reconcile_all};
-use shared::flows::reserve::reserve;
-use shared::flows::stuck::{Kind, stuck};
-use shared::flows::sync::sync;
-use shared::ports::{Catalogue, Freshness, Ports, Seats};
 
 use super::crashing::{Crashing, Cut};
 use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
@@ -197,7 +197,7 @@ async fn a_run_over_a_sale_in_order_writes_nothing() {
     assert!((world.remember().await, world.items().await) == before, "something was changed");
     let published = world.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap();
     let published = published.unwrap();
-    let terms = shared::flows::load::terms(&published.sale);
+    let terms = engine::flows::load::terms(&published.sale);
     assert_eq!(head, (published.epoch.unwrap(), terms), "what is read is what was loaded");
 }
 

@@ -1,19 +1,19 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
-use local::servers::provider::Mischief;
-use shared::domain::money::{Currency, Money};
-use shared::domain::order::{
+use engine::domain::money::{Currency, Money};
+use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
-use shared::domain::refund::{Refund, RefundState};
-use shared::domain::time::Timestamp;
-use shared::flows::expire::{Expired, PROVIDER_GRACE_SECONDS, expire};
-use shared::flows::pay::pay;
-use shared::flows::reconcile::reconcile;
-use shared::flows::refund::refund;
-use shared::flows::reserve::reserve;
-use shared::ports::{Orders, Ports, StoreError};
+use engine::domain::refund::{Refund, RefundState};
+use engine::domain::time::Timestamp;
+use engine::flows::expire::{Expired, PROVIDER_GRACE_SECONDS, expire};
+use engine::flows::pay::pay;
+use engine::flows::reconcile::reconcile;
+use engine::flows::refund::refund;
+use engine::flows::reserve::reserve;
+use engine::ports::{Orders, Ports, StoreError};
+use local::servers::provider::Mischief;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;

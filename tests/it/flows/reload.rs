@@ -1,11 +1,11 @@
 //! Loading again what Redis has lost, while loaders die and freeze and buyers go on.
 
-use shared::domain::order::Order;
-use shared::domain::time::Timestamp;
-use shared::flows::load::{LEASE_MS, Loaded, load};
-use shared::flows::reconcile::reconcile;
-use shared::flows::reserve::reserve;
-use shared::ports::{Catalogue, ChangeReply, Freshness, Ports, Seats};
+use engine::domain::order::Order;
+use engine::domain::time::Timestamp;
+use engine::flows::load::{LEASE_MS, Loaded, load};
+use engine::flows::reconcile::reconcile;
+use engine::flows::reserve::reserve;
+use engine::ports::{Catalogue, ChangeReply, Freshness, Ports, Seats};
 use tokio::sync::Notify;
 
 use super::crashing::{Crashing, Cut};

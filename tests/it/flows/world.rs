@@ -3,26 +3,26 @@
 use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::inventory::Line;
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::OrderState;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::WantedLine;
+use engine::flows::publish::publish;
+use engine::flows::reserve::Reservation;
+use engine::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
 use local::servers::{PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
-use shared::app::{App, LivePorts};
-use shared::config::{
+use shared::dynamodb::Dynamo;
+use shared::redis::Topology;
+use shared::runtime::app::{App, LivePorts};
+use shared::runtime::config::{
     AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, SqsConfig,
 };
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
-use shared::domain::inventory::Line;
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::order::OrderState;
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
-use shared::domain::wanted::WantedLine;
-use shared::flows::publish::publish;
-use shared::flows::reserve::Reservation;
-use shared::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
-use shared::scripts::Topology;
-use shared::store::Dynamo;
 
 use crate::ground::{self, Servers};
 

@@ -7,6 +7,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::SqsEvent;
+use engine::domain::ids::SaleId;
+use engine::domain::money::{Currency, Money};
+use engine::domain::time::Timestamp;
+use engine::ports::{Orders as _, Ports as _};
 use local::data_dir::{DataDir, Secrets};
 use local::environment::{Variables, variables};
 use local::gateway::{Gateway, Routes};
@@ -17,12 +21,8 @@ use local::servers::{PaymentProvider, Stack};
 use local::up;
 use reqwest::Method;
 use serde_json::{Value, json};
-use shared::app::App;
-use shared::config::Config;
-use shared::domain::ids::SaleId;
-use shared::domain::money::{Currency, Money};
-use shared::domain::time::Timestamp;
-use shared::ports::{Orders as _, Ports as _};
+use shared::runtime::app::App;
+use shared::runtime::config::Config;
 
 use super::event::{Request, Sender, batch, message_id, schedule};
 use super::hall;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use engine::domain::time::Timestamp;
 use local::audit::{self, Target};
 use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
@@ -23,8 +24,7 @@ use local::servers::{PaymentProvider, Stack};
 use local::{stores, up};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use shared::domain::time::Timestamp;
-use shared::store::create_tables;
+use shared::dynamodb::create_tables;
 use tempfile::TempDir;
 
 use super::event::schedule;

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use local::environment::Variables;
-use shared::metrics::Function;
+use shared::runtime::metrics::Function;
 
 /// How long the emulator may take to listen.
 const PATIENCE: Duration = Duration::from_secs(30);

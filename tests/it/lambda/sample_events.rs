@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use engine::domain::ids::{SaleId, UserId};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::time::Timestamp;
 use local::environment::{SAMPLE_KEY, SAMPLE_SECRET};
 use serde_json::{Value, json};
-use shared::domain::ids::{SaleId, UserId};
-use shared::domain::number::{Mint, OrderNumber};
-use shared::domain::time::Timestamp;
-use shared::http::signature;
 use shared::http::tokens::{AdmissionKeys, Grant};
+use shared::providers::stripe::signature;
 
 use super::event::{Request, Sender, batch, schedule};
 use super::rie::{FUNCTIONS, root};

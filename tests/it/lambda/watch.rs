@@ -11,12 +11,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use engine::domain::time::Timestamp;
 use local::environment::{Variables, env_file, variables, with_sample_events};
 use local::gateway::ROUTES;
 use local::payment;
 use local::up::{self, Engine, Options};
 use serde_json::Value;
-use shared::domain::time::Timestamp;
 use tempfile::TempDir;
 
 use super::behind;

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use local::servers::{Flavour, RedisServer};
-use shared::domain::choice::{Choice, Offset, Together};
-use shared::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
-use shared::domain::inventory::{
+use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release, ReleaseReply,
     SeatLeg, Sell, SellReply, Terms, TierGrid,
 };
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
-use shared::ports::{Seats as _, StoreError};
-use shared::scripts::keys::SaleKeys;
-use shared::scripts::{Bounds, Connection, RedisSeats, Scripts, Topology};
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use engine::ports::{Seats as _, StoreError};
+use local::servers::{Flavour, RedisServer};
+use shared::redis::keys::SaleKeys;
+use shared::redis::{Bounds, Connection, RedisSeats, Scripts, Topology};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 

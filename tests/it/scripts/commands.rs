@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use shared::domain::choice::{Choice, Offset, Together};
-use shared::domain::gate::{Admit, TopUp};
-use shared::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
-use shared::domain::inventory::{
+use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::gate::{Admit, TopUp};
+use engine::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, Inventory, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
     Sell, Terms, TierGrid,
 };
-use shared::domain::number::OrderNumber;
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 
 /// One command, of the inventory or of the gate.
 #[derive(Debug, Clone)]

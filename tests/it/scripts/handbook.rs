@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
-use shared::domain::choice::{Choice, Together};
-use shared::domain::gate::{Admit, AdmitReply};
-use shared::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
-use shared::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
-use shared::ports::{Gate as _, Seats as _};
-use shared::scripts::keys::{GateKeys, SaleKeys};
-use shared::scripts::{RedisGate, RedisSeats};
+use shared::redis::keys::{GateKeys, SaleKeys};
+use shared::redis::{RedisGate, RedisSeats};
 
 use super::{connect, server};
 
@@ -83,7 +83,7 @@ async fn the_handbook_names_every_key_and_field() {
         first_budget: 10,
         top_up: None,
     };
-    let top_up = shared::domain::gate::TopUp { generation: 0, budget: 9, dry_ms: 1, holds: false };
+    let top_up = engine::domain::gate::TopUp { generation: 0, budget: 9, dry_ms: 1, holds: false };
     let admit = Admit { top_up: Some(top_up), ..admit };
     let gate = RedisGate::new(connect(&server));
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);

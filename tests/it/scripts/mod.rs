@@ -11,7 +11,7 @@ mod wire;
 mod world;
 
 use local::servers::{Error, Flavour, RedisCluster, RedisOptions, RedisServer};
-use shared::scripts::{Bounds, Connection, Topology};
+use shared::redis::{Bounds, Connection, Topology};
 
 /// Starts a server of one flavour; a machine without it has not run `make setup`.
 async fn server(flavour: Flavour) -> RedisServer {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use local::servers::Flavour;
-use shared::scripts::{Connection, Script, Scripts, Topology};
+use shared::redis::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
 use world::{seed_in, seed_of_commit};
 

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use local::servers::{Flavour, RedisServer};
-use serde_json::{Value, json};
-use shared::domain::choice::Choice;
-use shared::domain::ids::{Legs, Seat};
-use shared::domain::inventory::{
+use engine::domain::choice::Choice;
+use engine::domain::ids::{Legs, Seat};
+use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, Release, ReleaseReply, Sell, SellReply,
 };
-use shared::ports::Seats as _;
-use shared::scripts::{RedisSeats, Scripts};
+use engine::ports::Seats as _;
+use local::servers::{Flavour, RedisServer};
+use serde_json::{Value, json};
+use shared::redis::{RedisSeats, Scripts};
 
 use super::calls::{best, epoch, hold, load, record_of, sale, seats_of, tier};
 use super::{connect, server};

@@ -4,18 +4,18 @@ use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
 use cold::front::Front;
+use engine::domain::ids::SaleId;
+use engine::domain::inventory::Load;
+use engine::ports::{Seats, StoreError, Stored};
 use local::servers::{Flavour, RedisServer};
-use shared::domain::ids::SaleId;
-use shared::domain::inventory::Load;
-use shared::ports::{Seats, StoreError, Stored};
-use shared::scripts::keys::SaleKeys;
-use shared::scripts::{Bounds, Connection, RedisSeats, Topology};
-use shared::wire::Trust;
+use shared::redis::keys::SaleKeys;
+use shared::redis::{Bounds, Connection, RedisSeats, Topology};
+use shared::runtime::connections::Trust;
 
 use super::calls::{best, hold, load, record_of, sale};
 use super::log::Log;
 use super::{patient, server};
-use shared::domain::ids::Legs;
+use engine::domain::ids::Legs;
 
 const PASSWORD: &str = "hunter2";
 

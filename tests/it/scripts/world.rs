@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-use shared::domain::gate::GateShard;
-use shared::domain::ids::{Legs, TierId};
-use shared::domain::inventory::Inventory;
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
-use shared::ports::{Gate as _, Seats as _, Stored};
-use shared::scripts::keys::{GateKeys, SaleKeys};
-use shared::scripts::{Connection, RedisGate, RedisSeats, Scripts};
+use engine::domain::gate::GateShard;
+use engine::domain::ids::{Legs, TierId};
+use engine::domain::inventory::Inventory;
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use engine::ports::{Gate as _, Seats as _, Stored};
+use shared::redis::keys::{GateKeys, SaleKeys};
+use shared::redis::{Connection, RedisGate, RedisSeats, Scripts};
 
 use super::commands::{Command, Dice};
 

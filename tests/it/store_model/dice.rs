@@ -1,22 +1,22 @@
 //! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
 //! frequent.
 
-use rand::rngs::StdRng;
-use rand::{RngExt as _, SeedableRng as _};
-use serde_json::json;
-use shared::domain::ids::{
+use engine::domain::ids::{
     AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
 };
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::{Gene, OrderNumber};
-use shared::domain::order::{
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
     Ticket,
 };
-use shared::domain::refund::{Refund, RefundState};
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
-use shared::ports::{DUE_SHARDS, Freshness, Settlement};
+use engine::domain::refund::{Refund, RefundState};
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::ports::{DUE_SHARDS, Freshness, Settlement};
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde_json::json;
 use world::{Call, Stores};
 
 /// When a sequence begins.

@@ -8,11 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::guard::{Guard, without};
+use engine::ports::{Catalogue as _, Orders as _, Published, StoreError, Stored};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
-use shared::domain::guard::{Guard, without};
-use shared::ports::{Catalogue as _, Orders as _, Published, StoreError, Stored};
-use shared::store::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
 use tokio::task::JoinSet;
 use world::{Call, Reply, Stores, seed_in, seed_of_commit};
 

@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use local::gateway::{Access, ROUTES};
 use local::queues::Redelivery;
 use serde_json::{Value, json};
-use shared::config::Config;
-use shared::scripts::{Bounds, Connection};
-use shared::store::Tables;
-use shared::store::tables::{Index, Key, KeyKind, TableDefinition};
+use shared::dynamodb::Tables;
+use shared::dynamodb::tables::{Index, Key, KeyKind, TableDefinition};
+use shared::redis::{Bounds, Connection};
+use shared::runtime::config::Config;
 
 use super::deployed::FUNCTIONS;
 use super::permissions::list;

@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::inventory::{Load, LoadReply, Terms};
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
+use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisCluster};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
-use shared::domain::ids::{Epoch, SaleId};
-use shared::domain::inventory::{Load, LoadReply, Terms};
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
-use shared::ports::Seats as _;
-use shared::scripts::{Bounds, Connection, RedisSeats, Topology};
+use shared::redis::{Bounds, Connection, RedisSeats, Topology};
 
 use super::deployed::{Deployed, FUNCTIONS, user};
 use super::recorder::Right;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::domain::ids::{SaleId, Seat, UserId};
-use shared::domain::inventory::{Inventory, SeatLeg};
-use shared::domain::order::{Order, OrderState, PaymentOutcome, totals};
+use engine::domain::ids::{SaleId, Seat, UserId};
+use engine::domain::inventory::{Inventory, SeatLeg};
+use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
 use world::{Place, Stores};
 
 use crate::scenario::{PRICE_MINOR, Scenario};

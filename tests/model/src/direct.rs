@@ -6,8 +6,8 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use shared::domain::time::Timestamp;
-use shared::ports::Stored;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
 use world::{Call, Caller, Driver, Reply, Stores};
 
 use crate::flow::{Flow, Outcome};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use shared::domain::guard::without;
-use shared::domain::ids::Epoch;
-use shared::domain::order::{PaymentKey, PaymentOutcome};
-use shared::ports::{SettleReply, Settlement, StoreError, Stored};
-use shared::store::tables::due_shard;
+use engine::domain::guard::without;
+use engine::domain::ids::Epoch;
+use engine::domain::order::{PaymentKey, PaymentOutcome};
+use engine::ports::due_shard;
+use engine::ports::{SettleReply, Settlement, StoreError, Stored};
 use stateright::{Model, Property};
 use world::{Call, Message, Reply, SeatsModel, Sent};
 

@@ -1,17 +1,17 @@
-//! The flows as values: which one runs, with which arguments. What they do is in `shared::flows`.
+//! The flows as values: which one runs, with which arguments. What they do is in `engine::flows`.
 
-use shared::domain::ids::Epoch;
-use shared::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
-use shared::domain::time::Timestamp;
-use shared::flows::cancel::{self, cancel};
-use shared::flows::expire::expire_or_hop;
-use shared::flows::load::load;
-use shared::flows::pay::pay;
-use shared::flows::reconcile::reconcile;
-use shared::flows::refund::refund;
-use shared::flows::reserve::{self, reserve};
-use shared::flows::sync::sync;
-use shared::ports::{Ports, StoreError, Stored};
+use engine::domain::ids::Epoch;
+use engine::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
+use engine::domain::time::Timestamp;
+use engine::flows::cancel::{self, cancel};
+use engine::flows::expire::expire_or_hop;
+use engine::flows::load::load;
+use engine::flows::pay::pay;
+use engine::flows::reconcile::reconcile;
+use engine::flows::refund::refund;
+use engine::flows::reserve::{self, reserve};
+use engine::flows::sync::sync;
+use engine::ports::{Ports, StoreError, Stored};
 use world::{Message, Sent};
 
 use crate::scenario::Scenario;

@@ -1,8 +1,8 @@
 //! Explores worlds by name; the large ones if none is named.
 
 use clap::Parser;
+use engine::domain::guard::Guard;
 use model::{explore::explore, scenario::Scenario, scenarios};
-use shared::domain::guard::Guard;
 
 /// Explores every state of small worlds and says what it found.
 #[derive(Parser)]

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
-use shared::domain::time::Timestamp;
+use engine::domain::time::Timestamp;
 use world::{Message, Sent, Stores};
 
 use crate::check::{self, Checked};

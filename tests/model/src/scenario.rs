@@ -3,21 +3,21 @@
 
 use std::sync::Arc;
 
-use serde_json::json;
-use shared::domain::choice::Choice;
-use shared::domain::guard::Guard;
-use shared::domain::ids::{
+use engine::domain::choice::Choice;
+use engine::domain::guard::Guard;
+use engine::domain::ids::{
     AttendeeId, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, TierId, UserId,
 };
-use shared::domain::inventory::Line;
-use shared::domain::money::Money;
-use shared::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
-use shared::domain::order::{Capture, PaymentKey};
-use shared::domain::sale::Sale;
-use shared::domain::time::Timestamp;
-use shared::domain::wanted::WantedLine;
-use shared::flows::reserve::Reservation;
-use shared::ports::Published;
+use engine::domain::inventory::Line;
+use engine::domain::money::Money;
+use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
+use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::domain::wanted::WantedLine;
+use engine::flows::reserve::Reservation;
+use engine::ports::Published;
+use serde_json::json;
 use world::{Message, Stores};
 
 use crate::direct;

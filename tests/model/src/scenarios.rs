@@ -1,6 +1,6 @@
 //! The worlds that are explored: one for each race.
 
-use shared::domain::choice::{Choice, Together};
+use engine::domain::choice::{Choice, Together};
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
 

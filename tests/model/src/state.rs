@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use shared::domain::inventory::HeldLine;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::PaymentKey;
-use shared::domain::time::Timestamp;
+use engine::domain::inventory::HeldLine;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
+use engine::domain::time::Timestamp;
 use world::{SeatsModel, Sent, Stores};
 
 use crate::scenario::{Budget, Scenario};

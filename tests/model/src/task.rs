@@ -12,7 +12,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use shared::ports::Stored;
+use engine::ports::Stored;
 use world::{Call, Caller, Driver, Reply};
 
 use crate::flow::{Flow, Outcome};

@@ -1,8 +1,8 @@
 //! A way through a world, in words: who did what, and what was answered.
 
-use shared::domain::inventory::{HeldLine, HoldReply};
-use shared::domain::number::OrderNumber;
-use shared::ports::{CreateReply, Settlement, Stored};
+use engine::domain::inventory::{HeldLine, HoldReply};
+use engine::domain::number::OrderNumber;
+use engine::ports::{CreateReply, Settlement, Stored};
 use world::{Call, Message, Reply, Sent, Stores};
 
 use crate::engine::{Action, Engine, Fate};

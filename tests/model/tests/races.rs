@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::guard::Guard;
 use model::explore::explore;
 use model::scenario::Scenario;
 use model::scenarios as worlds;
-use shared::domain::guard::Guard;
 
 /// Explores a world: all of it holds, and it is a world in which something can happen.
 fn holds(world: Scenario) {

@@ -1,17 +1,17 @@
 //! The buyers: what they want, and what they do when they get it or not.
 
-use shared::domain::choice::{Choice, Offset, Together};
-use shared::domain::ids::{AttendeeId, Legs, PaymentId, ProviderId, Seat, UserId};
-use shared::domain::inventory::Line as Wish;
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::{Gene, OrderNumber};
-use shared::domain::order::{Capture, Order, PaymentKey};
-use shared::domain::sale::{AttendeeRule, Sale, Tier};
-use shared::domain::wanted::{WantedLine, content};
-use shared::flows::admit::admit;
-use shared::flows::cancel::{self, cancel};
-use shared::flows::reserve::{Refusal, Reservation, Reserved, reserve};
-use shared::ports::{Catalogue as _, Freshness, StoreError};
+use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::ids::{AttendeeId, Legs, PaymentId, ProviderId, Seat, UserId};
+use engine::domain::inventory::Line as Wish;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::sale::{AttendeeRule, Sale, Tier};
+use engine::domain::wanted::{WantedLine, content};
+use engine::flows::admit::admit;
+use engine::flows::cancel::{self, cancel};
+use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
+use engine::ports::{Catalogue as _, Freshness, StoreError};
 
 use crate::cast::{call_back, never_call};
 use crate::dice::{Dice, mix};

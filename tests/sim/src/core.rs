@@ -10,10 +10,10 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use shared::domain::inventory::{LoadReply, SeatLeg};
-use shared::domain::refund::RefundReply;
-use shared::domain::time::{Clock, Timestamp};
-use shared::ports::{Freshness, Published, StoreError, Stored};
+use engine::domain::inventory::{LoadReply, SeatLeg};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::{Clock, Timestamp};
+use engine::ports::{Freshness, Published, StoreError, Stored};
 use world::{Call, Driver, Reply, Stores};
 
 use crate::dice::{Dice, mix};

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use shared::domain::guard::Guard;
+use engine::domain::guard::Guard;
 use world::{seed_in, seed_of_commit};
 
 use crate::dice::mix;
@@ -36,7 +36,7 @@ pub fn without_guard<T>(guard: Option<Guard>, act: impl FnOnce() -> T) -> T {
     match guard {
         None => act(),
         #[cfg(debug_assertions)]
-        Some(guard) => shared::domain::guard::without(guard, act),
+        Some(guard) => engine::domain::guard::without(guard, act),
         #[cfg(not(debug_assertions))]
         Some(guard) => panic!("{guard} cannot be taken away in this build"),
     }

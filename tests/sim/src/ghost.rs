@@ -7,16 +7,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
-use shared::domain::inventory::{
+use engine::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
+use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, MarkReply, ReleaseReply, RepairReply,
     Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
 };
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
-use shared::domain::refund::RefundState;
-use shared::domain::time::Timestamp;
-use shared::ports::{ChangeReply, CreateReply, Stored};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
+use engine::domain::refund::RefundState;
+use engine::domain::time::Timestamp;
+use engine::ports::{ChangeReply, CreateReply, Stored};
 use world::{Call, Place, Reply};
 
 use crate::core::{World, writes_orders, writes_redis};
@@ -666,7 +666,7 @@ fn covers(
     lines: &[HeldLine],
     leg: u16,
     seat: Seat,
-    command: &shared::domain::inventory::Repair,
+    command: &engine::domain::inventory::Repair,
 ) -> bool {
     let of_tier = lines.iter().filter(|line| line.tier == command.tier);
     of_tier.into_iter().any(|line| line.legs.iter().any(|l| l == leg) && line.seats.contains(&seat))

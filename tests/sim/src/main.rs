@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use shared::domain::guard::Guard;
+use engine::domain::guard::Guard;
 use sim::{Exploration, base_seed, explore, run, shrink, without_guard};
 
 /// Runs the production flows under every fault, one seed a run.

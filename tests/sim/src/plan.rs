@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::ids::SaleId;
+use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
-use shared::domain::ids::SaleId;
-use shared::domain::sale::{Sale, SaleFile};
-use shared::domain::time::Timestamp;
 
 use crate::dice::Dice;
 use crate::fault::{Fault, Rates, Weather};

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use shared::domain::gate::GateShard;
-use shared::domain::ids::SaleId;
-use shared::domain::time::Timestamp;
+use engine::domain::gate::GateShard;
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
 use world::{Call, SeatsModel, Stores};
 
 /// The most writes that can be forgotten.

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
-use shared::domain::time::Timestamp;
+use engine::domain::time::Timestamp;
 use world::Caller;
 
 use crate::core::{Line, Shared, World};

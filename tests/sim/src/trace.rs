@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use shared::domain::inventory::{HeldLine, HoldReply, pack_lines};
-use shared::domain::number::OrderNumber;
-use shared::domain::order::Order;
-use shared::ports::{Claim, CreateReply, SettleReply, Stored};
+use engine::domain::inventory::{HeldLine, HoldReply, pack_lines};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::Order;
+use engine::ports::{Claim, CreateReply, SettleReply, Stored};
 use world::{Call, Reply};
 
 use crate::fault::Fault;

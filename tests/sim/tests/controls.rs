@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use shared::domain::guard::Guard;
+use engine::domain::guard::Guard;
 use sim::{Exploration, base_seed, explore};
 
 /// How many runs may pass before a guard's absence must be found.

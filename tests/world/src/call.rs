@@ -7,22 +7,22 @@
 
 use std::future::Future;
 
-use shared::domain::gate::{Admit, AdmitReply};
-use shared::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
-use shared::domain::inventory::{
+use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
     RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
 };
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
-use shared::domain::refund::RefundReply;
-use shared::domain::sale::SaleFile;
-use shared::domain::time::Timestamp;
-use shared::ports::{
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::refund::RefundReply;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::ports::delay_seconds;
+use engine::ports::{
     Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
     Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
 };
-use shared::queue::delay_seconds;
 
 use crate::queues::Message;
 use crate::stores::Stores;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use shared::domain::guard::{Guard, stands};
-use shared::domain::ids::{Epoch, SaleId};
-use shared::domain::sale::{Sale, SaleFile};
-use shared::domain::time::Timestamp;
-use shared::ports::{ChangeReply, Published, StoreError, Stored};
+use engine::domain::guard::{Guard, stands};
+use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::time::Timestamp;
+use engine::ports::{ChangeReply, Published, StoreError, Stored};
 
 /// One sale of the catalogue.
 #[derive(Debug, Clone)]

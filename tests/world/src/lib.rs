@@ -2,7 +2,7 @@
 //! values that can be copied, compared and hashed.
 //!
 //! The simulator and the model checker run the production flows against these. They answer to the real
-//! thing: `shared::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
+//! thing: `engine::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
 //! [`CatalogueModel`] by that of the store (`tests/it/store_model/`).
 
 mod call;

@@ -1,23 +1,23 @@
 //! The orders as DynamoDB keeps them: every change is one transaction, which happens whole under its
 //! conditions or not at all.
 //!
-//! The conditions are those that `shared/src/store/orders.rs` writes into its transactions, and a
+//! The conditions are those that `shared/src/dynamodb/orders.rs` writes into its transactions, and a
 //! broken contract is one here too. Those that are a [`Guard`] can be taken away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::domain::guard::{Guard, stands};
-use shared::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
-use shared::domain::inventory::SeatLeg;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
-use shared::domain::refund::{Refund, RefundState};
-use shared::domain::time::Timestamp;
-use shared::ports::{
+use engine::domain::guard::{Guard, stands};
+use engine::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
+use engine::domain::refund::{Refund, RefundState};
+use engine::domain::time::Timestamp;
+use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
 };
-use shared::store::tables::{block_of, due_shard};
-use shared::store::{FOLLOW_UP_SECONDS, MOST_ITEMS};
+use engine::ports::{FOLLOW_UP_SECONDS, MOST_ITEMS};
+use engine::ports::{block_of, due_shard};
 
 /// A seat-leg of a sale: what can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

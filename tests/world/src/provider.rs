@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::domain::guard::{Guard, stands};
-use shared::domain::money::Money;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, PaymentKey};
-use shared::domain::refund::RefundReply;
+use engine::domain::guard::{Guard, stands};
+use engine::domain::money::Money;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::refund::RefundReply;
 
 /// Everything a provider knows. Money goes back at most once, because the payment is the name of its
 /// refund.

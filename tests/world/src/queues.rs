@@ -4,12 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use shared::domain::ids::SaleId;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::PaymentRecord;
-use shared::domain::time::Timestamp;
-use shared::ports::{StoreError, Stored};
-use shared::queue::{Refund, delay_seconds};
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentRecord;
+use engine::domain::time::Timestamp;
+use engine::ports::{StoreError, Stored};
+use engine::ports::{delay_seconds, messages::Refund};
 
 /// A message of any queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

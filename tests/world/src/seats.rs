@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use shared::domain::ids::{Epoch, Legs, SaleId, TierId};
-use shared::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
-use shared::ports::{Snapshot, StoreError, Stored};
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
+use engine::ports::{Snapshot, StoreError, Stored};
 
 /// The sales that Redis knows. The scripts are the methods of [`Inventory`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]

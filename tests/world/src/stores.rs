@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use shared::domain::gate::GateShard;
-use shared::domain::ids::SaleId;
+use engine::domain::gate::GateShard;
+use engine::domain::ids::SaleId;
 
 use crate::catalogue::CatalogueModel;
 use crate::orders::OrdersModel;

@@ -1,10 +1,10 @@
 //! The requests that are measured, written out before the clock runs: each does the real work of its
 //! endpoint, for a buyer or an order of its own.
 
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::number::OrderNumber;
-use shared::domain::time::Timestamp;
 
 use super::Failure;
 use crate::data_dir::Secrets;

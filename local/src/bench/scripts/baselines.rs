@@ -5,8 +5,8 @@
 //! nothing is decoded twice. They check neither window nor limit and keep no deadline, which ours
 //! does in the same call.
 
+use engine::domain::ids::Seat;
 use redis::aio::MultiplexedConnection;
-use shared::domain::ids::Seat;
 
 use super::Error;
 use super::halls::Tier;

@@ -1,13 +1,13 @@
 //! Every script and every way of choosing, on one hall at one fill after another.
 
-use shared::domain::choice::{Choice, Offset, Together};
-use shared::domain::gate::Admit;
-use shared::domain::ids::{Epoch, Legs, Seat};
-use shared::domain::inventory::{
+use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::gate::Admit;
+use engine::domain::ids::{Epoch, Legs, Seat};
+use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
     Sell, TierGrid,
 };
-use shared::ports::Seats as _;
+use engine::ports::Seats as _;
 
 use super::crowd::{Crowd, free_pairs};
 use super::halls::{Hall, NOW, Tier};

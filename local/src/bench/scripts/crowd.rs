@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{Content, Legs, Seat, UserId};
+use engine::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
+use engine::domain::number::OrderNumber;
+use engine::ports::Seats as _;
 use futures_util::future::try_join_all;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{Content, Legs, Seat, UserId};
-use shared::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
-use shared::domain::number::OrderNumber;
-use shared::ports::Seats as _;
 
 use super::Error;
 use super::halls::{Hall, NOW, Tier, epoch};

@@ -3,12 +3,12 @@
 //! A million seats are not filled by a crowd but loaded as one would have left them: all rows taken
 //! up to the fill, but for a single seat in some of them.
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{SaleId, TierId};
+use engine::domain::inventory::TierGrid;
+use engine::ports::Seats as _;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{SaleId, TierId};
-use shared::domain::inventory::TierGrid;
-use shared::ports::Seats as _;
 
 use super::crowd::Crowd;
 use super::halls::{self, Hall, Tier};
@@ -78,7 +78,7 @@ async fn one(
     percent: u32,
 ) -> Result<Row, Error> {
     let mut rng = StdRng::seed_from_u64(options.seed);
-    let unexpected = |error: shared::domain::ids::InvalidId| Error::Unexpected(error.to_string());
+    let unexpected = |error: engine::domain::ids::InvalidId| Error::Unexpected(error.to_string());
     let sale = SaleId::new("growth").map_err(unexpected)?;
     let mut grids = Vec::new();
     let mut named = Vec::new();

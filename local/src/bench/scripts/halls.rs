@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use shared::domain::ids::{Epoch, Legs, SaleId, TierId};
-use shared::domain::inventory::{Load, Terms, TierGrid};
-use shared::domain::layout::Layout;
-use shared::domain::sale::SaleState;
-use shared::domain::time::Timestamp;
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::inventory::{Load, Terms, TierGrid};
+use engine::domain::layout::Layout;
+use engine::domain::sale::SaleState;
+use engine::domain::time::Timestamp;
 
 use super::{Error, Options};
 

@@ -19,8 +19,8 @@ mod report;
 mod rig;
 mod throughput;
 
+use engine::ports::StoreError;
 use serde::Serialize;
-use shared::ports::StoreError;
 
 use crate::servers::{self, Flavour};
 use rig::Rig;

@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use futures_util::future::try_join_all;
-use redis::aio::MultiplexedConnection;
-use shared::domain::gate::{Admit, AdmitReply};
-use shared::domain::inventory::{
+use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::inventory::{
     Hold, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair, RepairReply,
     Restore, RestoreReply, Sell, SellReply,
 };
-use shared::ports::{Gate as _, Seats as _};
-use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Scripts, Topology};
+use engine::ports::{Gate as _, Seats as _};
+use futures_util::future::try_join_all;
+use redis::aio::MultiplexedConnection;
+use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Scripts, Topology};
 
 use super::counters::Counters;
 use super::report::Figure;

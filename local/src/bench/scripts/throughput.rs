@@ -3,10 +3,10 @@
 //! Requests are encoded before the clock starts, and replies are only counted: what limits is the
 //! server. Both take turns, round by round; the ratio is that of each round with itself.
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::inventory::Hold;
+use engine::ports::Seats as _;
 use serde::Serialize;
-use shared::domain::choice::{Choice, Together};
-use shared::domain::inventory::Hold;
-use shared::ports::Seats as _;
 use std::time::Instant;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 
-use super::engine::KillEngine;
+use super::kill_engine::KillEngine;
 use super::network::{Network, To};
 use super::redis::KillRedis;
 use super::{Fault, Scene, Struck};

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
 use futures_util::future::BoxFuture;
-use shared::domain::ids::SaleId;
-use shared::domain::number::OrderNumber;
 
 use super::{Fault, Lost, Scene, Struck};
 use crate::chaos::Error;

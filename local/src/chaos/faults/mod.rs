@@ -2,8 +2,8 @@
 
 mod all;
 mod cluster;
-mod engine;
 mod freeze;
+mod kill_engine;
 mod network;
 mod redis;
 
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
+use engine::domain::number::OrderNumber;
 use futures_util::future::BoxFuture;
 use rand::rngs::StdRng;
 use serde::Serialize;
-use shared::domain::number::OrderNumber;
 
 use crate::rush::reins::Reins;
 
@@ -190,7 +190,7 @@ impl Kind {
     #[must_use]
     pub fn fault(self) -> Box<dyn Fault> {
         match self {
-            Self::KillEngine => Box::new(engine::KillEngine),
+            Self::KillEngine => Box::new(kill_engine::KillEngine),
             Self::KillRedis => Box::new(redis::KillRedis),
             Self::Flush => Box::new(redis::Flush),
             Self::FreezeRedis => Box::new(freeze::Freeze::Redis),

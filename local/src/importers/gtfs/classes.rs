@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use shared::domain::ids::TierId;
-use shared::domain::sale::{Lettered, Places, Section, SectionRow, TierFile};
+use engine::domain::ids::TierId;
+use engine::domain::sale::{Lettered, Places, Section, SectionRow, TierFile};
 
 use super::super::slug::slug;
 use super::super::terms::tier_id;
@@ -13,7 +13,7 @@ const MOST_COACHES: u16 = 99;
 /// Most rows of a coach.
 const MOST_ROWS: u16 = 200;
 /// Most places without a seat in one class, as many as a sale may have.
-const MOST_PLACES: u32 = shared::domain::sale::MOST_SEATS as u32;
+const MOST_PLACES: u32 = engine::domain::sale::MOST_SEATS as u32;
 /// Dearest class, in per cent of the fare.
 const MOST_PERCENT: u32 = 10_000;
 

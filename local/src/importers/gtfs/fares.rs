@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use shared::domain::money::Currency;
+use engine::domain::money::Currency;
 
 use super::super::Error;
 use super::super::tables::{Lined, line_of};

@@ -20,10 +20,10 @@ mod service;
 use std::collections::{BTreeSet, HashSet};
 
 use chrono_tz::Tz;
-use shared::domain::ids::StopId;
-use shared::domain::money::Currency;
-use shared::domain::sale::{Fare, MOST_LEGS, SaleFile, Stop, TierFile};
-use shared::domain::time::Timestamp;
+use engine::domain::ids::StopId;
+use engine::domain::money::Currency;
+use engine::domain::sale::{Fare, MOST_LEGS, SaleFile, Stop, TierFile};
+use engine::domain::time::Timestamp;
 
 use super::report::Findings;
 use super::slug::slug;
@@ -512,7 +512,7 @@ fn not_a_train(route_type: u16) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use shared::domain::sale::Sale;
+    use engine::domain::sale::Sale;
 
     /// A small feed: three trips over four stops A to D, on Mondays of 2026.
     const TABLES: [(&str, &str); 8] = [

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use chrono::{Datelike as _, Days, NaiveDate, TimeDelta, TimeZone as _};
 use chrono_tz::Tz;
+use engine::domain::time::Timestamp;
 use serde::{Deserialize, Deserializer};
-use shared::domain::time::Timestamp;
 
 use super::super::tables::line_of;
 use super::feed::{Feed, TripRow};

@@ -19,10 +19,10 @@ mod lying;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use engine::domain::ids::SeatName;
+use engine::domain::money::Currency;
+use engine::domain::sale::{Places, Section, SectionRow, TierFile};
 use serde::{Deserialize, Deserializer};
-use shared::domain::ids::SeatName;
-use shared::domain::money::Currency;
-use shared::domain::sale::{Places, Section, SectionRow, TierFile};
 
 use self::lying::{Lying, NEIGHBOURS_WITHIN, ONE_POINT, as_it_lies, distance, usual_pitch};
 use super::report::Findings;
@@ -547,8 +547,8 @@ fn priced(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::domain::time::Timestamp;
     use serde_json::{Value, json};
-    use shared::domain::time::Timestamp;
     use std::sync::Arc;
 
     fn seat(guid: &str, x: f64, category: &str) -> Value {

@@ -9,13 +9,13 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::Money;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use shared::domain::ids::{PaymentId, ProviderId};
-use shared::domain::money::Money;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::{Capture, PaymentKey};
-use shared::domain::time::Timestamp;
 
 use super::ledger::{LedgerEntry, LedgerRefund};
 use super::mischief::{Asked, Mischief, Plan};

@@ -8,12 +8,12 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
+use engine::domain::money::{Currency, Money};
+use engine::domain::time::Timestamp;
 use futures_util::stream;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use shared::domain::money::{Currency, Money};
-use shared::domain::time::Timestamp;
 use tokio::net::TcpListener;
 
 use super::API_KEY;

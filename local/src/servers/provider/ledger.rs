@@ -1,8 +1,8 @@
 //! What the provider's books say, for the audit.
 
+use engine::domain::money::Currency;
+use engine::domain::number::OrderNumber;
 use serde::{Deserialize, Serialize};
-use shared::domain::money::Currency;
-use shared::domain::number::OrderNumber;
 
 /// A captured payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,10 +20,10 @@ use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::Path;
 use std::sync::Arc;
 
-use shared::domain::money::Money;
-use shared::domain::number::OrderNumber;
-use shared::domain::order::Capture;
-use shared::domain::time::Timestamp;
+use engine::domain::money::Money;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::Capture;
+use engine::domain::time::Timestamp;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,8 +1,8 @@
 //! Admission tokens: the right to make an order, which nobody but us can write.
 
+use engine::domain::ids::UserId;
+use engine::domain::number::Mint;
 use serde_json::Value;
-use shared::domain::ids::UserId;
-use shared::domain::number::Mint;
 use shared::http::identity::Buyer;
 use shared::http::tokens::{AdmissionKeys, Grant};
 

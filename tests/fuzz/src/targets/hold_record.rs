@@ -1,6 +1,6 @@
 //! What Redis keeps of a hold, as text. Our scripts write it; a failed-over server gives it back.
 
-use shared::domain::inventory::{HoldRecord, pack_lines, unpack_lines};
+use engine::domain::inventory::{HoldRecord, pack_lines, unpack_lines};
 
 use crate::{Target, Verdict, must};
 

@@ -3,16 +3,16 @@
 use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
+use engine::domain::ids::{
+    AttendeeId, Content, Epoch, PaymentId, ProviderId, SaleId, SeatName, StopId, TierId, UserId,
+};
+use engine::domain::money::Currency;
+use engine::domain::number::{Gene, Mint, OrderNumber};
+use engine::domain::time::Timestamp;
 use local::importers::gtfs::{Class, Day};
 use local::importers::pretix::Point;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use shared::domain::ids::{
-    AttendeeId, Content, Epoch, PaymentId, ProviderId, SaleId, SeatName, StopId, TierId, UserId,
-};
-use shared::domain::money::Currency;
-use shared::domain::number::{Gene, Mint, OrderNumber};
-use shared::domain::time::Timestamp;
 
 use crate::sample::NOW;
 use crate::{Target, Verdict, must};

@@ -1,9 +1,9 @@
 //! Payment callbacks: believed only if the provider signed the very bytes of their body.
 
+use engine::domain::order::Capture;
 use serde_json::json;
-use shared::domain::order::Capture;
-use shared::http::payment_event::capture;
-use shared::http::signature::{PaymentSecrets, VerifiedPayment, sign};
+use shared::providers::stripe::event::capture;
+use shared::providers::stripe::signature::{PaymentSecrets, VerifiedPayment, sign};
 
 use super::admission_token::split;
 use crate::sample::{NOW, provider};

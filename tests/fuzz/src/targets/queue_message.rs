@@ -6,8 +6,9 @@ use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
-use shared::ports::Stored;
-use shared::queue::{Expiry, LoadSale, Message, Refund, Sync, batch};
+use engine::ports::Stored;
+use engine::ports::messages::{Expiry, LoadSale, Message, Refund, Sync};
+use shared::sqs::batch;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::{Target, Verdict, must};

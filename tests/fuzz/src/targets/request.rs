@@ -1,21 +1,22 @@
 //! Requests of every route, up to the flow that would answer them.
 
+use engine::domain::choice::{Choice, Together};
+use engine::domain::ids::{Legs, SeatName, StopId};
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::{Sale, Tier};
+use engine::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine, content};
 use lambda_http::Request;
 use serde_json::{Value, json};
-use shared::domain::choice::{Choice, Together};
-use shared::domain::ids::{Legs, SeatName, StopId};
-use shared::domain::number::OrderNumber;
-use shared::domain::sale::{Sale, Tier};
-use shared::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine, content};
 use shared::http::admission::AdmissionBody;
 use shared::http::identity::{Buyer, Operator};
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
 use shared::http::route::{NoRoute, Route};
-use shared::http::signature::{PaymentSecrets, header};
 use shared::http::tokens::AdmissionKeys;
-use shared::http::{checks, payment_event, sale_body};
+use shared::http::{checks, sale_body};
+use shared::providers::stripe::event;
+use shared::providers::stripe::signature::{PaymentSecrets, header};
 
 use super::sale_file;
 use crate::sample::{NOW, provider, sale};
@@ -97,7 +98,7 @@ fn callback(request: &Request) -> Result<(), Problem> {
     checks::check_size(request, checks::MOST_BODY_BYTES)?;
     let secrets = PaymentSecrets::new(provider(), [&b"whsec"[..]], 300);
     let payment = secrets.verify(header(request), request.body(), NOW)?;
-    payment_event::capture(&payment)?;
+    event::capture(&payment)?;
     Ok(())
 }
 
@@ -141,7 +142,7 @@ fn check_wanted(sale: &Sale, wanted: &[WantedLine]) {
     }
 }
 
-fn tier<'sale>(sale: &'sale Sale, line: &shared::domain::inventory::Line) -> &'sale Tier {
+fn tier<'sale>(sale: &'sale Sale, line: &engine::domain::inventory::Line) -> &'sale Tier {
     sale.tier(&line.tier).unwrap_or_else(|| panic!("{} is no tier of the sale", line.tier))
 }
 

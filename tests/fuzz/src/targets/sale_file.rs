@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use local::importers::written;
-use shared::domain::ids::SeatName;
-use shared::domain::sale::{
+use engine::domain::ids::SeatName;
+use engine::domain::sale::{
     MOST_BITMAP_BYTES, MOST_LEGS, MOST_PLACES_PER_ROW, MOST_PRICE_MINOR, MOST_SEATS, MOST_TIERS,
     Sale, SaleFile, SectionRow, Tier, TierFile,
 };
+use local::importers::written;
 use shared::http::checks::parse;
 
 use crate::{Target, Verdict, must};

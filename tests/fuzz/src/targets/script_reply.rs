@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use shared::domain::choice::{Choice, Together};
-use shared::domain::gate::Admit;
-use shared::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
-use shared::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
-use shared::domain::number::{Mint, OrderNumber};
-use shared::ports::{Gate as _, Seats as _, StoreError, Stored};
-use shared::scripts::{Bounds, Connection, RedisGate, RedisSeats, Topology};
+use engine::domain::choice::{Choice, Together};
+use engine::domain::gate::Admit;
+use engine::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
+use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::sample::NOW;
@@ -105,7 +105,7 @@ impl Sample {
             lines: vec![HeldLine {
                 tier: must(TierId::new("a"), "a tier"),
                 legs: Legs::ONE,
-                seats: Vec::from([0, 1].map(shared::domain::ids::Seat)),
+                seats: Vec::from([0, 1].map(engine::domain::ids::Seat)),
             }],
         };
         Self {

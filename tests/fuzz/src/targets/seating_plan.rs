@@ -1,10 +1,10 @@
 //! Seating plans in pretix's format.
 
+use engine::domain::sale::Sale;
 use local::importers::pretix::{Prices, RowOrder, import};
 use local::importers::{Import, Terms};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use shared::domain::sale::Sale;
 
 use super::sale_file;
 use crate::sample::LONG_AGO;

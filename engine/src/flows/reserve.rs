@@ -1,0 +1,348 @@
+//! Reserve: hold in Redis, then claim in DynamoDB; the admission's number names the attempt.
+
+use futures_util::future::join;
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{AttendeeId, Content, Seat, SeatName, TierId, UserId};
+use crate::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, ReleaseReply, SeatLeg,
+};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::sale::Sale;
+use crate::domain::time::Timestamp;
+use crate::domain::wanted::{WantedLine, content, order_lines, total_minor};
+use crate::flows::hold::align_to;
+use crate::flows::load;
+use crate::ports::{
+    Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError,
+};
+
+/// How often other seats are chosen after a claim conflict.
+const ATTEMPTS: usize = 3;
+
+/// A checked request, with the number that its admission carries.
+#[derive(Debug, Clone)]
+pub struct Reservation {
+    /// The sale.
+    pub published: Published,
+    /// The number of the order to be.
+    pub number: OrderNumber,
+    /// Who asks; the admission was given to this buyer.
+    pub user: UserId,
+    /// What is wanted.
+    pub lines: Vec<WantedLine>,
+}
+
+/// A reservation that succeeded, now or at an earlier attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reserved {
+    /// The order.
+    pub order: Order,
+    /// How many more tickets the buyer may have, where it is known.
+    pub allowance: Option<u16>,
+}
+
+/// Why there is no order.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The sale is being loaded again after Redis lost it.
+    #[error("the sale is being prepared; try again")]
+    NotLoaded,
+    /// The sale takes no reservations now.
+    #[error("the sale takes no reservations now")]
+    SaleClosed,
+    /// The buyer may have only so many more tickets.
+    #[error("the limit allows {0} more tickets")]
+    LimitReached(u16),
+    /// These chosen seats belong to others.
+    #[error("seats are taken in tier {0}")]
+    SeatTaken(TierId, Vec<SeatName>),
+    /// Too few seats are left in this tier, or the pattern fits nowhere in it.
+    #[error("tier {0} has nothing left that fits")]
+    SoldOut(TierId),
+    /// Seats are left in this tier, but not enough side by side.
+    #[error("tier {0} has no such number of seats side by side")]
+    NoAdjacent(TierId),
+    /// The admission was used for something else.
+    #[error("the admission was used for another request")]
+    TokenReused,
+    /// The admission's order was not paid in time.
+    #[error("the order of this admission has expired")]
+    HoldExpired,
+    /// The admission's order has ended in another way.
+    #[error("the order of this admission is {}", .0.as_str())]
+    Resolved(OrderState),
+    /// Another ticket of the sale names this attendee.
+    #[error("an attendee has a ticket of this sale already")]
+    AttendeeTaken(AttendeeId),
+    /// The number belongs to another buyer's order: one chance in 500,000 a second and gene.
+    #[error("the admission's number is in use")]
+    NumberClash,
+    /// Other buyers were quicker each time.
+    #[error("other buyers were quicker; try again")]
+    Contended,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes the order, or finds the one that an earlier attempt with this admission made.
+///
+/// # Errors
+/// Returns a [`Refusal`]. After one of `Store(Unknown)` the same request finds out what happened.
+pub async fn reserve(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    now: Timestamp,
+) -> Result<Reserved, Refusal> {
+    let content = content(&reservation.lines);
+    for _ in 0..ATTEMPTS {
+        let reply = hold(ports, reservation, &content, now).await?;
+        let (record, allowance) = match held(&reservation.published.sale, reply) {
+            Ok(held) => held,
+            Err(refusal) => return existing_or(ports, reservation, &content, refusal).await,
+        };
+        match claim(ports, reservation, &record, now).await? {
+            Claimed::Created(order) => {
+                return Ok(Reserved { order, allowance: Some(allowance) });
+            }
+            Claimed::Exists(existing) => {
+                align_to(ports, &existing, &record).await?;
+                return found(*existing, reservation, &content, Some(allowance));
+            }
+            Claimed::SeatsTaken(lost) => {
+                give_up_lost(ports, reservation, record, &lost).await?;
+                if let Some(refusal) = chosen_and_lost(reservation, &lost) {
+                    return Err(refusal);
+                }
+            }
+            Claimed::Refused(refusal) => {
+                // A twin of this request may have made the order meanwhile, from this very hold. One that
+                // makes it just after this look loses its hold; the sweeper writes it again.
+                if let Some(order) = ports.orders().get(reservation.number).await? {
+                    align_to(ports, &order, &record).await?;
+                    return found(order, reservation, &content, Some(allowance));
+                }
+                give_back(ports, reservation, record).await?;
+                return Err(refusal);
+            }
+        }
+    }
+    Err(Refusal::Contended)
+}
+
+/// The order that an earlier attempt with this admission made, if one did. Holds nothing: for an
+/// admission that has run out.
+///
+/// # Errors
+/// Returns a [`Refusal`], as [`reserve`] for an order that exists.
+pub async fn repeat(
+    ports: &impl Ports,
+    reservation: &Reservation,
+) -> Result<Option<Reserved>, Refusal> {
+    let content = content(&reservation.lines);
+    match ports.orders().get(reservation.number).await? {
+        Some(order) => found(order, reservation, &content, None).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Asks Redis for the seats; if it has another epoch than we know, once more with what the
+/// catalogue says now.
+async fn hold(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    content: &Content,
+    now: Timestamp,
+) -> Result<HoldReply, StoreError> {
+    let sale = &reservation.published.sale;
+    let pay_window = i64::from(sale.file().pay_window_seconds);
+    let mut epoch = reservation.published.epoch.clone();
+    for last in [false, true] {
+        if let Some(epoch) = epoch {
+            let command = Hold {
+                sale: sale.id().clone(),
+                epoch,
+                order: reservation.number,
+                user: reservation.user.clone(),
+                content: content.clone(),
+                now,
+                deadline: now.plus_seconds(pay_window),
+                lines: reservation.lines.iter().map(|wanted| wanted.line.clone()).collect(),
+            };
+            // A lost reply is asked again: the number makes `hold` answer the same hold.
+            let reply = match ports.seats().hold(&command).await {
+                Err(StoreError::Unknown(_)) => ports.seats().hold(&command).await?,
+                reply => reply?,
+            };
+            if reply != HoldReply::NotLoaded {
+                return Ok(reply);
+            }
+        }
+        if last {
+            break;
+        }
+        let published = ports.catalogue().sale(sale.id(), Freshness::Fresh).await?;
+        epoch = published.and_then(|published| published.epoch);
+    }
+    load::ask(ports, sale.id()).await;
+    Ok(HoldReply::NotLoaded)
+}
+
+/// What is held and what the buyer may still have, or the refusal in the buyer's words.
+fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, u16), Refusal> {
+    Err(match reply {
+        HoldReply::Held { record, allowance } => return Ok((record, allowance)),
+        HoldReply::NotLoaded => Refusal::NotLoaded,
+        HoldReply::ContentDiffers => Refusal::TokenReused,
+        HoldReply::HoldExpired => Refusal::HoldExpired,
+        HoldReply::SaleClosed => Refusal::SaleClosed,
+        HoldReply::LimitReached(left) => Refusal::LimitReached(left),
+        HoldReply::SeatTaken(tier, seats) => seat_taken(sale, tier, &seats),
+        HoldReply::SoldOut(tier) => Refusal::SoldOut(tier),
+        HoldReply::NoAdjacent(tier) => Refusal::NoAdjacent(tier),
+    })
+}
+
+fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
+    let layout = sale.tier(&tier).map(|tier| &tier.layout);
+    let names = seats.iter().filter_map(|seat| layout?.name(*seat)).collect();
+    Refusal::SeatTaken(tier, names)
+}
+
+/// What the claim came to, with the order that was written.
+enum Claimed {
+    Created(Order),
+    Exists(Box<Order>),
+    SeatsTaken(Vec<SeatLeg>),
+    Refused(Refusal),
+}
+
+/// Writes the order with its claims, and at the same time the message that will look at it when
+/// its time is up. The message may be lost: the sweeper finds the order by its deadline.
+async fn claim(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    record: &HoldRecord,
+    now: Timestamp,
+) -> Result<Claimed, Refusal> {
+    let sale = &reservation.published.sale;
+    let lines = order_lines(sale, &reservation.lines, record)
+        .ok_or_else(|| StoreError::Contract("the hold is not of the lines asked for".to_owned()))?;
+    let order = Order {
+        number: reservation.number,
+        sale: sale.id().clone(),
+        user: reservation.user.clone(),
+        state: OrderState::Pending,
+        total: sale.money(total_minor(&lines)),
+        lines,
+        content: record.content.clone(),
+        created_at: now,
+        pay_by: record.deadline,
+        changed_at: now,
+        payment: None,
+        synced: false,
+    };
+    let limit = sale.file().limit_per_buyer;
+    let (created, queued) = join(
+        ports.orders().create(&order, limit),
+        ports.queue().expire_later(sale.id(), order.number, now, order.pay_by),
+    )
+    .await;
+    if let Err(error) = queued {
+        tracing::warn!(order = %order.number, %error, "no expiry message: left to the sweeper");
+    }
+    Ok(match created? {
+        CreateReply::Created => Claimed::Created(order),
+        CreateReply::Exists(existing) => Claimed::Exists(existing),
+        CreateReply::SeatsTaken(lost) => Claimed::SeatsTaken(lost),
+        CreateReply::LimitReached(count) => {
+            Claimed::Refused(Refusal::LimitReached(limit.saturating_sub(count)))
+        }
+        CreateReply::AttendeeTaken(attendee) => Claimed::Refused(Refusal::AttendeeTaken(attendee)),
+    })
+}
+
+/// Gives back the hold of an attempt that is refused: that very hold. Under its number there may be
+/// another by now, of the same buyer's next request, which has its own order.
+async fn give_back(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    record: HoldRecord,
+) -> Result<(), StoreError> {
+    let sale = reservation.published.sale.id().clone();
+    let release = Release { sale, order: reservation.number, record };
+    match ports.seats().release(&release).await? {
+        ReleaseReply::Released | ReleaseReply::NotHeld | ReleaseReply::Changed => Ok(()),
+    }
+}
+
+/// Redis thought that these seats were free: correct it, and give the rest of the hold back, in
+/// one step, so that no repeated attempt finds half of a hold.
+async fn give_up_lost(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    record: HoldRecord,
+    lost: &[SeatLeg],
+) -> Result<(), StoreError> {
+    let sale = reservation.published.sale.id().clone();
+    let mark = Mark { sale, order: reservation.number, record, taken: lost.to_vec() };
+    match ports.seats().mark(&mark).await? {
+        // If it is gone or another, the same request sent twice, or expiry, was quicker; the
+        // reconciler finds what that left wrong.
+        MarkReply::Marked | MarkReply::NotHeld | MarkReply::Changed => Ok(()),
+    }
+}
+
+/// The refusal if seats that the buyer had chosen are lost: other seats were not asked for.
+fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusal> {
+    reservation.lines.iter().find_map(|WantedLine { line, .. }| {
+        let is_chosen = matches!(line.choice, crate::domain::choice::Choice::Seats(_));
+        let of_line = lost.iter().filter(|seat_leg| seat_leg.tier == line.tier);
+        let mut seats: Vec<Seat> = of_line.map(|seat_leg| seat_leg.seat).collect();
+        seats.sort();
+        seats.dedup();
+        (is_chosen && !seats.is_empty())
+            .then(|| seat_taken(&reservation.published.sale, line.tier.clone(), &seats))
+    })
+}
+
+/// Redis refuses, but it may only have forgotten that this very request has its order: DynamoDB
+/// is asked before a buyer is told no.
+async fn existing_or(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    content: &Content,
+    refusal: Refusal,
+) -> Result<Reserved, Refusal> {
+    if !stands(Guard::AskBeforeRefusing) {
+        return Err(refusal);
+    }
+    match ports.orders().get(reservation.number).await? {
+        Some(order) => found(order, reservation, content, None),
+        None => Err(refusal),
+    }
+}
+
+/// What a repeated request is told of the order that its number has already.
+fn found(
+    order: Order,
+    reservation: &Reservation,
+    content: &Content,
+    allowance: Option<u16>,
+) -> Result<Reserved, Refusal> {
+    if order.user != reservation.user {
+        return Err(Refusal::NumberClash);
+    }
+    if stands(Guard::ContentCheck) && order.content != *content {
+        return Err(Refusal::TokenReused);
+    }
+    match order.state {
+        OrderState::Pending | OrderState::Paid => Ok(Reserved { order, allowance }),
+        OrderState::Expired => Err(Refusal::HoldExpired),
+        OrderState::Cancelled | OrderState::RefundDue | OrderState::Refunded => {
+            Err(Refusal::Resolved(order.state))
+        }
+    }
+}

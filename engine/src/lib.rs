@@ -1,0 +1,11 @@
+//! The pure core of Onsale.
+//!
+//! - [`domain`] holds the rules: ids, sales, the seat grid, choosing, holding, the order's states.
+//! - [`ports`] says what the flows need from the world.
+//! - [`flows`] says what happens, step by step, against the ports.
+//!
+//! No crate of AWS, Redis, HTTP or TLS is in its tree; time and randomness are arguments.
+
+pub mod domain;
+pub mod flows;
+pub mod ports;

@@ -1,0 +1,174 @@
+//! What the messages of the queues say, in JSON.
+//!
+//! Unknown fields are ignored: a message may meet an older or a newer consumer than its sender
+//! knew, because it waits in a queue across a deployment.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::domain::ids::{PaymentId, ProviderId, SaleId};
+use crate::domain::money::{Currency, Money};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use crate::domain::time::Timestamp;
+
+/// A body that is not a message of its queue. It will never become one: it belongs into the
+/// dead-letter queue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("not a message of kind {kind}: {why}")]
+pub struct Malformed {
+    /// Which message it should have been.
+    pub kind: &'static str,
+    /// Why it is not.
+    pub why: String,
+}
+
+/// A message of one queue.
+pub trait Message: Serialize + DeserializeOwned {
+    /// What the message is called.
+    const KIND: &'static str;
+
+    /// Reads a body.
+    ///
+    /// # Errors
+    /// [`Malformed`] if a field is absent or is not what it should be.
+    fn read(body: &str) -> Result<Self, Malformed> {
+        let malformed =
+            |error: serde_json::Error| Malformed { kind: Self::KIND, why: error.to_string() };
+        serde_json::from_str(body).map_err(malformed)
+    }
+
+    /// The body.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the message cannot be written as JSON.
+    fn body(&self) -> Result<String, Malformed> {
+        let malformed =
+            |error: serde_json::Error| Malformed { kind: Self::KIND, why: error.to_string() };
+        serde_json::to_string(self).map_err(malformed)
+    }
+}
+
+/// Look at an order when it is due: it may have to expire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Expiry {
+    /// The order's sale.
+    pub sale: SaleId,
+    /// The order.
+    pub order: OrderNumber,
+    /// Until when it may be paid. A consumer that is early sends the message on.
+    pub due_at: Timestamp,
+}
+
+impl Message for Expiry {
+    const KIND: &'static str = "expiry";
+}
+
+/// Count a paid order in its sale's statistics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sync {
+    /// The order.
+    pub order: OrderNumber,
+}
+
+impl Message for Sync {
+    const KIND: &'static str = "sync";
+}
+
+/// Load a sale that Redis has lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadSale {
+    /// The sale.
+    pub sale: SaleId,
+}
+
+impl Message for LoadSale {
+    const KIND: &'static str = "load";
+}
+
+/// Send a payment back. The provider and its payment together name the refund: whoever carries it
+/// out must do so once, however often the message comes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Refund {
+    /// The payment provider.
+    pub provider: ProviderId,
+    /// The payment, as the provider names it.
+    pub payment: PaymentId,
+    /// The order it was meant for; there may be none of this number.
+    pub order: OrderNumber,
+    /// What was captured and goes back, in minor units.
+    pub amount_minor: i64,
+    /// The currency it was captured in.
+    pub currency: Currency,
+    /// Why it goes back.
+    pub reason: RefundReason,
+}
+
+impl Message for Refund {
+    const KIND: &'static str = "refund";
+}
+
+impl Refund {
+    /// The refund of a payment; `None` if the payment was accepted.
+    #[must_use]
+    pub fn of(record: &PaymentRecord) -> Option<Self> {
+        let PaymentKey { provider, payment } = record.capture.key.clone();
+        let Money { amount_minor, currency } = record.capture.amount;
+        match record.outcome {
+            PaymentOutcome::Accepted => None,
+            PaymentOutcome::Refund(reason) => Some(Self {
+                provider,
+                payment,
+                order: record.capture.order,
+                amount_minor,
+                currency,
+                reason,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXPIRY: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
+    const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
+    const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
+    const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
+
+    fn survives<M: Message>(body: &str) {
+        assert_eq!(M::read(body).unwrap().body().unwrap(), body);
+    }
+
+    #[test]
+    fn every_message_is_read_as_it_was_written() {
+        survives::<Expiry>(EXPIRY);
+        survives::<Sync>(SYNC);
+        survives::<LoadSale>(LOAD);
+        survives::<Refund>(REFUND);
+    }
+
+    #[test]
+    fn a_message_of_a_newer_sender_is_read() {
+        let newer = SYNC.replace('}', r#","sale":"s"}"#);
+        assert_eq!(Sync::read(&newer), Sync::read(SYNC));
+    }
+
+    #[test]
+    fn a_malformed_message_says_why() {
+        let cases = [
+            ("", "EOF"),
+            ("{}", "missing field `order`"),
+            (r#"{"order":4611686018427387905}"#, "invalid type: integer"),
+            (r#"{"order":"007"}"#, "a decimal number below 2^63"),
+        ];
+        for (body, expected) in cases {
+            let error = Sync::read(body).unwrap_err();
+            assert_eq!(error.kind, "sync");
+            assert!(error.why.contains(expected), "{}", error.why);
+        }
+        let unknown = REFUND.replace("too_late", "whim");
+        assert!(Refund::read(&unknown).unwrap_err().why.contains("unknown variant `whim`"));
+    }
+}

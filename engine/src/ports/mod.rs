@@ -1,0 +1,81 @@
+//! What the flows need from the world, as traits: the seats in Redis, the gate, the orders and the
+//! catalogue in DynamoDB, the queues, the payment provider.
+//!
+//! The flows are generic over these, so that the very code that runs in Lambda runs against the
+//! pure models in a simulator. Implementations write `async fn`; the futures must be `Send`.
+
+pub mod messages;
+
+mod catalogue;
+mod gate;
+mod orders;
+mod provider;
+mod queue;
+mod seats;
+
+pub use catalogue::{Catalogue, Freshness, Published};
+pub use gate::Gate;
+pub use orders::{
+    ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS, MOST_ITEMS, Orders, Page,
+    SEATS_PER_BLOCK, SettleReply, Settlement, block_of, due_shard,
+};
+pub use provider::Provider;
+pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
+pub use seats::{Seats, Snapshot};
+
+/// Why a store did not answer. The texts are for the log, never for a reply.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+pub enum StoreError {
+    /// It did not happen: ask again later.
+    #[error("unavailable: {0}")]
+    Unavailable(String),
+    /// It may have happened: ask again with the same number.
+    #[error("outcome unknown: {0}")]
+    Unknown(String),
+    /// Our own bug, or data that nobody but us writes and that is not what we write.
+    #[error("contract broken: {0}")]
+    Contract(String),
+}
+
+impl StoreError {
+    /// True if the same call may succeed later.
+    #[must_use]
+    pub fn retryable(&self) -> bool {
+        match self {
+            Self::Unavailable(_) | Self::Unknown(_) => true,
+            Self::Contract(_) => false,
+        }
+    }
+}
+
+/// The answer of a store.
+pub type Stored<T> = Result<T, StoreError>;
+
+/// All ports at once: what a flow is given.
+pub trait Ports: Send + Sync {
+    /// The inventory.
+    type Seats: Seats;
+    /// The gate.
+    type Gate: Gate;
+    /// The orders.
+    type Orders: Orders;
+    /// The catalogue.
+    type Catalogue: Catalogue;
+    /// The queues.
+    type Queue: Queue;
+    /// The payment provider.
+    type Provider: Provider;
+
+    /// The inventory.
+    fn seats(&self) -> &Self::Seats;
+    /// The gate.
+    fn gate(&self) -> &Self::Gate;
+    /// The orders.
+    fn orders(&self) -> &Self::Orders;
+    /// The catalogue.
+    fn catalogue(&self) -> &Self::Catalogue;
+    /// The queues.
+    fn queue(&self) -> &Self::Queue;
+    /// The payment provider.
+    fn provider(&self) -> &Self::Provider;
+}

@@ -1,0 +1,219 @@
+//! The port to the orders in DynamoDB: what is right.
+
+use std::future::Future;
+
+use super::Stored;
+use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use crate::domain::inventory::SeatLeg;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use crate::domain::time::Timestamp;
+
+/// The most items of one transaction (a quota of DynamoDB).
+pub const MOST_ITEMS: usize = 100;
+/// How long after a payment was decided what follows from it should be finished, in seconds:
+/// until then the sweeper leaves it to the messages.
+pub const FOLLOW_UP_SECONDS: i64 = 60;
+/// How many neighbouring seats of a tier share a block: claims are kept, and read, by blocks.
+pub const SEATS_PER_BLOCK: u32 = 128;
+/// How many shards the index of due work has; an order's shard is its number's counter modulo this.
+pub const DUE_SHARDS: u8 = 16;
+
+/// What creating an order came to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum CreateReply {
+    /// The order exists now, its seat-legs, its tickets and its attendees are claimed.
+    Created,
+    /// The number is an order (or a tombstone) already.
+    Exists(Box<Order>),
+    /// Other orders own these of its seat-legs.
+    SeatsTaken(Vec<SeatLeg>),
+    /// The buyer has so many tickets already that these would pass the limit.
+    LimitReached(u16),
+    /// Another ticket of the sale names this attendee.
+    AttendeeTaken(AttendeeId),
+}
+
+/// What a change of one order came to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ChangeReply {
+    /// It is done.
+    Done,
+    /// The order is not, or no longer, in the state that the change starts from: read it again.
+    Changed,
+}
+
+/// What deciding a payment does to its order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Settlement {
+    /// Pending to paid.
+    Pay(Order),
+    /// Ended to paid, claiming every seat-leg, ticket and attendee again.
+    Rescue(Order),
+    /// Ended to refund due.
+    PayTooLate(Order),
+    /// The order, if there is one, stays as it is.
+    RefundOnly,
+}
+
+impl Settlement {
+    /// The order that it leaves paid, if it does.
+    #[must_use]
+    pub fn paid(self) -> Option<Order> {
+        match self {
+            Self::Pay(order) | Self::Rescue(order) => Some(order),
+            Self::PayTooLate(_) | Self::RefundOnly => None,
+        }
+    }
+}
+
+/// What settling a payment came to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum SettleReply {
+    /// The decision is recorded.
+    Settled,
+    /// The payment was decided before, like this.
+    Known(PaymentRecord),
+    /// The order is not in the state that the decision starts from: read it again.
+    Changed,
+    /// The order cannot be rescued: a seat, an attendee or the limit stands against it.
+    Gone,
+}
+
+/// Something that should have been finished by now.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Due {
+    /// A pending order past its deadline, or a paid one that is not synced.
+    Order(OrderNumber),
+    /// A refund that is not in the queue, or of which nothing was heard in time.
+    Refund(OrderNumber, PaymentKey),
+}
+
+/// One page of a buyer's orders.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Page {
+    /// The orders, newest first.
+    pub orders: Vec<Order>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<OrderNumber>,
+}
+
+/// A seat-leg and the order that owns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claim {
+    /// Which seat of the tier.
+    pub seat: Seat,
+    /// On which leg.
+    pub leg: u16,
+    /// Whose.
+    pub order: OrderNumber,
+}
+
+/// Which block of its tier a seat lies in: a partition of the table of claims.
+///
+/// An order names a seat by its bit and knows nothing of rows, so partitions are blocks of bits,
+/// not rows. A row lies in one block or a few.
+#[must_use]
+pub fn block_of(seat: Seat) -> u32 {
+    seat.0 / SEATS_PER_BLOCK
+}
+
+/// The shard of the due index that an order and its payments are in: the low bits of its number's
+/// counter, so that the orders of one second spread over all shards.
+#[must_use]
+pub fn due_shard(order: OrderNumber) -> u8 {
+    (order.get() >> 10) as u8 % DUE_SHARDS
+}
+
+/// The orders (DynamoDB): what is right.
+///
+/// # Errors
+/// Every method fails with a [`StoreError`]; `Unknown` if a write may have happened.
+pub trait Orders: Send + Sync {
+    /// Makes a pending order, in one transaction with its claims, under the buyer's limit.
+    /// A lost reply is asked again inside the call, never as a new attempt.
+    fn create(&self, order: &Order, limit: u16)
+    -> impl Future<Output = Stored<CreateReply>> + Send;
+    /// Pending to cancelled or expired (`end.state`), in one transaction with its claims.
+    /// `end` is the order as it shall be.
+    fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Writes an order without lines, in state expired, if the number is unused.
+    fn bury(&self, tombstone: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Records what became of a payment, and does to its order what that means. The order in the
+    /// settlement is as it shall be; `limit` is the buyer's, for a rescue.
+    fn settle(
+        &self,
+        payment: &PaymentRecord,
+        settlement: &Settlement,
+        limit: u16,
+    ) -> impl Future<Output = Stored<SettleReply>> + Send;
+    /// Records where a payment's refund stands (`payment.refund`), if what is recorded may become
+    /// that; in the same transaction makes the order that waited for its own payment's refund
+    /// refunded (the order as it shall be).
+    fn record_refund(
+        &self,
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Counts paid orders in their sales' statistics, each exactly once however often it is given,
+    /// one counter write per sale and tier; marks their seats sold. Returns those counted now.
+    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
+
+    /// An order, strongly consistent.
+    fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send;
+    /// Many orders, strongly consistent; numbers without an order are left out.
+    fn get_many(&self, numbers: &[OrderNumber]) -> impl Future<Output = Stored<Vec<Order>>> + Send;
+    /// A payment, strongly consistent.
+    fn payment(
+        &self,
+        order: OrderNumber,
+        payment: &PaymentKey,
+    ) -> impl Future<Output = Stored<Option<PaymentRecord>>> + Send;
+    /// Every payment that was decided for an order, in order of decision, strongly consistent.
+    fn payments(
+        &self,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send;
+    /// A buyer's orders, newest first, strongly consistent, `before` a number.
+    fn of_user(
+        &self,
+        user: &UserId,
+        before: Option<OrderNumber>,
+        most: u16,
+    ) -> impl Future<Output = Stored<Page>> + Send;
+    /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
+    fn due(
+        &self,
+        shard: u8,
+        now: Timestamp,
+        most: u16,
+    ) -> impl Future<Output = Stored<Vec<Due>>> + Send;
+    /// Every claim in one block of a tier, [`SEATS_PER_BLOCK`] seats, by seat and leg, strongly
+    /// consistent.
+    fn claims(
+        &self,
+        sale: &SaleId,
+        tier: &TierId,
+        block: u32,
+    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send;
+    /// The statistics of a sale, tier by tier.
+    fn statistics(
+        &self,
+        sale: &SaleId,
+    ) -> impl Future<Output = Stored<Vec<(TierId, TierTotals)>>> + Send;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_of_one_moment_spread_over_every_shard() {
+        let user = UserId::new("7").unwrap();
+        let mint = crate::domain::number::Mint::new(0);
+        let now = crate::domain::time::Timestamp::from_ms(1_800_000_000_000);
+        let shards: std::collections::BTreeSet<u8> =
+            (0..32).map(|_| due_shard(mint.mint(now, &user))).collect();
+        assert_eq!(shards.len(), usize::from(DUE_SHARDS));
+    }
+}

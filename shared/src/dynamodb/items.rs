@@ -1,0 +1,467 @@
+//! Items: what each record looks like in DynamoDB, written out attribute by attribute so that the
+//! tables are a format of their own and not the shadow of a Rust type.
+//!
+//! Nobody but us writes these items, so one that cannot be read is a broken contract.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::tables;
+use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, UserId};
+use engine::domain::money::Money;
+use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::order::{
+    Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
+    Ticket,
+};
+use engine::domain::refund::{Refund, RefundState};
+use engine::domain::time::Timestamp;
+use engine::ports::{FOLLOW_UP_SECONDS, StoreError, Stored, block_of, due_shard};
+
+/// An item: its attributes by name.
+pub(super) type Item = HashMap<String, AttributeValue>;
+
+/// A text attribute.
+pub(super) fn text(value: impl ToString) -> AttributeValue {
+    AttributeValue::S(value.to_string())
+}
+
+/// A number attribute.
+pub(super) fn number(value: impl Into<i128>) -> AttributeValue {
+    AttributeValue::N(value.into().to_string())
+}
+
+/// An item of these attributes.
+pub(super) fn item<const N: usize>(attributes: [(&str, AttributeValue); N]) -> Item {
+    attributes.map(|(name, value)| (name.to_owned(), value)).into()
+}
+
+/// The key of an item in the table of orders.
+pub(super) fn orders_key(gene: Gene, sk: String) -> Item {
+    item([("gene", number(gene.get())), ("sk", AttributeValue::S(sk))])
+}
+
+/// The key of an order.
+pub(super) fn order_key(order: OrderNumber) -> Item {
+    orders_key(order.gene(), tables::order_key(order))
+}
+
+/// The key of a payment.
+pub(super) fn payment_key(order: OrderNumber, payment: &PaymentKey) -> Item {
+    orders_key(order.gene(), tables::payment_key(payment))
+}
+
+/// The key of a buyer's count.
+pub(super) fn buyer_key(sale: &SaleId, user: &UserId) -> Item {
+    orders_key(Gene::of(user.as_str()), tables::buyer_key(sale, user))
+}
+
+/// The key of an attendee's claim.
+pub(super) fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> Item {
+    orders_key(Gene::of(attendee.as_str()), tables::attendee_key(sale, attendee))
+}
+
+/// The key of a seat's claims.
+pub(super) fn seat_key(order: &Order, line: &OrderLine, seat: Seat) -> Item {
+    let block = tables::block_key(&order.sale, &line.tier, block_of(seat));
+    item([("pk", AttributeValue::S(block)), ("sk", number(seat.0))])
+}
+
+/// Reads attributes of one item or map, and names it when one is amiss.
+pub(super) struct Fields<'a> {
+    item: &'a Item,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn of(item: &'a Item) -> Self {
+        Self { item }
+    }
+
+    fn broken(&self, name: &str, what: &str) -> StoreError {
+        let key = |name: &str| match self.item.get(name) {
+            Some(AttributeValue::S(text) | AttributeValue::N(text)) => text.clone(),
+            _ => "-".to_owned(),
+        };
+        let (gene, pk, sk) = (key("gene"), key("pk"), key("sk"));
+        StoreError::Contract(format!("item {gene} {pk} {sk}: attribute {name} {what}"))
+    }
+
+    fn known<T>(&self, name: &str, value: Option<T>) -> Stored<T> {
+        value.ok_or_else(|| self.broken(name, "is absent"))
+    }
+
+    /// A text attribute, parsed.
+    pub(super) fn maybe_text<T: FromStr>(&self, name: &str) -> Stored<Option<T>> {
+        let Some(value) = self.item.get(name) else { return Ok(None) };
+        let parsed = value.as_s().ok().and_then(|text| text.parse().ok());
+        parsed.map(Some).ok_or_else(|| self.broken(name, &format!("is {value:?}")))
+    }
+
+    /// A text attribute that must be there, parsed.
+    pub(super) fn text<T: FromStr>(&self, name: &str) -> Stored<T> {
+        self.maybe_text(name).and_then(|value| self.known(name, value))
+    }
+
+    /// A number attribute.
+    pub(super) fn maybe_number<T: FromStr>(&self, name: &str) -> Stored<Option<T>> {
+        let Some(value) = self.item.get(name) else { return Ok(None) };
+        let parsed = value.as_n().ok().and_then(|text| text.parse().ok());
+        parsed.map(Some).ok_or_else(|| self.broken(name, &format!("is {value:?}")))
+    }
+
+    /// A number attribute that must be there.
+    pub(super) fn number<T: FromStr>(&self, name: &str) -> Stored<T> {
+        self.maybe_number(name).and_then(|value| self.known(name, value))
+    }
+
+    fn time(&self, name: &str) -> Stored<Timestamp> {
+        self.number(name).map(Timestamp::from_ms)
+    }
+
+    fn flag(&self, name: &str) -> Stored<bool> {
+        let Some(value) = self.item.get(name) else { return Ok(false) };
+        value.as_bool().copied().map_err(|_| self.broken(name, "is no boolean"))
+    }
+
+    fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
+        let list = self.known(name, self.item.get(name))?;
+        let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
+        let fields = |value: &'a AttributeValue| {
+            value.as_m().map(Fields::of).map_err(|_| self.broken(name, "is no list of maps"))
+        };
+        list.iter().map(fields).collect()
+    }
+}
+
+/// When work on an order is overdue, as the `due` index has it: a pending order at its deadline, a
+/// paid one that is not synced a while after it was paid.
+fn order_due(order: &Order) -> Option<Timestamp> {
+    match order.state {
+        OrderState::Pending => Some(order.pay_by),
+        OrderState::Paid if !order.synced => Some(order.changed_at.plus_seconds(FOLLOW_UP_SECONDS)),
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
+        | OrderState::Refunded => None,
+    }
+}
+
+/// The attributes that put an item into the `due` index.
+pub(super) fn due(order: OrderNumber, at: Timestamp) -> [(&'static str, AttributeValue); 2] {
+    [("due_shard", number(due_shard(order))), ("due_ms", number(at.ms()))]
+}
+
+fn add(item: &mut Item, attributes: impl IntoIterator<Item = (&'static str, AttributeValue)>) {
+    item.extend(attributes.into_iter().map(|(name, value)| (name.to_owned(), value)));
+}
+
+/// An order as an item. A tombstone is not among its buyer's orders.
+pub(super) fn order_item(order: &Order) -> Item {
+    let mut item = order_key(order.number);
+    add(
+        &mut item,
+        [
+            ("sale", text(&order.sale)),
+            ("user", text(&order.user)),
+            ("state", text(order.state.as_str())),
+            ("lines", AttributeValue::L(order.lines.iter().map(line_value).collect())),
+            ("amount_minor", number(order.total.amount_minor)),
+            ("currency", text(order.total.currency)),
+            ("content", text(&order.content)),
+            ("created_ms", number(order.created_at.ms())),
+            ("pay_by_ms", number(order.pay_by.ms())),
+            ("changed_ms", number(order.changed_at.ms())),
+        ],
+    );
+    if let Some(payment) = &order.payment {
+        add(
+            &mut item,
+            [("payment_provider", text(&payment.provider)), ("payment_id", text(&payment.payment))],
+        );
+    }
+    if order.synced {
+        add(&mut item, [("synced", AttributeValue::Bool(true))]);
+    }
+    if !order.is_tombstone() {
+        add(&mut item, [("by_user", text(tables::by_user_key(&order.user, order.number)))]);
+    }
+    if let Some(at) = order_due(order) {
+        add(&mut item, due(order.number, at));
+    }
+    item
+}
+
+fn line_value(line: &OrderLine) -> AttributeValue {
+    AttributeValue::M(item([
+        ("tier", text(&line.tier)),
+        ("from", number(line.legs.from())),
+        ("to", number(line.legs.to())),
+        ("price_minor", number(line.price_minor)),
+        ("tickets", AttributeValue::L(line.tickets.iter().map(ticket_value).collect())),
+    ]))
+}
+
+fn ticket_value(ticket: &Ticket) -> AttributeValue {
+    let mut map = item([("seat", number(ticket.seat.0)), ("name", text(&ticket.name))]);
+    if let Some(attendee) = &ticket.attendee {
+        add(&mut map, [("attendee", text(attendee))]);
+    }
+    AttributeValue::M(map)
+}
+
+/// Reads an order.
+pub(super) fn read_order(item: &Item) -> Stored<Order> {
+    let fields = Fields::of(item);
+    let sk: String = fields.text("sk")?;
+    let order_number =
+        tables::order_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no order's"))?;
+    let state: String = fields.text("state")?;
+    let state = OrderState::ALL
+        .into_iter()
+        .find(|known| known.as_str() == state)
+        .ok_or_else(|| fields.broken("state", "is no state"))?;
+    let provider = fields.maybe_text("payment_provider")?;
+    let payment = fields.maybe_text("payment_id")?;
+    let payment = provider.zip(payment).map(|(provider, payment)| PaymentKey { provider, payment });
+    Ok(Order {
+        number: order_number,
+        sale: fields.text("sale")?,
+        user: fields.text("user")?,
+        state,
+        lines: fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?,
+        total: read_money(&fields)?,
+        content: fields.text("content")?,
+        created_at: fields.time("created_ms")?,
+        pay_by: fields.time("pay_by_ms")?,
+        changed_at: fields.time("changed_ms")?,
+        payment,
+        synced: fields.flag("synced")?,
+    })
+}
+
+fn read_money(fields: &Fields<'_>) -> Stored<Money> {
+    let currency: String = fields.text("currency")?;
+    let currency =
+        currency.try_into().map_err(|_| fields.broken("currency", "is no currency code"))?;
+    Ok(Money { amount_minor: fields.number("amount_minor")?, currency })
+}
+
+fn read_line(fields: &Fields<'_>) -> Stored<OrderLine> {
+    let legs = Legs::new(fields.number("from")?, fields.number("to")?)
+        .ok_or_else(|| fields.broken("to", "is not after from"))?;
+    Ok(OrderLine {
+        tier: fields.text("tier")?,
+        legs,
+        price_minor: fields.number("price_minor")?,
+        tickets: fields.maps("tickets")?.iter().map(read_ticket).collect::<Stored<_>>()?,
+    })
+}
+
+fn read_ticket(fields: &Fields<'_>) -> Stored<Ticket> {
+    Ok(Ticket {
+        seat: Seat(fields.number("seat")?),
+        name: fields.text("name")?,
+        attendee: fields.maybe_text("attendee")?,
+    })
+}
+
+/// A payment as an item. One that goes back is due until the money is back.
+pub(super) fn payment_item(record: &PaymentRecord) -> Item {
+    let PaymentRecord { capture, outcome, decided_at, refund } = record;
+    let mut item = payment_key(capture.order, &capture.key);
+    add(
+        &mut item,
+        [
+            ("order", text(capture.order)),
+            ("amount_minor", number(capture.amount.amount_minor)),
+            ("currency", text(capture.amount.currency)),
+            ("decided_ms", number(decided_at.ms())),
+            ("by_user", text(tables::ledger_key(capture.order, *decided_at))),
+        ],
+    );
+    match outcome {
+        PaymentOutcome::Accepted => add(&mut item, [("outcome", text("accepted"))]),
+        PaymentOutcome::Refund(reason) => {
+            add(&mut item, [("outcome", text("refund")), ("reason", text(reason.as_str()))]);
+        }
+    }
+    if let Some(refund) = refund {
+        add(&mut item, refund_attributes(capture.order, refund));
+    }
+    item
+}
+
+/// Where a refund stands, as attributes of its payment.
+pub(super) fn refund_attributes(
+    order: OrderNumber,
+    refund: &Refund,
+) -> impl Iterator<Item = (&'static str, AttributeValue)> {
+    let state = ("refund_state", text(refund.state.as_str()));
+    let changed = ("refund_ms", number(refund.changed_at.ms()));
+    let refusal = refund.refusal.as_ref().map(|why| ("refusal", text(why)));
+    let again = refund.again_at().map(|at| due(order, at));
+    [state, changed].into_iter().chain(refusal).chain(again.into_iter().flatten())
+}
+
+fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
+    let Some(state) = fields.maybe_text::<String>("refund_state")? else { return Ok(None) };
+    let known = RefundState::ALL.into_iter().find(|known| known.as_str() == state);
+    Ok(Some(Refund {
+        state: known.ok_or_else(|| fields.broken("refund_state", "is no state"))?,
+        changed_at: fields.time("refund_ms")?,
+        refusal: fields.maybe_text("refusal")?,
+    }))
+}
+
+/// Reads a payment.
+pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
+    let fields = Fields::of(item);
+    let sk: String = fields.text("sk")?;
+    let key = tables::payment_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no payment's"))?;
+    let outcome: String = fields.text("outcome")?;
+    let outcome = match outcome.as_str() {
+        "accepted" => PaymentOutcome::Accepted,
+        "refund" => {
+            let reason: String = fields.text("reason")?;
+            let reason = RefundReason::ALL.into_iter().find(|known| known.as_str() == reason);
+            PaymentOutcome::Refund(reason.ok_or_else(|| fields.broken("reason", "is no reason"))?)
+        }
+        _ => return Err(fields.broken("outcome", "is no outcome")),
+    };
+    Ok(PaymentRecord {
+        capture: Capture { key, order: fields.text("order")?, amount: read_money(&fields)? },
+        outcome,
+        decided_at: fields.time("decided_ms")?,
+        refund: read_refund(&fields)?,
+    })
+}
+
+/// The claim of an attendee as an item.
+pub(super) fn attendee_item(order: &Order, attendee: &AttendeeId) -> Item {
+    let mut item = attendee_key(&order.sale, attendee);
+    add(&mut item, [("order", text(order.number))]);
+    item
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::domain::ids::{Content, PaymentId, ProviderId, SeatName, TierId};
+    use engine::domain::money::Currency;
+
+    fn order(state: OrderState) -> Order {
+        let user = UserId::new("auth0|张三").unwrap();
+        let now = Timestamp::from_ms(1_800_000_000_123);
+        let ticket = |seat: u32, attendee: Option<&str>| Ticket {
+            seat: Seat(seat),
+            name: SeatName::new(format!("3-{seat}")).unwrap(),
+            attendee: attendee.map(|id| AttendeeId::new(id).unwrap()),
+        };
+        Order {
+            number: engine::domain::number::Mint::new(77).mint(now, &user),
+            sale: SaleId::new("g1-2026-11-21").unwrap(),
+            user,
+            state,
+            lines: vec![OrderLine {
+                tier: TierId::new("second").unwrap(),
+                legs: Legs::new(1, 4).unwrap(),
+                price_minor: 55_300,
+                tickets: vec![ticket(400_000, Some("id 1")), ticket(1, None)],
+            }],
+            total: Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() },
+            content: Content::new("0123456789abcdef").unwrap(),
+            created_at: now,
+            pay_by: now.plus_seconds(900),
+            changed_at: now.plus_ms(7),
+            payment: None,
+            synced: false,
+        }
+    }
+
+    fn key() -> PaymentKey {
+        PaymentKey {
+            provider: ProviderId::new("stripe").unwrap(),
+            payment: PaymentId::new("pi_1").unwrap(),
+        }
+    }
+
+    #[test]
+    fn every_order_is_read_as_it_was_written() {
+        for state in OrderState::ALL {
+            let plain = order(state);
+            let paid = Order { payment: Some(key()), synced: true, ..plain.clone() };
+            let tombstone = Order { lines: Vec::new(), ..plain.clone() };
+            for order in [plain, paid, tombstone] {
+                assert_eq!(read_order(&order_item(&order)), Ok(order));
+            }
+        }
+    }
+
+    #[test]
+    fn an_order_is_due_while_something_is_still_to_be_done() {
+        let due_ms = |order: &Order| order_item(order).get("due_ms").cloned();
+        let pending = order(OrderState::Pending);
+        assert_eq!(due_ms(&pending), Some(number(pending.pay_by.ms())));
+        let paid = order(OrderState::Paid);
+        assert_eq!(due_ms(&paid), Some(number(paid.changed_at.ms() + 60_000)));
+        assert_eq!(due_ms(&Order { synced: true, ..paid }), None);
+        for state in [
+            OrderState::Cancelled,
+            OrderState::Expired,
+            OrderState::RefundDue,
+            OrderState::Refunded,
+        ] {
+            assert_eq!(due_ms(&order(state)), None, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn every_payment_is_read_as_it_was_written() {
+        let order = order(OrderState::Pending);
+        let capture = Capture { key: key(), order: order.number, amount: order.total };
+        let decided =
+            |outcome| PaymentRecord::decided(&capture, outcome, order.created_at.plus_ms(3));
+        let accepted = decided(PaymentOutcome::Accepted);
+        assert_eq!(read_payment(&payment_item(&accepted)), Ok(accepted.clone()));
+        assert!(!payment_item(&accepted).contains_key("due_ms"));
+        for reason in RefundReason::ALL {
+            let due = decided(PaymentOutcome::Refund(reason));
+            assert_eq!(read_payment(&payment_item(&due)), Ok(due));
+            // The text in the table is the one in messages and replies.
+            assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
+        }
+        for state in RefundState::ALL {
+            let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
+            let refund = Refund { state, changed_at: order.created_at.plus_ms(9), refusal };
+            let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
+            let record = PaymentRecord { refund: Some(refund), ..decided(outcome) };
+            let item = payment_item(&record);
+            assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded, "{state:?}");
+            assert_eq!(read_payment(&item), Ok(record));
+        }
+    }
+
+    #[test]
+    fn an_item_that_we_did_not_write_is_named() {
+        let good = order_item(&order(OrderState::Pending));
+        let cases = [
+            ("state", Some(text("lost")), "state is no state"),
+            ("state", None, "state is absent"),
+            ("amount_minor", Some(text("1")), "amount_minor is S(\"1\")"),
+            ("currency", Some(text("€")), "currency is no currency code"),
+            ("lines", Some(text("")), "lines is no list"),
+            ("sale", Some(text("#")), "sale is S(\"#\")"),
+        ];
+        for (name, value, expected) in cases {
+            let mut item = good.clone();
+            item.remove(name);
+            item.extend(value.map(|value| (name.to_owned(), value)));
+            let message = read_order(&item).unwrap_err().to_string();
+            assert!(message.contains("order#"), "{message}");
+            assert!(message.contains(expected), "{message}");
+        }
+    }
+}

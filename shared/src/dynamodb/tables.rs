@@ -1,0 +1,346 @@
+//! The tables, their keys and their indexes, as data: the template, the local stack, the tests and
+//! the adapters all read them here.
+
+use aws_sdk_dynamodb::Client;
+use aws_sdk_dynamodb::error::{BuildError, DisplayErrorContext};
+use aws_sdk_dynamodb::types::{
+    AttributeDefinition, BillingMode, GlobalSecondaryIndex, KeySchemaElement, KeyType,
+    LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType,
+};
+
+use engine::domain::ids::{AttendeeId, SaleId, TierId, UserId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
+use engine::domain::time::Timestamp;
+use engine::ports::{StoreError, Stored};
+
+/// The names of the three tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tables {
+    /// Orders, payments, buyers' counts, attendees.
+    pub orders: String,
+    /// Claims of seat-legs.
+    pub seats: String,
+    /// The catalogue and the statistics.
+    pub sales: String,
+}
+
+impl Tables {
+    /// Names that begin alike, such as `onsale-orders`; an empty prefix is allowed.
+    #[must_use]
+    pub fn with_prefix(prefix: &str) -> Self {
+        let name = |table: &str| format!("{prefix}{table}");
+        Self { orders: name("orders"), seats: name("seats"), sales: name("sales") }
+    }
+
+    /// Each definition with the name of its table.
+    #[must_use]
+    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 3] {
+        [(&self.orders, &ORDERS), (&self.seats, &SEATS), (&self.sales, &SALES)]
+    }
+}
+
+/// What a key attribute holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Text (`S`).
+    Text,
+    /// A number (`N`).
+    Number,
+}
+
+/// A key attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// The attribute's name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: KeyKind,
+}
+
+const fn text(name: &'static str) -> Key {
+    Key { name, kind: KeyKind::Text }
+}
+
+const fn number(name: &'static str) -> Key {
+    Key { name, kind: KeyKind::Number }
+}
+
+/// A second order of a table's items. Both kinds are sparse: they hold the items that have the
+/// sort attribute.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Index {
+    /// The index's name.
+    pub name: &'static str,
+    /// Its partition key.
+    pub partition: Key,
+    /// Its sort key.
+    pub sort: Key,
+    /// The attributes it carries besides all keys.
+    pub carries: &'static [&'static str],
+}
+
+/// One table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableDefinition {
+    /// Its partition key.
+    pub partition: Key,
+    /// Its sort key.
+    pub sort: Key,
+    /// Local secondary indexes: strongly consistent, of the same partition.
+    pub local: &'static [Index],
+    /// Global secondary indexes: eventually consistent.
+    pub global: &'static [Index],
+}
+
+/// The index of a buyer's orders, and of an order's payments.
+pub const BY_USER: &str = "by-user";
+/// The index of work that should have been finished by now.
+pub const DUE: &str = "due";
+
+/// The table of orders. `by-user` carries keys only, so that an order's later writes do not touch
+/// it; `due` carries the order number of a payment, which the payment's key does not name.
+pub const ORDERS: TableDefinition = TableDefinition {
+    partition: number("gene"),
+    sort: text("sk"),
+    local: &[Index {
+        name: BY_USER,
+        partition: number("gene"),
+        sort: text("by_user"),
+        carries: &[],
+    }],
+    global: &[Index {
+        name: DUE,
+        partition: number("due_shard"),
+        sort: number("due_ms"),
+        carries: &["order"],
+    }],
+};
+
+/// The table of claims: one item a seat, in partitions of neighbouring seats.
+pub const SEATS: TableDefinition =
+    TableDefinition { partition: text("pk"), sort: number("sk"), local: &[], global: &[] };
+
+/// The table of sales.
+pub const SALES: TableDefinition =
+    TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
+
+/// Creates the tables that are missing: for servers that stand in for DynamoDB. In production the
+/// template makes them.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] if the server refuses or does not answer.
+pub async fn create_tables(client: &Client, tables: &Tables) -> Stored<()> {
+    for (name, definition) in tables.definitions() {
+        create_table(client, name, definition).await?;
+    }
+    Ok(())
+}
+
+async fn create_table(client: &Client, name: &str, table: &TableDefinition) -> Stored<()> {
+    let built = |error: BuildError| StoreError::Contract(format!("table {name}: {error}"));
+    let local = table.local.iter().map(|index| {
+        LocalSecondaryIndex::builder()
+            .index_name(index.name)
+            .set_key_schema(Some(key_schema(index.partition, index.sort)?))
+            .projection(projection(index))
+            .build()
+    });
+    let global = table.global.iter().map(|index| {
+        GlobalSecondaryIndex::builder()
+            .index_name(index.name)
+            .set_key_schema(Some(key_schema(index.partition, index.sort)?))
+            .projection(projection(index))
+            .build()
+    });
+    let some = |indexes: usize| indexes > 0;
+    let local: Vec<_> = local.collect::<Result<_, _>>().map_err(built)?;
+    let global: Vec<_> = global.collect::<Result<_, _>>().map_err(built)?;
+    let created = client
+        .create_table()
+        .table_name(name)
+        .billing_mode(BillingMode::PayPerRequest)
+        .set_key_schema(Some(key_schema(table.partition, table.sort).map_err(built)?))
+        .set_attribute_definitions(Some(attributes(table).map_err(built)?))
+        .set_local_secondary_indexes(some(local.len()).then_some(local))
+        .set_global_secondary_indexes(some(global.len()).then_some(global))
+        .send()
+        .await;
+    match created {
+        Ok(_) => Ok(()),
+        Err(error)
+            if error
+                .as_service_error()
+                .is_some_and(|error| error.is_resource_in_use_exception()) =>
+        {
+            Ok(())
+        }
+        Err(error) => Err(StoreError::Unavailable(format!(
+            "creating table {name}: {}",
+            DisplayErrorContext(&error)
+        ))),
+    }
+}
+
+fn key_schema(partition: Key, sort: Key) -> Result<Vec<KeySchemaElement>, BuildError> {
+    let element = |key: Key, kind: KeyType| {
+        KeySchemaElement::builder().attribute_name(key.name).key_type(kind).build()
+    };
+    Ok(vec![element(partition, KeyType::Hash)?, element(sort, KeyType::Range)?])
+}
+
+fn projection(index: &Index) -> Projection {
+    let carries: Vec<String> = index.carries.iter().map(|&name| name.to_owned()).collect();
+    if carries.is_empty() {
+        return Projection::builder().projection_type(ProjectionType::KeysOnly).build();
+    }
+    Projection::builder()
+        .projection_type(ProjectionType::Include)
+        .set_non_key_attributes(Some(carries))
+        .build()
+}
+
+fn attributes(table: &TableDefinition) -> Result<Vec<AttributeDefinition>, BuildError> {
+    let indexes = table.local.iter().chain(table.global);
+    let mut keys = vec![table.partition, table.sort];
+    for key in indexes.flat_map(|index| [index.partition, index.sort]) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
+    let attribute = |key: Key| {
+        let kind = match key.kind {
+            KeyKind::Text => ScalarAttributeType::S,
+            KeyKind::Number => ScalarAttributeType::N,
+        };
+        AttributeDefinition::builder().attribute_name(key.name).attribute_type(kind).build()
+    };
+    keys.into_iter().map(attribute).collect()
+}
+
+/// The number of shards of one tier's counter: as many batches can add to it at once.
+pub const COUNTER_SHARDS: u64 = 8;
+
+/// The partition that lists every sale; no sale id has a `#`.
+pub const SALES_LIST: &str = "#sales";
+/// The sort key of a sale's header.
+pub const SALE_HEADER: &str = "sale";
+
+/// The partition of a block's claims.
+#[must_use]
+pub fn block_key(sale: &SaleId, tier: &TierId, block: u32) -> String {
+    format!("{sale}#{tier}#{block}")
+}
+
+/// The attribute that names the owner of a seat on a leg.
+#[must_use]
+pub fn leg_attribute(leg: u16) -> String {
+    format!("l{leg}")
+}
+
+/// The leg of an attribute that [`leg_attribute`] named.
+#[must_use]
+pub fn leg_of_attribute(name: &str) -> Option<u16> {
+    name.strip_prefix('l')?.parse().ok()
+}
+
+/// The sort key of an order.
+#[must_use]
+pub fn order_key(order: OrderNumber) -> String {
+    format!("order#{order}")
+}
+
+/// The order of a sort key that [`order_key`] made.
+#[must_use]
+pub fn order_of_key(sk: &str) -> Option<OrderNumber> {
+    sk.strip_prefix("order#")?.parse().ok()
+}
+
+/// The sort key of a payment, in the partition of its order.
+#[must_use]
+pub fn payment_key(payment: &PaymentKey) -> String {
+    format!("payment#{}#{}", payment.provider, payment.payment)
+}
+
+/// The payment of a sort key that [`payment_key`] made.
+#[must_use]
+pub fn payment_of_key(sk: &str) -> Option<PaymentKey> {
+    let (provider, payment) = sk.strip_prefix("payment#")?.split_once('#')?;
+    Some(PaymentKey { provider: provider.parse().ok()?, payment: payment.parse().ok()? })
+}
+
+/// The sort key of a buyer's count in a sale, in the partition of the buyer.
+#[must_use]
+pub fn buyer_key(sale: &SaleId, user: &UserId) -> String {
+    format!("buyer#{sale}#{user}")
+}
+
+/// The sort key of an attendee's claim in a sale, in the partition of the attendee.
+#[must_use]
+pub fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> String {
+    format!("attendee#{sale}#{attendee}")
+}
+
+/// The sort key of an order in the index of its buyer's orders.
+#[must_use]
+pub fn by_user_key(user: &UserId, order: OrderNumber) -> String {
+    format!("{user}#{}", order.sortable())
+}
+
+/// The sort key of a payment in the index of a buyer's orders, in the partition of its order: an
+/// order's payments follow each other there as they were decided. No user's orders begin alike,
+/// because no user id holds a `#`.
+#[must_use]
+pub fn ledger_key(order: OrderNumber, decided_at: Timestamp) -> String {
+    format!("{}{:015}", ledger_prefix(order), decided_at.ms())
+}
+
+/// What the keys of one order's payments in that index begin with.
+#[must_use]
+pub fn ledger_prefix(order: OrderNumber) -> String {
+    format!("#{}#", order.sortable())
+}
+
+/// The sort key of one shard of a tier's counter; the first order of a batch chooses the shard.
+#[must_use]
+pub fn counter_key(tier: &TierId, first: OrderNumber) -> String {
+    format!("counter#{tier}#{}", (first.get() >> 10) % COUNTER_SHARDS)
+}
+
+/// The tier of a sort key that [`counter_key`] made.
+#[must_use]
+pub fn tier_of_counter(sk: &str) -> Option<TierId> {
+    let (tier, _) = sk.strip_prefix("counter#")?.split_once('#')?;
+    tier.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::domain::ids::{PaymentId, ProviderId};
+
+    #[test]
+    fn keys_are_read_back_as_they_were_written() {
+        let order: OrderNumber = "123456789".parse().unwrap();
+        assert_eq!(order_of_key(&order_key(order)), Some(order));
+        let payment = PaymentKey {
+            provider: ProviderId::new("stripe").unwrap(),
+            payment: PaymentId::new("pi_3/x|y").unwrap(),
+        };
+        assert_eq!(payment_of_key(&payment_key(&payment)), Some(payment));
+        let tier = TierId::new("second-class").unwrap();
+        assert_eq!(tier_of_counter(&counter_key(&tier, order)), Some(tier));
+        assert_eq!(leg_of_attribute(&leg_attribute(14)), Some(14));
+        for other in ["sold", "pk", "sk", "lx"] {
+            assert_eq!(leg_of_attribute(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn text_order_is_number_order_in_the_index_of_a_buyer() {
+        let user = UserId::new("alice").unwrap();
+        let key = |number: &str| by_user_key(&user, number.parse().unwrap());
+        assert!(key("999") < key("1000"));
+        assert_eq!(key("9223372036854775807"), "alice#9223372036854775807");
+    }
+}

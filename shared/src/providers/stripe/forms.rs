@@ -1,0 +1,219 @@
+//! What Stripe's API says and is told, in what we read and write of it.
+//!
+//! Unknown fields are passed over: Stripe adds some at any time.
+
+use serde::Deserialize;
+
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
+use engine::domain::refund::RefundReply;
+
+/// Most objects of one page, as Stripe limits it.
+pub(super) const PAGE: usize = 100;
+
+/// One page of a search.
+/// Source: <https://docs.stripe.com/api/pagination/search>
+#[derive(Debug, Deserialize)]
+pub(super) struct SearchPage<T> {
+    pub(super) data: Vec<T>,
+    #[serde(default)]
+    pub(super) next_page: Option<String>,
+}
+
+/// A list, of which we read the first page.
+#[derive(Debug, Deserialize)]
+pub(super) struct List<T> {
+    pub(super) data: Vec<T>,
+}
+
+/// Source: <https://docs.stripe.com/api/payment_intents/object>
+#[derive(Debug, Deserialize)]
+pub(super) struct PaymentIntent {
+    id: PaymentId,
+    created: i64,
+    amount_received: i64,
+    currency: Currency,
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct Metadata {
+    order: Option<OrderNumber>,
+}
+
+/// Source: <https://docs.stripe.com/api/refunds/object>
+#[derive(Debug, Deserialize)]
+pub(super) struct Refund {
+    amount: i64,
+    status: Option<String>,
+    #[serde(default)]
+    failure_reason: Option<String>,
+}
+
+/// The body of an answer that is an error.
+/// Source: <https://docs.stripe.com/api/errors>
+#[derive(Debug, Deserialize)]
+pub(super) struct Refusal {
+    pub(super) error: ApiError,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ApiError {
+    #[serde(default)]
+    pub(super) code: Option<String>,
+    #[serde(default)]
+    pub(super) message: Option<String>,
+}
+
+impl ApiError {
+    /// What a person is told of it.
+    pub(super) fn text(&self) -> String {
+        let [code, message] =
+            [&self.code, &self.message].map(|text| text.as_deref().unwrap_or("-"));
+        format!("{code}: {message}")
+    }
+}
+
+/// Where to look for one page of an order's payments.
+///
+/// The search finds a payment by what it is about, but late: usually within a minute, rarely after
+/// an hour. Lists are up to date and cannot be asked for an order. So an answer may lack the last
+/// captures; [`engine::flows::expire`] says why that does no harm.
+/// Source: <https://docs.stripe.com/search#data-freshness>
+pub(super) fn search_path(order: OrderNumber, page: Option<&str>) -> String {
+    let query = escaped(&format!("metadata['order']:'{order}'"));
+    let page = page.map(|page| format!("&page={}", escaped(page))).unwrap_or_default();
+    format!("/v1/payment_intents/search?limit={PAGE}&query={query}{page}")
+}
+
+/// Where the refunds of a payment are listed, newest first. The list is up to date.
+pub(super) fn refunds_path(payment: &PaymentId) -> String {
+    format!("/v1/refunds?limit={PAGE}&payment_intent={}", escaped(payment.as_str()))
+}
+
+/// What asks for a refund: without an amount, what is left of the payment goes back.
+/// Source: <https://docs.stripe.com/api/refunds/create>
+pub(super) fn refund_form(record: &PaymentRecord) -> String {
+    let payment = escaped(record.capture.key.payment.as_str());
+    format!("payment_intent={payment}&metadata[order]={}", record.capture.order)
+}
+
+/// The key under which one payment is refunded once.
+/// Source: <https://docs.stripe.com/api/idempotent_requests>
+pub(super) fn idempotency_key(key: &PaymentKey) -> String {
+    format!("onsale-refund-{}-{}", key.provider, key.payment)
+}
+
+/// The captures among payments of `order`, oldest first. A payment of which nothing was captured is
+/// none, and one of another order is not believed to be of this one.
+pub(super) fn captures(
+    provider: &ProviderId,
+    order: OrderNumber,
+    mut payments: Vec<PaymentIntent>,
+) -> Vec<Capture> {
+    payments.retain(|payment| payment.amount_received > 0 && payment.metadata.order == Some(order));
+    payments.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
+    let capture = |payment: PaymentIntent| Capture {
+        key: PaymentKey { provider: provider.clone(), payment: payment.id },
+        order,
+        amount: Money { amount_minor: payment.amount_received, currency: payment.currency },
+    };
+    payments.into_iter().map(capture).collect()
+}
+
+/// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
+/// made by hand count too: the money is back whoever sent it.
+/// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
+pub(super) fn reply(refunds: &[Refund], captured_minor: i64) -> Option<RefundReply> {
+    let sum = |states: &[&str]| -> i64 {
+        let is_in =
+            |refund: &&Refund| states.contains(&refund.status.as_deref().unwrap_or("pending"));
+        refunds.iter().filter(is_in).map(|refund| refund.amount).sum()
+    };
+    let done = sum(&["succeeded"]);
+    let under_way = sum(&["pending", "requires_action"]);
+    if done >= captured_minor {
+        return Some(RefundReply::Refunded);
+    }
+    if done + under_way >= captured_minor {
+        return Some(RefundReply::Pending);
+    }
+    let failed = |refund: &Refund| matches!(refund.status.as_deref(), Some("failed" | "canceled"));
+    let failed = refunds.iter().find(|refund| failed(refund))?;
+    let why = failed.failure_reason.as_deref().unwrap_or("without a reason");
+    let status = failed.status.as_deref().unwrap_or_default();
+    Some(RefundReply::Refused(format!("{status}: {why}")))
+}
+
+/// Text as it may stand in a query or a form.
+fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escape = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn refunds(list: serde_json::Value) -> Vec<Refund> {
+        serde_json::from_value(list).unwrap()
+    }
+
+    #[test]
+    fn the_refunds_of_a_payment_give_one_answer() {
+        let of = |amount: i64, status: &str| json!({ "amount": amount, "status": status });
+        let answer = |list: serde_json::Value| reply(&refunds(list), 500);
+        assert_eq!(answer(json!([])), None);
+        assert_eq!(answer(json!([of(500, "succeeded")])), Some(RefundReply::Refunded));
+        let both = json!([of(500, "succeeded"), of(500, "failed")]);
+        assert_eq!(answer(both), Some(RefundReply::Refunded));
+        assert_eq!(answer(json!([of(500, "pending")])), Some(RefundReply::Pending));
+        let parts = json!([of(200, "succeeded"), of(300, "requires_action")]);
+        assert_eq!(answer(parts), Some(RefundReply::Pending));
+        // A part of it went back by hand: the rest is still to be asked for.
+        assert_eq!(answer(json!([of(200, "succeeded")])), None);
+        let failed =
+            json!([{ "amount": 500, "status": "failed", "failure_reason": "lost_or_stolen_card" }]);
+        let refused = RefundReply::Refused("failed: lost_or_stolen_card".to_owned());
+        assert_eq!(answer(failed), Some(refused));
+        assert_eq!(answer(json!([{ "amount": 500, "status": null }])), Some(RefundReply::Pending));
+    }
+
+    #[test]
+    fn what_is_captured_is_found_and_nothing_else() {
+        let order: OrderNumber = "42".parse().unwrap();
+        let payment = |id: &str, created: i64, received: i64, order: &str| {
+            json!({ "id": id, "created": created, "amount_received": received, "currency": "eur",
+                "status": "succeeded", "metadata": { "order": order } })
+        };
+        let page = json!({ "object": "search_result", "has_more": false, "next_page": null, "data": [
+            payment("pi_2", 9, 500, "42"), payment("pi_1", 8, 300, "42"),
+            payment("pi_open", 7, 0, "42"), payment("pi_else", 7, 500, "43"),
+        ] });
+        let page: SearchPage<PaymentIntent> = serde_json::from_value(page).unwrap();
+        let found = captures(&ProviderId::new("stripe").unwrap(), order, page.data);
+        let found: Vec<String> = found
+            .iter()
+            .map(|capture| format!("{} {}", capture.key.payment, capture.amount))
+            .collect();
+        assert_eq!(found, ["pi_1 300 EUR", "pi_2 500 EUR"]);
+    }
+
+    #[test]
+    fn what_is_asked_is_escaped() {
+        let order: OrderNumber = "42".parse().unwrap();
+        let path =
+            "/v1/payment_intents/search?limit=100&query=metadata%5B%27order%27%5D%3A%2742%27";
+        assert_eq!(search_path(order, None), path);
+        assert!(search_path(order, Some("a&b")).ends_with("&page=a%26b"));
+        let odd = PaymentId::new("a&b=c").unwrap();
+        assert!(refunds_path(&odd).ends_with("payment_intent=a%26b%3Dc"));
+    }
+}

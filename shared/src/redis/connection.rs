@@ -1,0 +1,349 @@
+//! The connection to Redis: one server or a cluster, plain or TLS, and how long it may take.
+//!
+//! Nothing outside of this module knows which client is behind. Requests share one multiplexed
+//! connection. A connection that was silent for too long is not trusted again: it is dropped, and
+//! after a random pause the request is repeated on a new one, which every script allows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
+    IntoConnectionInfo as _, Pipeline, RedisError, ServerErrorKind, TlsCertificates, Value,
+};
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
+
+use crate::runtime::connections::{Trust, pause};
+use engine::ports::{StoreError, Stored};
+
+/// How often the cluster client asks again by itself: to follow a slot that has moved.
+const CLUSTER_RETRIES: u32 = 2;
+/// After how much silence an idle connection is probed.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
+/// What a server answers that has not run the command and may run it later. The codes that the
+/// client does not know by name; see [`is_refusal`].
+const REFUSAL_CODES: [&str; 6] = ["OOM", "BUSY", "NOREPLICAS", "MISCONF", "NOAUTH", "UNKILLABLE"];
+
+/// Where Redis is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Topology {
+    /// One server: `redis://…`, or `rediss://…` with TLS.
+    Single(String),
+    /// A cluster: the address of any node, or of several. ElastiCache Serverless is one, with TLS.
+    Cluster(Vec<String>),
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// To connect, with all handshakes.
+    pub connect: Duration,
+    /// From a request to its reply.
+    pub response: Duration,
+    /// How often a request is sent at most when its reply is lost; at least once.
+    pub attempts: u32,
+    /// The least and the most that is waited, at random, before it is sent again. It is taken from
+    /// the time to connect.
+    pub pauses: (Duration, Duration),
+}
+
+impl Default for Bounds {
+    /// A second each, and one repetition: four seconds at worst, with its pause.
+    fn default() -> Self {
+        let second = Duration::from_secs(1);
+        let pauses = (Duration::from_millis(5), Duration::from_millis(50));
+        Self { connect: second, response: second, attempts: 2, pauses }
+    }
+}
+
+/// A connection to Redis that renews itself; clones share it.
+#[derive(Debug, Clone)]
+pub struct Connection(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    endpoint: Endpoint,
+    bounds: Bounds,
+    current: Mutex<Current>,
+}
+
+#[derive(Debug)]
+enum Endpoint {
+    Single(Box<Client>),
+    Cluster(Box<ClusterClient>),
+}
+
+/// The connection of now, and how many there were: whoever finds it dead drops that one only.
+#[derive(Debug, Default)]
+struct Current {
+    generation: u64,
+    live: Option<Live>,
+}
+
+#[derive(Clone)]
+enum Live {
+    Single(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl std::fmt::Debug for Live {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Single(_) => "Single",
+            Self::Cluster(_) => "Cluster",
+        })
+    }
+}
+
+impl Live {
+    async fn send(&mut self, request: Request<'_>) -> Result<Value, RedisError> {
+        match (self, request) {
+            (Self::Single(live), Request::One(command)) => command.query_async(live).await,
+            (Self::Cluster(live), Request::One(command)) => command.query_async(live).await,
+            (Self::Single(live), Request::Many(pipeline)) => pipeline.query_async(live).await,
+            (Self::Cluster(live), Request::Many(pipeline)) => pipeline.query_async(live).await,
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Request<'r> {
+    One(&'r Cmd),
+    Many(&'r Pipeline),
+}
+
+/// What became of a request that has no reply to give.
+enum Fault {
+    /// The server does not know the script.
+    NoScript,
+    /// Anything else.
+    Store(StoreError),
+}
+
+impl Connection {
+    /// Prepares a connection; nothing is sent before the first request or [`Connection::warm_up`].
+    /// With TLS it believes the public authorities.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if an address cannot be read.
+    pub fn new(topology: &Topology, bounds: Bounds) -> Stored<Self> {
+        Self::trusting(topology, bounds, &Trust::public())
+    }
+
+    /// The same, believing these authorities.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn trusting(topology: &Topology, bounds: Bounds, trust: &Trust) -> Stored<Self> {
+        let endpoint = match topology {
+            Topology::Single(url) => Endpoint::Single(Box::new(single(url, bounds, trust)?)),
+            Topology::Cluster(urls) => Endpoint::Cluster(Box::new(cluster(urls, bounds, trust)?)),
+        };
+        let current = Mutex::default();
+        Ok(Self(Arc::new(Shared { endpoint, bounds, current })))
+    }
+
+    /// Connects now, so that the first request need not.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if nobody answers.
+    pub async fn warm_up(&self) -> Stored<()> {
+        self.live(None).await.map(drop)
+    }
+
+    /// Sends one command.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if nothing was sent or the server has not run it,
+    /// [`StoreError::Unknown`] if the reply was lost, [`StoreError::Contract`] if the server calls
+    /// the command wrong or its reply is of another type.
+    pub async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Stored<T> {
+        self.typed(Request::One(command)).await
+    }
+
+    /// Sends several commands at once, all of one slot; they run in order, others in between.
+    ///
+    /// # Errors
+    /// As [`Connection::query`].
+    pub async fn pipeline<T: FromRedisValue>(&self, pipeline: &Pipeline) -> Stored<T> {
+        self.typed(Request::Many(pipeline)).await
+    }
+
+    async fn typed<T: FromRedisValue>(&self, request: Request<'_>) -> Stored<T> {
+        let value = match self.send(request).await {
+            Ok(value) => value,
+            Err(Fault::NoScript) => return Err(StoreError::Contract("no such script".to_owned())),
+            Err(Fault::Store(error)) => return Err(error),
+        };
+        redis::from_redis_value(value).map_err(|error| StoreError::Contract(error.to_string()))
+    }
+
+    /// Runs a script; `None` if the server does not know it.
+    pub(super) async fn call(&self, command: &Cmd) -> Stored<Option<Value>> {
+        match self.send(Request::One(command)).await {
+            Ok(value) => Ok(Some(value)),
+            Err(Fault::NoScript) => Ok(None),
+            Err(Fault::Store(error)) => Err(error),
+        }
+    }
+
+    async fn send(&self, request: Request<'_>) -> Result<Value, Fault> {
+        let Bounds { attempts, pauses: (least, most), .. } = self.0.bounds;
+        let mut lost = None;
+        for _ in 0..attempts.max(1) {
+            let after = lost.as_ref().map(|_| pause::between(least, most));
+            let (generation, mut live) = match self.live(after).await {
+                Ok(current) => current,
+                Err(error) => return Err(Fault::Store(lost.unwrap_or(error))),
+            };
+            let error = match live.send(request).await {
+                Ok(value) => return Ok(value),
+                Err(error) => error,
+            };
+            if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) {
+                return Err(Fault::NoScript);
+            }
+            if is_loss(&error) {
+                tracing::warn!(%error, "a reply was lost; the connection is renewed");
+                self.drop_generation(generation).await;
+                lost = Some(StoreError::Unknown(error.to_string()));
+                continue;
+            }
+            if !is_refusal(&error) {
+                return Err(Fault::Store(StoreError::Contract(error.to_string())));
+            }
+            if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) {
+                // The server was demoted: its address may lead to its successor already.
+                self.drop_generation(generation).await;
+            }
+            // The cluster client may have sent the command before it met this refusal.
+            let may_have_run = lost.is_some() || matches!(live, Live::Cluster(_));
+            let says = error.to_string();
+            return Err(Fault::Store(match may_have_run {
+                true => StoreError::Unknown(says),
+                false => StoreError::Unavailable(says),
+            }));
+        }
+        Err(Fault::Store(lost.unwrap_or(StoreError::Unavailable("no attempt made".to_owned()))))
+    }
+
+    /// The connection of now, or a new one, after a pause. Many may wait here for one to connect.
+    async fn live(&self, after: Option<Duration>) -> Stored<(u64, Live)> {
+        let Shared { endpoint, bounds, current } = &*self.0;
+        let connecting = async {
+            if let Some(pause) = after {
+                tracing::debug!(pause_us = pause.as_micros() as u64, "asking again");
+                sleep(pause).await;
+            }
+            let mut current = current.lock().await;
+            if let Some(live) = &current.live {
+                return Ok((current.generation, live.clone()));
+            }
+            let live = endpoint.connect(*bounds).await?;
+            current.generation += 1;
+            current.live = Some(live.clone());
+            Ok::<_, RedisError>((current.generation, live))
+        };
+        match timeout(bounds.connect, connecting).await {
+            Ok(outcome) => outcome.map_err(|error| StoreError::Unavailable(error.to_string())),
+            Err(late) => Err(StoreError::Unavailable(format!("connecting: {late}"))),
+        }
+    }
+
+    async fn drop_generation(&self, generation: u64) {
+        let mut current = self.0.current.lock().await;
+        if current.generation == generation {
+            current.live = None;
+        }
+    }
+}
+
+impl Endpoint {
+    async fn connect(&self, bounds: Bounds) -> Result<Live, RedisError> {
+        match self {
+            Self::Single(client) => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(bounds.connect))
+                    .set_response_timeout(Some(bounds.response));
+                let live = client.get_multiplexed_async_connection_with_config(&config).await?;
+                Ok(Live::Single(live))
+            }
+            Self::Cluster(client) => client.get_async_connection().await.map(Live::Cluster),
+        }
+    }
+}
+
+fn misread(error: RedisError) -> StoreError {
+    StoreError::Contract(format!("the address of Redis: {error}"))
+}
+
+/// A socket that finds out by itself that the other side is gone: a sandbox that was frozen wakes
+/// up with such ones.
+fn tcp_settings(bounds: Bounds) -> TcpSettings {
+    let settings = TcpSettings::default()
+        .set_nodelay(true)
+        .set_keepalive(TcpKeepalive::new().with_time(KEEPALIVE_AFTER));
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(bounds.response);
+    settings
+}
+
+/// The authorities in place of the public ones, as the client wants them.
+fn certificates(trust: &Trust) -> Option<TlsCertificates> {
+    trust.pem().map(|pem| TlsCertificates { client_tls: None, root_cert: Some(pem.to_vec()) })
+}
+
+fn single(url: &str, bounds: Bounds, trust: &Trust) -> Stored<Client> {
+    let info = url.into_connection_info().map_err(misread)?;
+    let is_tls = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
+    let info = info.set_tcp_settings(tcp_settings(bounds));
+    let client = match certificates(trust).filter(|_| is_tls) {
+        Some(certificates) => Client::build_with_tls(info, certificates),
+        None => Client::open(info),
+    };
+    client.map_err(misread)
+}
+
+fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClient> {
+    let is_tls = urls.iter().all(|url| url.starts_with("rediss://"));
+    let mut builder = ClusterClient::builder(urls.iter().map(String::as_str));
+    if let Some(certificates) = certificates(trust).filter(|_| is_tls) {
+        builder = builder.certs(certificates);
+    }
+    builder
+        .retries(CLUSTER_RETRIES)
+        .min_retry_wait(bounds.pauses.0.as_millis() as u64)
+        .max_retry_wait(bounds.pauses.1.as_millis() as u64)
+        .connection_timeout(bounds.connect)
+        .response_timeout(bounds.response)
+        .overall_response_timeout(Some(bounds.response))
+        .tcp_settings(tcp_settings(bounds))
+        .build()
+        .map_err(misread)
+}
+
+/// True if the request may have been run though no reply came, so that the connection is of no use.
+fn is_loss(error: &RedisError) -> bool {
+    let lost = [ErrorKind::Io, ErrorKind::Parse, ErrorKind::ClusterConnectionNotFound];
+    lost.contains(&error.kind())
+}
+
+/// True if the server has not run the command, and may run it later.
+fn is_refusal(error: &RedisError) -> bool {
+    let by_kind = [
+        ServerErrorKind::BusyLoading,
+        ServerErrorKind::MasterDown,
+        ServerErrorKind::ClusterDown,
+        ServerErrorKind::TryAgain,
+        ServerErrorKind::Moved,
+        ServerErrorKind::Ask,
+        ServerErrorKind::ReadOnly,
+    ];
+    by_kind.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+        || error.code().is_some_and(|code| REFUSAL_CODES.contains(&code))
+}

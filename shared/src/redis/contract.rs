@@ -1,0 +1,405 @@
+//! What each script takes and answers, said once more in Rust.
+//!
+//! The header of every file in `lua/` says the same; a test reads the headers and fails on any
+//! difference. A call is checked against its contract as it is built (in debug builds), a reply
+//! whenever it is read.
+
+/// What kind of value a key has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// Fields and values.
+    Hash,
+    /// Members by score.
+    Zset,
+    /// One bit a place.
+    Bitmap,
+    /// A text.
+    String,
+    /// Whatever an earlier load has left.
+    Any,
+}
+
+/// What kind of value an argument is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ArgKind {
+    /// A text; every identifier is one.
+    String,
+    /// A decimal number.
+    Integer,
+    /// Bytes, one bit a place.
+    Bitmap,
+}
+
+/// One key, or a group of keys.
+///
+/// A name such as `taken[line,leg]` stands for one key for each leg of each line; those of one line
+/// follow one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Its name in the header.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: KeyKind,
+}
+
+/// One argument, or a group of arguments, named as keys are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arg {
+    /// Its name in the header.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: ArgKind,
+}
+
+/// One reply: a tag, then so many values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyShape {
+    /// The first element.
+    pub tag: &'static str,
+    /// What the others are.
+    pub values: &'static [&'static str],
+}
+
+/// What a script takes and answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contract {
+    /// The script's name: its file without `.lua`.
+    pub script: &'static str,
+    /// Its keys, in order.
+    pub keys: &'static [Key],
+    /// Its arguments, in order.
+    pub args: &'static [Arg],
+    /// Its replies.
+    pub replies: &'static [ReplyShape],
+}
+
+const fn key(name: &'static str, kind: KeyKind) -> Key {
+    Key { name, kind }
+}
+
+const fn string(name: &'static str) -> Arg {
+    Arg { name, kind: ArgKind::String }
+}
+
+const fn integer(name: &'static str) -> Arg {
+    Arg { name, kind: ArgKind::Integer }
+}
+
+const fn bitmap(name: &'static str) -> Arg {
+    Arg { name, kind: ArgKind::Bitmap }
+}
+
+const fn reply(tag: &'static str, values: &'static [&'static str]) -> ReplyShape {
+    ReplyShape { tag, values }
+}
+
+const SALE: Key = key("sale", KeyKind::Hash);
+const DUE: Key = key("due", KeyKind::Zset);
+const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
+const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
+const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
+const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
+
+/// `lua/load.lua`
+pub const LOAD_CONTRACT: Contract = Contract {
+    script: "load",
+    keys: &[
+        SALE,
+        DUE,
+        SCRATCH,
+        key("tier[tier]", KeyKind::Hash),
+        key("taken[tier,leg]", KeyKind::Bitmap),
+        key("sold[tier,leg]", KeyKind::Bitmap),
+        key("old[old]", KeyKind::Any),
+    ],
+    args: &[
+        string("expected"),
+        string("epoch"),
+        string("state"),
+        integer("opens_ms"),
+        integer("closes_ms"),
+        integer("limit"),
+        integer("legs"),
+        string("old_tiers"),
+        string("tiers"),
+        integer("tier_count"),
+        integer("hold_count"),
+        integer("bought_count"),
+        integer("rows[tier]"),
+        integer("row_bytes[tier]"),
+        integer("leg_count[tier]"),
+        integer("freed[tier]"),
+        bitmap("taken[tier,leg]"),
+        bitmap("sold[tier,leg]"),
+        string("order[hold]"),
+        string("record[hold]"),
+        string("buyer[buyer]"),
+        integer("tickets[buyer]"),
+    ],
+    replies: &[
+        reply("loaded", &[]),
+        reply("updated", &[]),
+        reply("stale", &["epoch"]),
+        reply("absent", &[]),
+        reply("other_tiers", &[]),
+    ],
+};
+
+/// `lua/hold.lua`
+pub const HOLD_CONTRACT: Contract = Contract {
+    script: "hold",
+    keys: &[SALE, DUE, SCRATCH, TIER_OF_LINE, TAKEN_OF_LINE],
+    args: &[
+        string("epoch"),
+        string("order"),
+        string("user"),
+        string("content"),
+        integer("now_ms"),
+        integer("deadline_ms"),
+        string("tier[line]"),
+        integer("from[line]"),
+        integer("to[line]"),
+        string("choice[line]"),
+        integer("count[line]"),
+        string("search[line]"),
+        string("detail[line]"),
+    ],
+    replies: &[
+        reply("held", &["record", "allowance"]),
+        reply("not_loaded", &[]),
+        reply("content_differs", &[]),
+        reply("hold_expired", &[]),
+        reply("sale_closed", &[]),
+        reply("limit_reached", &["allowance"]),
+        reply("seat_taken", &["tier", "seats"]),
+        reply("sold_out", &["tier"]),
+        reply("no_adjacent", &["tier"]),
+    ],
+};
+
+/// `lua/sell.lua`
+pub const SELL_CONTRACT: Contract = Contract {
+    script: "sell",
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    args: &[string("epoch"), string("order"), string("user"), string("lines")],
+    replies: &[reply("sold", &[]), reply("not_loaded", &[])],
+};
+
+/// `lua/release.lua`
+pub const RELEASE_CONTRACT: Contract = Contract {
+    script: "release",
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    args: &[string("order"), string("record")],
+    replies: &[reply("released", &[]), reply("not_held", &[]), reply("changed", &[])],
+};
+
+/// `lua/mark.lua`
+pub const MARK_CONTRACT: Contract = Contract {
+    script: "mark",
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    args: &[string("order"), string("record"), string("lost")],
+    replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
+};
+
+/// `lua/restore.lua`
+pub const RESTORE_CONTRACT: Contract = Contract {
+    script: "restore",
+    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
+    args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
+    replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
+};
+
+/// `lua/repair.lua`
+pub const REPAIR_CONTRACT: Contract = Contract {
+    script: "repair",
+    keys: &[
+        SALE,
+        key("tier", KeyKind::Hash),
+        key("taken[leg]", KeyKind::Bitmap),
+        key("sold[leg]", KeyKind::Bitmap),
+    ],
+    args: &[string("epoch"), string("freed"), integer("leg[leg]"), string("seats[leg]")],
+    replies: &[reply("repaired", &[]), reply("changed", &[]), reply("not_loaded", &[])],
+};
+
+/// `lua/admit.lua`
+pub const ADMIT_CONTRACT: Contract = Contract {
+    script: "admit",
+    keys: &[key("gate", KeyKind::Hash), key("lock", KeyKind::String)],
+    args: &[
+        integer("tickets"),
+        integer("now_ms"),
+        integer("user_lock_ms"),
+        integer("rate_per_second"),
+        integer("first_budget"),
+        string("generation"),
+        integer("budget"),
+        integer("dry_ms"),
+        string("holds"),
+    ],
+    replies: &[
+        reply("admitted", &[]),
+        reply("dry", &["retry_ms", "holds"]),
+        reply("locked", &["retry_ms"]),
+        reply("too_fast", &["retry_ms"]),
+        reply("exhausted", &["generation"]),
+    ],
+};
+
+/// How many groups a name lies in: `epoch` in none, `taken[line,leg]` in two.
+fn depth(name: &str) -> usize {
+    name.split_once('[').map_or(0, |(_, group)| group.split(',').count())
+}
+
+/// Takes from `given` what `named` allows, reading neighbours in deeper groups as blocks that occur
+/// any number of times.
+fn take<'g, 'n>(named: &[&str], level: usize, mut given: &'g [&'n str]) -> Option<&'g [&'n str]> {
+    let mut rest = named;
+    while let Some(first) = rest.first() {
+        if depth(first) <= level {
+            let (taken, others) = given.split_first()?;
+            if taken != first {
+                return None;
+            }
+            given = others;
+            rest = &rest[1..];
+            continue;
+        }
+        let group = |name: &str| {
+            let groups = name.split_once('[').map_or("", |(_, group)| group);
+            groups.trim_end_matches(']').split(',').nth(level).unwrap_or("").to_owned()
+        };
+        let is_same = |name: &&&str| depth(name) > level && group(name) == group(first);
+        let (block, others) = rest.split_at(rest.iter().take_while(is_same).count());
+        while given.first() == Some(first) {
+            given = take(block, level + 1, given)?;
+        }
+        rest = others;
+    }
+    Some(given)
+}
+
+impl Contract {
+    /// True if keys of these names, in this order, are what the script takes.
+    #[must_use]
+    pub fn takes_keys(&self, given: &[&str]) -> bool {
+        let named: Vec<&str> = self.keys.iter().map(|key| key.name).collect();
+        take(&named, 0, given).is_some_and(<[&str]>::is_empty)
+    }
+
+    /// True if arguments of these names, in this order, are what the script takes.
+    #[must_use]
+    pub fn takes_args(&self, given: &[&str]) -> bool {
+        let named: Vec<&str> = self.args.iter().map(|arg| arg.name).collect();
+        take(&named, 0, given).is_some_and(<[&str]>::is_empty)
+    }
+
+    /// True if the script may answer this tag with so many values.
+    #[must_use]
+    pub fn answers(&self, tag: &str, values: usize) -> bool {
+        self.replies.iter().any(|reply| reply.tag == tag && reply.values.len() == values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::redis::Scripts;
+
+    /// What the header of a script says, line by line.
+    fn header(source: &str) -> Vec<Vec<&str>> {
+        let lines = source.lines().filter_map(|line| line.strip_prefix("--- @"));
+        lines.map(|line| line.split_whitespace().collect()).collect()
+    }
+
+    /// The same lines as a contract would write them.
+    fn written(contract: &Contract) -> Vec<Vec<String>> {
+        let lower = |kind: &dyn std::fmt::Debug| format!("{kind:?}").to_lowercase();
+        let line = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+        let mut lines = Vec::new();
+        for key in contract.keys {
+            lines.push(line(&["key", key.name, &lower(&key.kind)]));
+        }
+        for arg in contract.args {
+            lines.push(line(&["arg", arg.name, &lower(&arg.kind)]));
+        }
+        for reply in contract.replies {
+            lines.push(line(&[&["reply", reply.tag], reply.values].concat()));
+        }
+        lines
+    }
+
+    /// Where the header of a script and its contract differ.
+    fn difference(source: &str, contract: &Contract) -> Option<String> {
+        if !source.contains(&format!("--- {}.lua: ", contract.script)) {
+            return Some("the title".to_owned());
+        }
+        let (header, written) = (header(source), written(contract));
+        if header.len() != written.len() {
+            return Some(format!("{} lines and {}", header.len(), written.len()));
+        }
+        let differs = |(said, meant): &(&Vec<&str>, &Vec<String>)| {
+            // After the name and the kind of a key or an argument follows free text.
+            let words = if meant[0] == "reply" { said.len() } else { said.len().min(3) };
+            said[..words] != meant[..]
+        };
+        let first = header.iter().zip(&written).find(differs);
+        first.map(|(said, meant)| format!("{said:?} and {meant:?}"))
+    }
+
+    #[test]
+    fn every_header_says_what_its_contract_says() {
+        for script in Scripts::standard().all() {
+            let contract = script.contract();
+            assert_eq!(difference(script.source(), contract), None, "{}.lua", contract.script);
+            // The same look finds a difference when there is one.
+            for (said, instead) in [
+                ("--- @key ", "--- @arg "),
+                ("--- @arg ", "--- @reply "),
+                ("--- @reply ", "--- @reply not_"),
+                ("  hash  ", "  zset  "),
+                ("--- ", "-- "),
+            ] {
+                let source = script.source().replacen(said, instead, 1);
+                assert!(difference(&source, contract).is_some(), "{said:?} to {instead:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_reply_in_the_source_is_in_the_contract_and_the_other_way_round() {
+        for script in Scripts::standard().all() {
+            let contract = script.contract();
+            let code = script.source().split("--- @").last().unwrap_or_default();
+            for reply in contract.replies {
+                let tag = format!("'{}'", reply.tag);
+                let in_includes = script.source().contains(&tag);
+                assert!(in_includes, "{}.lua never answers {tag}", contract.script);
+            }
+            for part in code.split("{ '").skip(1) {
+                let before = code.split(part).next().unwrap_or_default();
+                if !before.ends_with("return { '") && !before.ends_with("answer({ '") {
+                    continue;
+                }
+                let tag = part.split('\'').next().unwrap_or_default();
+                let known = contract.replies.iter().any(|reply| reply.tag == tag);
+                assert!(known, "{}.lua answers {tag:?}, which its contract lacks", contract.script);
+            }
+        }
+    }
+
+    #[test]
+    fn calls_are_read_group_by_group() {
+        let head = ["sale", "due", "scratch"];
+        let line = ["tier[line]", "taken[line,leg]"];
+        let two = [&head[..], &line, &["taken[line,leg]"], &line].concat();
+        assert!(HOLD_CONTRACT.takes_keys(&two));
+        assert!(HOLD_CONTRACT.takes_keys(&head));
+        assert!(!HOLD_CONTRACT.takes_keys(&head[1..]));
+        let swapped = [&head[..], &["taken[line,leg]", "tier[line]"]].concat();
+        assert!(!HOLD_CONTRACT.takes_keys(&swapped));
+        let legs = ["taken[leg]", "sold[leg]", "taken[leg]", "sold[leg]"];
+        assert!(REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs].concat()));
+        assert!(!REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs[..3]].concat()));
+    }
+}

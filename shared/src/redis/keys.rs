@@ -1,0 +1,85 @@
+//! The names of all keys in Redis, in one place.
+//!
+//! Everything of a sale has the hash tag `{sale}` and so lives in one slot: an order over several
+//! tiers is one atomic script. Every shard of a sale's gate has a tag of its own, so that the flood
+//! at the gate does not meet the sale. No key has a time to live but the locks of the gate: a
+//! serverless cache evicts keys that have one.
+
+use engine::domain::ids::{SaleId, TierId, UserId};
+
+/// What the field of a buyer begins with in the hash of a sale. An order number does not, nor does a
+/// field of the terms.
+const BUYER: char = '@';
+
+/// The field of a buyer in the hash of a sale.
+#[must_use]
+pub fn buyer(user: &UserId) -> String {
+    format!("{BUYER}{user}")
+}
+
+/// The keys of one sale.
+#[derive(Debug, Clone, Copy)]
+pub struct SaleKeys<'a>(pub &'a SaleId);
+
+impl SaleKeys<'_> {
+    /// Hash: epoch, state, window, limit, legs and tiers; order number to packed hold; [`buyer`] to
+    /// tickets held or bought.
+    #[must_use]
+    pub fn sale(self) -> String {
+        format!("{{{}}}:sale", self.0)
+    }
+
+    /// Sorted set: order numbers by deadline in milliseconds.
+    #[must_use]
+    pub fn due(self) -> String {
+        format!("{{{}}}:due", self.0)
+    }
+
+    /// Bitmap that lives for the length of one script.
+    #[must_use]
+    pub fn scratch(self) -> String {
+        format!("{{{}}}:scratch", self.0)
+    }
+
+    /// Hash: rows, bytes of a row, legs, `freed`; kind of search and journey to the first row that
+    /// may still hold it.
+    #[must_use]
+    pub fn tier(self, tier: &TierId) -> String {
+        format!("{{{}}}:tier:{tier}", self.0)
+    }
+
+    /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.
+    #[must_use]
+    pub fn taken(self, tier: &TierId, leg: u16) -> String {
+        format!("{{{}}}:taken:{tier}:{leg}", self.0)
+    }
+
+    /// Bitmap: 1 where a seat is sold on the leg.
+    #[must_use]
+    pub fn sold(self, tier: &TierId, leg: u16) -> String {
+        format!("{{{}}}:sold:{tier}:{leg}", self.0)
+    }
+}
+
+/// The keys of one shard of a sale's gate.
+#[derive(Debug, Clone, Copy)]
+pub struct GateKeys<'a> {
+    /// Whose gate.
+    pub sale: &'a SaleId,
+    /// Which of its shards.
+    pub shard: u16,
+}
+
+impl GateKeys<'_> {
+    /// Hash: the budget and rate of the shard.
+    #[must_use]
+    pub fn gate(self) -> String {
+        format!("{{{}/gate/{}}}:gate", self.sale, self.shard)
+    }
+
+    /// Text with a time to live: until when a buyer waits.
+    #[must_use]
+    pub fn lock(self, user: &UserId) -> String {
+        format!("{{{}/gate/{}}}:lock:{user}", self.sale, self.shard)
+    }
+}

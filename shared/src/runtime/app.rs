@@ -1,0 +1,349 @@
+//! The engine with its real adapters, built once at cold start and shared by every request.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use aws_config::environment::{
+    EnvironmentVariableCredentialsProvider, EnvironmentVariableRegionProvider,
+};
+use aws_config::{BehaviorVersion, Region, SdkConfig};
+use aws_lc_rs::rand;
+use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
+use futures_util::future::join_all;
+use tokio::time::timeout;
+
+use crate::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
+use crate::http::tokens::AdmissionKeys;
+use crate::providers::Providers;
+use crate::providers::stripe::signature::{self, PaymentSecrets};
+use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
+use crate::runtime::config::{AdmissionConfig, CA_FILE, Config, Defect, PaymentConfig};
+use crate::runtime::connections::{Https, Trust};
+use crate::runtime::metrics::{Counted, Metrics};
+use crate::sqs::{QueueConfig, SqsQueue};
+use engine::domain::ids::{Epoch, InvalidId, ProviderId};
+use engine::domain::number::Mint;
+use engine::domain::time::Timestamp;
+use engine::ports::{Ports, StoreError, Stored};
+
+/// The region of servers that stand in for AWS. Every client of theirs must name the same one: some
+/// keep the tables and queues of each region apart, as AWS does.
+pub const STAND_IN_REGION: &str = "us-east-1";
+/// How long a cold start waits for what it connects to. Whoever has not answered by then is met by
+/// the first request, which says so to its buyer.
+pub const WARM_UP_MOST: Duration = Duration::from_secs(2);
+
+/// What a function cannot do without: it connects to it before its first request, and does not
+/// start without the secrets. The others connect on their first use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Redis.
+    Redis,
+    /// DynamoDB, by a role that may read single items of the table of sales.
+    Sales,
+    /// DynamoDB, by a role that may read single items of the table of orders.
+    Order,
+    /// DynamoDB, by a role that may read the table of orders in batches.
+    Orders,
+    /// SQS, to send.
+    Queues,
+    /// The keys of admission tokens.
+    AdmissionKeys,
+    /// The secrets of payment providers.
+    PaymentSecrets,
+}
+
+/// Why the engine could not be built.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The configuration is wrong.
+    #[error(transparent)]
+    Config(#[from] Defect),
+    /// A client could not be built.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system gave no random number.
+    #[error("the system gives no entropy")]
+    NoEntropy,
+}
+
+/// What is built when it is first used: not every function uses everything.
+type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
+
+/// The adapters: Redis, DynamoDB, SQS, the payment provider.
+#[derive(Debug)]
+pub struct LivePorts {
+    redis: Connection,
+    seats: RedisSeats,
+    gate: Counted<RedisGate>,
+    store: Lazy<Store>,
+    queue: Lazy<Counted<SqsQueue>>,
+    provider: Providers,
+}
+
+#[derive(Debug)]
+struct Store {
+    dynamo: Dynamo,
+    orders: Counted<DynamoOrders>,
+    catalogue: DynamoCatalogue,
+}
+
+impl LivePorts {
+    /// Builds the clients. None connects before its first use.
+    async fn new(config: &Config) -> Result<Self, Error> {
+        let trust = trust(config)?;
+        let https = Https::new(&trust);
+        let sdk = sdk_config(config, &https).await;
+        let redis = Connection::trusting(&config.redis.topology, Bounds::default(), &trust)?;
+        let store = StoreConfig {
+            endpoint: config.dynamodb.endpoint.clone(),
+            ..StoreConfig::new(config.dynamodb.tables.clone())
+        };
+        let queue = QueueConfig {
+            endpoint: config.sqs.endpoint.clone(),
+            ..QueueConfig::new(config.sqs.urls.clone())
+        };
+        let provider = Providers::new(&config.providers, &https)?;
+        let of_queue = sdk.clone();
+        Ok(Self {
+            seats: RedisSeats::new(redis.clone()),
+            gate: Counted(RedisGate::new(redis.clone())),
+            redis,
+            store: LazyLock::new(Box::new(move || {
+                let dynamo = Dynamo::new(&sdk, store);
+                let orders = Counted(DynamoOrders::new(dynamo.clone()));
+                Store { orders, catalogue: DynamoCatalogue::new(dynamo.clone()), dynamo }
+            })),
+            queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
+            provider,
+        })
+    }
+
+    async fn warm_up(&self, need: Need) -> Stored<()> {
+        match need {
+            Need::Redis => self.redis.warm_up().await,
+            Need::Sales => self.store.dynamo.read_a_sale().await,
+            Need::Order => self.store.dynamo.read_an_order().await,
+            Need::Orders => self.store.dynamo.read_orders().await,
+            Need::Queues => self.queue.0.connect().await,
+            Need::AdmissionKeys | Need::PaymentSecrets => Ok(()),
+        }
+    }
+}
+
+impl Ports for LivePorts {
+    type Seats = RedisSeats;
+    type Gate = Counted<RedisGate>;
+    type Orders = Counted<DynamoOrders>;
+    type Catalogue = DynamoCatalogue;
+    type Queue = Counted<SqsQueue>;
+    type Provider = Providers;
+
+    fn seats(&self) -> &RedisSeats {
+        &self.seats
+    }
+
+    fn gate(&self) -> &Counted<RedisGate> {
+        &self.gate
+    }
+
+    fn orders(&self) -> &Counted<DynamoOrders> {
+        &self.store.orders
+    }
+
+    fn catalogue(&self) -> &DynamoCatalogue {
+        &self.store.catalogue
+    }
+
+    fn queue(&self) -> &Counted<SqsQueue> {
+        &self.queue
+    }
+
+    fn provider(&self) -> &Providers {
+        &self.provider
+    }
+}
+
+/// The engine: what every handler is given.
+#[derive(Debug)]
+pub struct App {
+    /// The adapters.
+    pub ports: LivePorts,
+    /// Mints order numbers for this process.
+    pub mint: Mint,
+    /// Signs and checks admission tokens.
+    pub admissions: AdmissionKeys,
+    /// Counts what comes of each request.
+    pub metrics: Metrics,
+    payments: BTreeMap<ProviderId, PaymentSecrets>,
+}
+
+impl App {
+    /// The engine of one function that the environment describes, ready for its first request.
+    ///
+    /// # Errors
+    /// Returns why it could not be built; the function then does not start. A service that does not
+    /// answer is no reason.
+    pub async fn start(needs: &[Need]) -> Result<Self, Error> {
+        let app = Self::from_config(&Config::from_env()?).await?;
+        app.has(needs)?;
+        app.warm_up(needs).await;
+        Ok(app)
+    }
+
+    /// The engine that a configuration describes.
+    ///
+    /// # Errors
+    /// Returns why it could not be built.
+    pub async fn from_config(config: &Config) -> Result<Self, Error> {
+        Ok(Self {
+            ports: LivePorts::new(config).await?,
+            mint: Mint::new(random_u32()?),
+            admissions: admission_keys(&config.admission),
+            metrics: Metrics::new(&config.metrics),
+            payments: payment_secrets(&config.payments),
+        })
+    }
+
+    /// A function that signs or checks admissions does not start without a key, rather than turn
+    /// every buyer away; one that takes callbacks not without a secret.
+    ///
+    /// # Errors
+    /// Returns the variable that is missing.
+    pub fn has(&self, needs: &[Need]) -> Result<(), Defect> {
+        let lacks = |need: Need, is_empty: bool| is_empty && needs.contains(&need);
+        let missing = |variable| Err(Defect { variable, rule: "must be set" });
+        if lacks(Need::AdmissionKeys, self.admissions.is_empty()) {
+            return missing("ONSALE_ADMISSION_KEYS");
+        }
+        if lacks(Need::PaymentSecrets, self.payments.is_empty()) {
+            return missing("ONSALE_PAYMENT_SECRETS");
+        }
+        Ok(())
+    }
+
+    /// Connects to what the function needs, all at once, so that the first request need not. What
+    /// does not answer within [`WARM_UP_MOST`] is left to that request.
+    pub async fn warm_up(&self, needs: &[Need]) {
+        let each = needs.iter().map(|need| async move {
+            match timeout(WARM_UP_MOST, self.ports.warm_up(*need)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(?need, %error, "started without it"),
+                Err(late) => tracing::warn!(?need, %late, "started without it"),
+            }
+        });
+        join_all(each).await;
+    }
+
+    /// The secrets of a payment provider.
+    ///
+    /// # Errors
+    /// Returns [`signature::Defect::UnknownProvider`].
+    pub fn payment_secrets(
+        &self,
+        provider: &ProviderId,
+    ) -> Result<&PaymentSecrets, signature::Defect> {
+        self.payments.get(provider).ok_or(signature::Defect::UnknownProvider)
+    }
+}
+
+/// A name for a load of a sale that no other load has: the time, and random digits.
+///
+/// # Errors
+/// Returns [`StoreError::Unavailable`] if the system gives no random number.
+pub fn new_epoch(now: Timestamp) -> Result<Epoch, StoreError> {
+    let random = random_u32().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    Epoch::new(format!("{:x}-{random:08x}", now.ms()))
+        .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
+}
+
+fn random_u32() -> Result<u32, Error> {
+    let mut bytes = [0; 4];
+    rand::fill(&mut bytes).map_err(|_| Error::NoEntropy)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+fn trust(config: &Config) -> Result<Trust, Defect> {
+    let Some(file) = &config.ca_file else { return Ok(Trust::public()) };
+    let defect = || Defect { variable: CA_FILE, rule: "must name a file of authorities in PEM" };
+    let pem = std::fs::read(file).map_err(|_| defect())?;
+    Trust::only(pem).map_err(|_| defect())
+}
+
+/// AWS as the environment describes it.
+pub async fn aws(https: &Https) -> SdkConfig {
+    let mut loader = aws_config::defaults(BehaviorVersion::latest()).http_client(https.clone());
+    // The SDK's own search would find these first as well, but makes everything else that it could
+    // ask before it looks: a function, to which Lambda gives all of them, would wait for that.
+    let has = |variables: &[&str]| variables.iter().all(|name| env::var_os(name).is_some());
+    if has(&["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) {
+        loader = loader.credentials_provider(EnvironmentVariableCredentialsProvider::new());
+    }
+    if has(&["AWS_REGION"]) {
+        loader = loader.region(EnvironmentVariableRegionProvider::new());
+    }
+    loader.load().await
+}
+
+/// The SDK's configuration. Where both services are stand-ins there are no credentials to look for,
+/// and looking would take seconds.
+async fn sdk_config(config: &Config, https: &Https) -> SdkConfig {
+    if config.dynamodb.endpoint.is_none() || config.sqs.endpoint.is_none() {
+        return aws(https).await;
+    }
+    let credentials = Credentials::new("local", "local", None, None, "local");
+    SdkConfig::builder()
+        .behavior_version(BehaviorVersion::latest())
+        .region(Region::new(STAND_IN_REGION))
+        .credentials_provider(SharedCredentialsProvider::new(credentials))
+        .http_client(https.clone())
+        .build()
+}
+
+fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
+    AdmissionKeys::new(config.keys.iter().map(|(kid, secret)| (kid.as_str(), secret.0.as_slice())))
+}
+
+fn payment_secrets(config: &PaymentConfig) -> BTreeMap<ProviderId, PaymentSecrets> {
+    let secrets = |provider: &ProviderId| {
+        let of_provider = config.secrets.iter().filter(|(name, _)| name == provider);
+        let secrets = of_provider.map(|(_, secret)| secret.0.as_slice());
+        PaymentSecrets::new(provider.clone(), secrets, config.tolerance_seconds)
+    };
+    config.secrets.iter().map(|(provider, _)| (provider.clone(), secrets(provider))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRETS: [Need; 2] = [Need::AdmissionKeys, Need::PaymentSecrets];
+
+    async fn app(keys: &str, secrets: &str) -> App {
+        let variable = |variable: &str| match variable {
+            "ONSALE_ADMISSION_KEYS" => Some(keys.to_owned()),
+            "ONSALE_PAYMENT_SECRETS" => Some(secrets.to_owned()),
+            "ONSALE_REDIS_URL" => Some("redis://127.0.0.1:1".to_owned()),
+            _ => Some("http://127.0.0.1:1".to_owned()).filter(|_| variable.ends_with("_URL")),
+        };
+        let mut config = Config::read(variable).unwrap();
+        config.dynamodb.endpoint = Some("http://127.0.0.1:1".to_owned());
+        config.sqs.endpoint = Some("http://127.0.0.1:1".to_owned());
+        App::from_config(&config).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_function_without_the_secrets_it_needs_does_not_start() {
+        let key = format!("a:{}=", "A".repeat(43));
+        let secret = "stripe:whsec";
+        assert_eq!(app(&key, "").await.has(&[Need::AdmissionKeys, Need::Redis]), Ok(()));
+        assert_eq!(app("", secret).await.has(&[Need::PaymentSecrets, Need::Sales]), Ok(()));
+        assert_eq!(app(&key, secret).await.has(&SECRETS), Ok(()));
+        let missing = app("", secret).await.has(&SECRETS).unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_ADMISSION_KEYS must be set");
+        let missing = app(&key, "").await.has(&SECRETS).unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
+    }
+}

@@ -1,0 +1,459 @@
+//! What a deployment decides, read once from the environment. `docs/configuration.md` lists the
+//! variables.
+//!
+//! Secrets are never printed: neither by an error here nor by `Debug`.
+
+use std::fmt;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::dynamodb::Tables;
+use crate::redis::Topology;
+use crate::sqs::QueueUrls;
+use engine::domain::ids::ProviderId;
+
+/// The least bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
+pub const LEAST_KEY_BYTES: usize = 32;
+/// Names a file of certificate authorities.
+pub const CA_FILE: &str = "ONSALE_CA_FILE";
+/// By how many seconds a payment signature's time may differ from ours, unless configured.
+pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
+/// Where providers are asked unless configured: all are asked in the form of Stripe's API.
+pub const STRIPE_URL: &str = "https://api.stripe.com";
+
+/// Everything a deployment decides.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// Where Redis is.
+    pub redis: RedisConfig,
+    /// The tables in DynamoDB.
+    pub dynamodb: DynamoDbConfig,
+    /// The queues in SQS.
+    pub sqs: SqsConfig,
+    /// The keys of admission tokens; empty in functions that neither admit nor reserve.
+    pub admission: AdmissionConfig,
+    /// The secrets of payment providers; empty in functions that take no callbacks.
+    pub payments: PaymentConfig,
+    /// The payment providers that can be asked; empty in functions that ask none.
+    pub providers: ProvidersConfig,
+    /// Which metrics are written.
+    pub metrics: MetricsConfig,
+    /// The file of the certificate authorities that are believed in place of the public ones.
+    pub ca_file: Option<String>,
+}
+
+/// Where Redis is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RedisConfig {
+    /// One server or a cluster. An address may hold a password.
+    pub topology: Topology,
+}
+
+/// The tables in DynamoDB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DynamoDbConfig {
+    /// Their names.
+    pub tables: Tables,
+    /// Where a stand-in for DynamoDB is; `None` for the service of the region.
+    pub endpoint: Option<String>,
+}
+
+/// The queues in SQS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SqsConfig {
+    /// Their addresses.
+    pub urls: QueueUrls,
+    /// Where a stand-in for SQS is; `None` for the service of the region.
+    pub endpoint: Option<String>,
+}
+
+/// The keys of admission tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AdmissionConfig {
+    /// Key id and secret: the first signs, all are accepted.
+    pub keys: Vec<(String, Secret)>,
+}
+
+/// The secrets of payment providers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PaymentConfig {
+    /// Provider and secret; a provider has several while one is being replaced.
+    pub secrets: Vec<(ProviderId, Secret)>,
+    /// By how many seconds a signature's time may differ from ours, in either direction.
+    pub tolerance_seconds: u32,
+}
+
+/// The payment providers that can be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProvidersConfig {
+    /// One for each provider.
+    pub apis: Vec<ProviderApi>,
+}
+
+/// Where a payment provider is asked, and by which right.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProviderApi {
+    /// The provider.
+    pub provider: ProviderId,
+    /// Where its API is.
+    pub url: String,
+    /// The API key.
+    pub key: Secret,
+}
+
+/// Which metrics are written.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MetricsConfig {
+    /// None.
+    #[default]
+    Off,
+    /// Those of `docs/metrics.md`, in CloudWatch's embedded metric format, to standard output.
+    Emf {
+        /// The stage that they are told apart by.
+        stage: String,
+    },
+}
+
+/// Bytes that are never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(pub Vec<u8>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl fmt::Debug for RedisConfig {
+    /// Leaves the addresses out: they may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.topology {
+            Topology::Single(_) => "RedisConfig(one server)",
+            Topology::Cluster(_) => "RedisConfig(a cluster)",
+        })
+    }
+}
+
+/// A variable that is missing or not what it must be. Never says what it is.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{variable} {rule}")]
+pub struct Defect {
+    /// The variable.
+    pub variable: &'static str,
+    /// The rule it breaks, in words.
+    pub rule: &'static str,
+}
+
+/// Reads variables by name; an empty one counts as absent.
+struct Variables<F>(F);
+
+impl<F: Fn(&str) -> Option<String>> Variables<F> {
+    fn optional(&self, variable: &str) -> Option<String> {
+        (self.0)(variable).filter(|value| !value.is_empty())
+    }
+
+    fn required(&self, variable: &'static str) -> Result<String, Defect> {
+        self.optional(variable).ok_or(Defect { variable, rule: "must be set" })
+    }
+
+    /// A list `name:value,name:value`; a value may contain colons.
+    fn pairs(&self, variable: &'static str) -> Result<Vec<(String, String)>, Defect> {
+        let text = self.optional(variable).unwrap_or_default();
+        let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
+        let pair = |item: &str| match item.split_once(':') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                Ok((name.to_owned(), value.to_owned()))
+            }
+            Some(_) | None => Err(Defect { variable, rule: "must be name:value,name:value" }),
+        };
+        items.map(pair).collect()
+    }
+}
+
+impl Config {
+    /// Reads the process's environment.
+    ///
+    /// # Errors
+    /// Returns the first variable that is missing or wrong.
+    pub fn from_env() -> Result<Self, Defect> {
+        Self::read(|variable| std::env::var(variable).ok())
+    }
+
+    /// Reads the variables that `variable` gives.
+    ///
+    /// # Errors
+    /// Returns the first variable that is missing or wrong.
+    pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Defect> {
+        let variables = Variables(variable);
+        Ok(Self {
+            redis: RedisConfig::read(&variables)?,
+            dynamodb: DynamoDbConfig::read(&variables),
+            sqs: SqsConfig::read(&variables)?,
+            admission: AdmissionConfig::read(&variables)?,
+            payments: PaymentConfig::read(&variables)?,
+            providers: ProvidersConfig::read(&variables)?,
+            metrics: MetricsConfig::read(&variables)?,
+            ca_file: variables.optional(CA_FILE),
+        })
+    }
+}
+
+impl RedisConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let urls = variables.required("ONSALE_REDIS_URL")?;
+        let is_url = |url: &str| url.starts_with("redis://") || url.starts_with("rediss://");
+        let split: Vec<String> = urls.split(',').map(|url| url.trim().to_owned()).collect();
+        if !split.iter().all(|url| is_url(url)) {
+            let rule = "must be redis:// or rediss:// addresses, separated by commas";
+            return Err(Defect { variable: "ONSALE_REDIS_URL", rule });
+        }
+        let variable = "ONSALE_REDIS_CLUSTER";
+        let topology = match (variables.optional(variable).as_deref(), split.as_slice()) {
+            (Some("true"), _) => Topology::Cluster(split),
+            (Some("false") | None, [url]) => Topology::Single(url.clone()),
+            (Some("false") | None, _) => {
+                return Err(Defect { variable, rule: "must be true for several addresses" });
+            }
+            (Some(_), _) => return Err(Defect { variable, rule: "must be true or false" }),
+        };
+        Ok(Self { topology })
+    }
+}
+
+impl DynamoDbConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Self {
+        let prefix = variables.optional("ONSALE_TABLE_PREFIX").unwrap_or_default();
+        Self {
+            tables: Tables::with_prefix(&prefix),
+            endpoint: variables.optional("ONSALE_DYNAMODB_ENDPOINT"),
+        }
+    }
+}
+
+impl SqsConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let urls = QueueUrls {
+            expiry: variables.required("ONSALE_EXPIRY_QUEUE_URL")?,
+            sync: variables.required("ONSALE_SYNC_QUEUE_URL")?,
+            load: variables.required("ONSALE_LOAD_QUEUE_URL")?,
+            refund: variables.required("ONSALE_REFUND_QUEUE_URL")?,
+        };
+        Ok(Self { urls, endpoint: variables.optional("ONSALE_SQS_ENDPOINT") })
+    }
+}
+
+impl AdmissionConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_ADMISSION_KEYS";
+        let key = |(kid, secret): (String, String)| {
+            let bytes = STANDARD
+                .decode(secret)
+                .map_err(|_| Defect { variable, rule: "must hold secrets in base64" })?;
+            if bytes.len() < LEAST_KEY_BYTES {
+                return Err(Defect { variable, rule: "must hold secrets of at least 32 bytes" });
+            }
+            Ok((kid, Secret(bytes)))
+        };
+        let keys: Vec<(String, Secret)> =
+            variables.pairs(variable)?.into_iter().map(key).collect::<Result<_, _>>()?;
+        let is_again = |index: usize| keys[..index].iter().any(|(kid, _)| *kid == keys[index].0);
+        if (0..keys.len()).any(is_again) {
+            return Err(Defect { variable, rule: "must not name a key twice" });
+        }
+        Ok(Self { keys })
+    }
+}
+
+impl MetricsConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_METRICS";
+        let stage = variables.required("ONSALE_STAGE");
+        match variables.optional(variable).as_deref() {
+            None => Ok(Self::Off),
+            Some("emf") => Ok(Self::Emf { stage: stage? }),
+            Some(_) => Err(Defect { variable, rule: "must be emf, or absent" }),
+        }
+    }
+}
+
+impl PaymentConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_PAYMENT_SECRETS";
+        let secret = |(provider, secret): (String, String)| {
+            let provider = ProviderId::new(provider)
+                .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })?;
+            Ok((provider, Secret(secret.into_bytes())))
+        };
+        let secrets =
+            variables.pairs(variable)?.into_iter().map(secret).collect::<Result<_, _>>()?;
+        let variable = "ONSALE_PAYMENT_TOLERANCE_SECONDS";
+        let tolerance_seconds = match variables.optional(variable) {
+            None => DEFAULT_TOLERANCE_SECONDS,
+            Some(text) => text
+                .parse()
+                .map_err(|_| Defect { variable, rule: "must be a whole number of seconds" })?,
+        };
+        Ok(Self { secrets, tolerance_seconds })
+    }
+}
+
+impl ProvidersConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const KEYS: &str = "ONSALE_PROVIDER_KEYS";
+        const URLS: &str = "ONSALE_PROVIDER_URLS";
+        let provider = |variable: &'static str, name: String| {
+            ProviderId::new(name)
+                .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })
+        };
+        let mut apis: Vec<ProviderApi> = Vec::new();
+        for (name, key) in variables.pairs(KEYS)? {
+            let provider = provider(KEYS, name)?;
+            if apis.iter().any(|api| api.provider == provider) {
+                return Err(Defect { variable: KEYS, rule: "must not name a provider twice" });
+            }
+            let (url, key) = (STRIPE_URL.to_owned(), Secret(key.into_bytes()));
+            apis.push(ProviderApi { provider, url, key });
+        }
+        for (name, url) in variables.pairs(URLS)? {
+            let provider = provider(URLS, name)?;
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                return Err(Defect {
+                    variable: URLS,
+                    rule: "must hold http:// or https:// addresses",
+                });
+            }
+            let api = apis.iter_mut().find(|api| api.provider == provider);
+            let rule = "must not name a provider that has no key";
+            api.ok_or(Defect { variable: URLS, rule })?.url = url;
+        }
+        Ok(Self { apis })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
+    const LEAST: [(&str, &str); 5] = [
+        ("ONSALE_REDIS_URL", "redis://:hunter2@cache:6379"),
+        ("ONSALE_EXPIRY_QUEUE_URL", "http://q/1/expiry"),
+        ("ONSALE_SYNC_QUEUE_URL", "http://q/1/sync"),
+        ("ONSALE_LOAD_QUEUE_URL", "http://q/1/load"),
+        ("ONSALE_REFUND_QUEUE_URL", "http://q/1/refund"),
+    ];
+
+    fn read(changes: &[(&str, &str)]) -> Result<Config, Defect> {
+        let find = |variable: &str, list: &[(&str, &str)]| {
+            list.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+        };
+        Config::read(|variable| find(variable, changes).or_else(|| find(variable, &LEAST)))
+    }
+
+    #[test]
+    fn the_least_configuration_has_defaults() {
+        let config = read(&[]).unwrap();
+        assert!(matches!(config.redis.topology, Topology::Single(_)));
+        assert_eq!(config.dynamodb.tables, Tables::with_prefix(""));
+        assert_eq!((config.dynamodb.endpoint, config.sqs.endpoint), (None, None));
+        assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
+        assert_eq!(config.payments.tolerance_seconds, 300);
+        assert!(config.providers.apis.is_empty() && config.ca_file.is_none());
+        assert_eq!(config.metrics, MetricsConfig::Off);
+    }
+
+    #[test]
+    fn metrics_have_a_stage() {
+        let on = [("ONSALE_METRICS", "emf"), ("ONSALE_STAGE", "prod")];
+        let emf = MetricsConfig::Emf { stage: "prod".to_owned() };
+        assert_eq!(read(&on).unwrap().metrics, emf);
+        assert_eq!(read(&on[..1]).unwrap_err().variable, "ONSALE_STAGE");
+        assert_eq!(read(&on[1..]).unwrap().metrics, MetricsConfig::Off);
+    }
+
+    #[test]
+    fn a_provider_is_asked_at_stripe_unless_told_where() {
+        let changes = [
+            ("ONSALE_PROVIDER_KEYS", "stripe:sk_1,eu:sk_2"),
+            ("ONSALE_PROVIDER_URLS", "eu:http://127.0.0.1:9"),
+        ];
+        let apis = read(&changes).unwrap().providers.apis;
+        let asked: Vec<(&str, &str, &[u8])> = apis
+            .iter()
+            .map(|api| (api.provider.as_str(), api.url.as_str(), api.key.0.as_slice()))
+            .collect();
+        let eu = ("eu", "http://127.0.0.1:9", b"sk_2".as_slice());
+        assert_eq!(asked, [("stripe", STRIPE_URL, b"sk_1".as_slice()), eu]);
+    }
+
+    #[test]
+    fn keys_and_secrets_come_in_order_and_may_be_several() {
+        let keys = format!("new:{KEY}, old:{KEY}");
+        let changes = [
+            ("ONSALE_ADMISSION_KEYS", keys.as_str()),
+            ("ONSALE_PAYMENT_SECRETS", "stripe:whsec_1,stripe:whsec:2"),
+            ("ONSALE_REDIS_CLUSTER", "true"),
+        ];
+        let config = read(&changes).unwrap();
+        let kids: Vec<&str> = config.admission.keys.iter().map(|(kid, _)| kid.as_str()).collect();
+        assert_eq!(kids, ["new", "old"]);
+        assert_eq!(config.payments.secrets[1].1, Secret(b"whsec:2".to_vec()));
+        assert!(matches!(config.redis.topology, Topology::Cluster(_)));
+    }
+
+    #[test]
+    fn a_defect_names_its_variable_and_shows_no_value() {
+        let twice = format!("a:{KEY},a:{KEY}");
+        let cases = [
+            ("ONSALE_REDIS_URL", ""),
+            ("ONSALE_REDIS_URL", "hunter2"),
+            ("ONSALE_REDIS_CLUSTER", "hunter2"),
+            ("ONSALE_SYNC_QUEUE_URL", ""),
+            ("ONSALE_ADMISSION_KEYS", "hunter2"),
+            ("ONSALE_ADMISSION_KEYS", "a:hunter2"),
+            ("ONSALE_ADMISSION_KEYS", "a:aHVudGVyMg=="),
+            ("ONSALE_ADMISSION_KEYS", twice.as_str()),
+            ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
+            ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "Stripe:hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
+            ("ONSALE_PROVIDER_URLS", "stripe:hunter2"),
+            ("ONSALE_PROVIDER_URLS", "stripe:https://hunter2"),
+            ("ONSALE_METRICS", "hunter2"),
+        ];
+        for (variable, value) in cases {
+            // An empty variable of the least configuration must not fall back to it.
+            let defect = read(&[(variable, value)]).unwrap_err();
+            assert_eq!(defect.variable, variable, "{value:?}");
+            assert!(!format!("{defect} {defect:?}").contains("hunter2"));
+        }
+    }
+
+    #[test]
+    fn the_documentation_lists_exactly_what_is_read() {
+        let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
+        let find = |variable: &str| {
+            asked.borrow_mut().insert(variable.to_owned());
+            LEAST.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+        };
+        Config::read(find).unwrap();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+        let listed = rows.filter_map(|row| row.split_once('`')).map(|(name, _)| name.to_owned());
+        assert_eq!(listed.collect::<std::collections::BTreeSet<_>>(), asked.into_inner());
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        let keys = format!("a:{KEY}");
+        let changes = [
+            ("ONSALE_ADMISSION_KEYS", keys.as_str()),
+            ("ONSALE_PAYMENT_SECRETS", "stripe:hunter2"),
+            ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
+        ];
+        let shown = format!("{:?}", read(&changes).unwrap());
+        assert!(!shown.contains("hunter2") && !shown.contains("49, 50"), "{shown}");
+    }
+}

@@ -1,0 +1,410 @@
+//! Metrics: what a deployment counts of itself, in CloudWatch's embedded metric format.
+//!
+//! [`Metric`] is the table of them: name, unit, dimensions, meaning. `docs/metrics.md` shows the same
+//! table, and alarms, dashboard and runbook are tested against it.
+//!
+//! A handler's work is wrapped once ([`Metrics::of`]). While it runs, what happens is counted where it
+//! is known: at the ports ([`Counted`]), in the client of DynamoDB, where a problem becomes HTTP.
+//! Afterwards one record is written, or one for each sale of a batch. Without a sink nothing is
+//! counted, and counting costs no allocation.
+//!
+//! No record holds what a caller may choose: a reason is one of the problems' types, a sale is one that
+//! the catalogue has, and neither buyer nor order is ever named.
+
+mod counted;
+mod record;
+mod tally;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use futures_util::future::Either;
+use metrique_writer_core::Unit;
+use metrique_writer_core::unit::NegativeScale;
+
+use crate::runtime::config::MetricsConfig;
+use engine::flows::reconcile::Run;
+
+pub use counted::Counted;
+pub(crate) use tally::{count, refused};
+
+/// The namespace of every metric.
+pub const NAMESPACE: &str = "Onsale";
+
+/// Something that is counted or measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each says what it means in the table")]
+pub enum Metric {
+    Admitted,
+    Waiting,
+    Held,
+    HeldTickets,
+    Paid,
+    PaidTickets,
+    Expired,
+    Cancelled,
+    Available,
+    Refused,
+    ServerErrors,
+    PaymentsRefused,
+    RefundsRequested,
+    RefundsFailed,
+    Transactions,
+    TransactionFailures,
+    ClaimConflicts,
+    VersionConflicts,
+    DriftFound,
+    PendingPastBound,
+    SalesReloaded,
+    ColdStarts,
+    Latency,
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The name in CloudWatch.
+    pub name: &'static str,
+    /// The unit, as CloudWatch calls it.
+    pub unit: &'static str,
+    /// What it is told apart by.
+    pub dimensions: Dimensions,
+    /// What it counts, in words.
+    pub means: &'static str,
+}
+
+/// What a metric is told apart by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Dimensions {
+    /// Nothing but the stage.
+    Stage,
+    /// Together, and each sale for itself.
+    Sale,
+    /// Each sale for itself: a sum of all says nothing.
+    EachSale,
+    /// Together, and each type of problem for itself.
+    Reason,
+    /// Together, and each function for itself.
+    Function,
+    /// Each function for itself: a mixture of all says nothing.
+    EachFunction,
+}
+
+impl Dimensions {
+    /// Every way.
+    pub const ALL: [Self; 6] =
+        [Self::Stage, Self::Sale, Self::EachSale, Self::Reason, Self::Function, Self::EachFunction];
+
+    /// The dimension sets: CloudWatch keeps a metric for each.
+    #[must_use]
+    pub const fn sets(self) -> &'static [&'static [&'static str]] {
+        match self {
+            Self::Stage => &[&["Stage"]],
+            Self::Sale => &[&["Stage"], &["Stage", "Sale"]],
+            Self::EachSale => &[&["Stage", "Sale"]],
+            Self::Reason => &[&["Stage"], &["Stage", "Reason"]],
+            Self::Function => &[&["Stage"], &["Stage", "Function"]],
+            Self::EachFunction => &[&["Stage", "Function"]],
+        }
+    }
+}
+
+impl Metric {
+    /// Every metric, in the order of the table.
+    pub const ALL: [Self; 23] = [
+        Self::Admitted,
+        Self::Waiting,
+        Self::Held,
+        Self::HeldTickets,
+        Self::Paid,
+        Self::PaidTickets,
+        Self::Expired,
+        Self::Cancelled,
+        Self::Available,
+        Self::Refused,
+        Self::ServerErrors,
+        Self::PaymentsRefused,
+        Self::RefundsRequested,
+        Self::RefundsFailed,
+        Self::Transactions,
+        Self::TransactionFailures,
+        Self::ClaimConflicts,
+        Self::VersionConflicts,
+        Self::DriftFound,
+        Self::PendingPastBound,
+        Self::SalesReloaded,
+        Self::ColdStarts,
+        Self::Latency,
+    ];
+
+    /// Its row of the table.
+    #[must_use]
+    pub const fn row(self) -> Row {
+        use Dimensions as By;
+        let (name, dimensions, means) = match self {
+            Self::Admitted => ("Admitted", By::Sale, "Buyers let through the gate."),
+            Self::Waiting => (
+                "Waiting",
+                By::Sale,
+                "Buyers told to wait at the gate: nothing is left now, but held seats may come back.",
+            ),
+            Self::Held => ("Held", By::Sale, "Orders made. A repeated request makes none."),
+            Self::HeldTickets => ("HeldTickets", By::Sale, "Tickets of the orders made."),
+            Self::Paid => ("Paid", By::Sale, "Orders that became paid, rescued ones included."),
+            Self::PaidTickets => {
+                ("PaidTickets", By::Sale, "Tickets of the orders that became paid: sold.")
+            }
+            Self::Expired => {
+                ("Expired", By::Sale, "Orders that ended because nobody paid in time.")
+            }
+            Self::Cancelled => ("Cancelled", By::Sale, "Orders that their buyers gave up."),
+            Self::Available => (
+                "Available",
+                By::EachSale,
+                "Seats free times legs, when reconcile looked at the sale, once a minute.",
+            ),
+            Self::Refused => (
+                "Refused",
+                By::Reason,
+                "Requests answered with a problem below 500, by the problem's type.",
+            ),
+            Self::ServerErrors => (
+                "ServerErrors",
+                By::Reason,
+                "Requests answered with a problem of 500 or more, by the problem's type.",
+            ),
+            Self::PaymentsRefused => (
+                "PaymentsRefused",
+                By::Reason,
+                "Calls of payment providers answered with a problem below 500, by its type.",
+            ),
+            Self::RefundsRequested => {
+                ("RefundsRequested", By::Stage, "Requests put into the refund queue.")
+            }
+            Self::RefundsFailed => {
+                ("RefundsFailed", By::Stage, "Refunds that a provider has refused.")
+            }
+            Self::Transactions => ("Transactions", By::Stage, "Transactions asked of DynamoDB."),
+            Self::TransactionFailures => (
+                "TransactionFailures",
+                By::Stage,
+                "Transactions that, after all attempts, were neither carried out nor refused by a \
+                 condition.",
+            ),
+            Self::ClaimConflicts => (
+                "ClaimConflicts",
+                By::Stage,
+                "Orders not made because another order owns a seat that Redis took for free.",
+            ),
+            Self::VersionConflicts => (
+                "VersionConflicts",
+                By::Stage,
+                "Transactions that met another at work on the same item, or found that the order had \
+                 moved on.",
+            ),
+            Self::DriftFound => (
+                "DriftFound",
+                By::Stage,
+                "Differences between Redis and DynamoDB that reconcile found, of what has not changed \
+                 for a minute; 0 where there are none.",
+            ),
+            Self::PendingPastBound => (
+                "PendingPastBound",
+                By::Stage,
+                "Orders that were pending three minutes after their deadline when reconcile looked; \
+                 0 where there are none.",
+            ),
+            Self::SalesReloaded => {
+                ("SalesReloaded", By::Stage, "Sales that Redis had lost, loaded again.")
+            }
+            Self::ColdStarts => {
+                ("ColdStarts", By::Function, "Processes that did their first piece of work.")
+            }
+            Self::Latency => {
+                ("Latency", By::EachFunction, "How long a handler took, without the runtime.")
+            }
+        };
+        Row { name, unit: self.unit().name(), dimensions, means }
+    }
+
+    const fn unit(self) -> Unit {
+        if matches!(self, Self::Latency) { Unit::Second(NegativeScale::Milli) } else { Unit::Count }
+    }
+}
+
+/// A function, as its metrics name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(missing_docs, reason = "each is the function of that name")]
+pub enum Function {
+    Sales,
+    TokenGate,
+    Reserve,
+    Orders,
+    Cancel,
+    PayCallback,
+    ExpireOrders,
+    SyncDb,
+    LoadSale,
+    Refund,
+    Reconcile,
+}
+
+impl Function {
+    /// Every function.
+    pub const ALL: [Self; 11] = [
+        Self::Sales,
+        Self::TokenGate,
+        Self::Reserve,
+        Self::Orders,
+        Self::Cancel,
+        Self::PayCallback,
+        Self::ExpireOrders,
+        Self::SyncDb,
+        Self::LoadSale,
+        Self::Refund,
+        Self::Reconcile,
+    ];
+
+    /// The name of every function's binary, in the same order.
+    pub const NAMES: [&'static str; Self::ALL.len()] = {
+        let mut names = [""; Self::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Self::ALL[at].as_str();
+            at += 1;
+        }
+        names
+    };
+
+    /// The name of its binary.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Sales => "sales",
+            Self::TokenGate => "token-gate",
+            Self::Reserve => "reserve",
+            Self::Orders => "orders",
+            Self::Cancel => "cancel",
+            Self::PayCallback => "pay-callback",
+            Self::ExpireOrders => "expire-orders",
+            Self::SyncDb => "sync-db",
+            Self::LoadSale => "load-sale",
+            Self::Refund => "refund",
+            Self::Reconcile => "reconcile",
+        }
+    }
+}
+
+/// Where the metrics of a process go.
+#[derive(Debug, Default)]
+pub struct Metrics {
+    out: Option<Out>,
+    worked: AtomicBool,
+}
+
+/// A sink of records.
+struct Out {
+    stage: String,
+    sink: Mutex<Box<dyn Write + Send>>,
+}
+
+impl fmt::Debug for Out {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Out({})", self.stage)
+    }
+}
+
+impl Metrics {
+    /// What the configuration asks for.
+    #[must_use]
+    pub fn new(config: &MetricsConfig) -> Self {
+        match config {
+            MetricsConfig::Off => Self::default(),
+            MetricsConfig::Emf { stage } => Self::to(stage, io::stdout()),
+        }
+    }
+
+    /// Records of a stage, written to `sink`, each a line in one write.
+    pub fn to(stage: &str, sink: impl Write + Send + 'static) -> Self {
+        let out = Out { stage: stage.to_owned(), sink: Mutex::new(Box::new(sink)) };
+        Self { out: Some(out), worked: AtomicBool::new(false) }
+    }
+
+    /// Does a piece of a function's work, counts meanwhile, and writes what was counted.
+    pub fn of<F: Future>(&self, function: Function, work: F) -> impl Future<Output = F::Output> {
+        match &self.out {
+            None => Either::Left(work),
+            Some(out) => Either::Right(self.measured(out, function, work)),
+        }
+    }
+
+    async fn measured<F: Future>(&self, out: &Out, function: Function, work: F) -> F::Output {
+        let since = Instant::now();
+        let is_first = !self.worked.swap(true, Ordering::Relaxed);
+        // Boxed, so that whoever waits for this has room for it once.
+        let (output, mut tally) = tally::during(function, Box::pin(work)).await;
+        if is_first {
+            tally.add(None, Metric::ColdStarts, 1);
+        }
+        out.write(&tally.records(&out.stage, since.elapsed()));
+        output
+    }
+}
+
+impl Out {
+    /// Writes records. A sink that fails costs the metrics, never the work.
+    fn write(&self, records: &[record::Record<'_>]) {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        for record in records {
+            let written = record.line().and_then(|line| sink.write_all(&line));
+            if let Err(error) = written.and_then(|()| sink.flush()) {
+                tracing::warn!(%error, "metrics are lost");
+            }
+        }
+    }
+}
+
+/// Counts what a run of reconcile found.
+pub fn reconciled(run: &Run) {
+    count(None, Metric::DriftFound, run.drift);
+    count(None, Metric::PendingPastBound, run.past_bound);
+    for (sale, free) in &run.available {
+        count(Some(sale), Metric::Available, *free);
+    }
+    if run.report.loaded > 0 {
+        reloaded(u64::from(run.report.loaded));
+    }
+}
+
+/// Counts sales that Redis had lost and that were loaded again.
+pub fn reloaded(sales: u64) {
+    count(None, Metric::SalesReloaded, sales);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_metric_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = Metric::ALL.iter().map(|metric| metric.row().name).collect();
+        assert_eq!(names.len(), Metric::ALL.len());
+        for metric in Metric::ALL {
+            assert_eq!(metric.row().name, format!("{metric:?}"));
+        }
+    }
+
+    /// The quotas of the format's specification, whatever a record holds.
+    #[test]
+    fn a_record_fits_the_format() {
+        assert!(Metric::ALL.len() <= 100, "metrics of a directive");
+        for by in Dimensions::ALL {
+            assert!(by.sets().iter().all(|set| set.len() <= 30), "dimensions of a set");
+        }
+    }
+}

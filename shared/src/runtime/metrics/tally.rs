@@ -1,0 +1,141 @@
+//! What is counted while a handler works.
+//!
+//! The tally belongs to the task: a port that counts need not be handed one, a process that serves many
+//! at once keeps them apart, and outside a handler nobody counts.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::time::Duration;
+
+use metrique_writer_core::Observation;
+
+use super::record::Record;
+use super::{Function, Metric};
+use crate::http::problem::Kind;
+use engine::domain::ids::SaleId;
+
+tokio::task_local! {
+    static TALLY: RefCell<Tally>;
+}
+
+/// What was counted while one handler worked.
+#[derive(Debug)]
+pub(super) struct Tally {
+    function: Function,
+    counts: BTreeMap<Option<SaleId>, BTreeMap<Metric, u64>>,
+    reason: Option<Kind>,
+}
+
+/// Does some work with a tally of its own, which comes back with its output.
+pub(super) async fn during<F: Future>(function: Function, work: Pin<Box<F>>) -> (F::Output, Tally) {
+    let empty = || Tally { function, counts: BTreeMap::new(), reason: None };
+    let counted = async {
+        let output = work.await;
+        (output, TALLY.with(|tally| tally.replace(empty())))
+    };
+    TALLY.scope(RefCell::new(empty()), counted).await
+}
+
+/// Counts `number` more, of a sale that exists or of none. Nothing is counted outside a handler that is
+/// measured.
+pub(crate) fn count(sale: Option<&SaleId>, metric: Metric, number: u64) {
+    // Outside a handler there is no tally.
+    let _ = TALLY.try_with(|tally| tally.borrow_mut().add(sale, metric, number));
+}
+
+/// Counts a request that is answered with a problem.
+pub(crate) fn refused(kind: Kind) {
+    let _ = TALLY.try_with(|tally| tally.borrow_mut().refused(kind));
+}
+
+impl Tally {
+    pub(super) fn add(&mut self, sale: Option<&SaleId>, metric: Metric, number: u64) {
+        let of_sale = self.counts.entry(sale.cloned()).or_default();
+        *of_sale.entry(metric).or_default() += number;
+    }
+
+    fn refused(&mut self, kind: Kind) {
+        self.reason = Some(kind);
+        if kind.status().is_server_error() {
+            return self.add(None, Metric::ServerErrors, 1);
+        }
+        self.add(None, Metric::Refused, 1);
+        if self.function == Function::PayCallback {
+            self.add(None, Metric::PaymentsRefused, 1);
+        }
+    }
+
+    /// One record; several if it was about several sales. What is of no sale is in the first.
+    pub(super) fn records(mut self, stage: &str, took: Duration) -> Vec<Record<'_>> {
+        let mut values: Vec<(Metric, Observation)> =
+            vec![(Metric::Latency, Observation::Floating(took.as_secs_f64() * 1000.0))];
+        let observed = |counts: BTreeMap<Metric, u64>| {
+            counts.into_iter().map(|(metric, number)| (metric, Observation::Unsigned(number)))
+        };
+        values.extend(observed(self.counts.remove(&None).unwrap_or_default()));
+        let mut record = Record {
+            stage,
+            function: self.function.as_str(),
+            sale: None,
+            reason: self.reason.map(Kind::slug),
+            values,
+        };
+        let mut records = Vec::with_capacity(self.counts.len().max(1));
+        for (sale, counts) in self.counts {
+            record.sale = sale;
+            record.values.extend(observed(counts));
+            let next = Record { sale: None, reason: None, values: Vec::new(), ..record };
+            records.push(std::mem::replace(&mut record, next));
+        }
+        if records.is_empty() {
+            records.push(record);
+        }
+        records
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_problem_is_counted_as_one_kind_of_trouble() {
+        for kind in Kind::ALL {
+            for function in [Function::Reserve, Function::PayCallback] {
+                let work = Box::pin(async move { refused(kind) });
+                let ((), tally) = during(function, work).await;
+                let is_ours = kind.status().is_server_error();
+                let mut expected =
+                    vec![if is_ours { Metric::ServerErrors } else { Metric::Refused }];
+                expected.extend(
+                    (function == Function::PayCallback && !is_ours)
+                        .then_some(Metric::PaymentsRefused),
+                );
+                expected.sort();
+                let counted: Vec<Metric> = tally.counts[&None].keys().copied().collect();
+                assert_eq!(counted, expected, "{kind:?}");
+                let records = tally.records("s", Duration::ZERO);
+                assert_eq!(records.len(), 1);
+                assert_eq!(records[0].reason, Some(kind.slug()));
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn tasks_side_by_side_are_counted_apart() {
+        let both = || {
+            Box::pin(async {
+                count(None, Metric::Transactions, 1);
+                tokio::task::yield_now().await;
+                count(None, Metric::Transactions, 1);
+            })
+        };
+        let ((_, one), (_, other)) =
+            tokio::join!(during(Function::Reserve, both()), during(Function::Cancel, both()));
+        for tally in [one, other] {
+            assert_eq!(tally.counts[&None][&Metric::Transactions], 2);
+        }
+        count(None, Metric::Transactions, 1);
+    }
+}

@@ -1,0 +1,12 @@
+//! The queues: how messages ([`engine::ports::messages`]) are sent ([`SqsQueue`]) and taken ([`batch`]).
+//!
+//! A message is a hint and never the truth: each is delivered at least once, in any order, and may
+//! be lost with the process that was about to send it. Consumers decide by what DynamoDB says, and
+//! the sweeper finds what no message reminded of. `docs/queues.md` describes the formats.
+
+pub mod batch;
+mod outbox;
+mod sqs;
+mod throttle;
+
+pub use sqs::{QueueConfig, QueueUrls, SqsQueue};

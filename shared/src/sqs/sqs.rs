@@ -1,0 +1,181 @@
+//! Sending through SQS.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use aws_config::SdkConfig;
+use aws_sdk_sqs::Client;
+use aws_sdk_sqs::config::StalledStreamProtectionConfig;
+use aws_sdk_sqs::config::retry::RetryConfig;
+use aws_sdk_sqs::config::timeout::TimeoutConfig;
+use aws_sdk_sqs::error::DisplayErrorContext;
+use aws_smithy_types::body::SdkBody;
+use http::Request;
+
+use super::outbox::Outbox;
+use super::throttle::Throttle;
+use crate::runtime::connections::Https;
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentRecord;
+use engine::domain::time::Timestamp;
+use engine::ports::messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
+use engine::ports::{Queue, StoreError, Stored, delay_seconds};
+
+/// Where each queue is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueUrls {
+    /// The queue of [`Expiry`] messages.
+    pub expiry: String,
+    /// The queue of [`Sync`] messages.
+    pub sync: String,
+    /// The queue of [`LoadSale`] messages.
+    pub load: String,
+    /// The queue of [`Refund`] messages.
+    pub refund: String,
+}
+
+/// How the adapter talks to SQS.
+#[derive(Debug, Clone)]
+pub struct QueueConfig {
+    /// The queues.
+    pub urls: QueueUrls,
+    /// Where SQS is; `None` for the one of the SDK's configuration.
+    pub endpoint: Option<String>,
+    /// How long one attempt may take.
+    pub attempt_timeout: Duration,
+    /// How long all attempts of a call may take.
+    pub call_timeout: Duration,
+    /// Most attempts of one call.
+    pub attempts: u32,
+}
+
+impl QueueConfig {
+    /// Times that suit a function with a deadline of ten seconds.
+    #[must_use]
+    pub fn new(urls: QueueUrls) -> Self {
+        Self {
+            urls,
+            endpoint: None,
+            attempt_timeout: Duration::from_millis(1500),
+            call_timeout: Duration::from_secs(5),
+            attempts: 4,
+        }
+    }
+}
+
+/// The queues, in SQS. Clones share their connections.
+#[derive(Debug, Clone)]
+pub struct SqsQueue {
+    client: Client,
+    expiry: Outbox,
+    sync: Outbox,
+    load: Outbox,
+    refund: Outbox,
+    load_requests: Arc<Throttle>,
+    https: Https,
+    address: String,
+}
+
+impl SqsQueue {
+    /// Builds a client from the SDK's configuration. The SDK's retries are on: a message that is
+    /// sent twice does no harm.
+    #[must_use]
+    pub fn new(sdk: &SdkConfig, https: Https, config: QueueConfig) -> Self {
+        let timeouts = TimeoutConfig::builder()
+            .connect_timeout(config.attempt_timeout)
+            .operation_attempt_timeout(config.attempt_timeout)
+            .operation_timeout(config.call_timeout)
+            .build();
+        let retries = RetryConfig::standard()
+            .with_max_attempts(config.attempts)
+            .with_initial_backoff(Duration::from_millis(50));
+        let mut builder = aws_sdk_sqs::config::Builder::from(sdk)
+            .timeout_config(timeouts)
+            .retry_config(retries)
+            // As in the store: each attempt has its time limit.
+            .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
+        if let Some(endpoint) = &config.endpoint {
+            builder = builder.endpoint_url(endpoint);
+        }
+        let address = config.endpoint.unwrap_or_else(|| origin(&config.urls.expiry).to_owned());
+        let client = Client::from_conf(builder.build());
+        let outbox = |url: String| Outbox::new(client.clone(), url);
+        let QueueUrls { expiry, sync, load, refund } = config.urls;
+        let (expiry, sync) = (outbox(expiry), outbox(sync));
+        let (load, refund) = (outbox(load), outbox(refund));
+        let load_requests = Arc::default();
+        Self { client, expiry, sync, load, refund, load_requests, https, address }
+    }
+
+    /// Connects now, so that the first message need not. Whatever is answered is an answer: the
+    /// role may send and do nothing else, so nothing is asked that it would need.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] if nobody answers.
+    pub async fn connect(&self) -> Stored<()> {
+        let request = Request::get(&self.address).body(SdkBody::empty());
+        let request = request.map_err(|error| StoreError::Contract(error.to_string()))?;
+        let unavailable = |broken| StoreError::Unavailable(DisplayErrorContext(broken).to_string());
+        self.https.request(request).await.map(drop).map_err(unavailable)
+    }
+
+    /// The client.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+/// The service that an address belongs to: scheme and host.
+fn origin(url: &str) -> &str {
+    let host = url.find("://").map_or(0, |scheme| scheme + 3);
+    url[host..].find('/').map_or(url, |path| &url[..host + path])
+}
+
+/// The text of a message.
+fn body(message: &impl Message) -> Stored<String> {
+    message.body().map_err(|malformed: Malformed| StoreError::Contract(malformed.to_string()))
+}
+
+impl Queue for SqsQueue {
+    async fn expire_later(
+        &self,
+        sale: &SaleId,
+        order: OrderNumber,
+        now: Timestamp,
+        deadline: Timestamp,
+    ) -> Stored<()> {
+        let message = Expiry { sale: sale.clone(), order, due_at: deadline };
+        self.expiry.send(body(&message)?, Some(delay_seconds(now, deadline))).await
+    }
+
+    async fn sync(&self, order: OrderNumber) -> Stored<()> {
+        self.sync.send(body(&Sync { order })?, None).await
+    }
+
+    async fn load_again(&self, sale: &SaleId) -> Stored<()> {
+        if !self.load_requests.admits(sale, Instant::now()) {
+            return Ok(());
+        }
+        self.load.send(body(&LoadSale { sale: sale.clone() })?, None).await
+    }
+
+    async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
+        let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
+        let message = Refund::of(payment).ok_or_else(accepted)?;
+        self.refund.send(body(&message)?, None).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queue_is_where_its_address_begins() {
+        let queue = "https://sqs.eu-west-1.amazonaws.com/123456789012/prod-onsale-expiry";
+        assert_eq!(origin(queue), "https://sqs.eu-west-1.amazonaws.com");
+        assert_eq!(origin("http://127.0.0.1:9"), "http://127.0.0.1:9");
+    }
+}
