@@ -116,7 +116,7 @@ where
 
 /// Why a function gave no answer.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum Failure {
+pub enum Failure {
     /// It panicked; the message is in the log.
     #[error("the function panicked")]
     Panicked,
@@ -128,7 +128,7 @@ pub(crate) enum Failure {
 /// Runs a function in a task of its own, which ends with it and cannot take the process along.
 ///
 /// It runs on to its end when the caller stops waiting, as a function does.
-pub(crate) async fn invoke<T: Send + 'static>(
+pub async fn invoke<T: Send + 'static>(
     timeout: Duration,
     function: impl Future<Output = T> + Send + 'static,
 ) -> Result<T, Failure> {

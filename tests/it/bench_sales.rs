@@ -1,6 +1,6 @@
 //! `onsale bench sales`, `onsale bench growth` and `onsale bench reload`, small.
 
-use local::bench::{growth, reload, sales};
+use bench::{growth, reload, sales};
 
 use crate::ground;
 

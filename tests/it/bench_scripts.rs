@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use local::bench::scripts::baselines::{self, Baseline};
-use local::bench::scripts::halls::Tier;
-use local::bench::scripts::{self, Options};
+use bench::scripts::baselines::{self, Baseline};
+use bench::scripts::halls::Tier;
+use bench::scripts::{self, Options};
 use local::servers::{Flavour, RedisOptions, RedisServer};
 use shared::redis::Scripts;
 

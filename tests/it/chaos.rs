@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use chaos::faults::{Fault, Kind, Scene, Struck};
+use chaos::rig::{Profile, Setup};
+use chaos::{self, Error, Options, Plan};
 use engine::domain::order::OrderState;
 use futures_util::future::BoxFuture;
-use local::audit;
-use local::chaos::faults::{Fault, Kind, Scene, Struck};
-use local::chaos::rig::{Profile, Setup};
-use local::chaos::{self, Error, Options, Plan};
 use local::stores::sdk_config;
+use ops::audit;
 
 use crate::ground;
 use crate::program::onsale;

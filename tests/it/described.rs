@@ -7,7 +7,6 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard};
 
-use local::openapi;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde_json::{Map, Value, json};
 

@@ -9,11 +9,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine::domain::ids::ProviderId;
 use local::endpoints::Endpoints;
+use local::payment;
 use local::queues::Queues;
 use local::servers::provider::API_KEY;
 use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
+use local::stores;
 use local::up::Options;
-use local::{payment, stores};
 use shared::dynamodb::{Dynamo, create_tables};
 use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use engine::domain::sale::{MOST_LEGS, Sale, SaleFile};
 use engine::domain::time::Timestamp;
-use local::importers::gtfs::{Feed, Prices, Train};
-use local::importers::{Finding, Import, SourceDefect, Terms};
+use importers::gtfs::{Feed, Prices, Train};
+use importers::{Finding, Import, SourceDefect, Terms};
 use serde_json::Value;
 
 use crate::program;

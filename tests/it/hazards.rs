@@ -41,11 +41,17 @@ enum Files {
 }
 
 /// Where tests lie, by the name that their package has in the table.
-const PLACES: [(&str, &str, Files); 13] = [
+const PLACES: [(&str, &str, Files); 19] = [
     ("engine", "engine/src", Files::Modules),
     ("fuzz", "tests/fuzz/tests", Files::Binaries),
     ("it", "tests/it", Files::Modules),
+    ("bench", "tools/bench/src", Files::Modules),
+    ("chaos", "tools/chaos/src", Files::Modules),
+    ("cli", "tools/cli/src", Files::Modules),
+    ("importers", "tools/importers/src", Files::Modules),
+    ("loadtest", "tools/loadtest/src", Files::Modules),
     ("local", "local/src", Files::Modules),
+    ("ops", "tools/ops/src", Files::Modules),
     ("model", "tests/model/src", Files::Modules),
     ("model", "tests/model/tests", Files::Binaries),
     ("shared", "shared/src", Files::Modules),

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use engine::domain::ids::SeatName;
 use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
 use engine::domain::time::Timestamp;
-use local::importers::pretix::{self, Prices, RowOrder};
-use local::importers::train12306::Tables;
-use local::importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
+use importers::pretix::{self, Prices, RowOrder};
+use importers::train12306::Tables;
+use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

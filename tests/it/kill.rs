@@ -7,13 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use engine::domain::time::Timestamp;
-use local::audit::facts::LedgerFacts;
-use local::audit::{self, Target};
+use loadtest::credentials::Credentials;
+use loadtest::mix::Mix;
+use loadtest::{Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
-use local::rush::credentials::Credentials;
-use local::rush::mix::Mix;
-use local::rush::{self, Load, Options};
+use ops::audit::facts::LedgerFacts;
+use ops::audit::{self, Target};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -117,7 +117,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         endpoints: None,
     };
     let credentials = Credentials::new(&Secrets::read(dir.path()).unwrap());
-    let crowd = tokio::spawn(async move { rush::run(&options, credentials).await });
+    let crowd = tokio::spawn(async move { loadtest::run(&options, credentials).await });
     let promised = || std::fs::read_to_string(&ledger).map_or(0, |text| text.lines().count());
     for kill in KILLS {
         let selling = async {

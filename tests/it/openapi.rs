@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use local::openapi::{self, problem_component};
 use local::up::{Engine, Options};
+use openapi::{self, problem_component};
 use reqwest::Method;
 use serde_json::{Value, json};
 use shared::http::problem::Kind;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
+use chaos::proxy::http::{Act, HttpProxy};
 use engine::domain::ids::{PaymentId, ProviderId, SaleId};
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
@@ -10,7 +11,6 @@ use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, 
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Refund, Sync};
 use engine::ports::{Queue, StoreError};
-use local::chaos::proxy::http::{Act, HttpProxy};
 use local::queues::Queues;
 use local::servers::SqsStandin;
 use local::stores::sdk_config;

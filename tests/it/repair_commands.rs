@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use local::bench::selling::{hall, publish};
+use bench::selling::{hall, publish};
 use local::queues::Redelivery;
 use local::stores;
 use local::up::{Engine, Options};

@@ -8,18 +8,18 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
-use local::audit::facts::LedgerFacts;
-use local::audit::{self, Target};
+use loadtest::arrivals::Shape;
+use loadtest::credentials::Credentials;
+use loadtest::demo;
+use loadtest::mix::Mix;
+use loadtest::published::{PUBLISHED, Published};
+use loadtest::replay;
+use loadtest::report::Report;
+use loadtest::{Load, Options, page};
 use local::data_dir::DataDir;
-use local::demo;
-use local::replay;
-use local::rush::arrivals::Shape;
-use local::rush::credentials::Credentials;
-use local::rush::mix::Mix;
-use local::rush::published::{PUBLISHED, Published};
-use local::rush::report::Report;
-use local::rush::{self, Load, Options, page};
 use local::up::{self, Engine};
+use ops::audit::facts::LedgerFacts;
+use ops::audit::{self, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -194,7 +194,7 @@ async fn rush_on(url: &str, load: Load, mix: Mix, seed: u64) -> Report {
         progress: false,
         endpoints: None,
     };
-    let run = rush::run(&options, Credentials::new(&secrets));
+    let run = loadtest::run(&options, Credentials::new(&secrets));
     tokio::time::timeout(PATIENCE, run).await.expect("the crowd ends").unwrap()
 }
 
@@ -342,7 +342,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
         progress: false,
         endpoints: Some(engine.endpoints().clone()),
     };
-    let report = rush::run(&options, Credentials::new(engine.secrets())).await.unwrap();
+    let report = loadtest::run(&options, Credentials::new(engine.secrets())).await.unwrap();
     println!("{}", report.tables());
     assert_eq!(report.anomalies, Vec::<String>::new());
     assert!(report.is_good());

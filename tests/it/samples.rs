@@ -14,11 +14,11 @@ use engine::domain::money::{Currency, Money};
 use engine::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
 use engine::domain::time::Timestamp;
 use engine::domain::wanted::MOST_SEATS;
-use local::audit::{self, Target};
-use local::demo;
-use local::importers::written;
+use importers::written;
+use loadtest::demo;
 use local::payment;
 use local::up::{Engine, Options};
+use ops::audit::{self, Target};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

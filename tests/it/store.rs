@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
+use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::ids::{
     AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
 };
@@ -21,7 +22,6 @@ use engine::ports::{
     Catalogue, ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, Freshness, Orders, SettleReply,
     Settlement, StoreError, block_of,
 };
-use local::chaos::proxy::http::{Act, HttpProxy, Request};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
 use serde_json::json;

@@ -432,6 +432,6 @@ async fn serve_until_killed() {
     let dir = dir.to_str().unwrap();
     let line = ["onsale", "up", "--port", "0", "--json", "--data-dir", dir].map(str::to_owned);
     let servers = ground::up_arguments(&std::env::var(SERVE_AS).unwrap());
-    let code = local::cli::run(line.into_iter().chain(servers)).await;
+    let code = cli::run(line.into_iter().chain(servers)).await;
     assert_eq!(code, ExitCode::SUCCESS);
 }

@@ -19,29 +19,29 @@ use http::{HeaderMap, HeaderValue, Version};
 use lambda_http::request::LambdaRequest;
 
 /// The account every local thing belongs to.
-pub(crate) const ACCOUNT: &str = "000000000000";
+pub const ACCOUNT: &str = "000000000000";
 /// The only stage; its name is not part of the path.
 const STAGE: &str = "$default";
 
 /// What the gateway knows of a request besides the request itself.
 #[derive(Debug)]
-pub(crate) struct Facts {
+pub struct Facts {
     /// Names the request in the log.
-    pub(crate) id: String,
+    pub id: String,
     /// The key of its route.
-    pub(crate) route: &'static str,
+    pub route: &'static str,
     /// What the pattern of the route found in the path.
-    pub(crate) path_parameters: HashMap<String, String>,
+    pub path_parameters: HashMap<String, String>,
     /// Who asks; `None` on a route for anybody.
-    pub(crate) authorizer: Option<ApiGatewayRequestAuthorizer>,
+    pub authorizer: Option<ApiGatewayRequestAuthorizer>,
     /// Where the request came from.
-    pub(crate) peer: SocketAddr,
+    pub peer: SocketAddr,
     /// When it came.
-    pub(crate) at: DateTime<Utc>,
+    pub at: DateTime<Utc>,
 }
 
 /// The event that the function is invoked with.
-pub(crate) fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2httpRequest {
+pub fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2httpRequest {
     let text_of = |name| parts.headers.get(name).and_then(|value| value.to_str().ok());
     let query = parts.uri.query().unwrap_or_default();
     let path = parts.uri.path().to_owned();
@@ -88,14 +88,12 @@ pub(crate) fn event(parts: &Parts, body: &Bytes, facts: Facts) -> ApiGatewayV2ht
 }
 
 /// The request that the Lambda runtime makes of an event.
-pub(crate) fn invocation(event: ApiGatewayV2httpRequest) -> lambda_http::Request {
+pub fn invocation(event: ApiGatewayV2httpRequest) -> lambda_http::Request {
     lambda_http::Request::from(LambdaRequest::ApiGatewayV2(event))
 }
 
 /// The HTTP answer to what a function returned.
-pub(crate) fn answer(
-    returned: lambda_http::Response<lambda_http::Body>,
-) -> axum::response::Response {
+pub fn answer(returned: lambda_http::Response<lambda_http::Body>) -> axum::response::Response {
     returned.map(|body| match body {
         lambda_http::Body::Text(text) => axum::body::Body::from(text),
         lambda_http::Body::Binary(bytes) => axum::body::Body::from(bytes),

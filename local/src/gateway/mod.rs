@@ -5,7 +5,7 @@
 //! hangs up, as it does in Lambda.
 
 mod connections;
-pub(crate) mod event;
+pub mod event;
 mod refusal;
 mod routes;
 
@@ -286,7 +286,7 @@ impl Desk {
 }
 
 /// Runs the very handler that Lambda runs.
-pub(crate) async fn run(
+pub async fn run(
     app: &App,
     function: Function,
     request: lambda_http::Request,
@@ -303,7 +303,7 @@ pub(crate) async fn run(
 }
 
 /// What the IAM authorizer says of the operator.
-pub(crate) fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
+pub fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
     let mut iam = ApiGatewayRequestAuthorizerIamDescription::default();
     iam.account_id = Some(ACCOUNT.to_owned());
     iam.caller_id = Some(name.to_owned());

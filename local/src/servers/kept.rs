@@ -22,11 +22,11 @@ exit "$code"
 /// A child process; killed as `kill -9` does when dropped, and when this process dies, however it
 /// does.
 #[derive(Debug)]
-pub(crate) struct Kept(Child);
+pub struct Kept(Child);
 
 impl Kept {
     /// Runs `program` in `dir`; its output goes where it is told.
-    pub(crate) fn start(
+    pub fn start(
         program: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
         dir: &Path,
@@ -50,14 +50,14 @@ impl Kept {
     }
 
     /// Kills the program as `kill -9` does, and waits until it is gone.
-    pub(crate) fn kill(&mut self) -> io::Result<()> {
+    pub fn kill(&mut self) -> io::Result<()> {
         // Closing our end of the pipe makes the keeper kill it. The keeper exits only after that.
         drop(self.0.stdin.take());
         self.0.wait().map(drop)
     }
 
     /// How it ended, if it has.
-    pub(crate) fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
+    pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
     }
 }
@@ -72,7 +72,7 @@ impl Drop for Kept {
 
 /// What a process can be told by its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
+pub enum Signal {
     /// Stand still, in the middle of whatever it is.
     Stop,
     /// Go on.
@@ -83,7 +83,7 @@ pub(crate) enum Signal {
 
 /// Sends a signal. The standard library can only signal its own children; every shell can signal the
 /// rest.
-pub(crate) fn signal(pid: &str, signal: Signal) -> io::Result<()> {
+pub fn signal(pid: &str, signal: Signal) -> io::Result<()> {
     let name = match signal {
         Signal::Stop => "-STOP",
         Signal::Continue => "-CONT",

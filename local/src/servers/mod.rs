@@ -17,7 +17,7 @@ mod redis;
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
-pub(crate) use kept::{Kept, Signal, signal};
+pub use kept::{Kept, Signal, signal};
 pub use provider::PaymentProvider;
 pub use redis::{RedisOptions, RedisServer};
 pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
@@ -95,7 +95,7 @@ pub enum Error {
 
 impl Error {
     /// Says what was being done when the operating system refused.
-    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+    pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
     }
@@ -266,7 +266,7 @@ impl Stack {
 /// A port of 127.0.0.1 that nobody listens on now.
 ///
 /// Somebody may take it before the caller does: whoever uses it must be ready to try another.
-pub(crate) fn free_port() -> Result<u16, Error> {
+pub fn free_port() -> Result<u16, Error> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())
@@ -276,7 +276,7 @@ pub(crate) fn free_port() -> Result<u16, Error> {
 /// The patience one has for something that another process is about to do: ask whether it is so,
 /// [pause](Self::pause), ask again.
 #[derive(Debug)]
-pub(crate) struct Patience {
+pub struct Patience {
     what: String,
     seconds: u64,
     since: Instant,
@@ -284,12 +284,12 @@ pub(crate) struct Patience {
 
 impl Patience {
     /// Starts waiting for `what`, for at most `seconds`.
-    pub(crate) fn with(what: impl Into<String>, seconds: u64) -> Self {
+    pub fn with(what: impl Into<String>, seconds: u64) -> Self {
         Self { what: what.into(), seconds, since: Instant::now() }
     }
 
     /// Lets a moment pass, or says that it took too long.
-    pub(crate) async fn pause(&self) -> Result<(), Error> {
+    pub async fn pause(&self) -> Result<(), Error> {
         if self.since.elapsed() > Duration::from_secs(self.seconds) {
             return Err(Error::TimedOut { what: self.what.clone(), seconds: self.seconds });
         }

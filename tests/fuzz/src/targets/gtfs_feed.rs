@@ -1,7 +1,7 @@
 //! Timetables: a GTFS feed, all tables in one input.
 
-use local::importers::Terms;
-use local::importers::gtfs::{Class, Day, Feed, Prices, Train};
+use importers::Terms;
+use importers::gtfs::{Class, Day, Feed, Prices, Train};
 
 use super::seating_plan::accounted;
 use crate::sample::LONG_AGO;

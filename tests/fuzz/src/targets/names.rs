@@ -9,8 +9,8 @@ use engine::domain::ids::{
 use engine::domain::money::Currency;
 use engine::domain::number::{Gene, Mint, OrderNumber};
 use engine::domain::time::Timestamp;
-use local::importers::gtfs::{Class, Day};
-use local::importers::pretix::Point;
+use importers::gtfs::{Class, Day};
+use importers::pretix::Point;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

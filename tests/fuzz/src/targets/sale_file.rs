@@ -7,7 +7,7 @@ use engine::domain::sale::{
     MOST_BITMAP_BYTES, MOST_LEGS, MOST_PLACES_PER_ROW, MOST_PRICE_MINOR, MOST_SEATS, MOST_TIERS,
     Sale, SaleFile, SectionRow, Tier, TierFile,
 };
-use local::importers::written;
+use importers::written;
 use shared::http::checks::parse;
 
 use crate::{Target, Verdict, must};

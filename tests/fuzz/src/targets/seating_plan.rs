@@ -1,8 +1,8 @@
 //! Seating plans in pretix's format.
 
 use engine::domain::sale::Sale;
-use local::importers::pretix::{Prices, RowOrder, import};
-use local::importers::{Import, Terms};
+use importers::pretix::{Prices, RowOrder, import};
+use importers::{Import, Terms};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

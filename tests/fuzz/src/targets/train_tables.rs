@@ -1,7 +1,7 @@
 //! Trains as the 12306 sample's tables have them, all in one input.
 
-use local::importers::Terms;
-use local::importers::train12306::Tables;
+use importers::Terms;
+use importers::train12306::Tables;
 
 use super::seating_plan::accounted;
 use crate::sample::LONG_AGO;

@@ -1,0 +1,159 @@
+//! How often each kind of work comes: a rush of the sale's own proportions, on this machine.
+
+use std::time::Duration;
+
+use engine::domain::sale::GateSettings;
+use serde::Serialize;
+
+use super::{Failure, Options};
+use crate::selling::{hall, publish};
+use loadtest::arrivals::Shape;
+use loadtest::credentials::Credentials;
+use loadtest::mix::Mix;
+use loadtest::{CONNECTIONS, Load};
+use local::up::{self, Engine};
+
+/// The sale that is rushed for.
+const SALE: &str = "cost-rush";
+/// The longest that the rush may take.
+const MOST: Duration = Duration::from_secs(600);
+/// How long its buyers have to pay, in seconds.
+const PAY_WINDOW_SECONDS: u32 = 20;
+
+/// How many admissions a second the gate gives: less than this machine can sell.
+const GATE_RATE: u32 = 100;
+
+/// What no run on one machine can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Assumptions {
+    /// What a round trip to the cache takes, in milliseconds.
+    pub redis_ms: f64,
+    /// What a round trip to DynamoDB takes, in milliseconds.
+    pub dynamodb_ms: f64,
+    /// What a round trip to SQS takes, in milliseconds.
+    pub sqs_ms: f64,
+    /// What Lambda and the function log of one invocation, in bytes.
+    pub log_bytes: f64,
+    /// How many long polls Lambda keeps at each queue at rest.
+    pub pollers: f64,
+    /// How often a visitor looks at what is left before asking to be let in; the people of the rush do
+    /// so only with an admission in hand.
+    pub looks: f64,
+}
+
+impl Default for Assumptions {
+    /// Usual figures within a region; the log has Lambda's three records and one of metrics; Lambda
+    /// begins with five pollers a queue.
+    /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html>
+    fn default() -> Self {
+        Self {
+            redis_ms: 1.0,
+            dynamodb_ms: 8.0,
+            sqs_ms: 10.0,
+            log_bytes: 1_500.0,
+            pollers: 5.0,
+            looks: 2.0,
+        }
+    }
+}
+
+/// How often each kind of work came in the rush.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Scene {
+    /// How many people came.
+    pub visitors: f64,
+    /// Requests for what is left, and for orders.
+    pub looks: f64,
+    /// Admissions that were given.
+    pub admissions: f64,
+    /// Admissions that were refused, whyever.
+    pub not_admitted: f64,
+    /// Orders that were made.
+    pub orders: f64,
+    /// Orders that were refused, or asked for again.
+    pub refusals: f64,
+    /// Payments that paid an order.
+    pub paid: f64,
+    /// Calls of the provider besides, such as the same once more.
+    pub other_payments: f64,
+    /// Orders that were cancelled.
+    pub cancelled: f64,
+    /// Orders whose time ran out.
+    pub expired: f64,
+    /// Tickets that were paid.
+    pub tickets: f64,
+}
+
+impl Scene {
+    /// The same in a sale that is so many times as large.
+    #[must_use]
+    pub fn times(&self, times: f64) -> Self {
+        Self {
+            visitors: self.visitors * times,
+            looks: self.looks * times,
+            admissions: self.admissions * times,
+            not_admitted: self.not_admitted * times,
+            orders: self.orders * times,
+            refusals: self.refusals * times,
+            paid: self.paid * times,
+            other_payments: self.other_payments * times,
+            cancelled: self.cancelled * times,
+            expired: self.expired * times,
+            tickets: self.tickets * times,
+        }
+    }
+}
+
+/// Runs the rush.
+pub(super) async fn run(options: &Options) -> Result<Scene, Failure> {
+    let engine = Engine::start(up::Options::ephemeral()).await?;
+    let scene = rush(&engine, options).await;
+    engine.stop().await?;
+    scene
+}
+
+async fn rush(engine: &Engine, options: &Options) -> Result<Scene, Failure> {
+    let seats = (options.seats / options.scale).max(1);
+    let mut file = hall(SALE, seats, 1)?;
+    file.pay_window_seconds = PAY_WINDOW_SECONDS;
+    file.gate = GateSettings { rate_per_second: GATE_RATE, ..GateSettings::default() };
+    publish(engine, &file).await?;
+    let load = Load::Open {
+        arrivals: (options.visitors / u64::from(options.scale)).max(1),
+        within_seconds: options.within.as_secs_f64(),
+        shape: Shape::Opening,
+        connections: CONNECTIONS,
+    };
+    let crowd = loadtest::Options {
+        url: engine.url().to_owned(),
+        sales: vec![SALE.to_owned()],
+        load,
+        mix: Mix::default(),
+        seed: options.seed,
+        most: MOST,
+        ledger: None,
+        progress: false,
+        endpoints: Some(engine.endpoints().clone()),
+    };
+    let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await?;
+    if !report.is_good() {
+        return Err(format!("the rush was not as it should be:\n{}", report.tables()).into());
+    }
+    let sent = |name: &str| report.latency.get(name).map_or(0.0, |of| of.response.count as f64);
+    let (admissions, orders, paid) =
+        (report.admissions as f64, report.orders as f64, report.paid as f64);
+    let cancelled = report.cancelled as f64;
+    Ok(Scene {
+        visitors: report.buyers as f64,
+        looks: sent("queries") + report.buyers as f64 * options.assumptions.looks,
+        admissions,
+        not_admitted: (sent("token-gate") - admissions).max(0.0),
+        orders,
+        refusals: (sent("reserve") - orders).max(0.0),
+        paid,
+        other_payments: (sent("pay-callback") - paid).max(0.0),
+        cancelled,
+        expired: (orders - paid - cancelled).max(0.0),
+        tickets: report.tickets as f64,
+    })
+}

@@ -1,0 +1,184 @@
+//! The engine on servers of its own, with counting fronts before them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use redis::aio::MultiplexedConnection;
+use shared::dynamodb::create_tables;
+use shared::redis::Topology;
+use shared::runtime::app::App;
+use shared::runtime::config::Config;
+
+use super::Failure;
+use super::watch::{Counted, Front};
+use crate::scripts::counters::{Count, Counters};
+use chaos::proxy::resp::{Act, RedisProxy};
+use local::data_dir::{DataDir, Secrets};
+use local::endpoints::Endpoints;
+use local::queues::Queues;
+use local::servers::{self, PaymentProvider, Stack};
+use local::stores;
+use local::up;
+
+/// How many cheap commands the unit of the cache is measured by.
+const BASE_CALLS: u32 = 2_000;
+/// The servers, the fronts and what the engine is told of them.
+#[derive(Debug)]
+pub(super) struct World {
+    dynamodb: Front,
+    sqs: Front,
+    redis_calls: Arc<AtomicU64>,
+    _redis: RedisProxy,
+    config: Config,
+    secrets: Secrets,
+    provider: PaymentProvider,
+    stack: Stack,
+    _data_dir: DataDir,
+}
+
+/// Everything that was counted outside of the engine since an earlier look.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Look {
+    pub(super) dynamodb: Counted,
+    pub(super) sqs: Counted,
+    /// Commands that came to Redis over the wire.
+    pub(super) redis_calls: f64,
+    /// How many of them were scripts.
+    pub(super) redis_scripts: f64,
+    /// What the scripts took, in microseconds.
+    pub(super) redis_micros: f64,
+    /// What came in and went out, in bytes.
+    pub(super) redis_bytes: f64,
+}
+
+impl World {
+    /// Starts everything, empty.
+    pub(super) async fn start() -> Result<Self, Failure> {
+        let data_dir = DataDir::temporary()?;
+        let secrets = data_dir.secrets()?;
+        let stack = Stack::ephemeral().await?;
+        let servers = stack.endpoints();
+        let queues = Queues::create(&stores::sqs(&servers.sqs_url), up::PREFIX, None).await?;
+        let dynamodb = Front::start(&servers.dynamodb_url).await?;
+        let sqs = Front::start(&servers.sqs_url).await?;
+        let redis_calls = Arc::<AtomicU64>::default();
+        let counted = Arc::clone(&redis_calls);
+        let own = stack.redis().ok_or("the cache is one server here")?;
+        let redis = RedisProxy::start(own.port(), move |_command| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            Act::Forward
+        });
+        let redis = redis.await?;
+        let provider = PaymentProvider::start(None)?;
+        let watched = servers::Endpoints {
+            dynamodb_url: dynamodb.url().to_owned(),
+            sqs_url: sqs.url().to_owned(),
+            ..servers
+        };
+        let endpoints = Endpoints::on(watched, &provider, up::PREFIX);
+        let dynamo = stores::dynamo(&endpoints);
+        create_tables(dynamo.client(), &dynamo.config().tables).await?;
+        let topology = Topology::Single(redis.url());
+        let config = up::config(topology, &endpoints, &queues, &secrets)?;
+        Ok(Self {
+            dynamodb,
+            sqs,
+            redis_calls,
+            _redis: redis,
+            config,
+            secrets,
+            provider,
+            stack,
+            _data_dir: data_dir,
+        })
+    }
+
+    /// An engine, as a function has it.
+    pub(super) async fn app(&self) -> Result<App, Failure> {
+        Ok(App::from_config(&self.config).await?)
+    }
+
+    pub(super) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    /// A connection to Redis of one's own.
+    pub(super) async fn redis(&self) -> Result<MultiplexedConnection, Failure> {
+        let Topology::Single(url) = self.stack.topology() else {
+            return Err("the cache is one server here".into());
+        };
+        Ok(redis::Client::open(url)?.get_multiplexed_async_connection().await?)
+    }
+
+    /// Begins to count.
+    pub(super) async fn begin(&self) -> Result<Begun, Failure> {
+        let mut redis = self.redis().await?;
+        // What a look itself moves is known by looking twice.
+        let first = bytes(&mut redis).await?;
+        let second = bytes(&mut redis).await?;
+        let scripts = Counters::read(&mut redis).await?;
+        let third = bytes(&mut redis).await?;
+        let bytes = third + (second - first);
+        Ok(Begun {
+            redis,
+            bytes,
+            scripts,
+            redis_calls: self.redis_calls.load(Ordering::Relaxed),
+            dynamodb: self.dynamodb.counted(),
+            sqs: self.sqs.counted(),
+        })
+    }
+
+    /// What was counted since.
+    pub(super) async fn end(&self, mut begun: Begun) -> Result<Look, Failure> {
+        let redis_bytes = (bytes(&mut begun.redis).await? - begun.bytes).max(0.0);
+        let scripts = Counters::read(&mut begun.redis).await?.since(&begun.scripts).scripts();
+        let redis_calls = self.redis_calls.load(Ordering::Relaxed) - begun.redis_calls;
+        Ok(Look {
+            dynamodb: self.dynamodb.counted().since(&begun.dynamodb),
+            sqs: self.sqs.counted().since(&begun.sqs),
+            redis_calls: redis_calls as f64,
+            redis_scripts: scripts.calls as f64,
+            redis_micros: scripts.micros as f64,
+            redis_bytes,
+        })
+    }
+
+    /// Stops the servers.
+    pub(super) async fn stop(self) -> Result<(), Failure> {
+        self.provider.stop().await;
+        Ok(self.stack.stop().await?)
+    }
+}
+
+/// The counts at the beginning.
+#[derive(Debug)]
+pub(super) struct Begun {
+    redis: MultiplexedConnection,
+    bytes: f64,
+    scripts: Counters,
+    redis_calls: u64,
+    dynamodb: Counted,
+    sqs: Counted,
+}
+
+/// What came in and went out so far, in bytes.
+async fn bytes(redis: &mut MultiplexedConnection) -> Result<f64, Failure> {
+    let info: String = redis::cmd("INFO").arg("stats").query_async(redis).await?;
+    let number = |name: &str| {
+        let line = info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.and_then(|value| value.trim().parse::<f64>().ok()).unwrap_or(0.0)
+    };
+    Ok(number("total_net_input_bytes") + number("total_net_output_bytes"))
+}
+
+/// What the cheapest write takes on this server, in microseconds: the unit that the cache counts in.
+pub(super) async fn base_micros(redis: &mut MultiplexedConnection) -> Result<f64, Failure> {
+    let before = Counters::read(redis).await?;
+    for _ in 0..BASE_CALLS {
+        redis::cmd("SET").arg("{cost}:unit").arg("0123456789").exec_async(redis).await?;
+    }
+    let Count { calls, micros } = Counters::read(redis).await?.since(&before).of("set");
+    redis::cmd("DEL").arg("{cost}:unit").exec_async(redis).await?;
+    Ok(micros as f64 / calls as f64)
+}

@@ -1,0 +1,63 @@
+//! Everything at once: while all three networks behave badly, Valkey dies with a replica that lagged,
+//! and the engine dies before anybody has mended that.
+
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+
+use super::kill_engine::KillEngine;
+use super::network::{Network, To};
+use super::redis::KillRedis;
+use super::{Fault, Scene, Struck};
+use crate::Error;
+
+fn networks() -> [Network; 3] {
+    To::ALL.map(Network::among_others)
+}
+
+/// All of it.
+#[derive(Debug)]
+pub struct All;
+
+impl Fault for All {
+    fn name(&self) -> &'static str {
+        "all"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let began = Instant::now();
+            for mut network in networks() {
+                network.inject(scene).await?;
+            }
+            let mut struck = KillRedis.inject(scene).await?;
+            KillEngine.inject(scene).await?;
+            struck.at = began;
+            Ok(struck)
+        })
+    }
+
+    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async {
+            // The engine comes back to networks that are bad.
+            let mut struck = Struck::now();
+            KillRedis.end(scene, &mut struck).await?;
+            KillEngine.end(scene, &mut struck).await?;
+            Network::last(&networks(), scene).await
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let mut mended = Instant::now();
+            for mut network in networks() {
+                mended = network.end(scene, struck).await?;
+            }
+            Ok(mended)
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! A cluster moves the sale from one server to another: because one died, because one was told to
+//! take over, or because its slot is moved.
+
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use futures_util::future::BoxFuture;
+
+use super::{Fault, Lost, Scene, Struck};
+use crate::Error;
+use crate::rig::{Cache, Rig, holds};
+use local::servers::{Patience, RedisCluster, RedisServer};
+
+/// How long the nodes may take to agree on who has the sale.
+const AGREE_SECONDS: u64 = 60;
+/// How long one key may take to move, in milliseconds.
+const MOVE_MS: u32 = 5000;
+/// How many orders are acknowledged while a replica is cut off.
+const LAG_ORDERS: u64 = 6;
+/// How often it is cut off again if it was back too soon.
+const LAG_ATTEMPTS: usize = 20;
+
+fn cluster(cache: &Cache) -> Result<&RedisCluster, Error> {
+    match cache {
+        Cache::Cluster(cluster) => Ok(cluster),
+        Cache::Single(_) => Err(Error::WrongProfile),
+    }
+}
+
+/// What a node says of one node.
+#[derive(Debug, Clone)]
+struct Node {
+    id: String,
+    port: u16,
+    /// The id of its master, if it is a replica.
+    master: Option<String>,
+    is_well: bool,
+    slots: Vec<(u16, u16)>,
+}
+
+impl Node {
+    /// Reads a line of `CLUSTER NODES`.
+    /// Source: <https://redis.io/docs/latest/commands/cluster-nodes/>
+    fn read(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let (id, address, flags, master) =
+            (words.next()?, words.next()?, words.next()?, words.next()?);
+        let port = address.split(['@', ',']).next()?.rsplit(':').next()?.parse().ok()?;
+        let range = |word: &str| {
+            let (first, last) = word.split_once('-').unwrap_or((word, word));
+            Some((first.parse().ok()?, last.parse().ok()?))
+        };
+        Some(Self {
+            id: id.to_owned(),
+            port,
+            master: (master != "-").then(|| master.to_owned()),
+            is_well: !flags.contains("fail") && !flags.contains("noaddr"),
+            slots: words.skip(4).filter_map(range).collect(),
+        })
+    }
+
+    fn has(&self, slot: u16) -> bool {
+        self.slots.iter().any(|(first, last)| (*first..=*last).contains(&slot))
+    }
+}
+
+/// What one node says of all.
+async fn nodes(of: &RedisServer) -> Result<Vec<Node>, Error> {
+    let mut connection = of.connect().await?;
+    let text: String = redis::cmd("CLUSTER").arg("NODES").query_async(&mut connection).await?;
+    Ok(text.lines().filter_map(Node::read).collect())
+}
+
+/// The nodes of a cluster, by the part that they play for a slot.
+#[derive(Debug)]
+struct Parts {
+    slot: u16,
+    /// Its master.
+    owner: Node,
+    /// The replica of its master.
+    follower: Node,
+    /// Another master.
+    other: Node,
+}
+
+impl Parts {
+    async fn of(rig: &Rig) -> Result<Self, Error> {
+        let key = format!("{{{}}}:sale", rig.sale());
+        let among = cluster(&rig.cache)?;
+        let first = among.nodes().first().ok_or(Error::WrongProfile)?;
+        let mut ask = redis::cmd("CLUSTER");
+        ask.arg("KEYSLOT").arg(key);
+        let slot: u16 = ask.query_async(&mut first.connect().await?).await?;
+        let nodes = nodes(first).await?;
+        let well = || nodes.iter().filter(|node| node.is_well);
+        let missing = |what: &str| Error::Cluster(format!("nobody is {what} of slot {slot}"));
+        let owner = well().find(|node| node.has(slot)).ok_or_else(|| missing("the owner"))?;
+        let follower = well().find(|node| node.master.as_ref() == Some(&owner.id));
+        let other = well().find(|node| !node.slots.is_empty() && !node.has(slot));
+        Ok(Self {
+            slot,
+            owner: owner.clone(),
+            follower: follower.cloned().ok_or_else(|| missing("the replica"))?,
+            other: other.cloned().ok_or_else(|| missing("another master"))?,
+        })
+    }
+}
+
+fn server(cluster: &RedisCluster, port: u16) -> Result<&RedisServer, Error> {
+    let found = cluster.nodes().iter().find(|node| node.port() == port);
+    found.ok_or_else(|| Error::Cluster(format!("no node of ours has port {port}")))
+}
+
+/// The node with a port, to kill and start it.
+fn node(cache: &mut Cache, port: u16) -> Result<&mut RedisServer, Error> {
+    let Cache::Cluster(cluster) = cache else { return Err(Error::WrongProfile) };
+    let found = cluster.nodes_mut().iter_mut().find(|node| node.port() == port);
+    found.ok_or_else(|| Error::Cluster(format!("no node of ours has port {port}")))
+}
+
+/// Waits until every node but those on `besides` says that `port` has the slot.
+async fn until_owned_by(
+    cluster: &RedisCluster,
+    slot: u16,
+    besides: Option<u16>,
+    is_owner: impl Fn(u16) -> bool,
+) -> Result<(), Error> {
+    let patience = Patience::with("the cluster to agree on an owner", AGREE_SECONDS);
+    for node in cluster.nodes().iter().filter(|node| Some(node.port()) != besides) {
+        loop {
+            let nodes = nodes(node).await?;
+            let owner = nodes.iter().find(|node| node.is_well && node.has(slot));
+            if owner.is_some_and(|owner| is_owner(owner.port)) {
+                break;
+            }
+            patience.pause().await?;
+        }
+    }
+    Ok(())
+}
+
+/// What a server holds, also one that is a replica.
+async fn holds_here(of: &RedisServer, sale: &SaleId) -> Result<BTreeSet<OrderNumber>, Error> {
+    let mut connection = of.connect().await?;
+    redis::cmd("READONLY").query_async::<()>(&mut connection).await?;
+    holds(&mut connection, sale).await
+}
+
+/// Cuts the replica off its master until holds were acknowledged that it does not have. It comes back
+/// by itself within a second, and would catch up: whoever wants it to lag must be quick.
+async fn lag(scene: &Scene, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Error> {
+    let among = cluster(&scene.rig.cache)?;
+    let sale = scene.rig.sale();
+    let owner = server(among, parts.owner.port)?;
+    let follower = server(among, parts.follower.port)?;
+    let mut master = owner.connect().await?;
+    for _ in 0..LAG_ATTEMPTS {
+        let mut cut = redis::cmd("CLIENT");
+        cut.arg("KILL").arg("TYPE").arg("REPLICA").query_async::<()>(&mut master).await?;
+        scene.reins.until_acknowledged(scene.reins.acknowledged() + LAG_ORDERS).await;
+        let held = holds_here(owner, sale).await?;
+        if held.difference(&holds_here(follower, sale).await?).count() > 0 {
+            return Ok(held);
+        }
+    }
+    holds_here(owner, sale).await
+}
+
+/// Notes what was held and is not held by the new master.
+async fn note_missed(
+    scene: &Scene,
+    parts: &Parts,
+    held: &BTreeSet<OrderNumber>,
+    struck: &mut Struck,
+) -> Result<(), Error> {
+    let follower = server(cluster(&scene.rig.cache)?, parts.follower.port)?;
+    let has = holds_here(follower, scene.rig.sale()).await?;
+    let missed: BTreeSet<OrderNumber> = held.difference(&has).copied().collect();
+    struck.note("holds that the new master had missed", missed.len() as u64);
+    struck.lost = Lost::Holds(missed);
+    Ok(())
+}
+
+/// The master that has the sale is killed as `kill -9` does; its replica is voted into its place, and
+/// it comes back as a replica.
+#[derive(Debug, Default)]
+pub struct KillMaster {
+    killed: Option<Parts>,
+}
+
+impl Fault for KillMaster {
+    fn name(&self) -> &'static str {
+        "kill-master"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let parts = Parts::of(&scene.rig).await?;
+            let held = lag(scene, &parts).await?;
+            let mut struck = Struck::now();
+            node(&mut scene.rig.cache, parts.owner.port)?.kill()?;
+            note_missed(scene, &parts, &held, &mut struck).await?;
+            self.killed = Some(parts);
+            Ok(struck)
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let Some(parts) = self.killed.take() else { return Ok(struck.at) };
+            let (port, slot) = (parts.owner.port, parts.slot);
+            let among = cluster(&scene.rig.cache)?;
+            until_owned_by(among, slot, Some(port), |owner| owner != port).await?;
+            let mended = Instant::now();
+            node(&mut scene.rig.cache, port)?.restart().await?;
+            let among = cluster(&scene.rig.cache)?;
+            among.agree().await?;
+            server(among, port)?.followed().await?;
+            Ok(mended)
+        })
+    }
+}
+
+/// The replica takes the place of a master that lives, without asking anybody: for a moment there
+/// are two, and what the old one acknowledges then is lost.
+#[derive(Debug)]
+pub struct TakeOver;
+
+impl Fault for TakeOver {
+    fn name(&self) -> &'static str {
+        "cluster-failover"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let parts = Parts::of(&scene.rig).await?;
+            let held = lag(scene, &parts).await?;
+            let mut struck = Struck::now();
+            let among = cluster(&scene.rig.cache)?;
+            let mut replica = server(among, parts.follower.port)?.connect().await?;
+            let mut take = redis::cmd("CLUSTER");
+            take.arg("FAILOVER").arg("TAKEOVER").query_async::<()>(&mut replica).await?;
+            note_missed(scene, &parts, &held, &mut struck).await?;
+            let new = parts.follower.port;
+            until_owned_by(among, parts.slot, None, |owner| owner == new).await?;
+            Ok(struck)
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        _struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let mended = Instant::now();
+            let among = cluster(&scene.rig.cache)?;
+            among.agree().await?;
+            for node in among.nodes() {
+                let me = node.port();
+                let nodes = nodes(node).await?;
+                if nodes.iter().any(|node| node.port == me && node.master.is_some()) {
+                    node.followed().await?;
+                }
+            }
+            Ok(mended)
+        })
+    }
+}
+
+/// The slot of the sale moves to another master, key by key, while the crowd buys: for a while half
+/// of the sale is here and half there, and nothing of it can be sold.
+#[derive(Debug)]
+pub struct MoveSlot;
+
+impl Fault for MoveSlot {
+    fn name(&self) -> &'static str {
+        "slot-migration"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let Parts { slot, owner, other, .. } = Parts::of(&scene.rig).await?;
+            let mut struck = Struck::now();
+            let among = cluster(&scene.rig.cache)?;
+            let mut from = server(among, owner.port)?.connect().await?;
+            let mut to = server(among, other.port)?.connect().await?;
+            let set = |state: &str, node: &str| {
+                let mut set = redis::cmd("CLUSTER");
+                set.arg("SETSLOT").arg(slot).arg(state).arg(node);
+                set
+            };
+            set("IMPORTING", &owner.id).query_async::<()>(&mut to).await?;
+            set("MIGRATING", &other.id).query_async::<()>(&mut from).await?;
+            loop {
+                let mut ask = redis::cmd("CLUSTER");
+                ask.arg("GETKEYSINSLOT").arg(slot).arg(1);
+                let keys: Vec<String> = ask.query_async(&mut from).await?;
+                let Some(key) = keys.first() else { break };
+                let mut carry = redis::cmd("MIGRATE");
+                carry.arg("127.0.0.1").arg(other.port).arg(key).arg(0).arg(MOVE_MS);
+                carry.query_async::<()>(&mut from).await?;
+                struck.note("keys moved", 1);
+            }
+            set("NODE", &other.id).query_async::<()>(&mut to).await?;
+            set("NODE", &other.id).query_async::<()>(&mut from).await?;
+            let new = other.port;
+            until_owned_by(among, slot, None, |owner| owner == new).await?;
+            Ok(struck)
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        _struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let mended = Instant::now();
+            cluster(&scene.rig.cache)?.agree().await?;
+            Ok(mended)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_who_a_node_is() {
+        let master = "07c37 127.0.0.1:30004@31004,host myself,master - 0 1 4 connected 0-5460 9 \
+                      [93-<-292f8]";
+        let node = Node::read(master).unwrap();
+        assert_eq!((node.port, node.master, node.is_well), (30004, None, true));
+        assert_eq!(node.slots, [(0, 5460), (9, 9)]);
+        let failed = "e7d1 127.0.0.1:30002@31002 slave,fail 07c37 0 1 4 connected";
+        let node = Node::read(failed).unwrap();
+        assert_eq!((node.master.as_deref(), node.is_well), (Some("07c37"), false));
+        assert!(!node.has(1));
+    }
+}

@@ -1,0 +1,75 @@
+//! Something stands still in the middle of whatever it does, and goes on some seconds later as if
+//! nothing had been.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+
+use super::redis::pair;
+use super::{Fault, Scene, Struck};
+use crate::Error;
+use local::servers::Signal;
+
+/// For how long: longer than anybody waits for Redis or for one attempt at DynamoDB.
+const FROZEN: Duration = Duration::from_secs(3);
+
+/// What stands still.
+#[derive(Debug)]
+pub enum Freeze {
+    /// Valkey.
+    Redis,
+    /// The engine.
+    Engine,
+    /// DynamoDB and SQS.
+    Stores,
+}
+
+impl Freeze {
+    fn signal(&self, scene: &mut Scene, what: Signal) -> Result<(), Error> {
+        match self {
+            Self::Redis => {
+                let primary = &pair(&mut scene.rig.cache)?.primary;
+                Ok(if what == Signal::Stop { primary.freeze() } else { primary.thaw() }?)
+            }
+            Self::Engine => scene.rig.engine.signal(what),
+            Self::Stores => scene.rig.stand_ins.signal(what),
+        }
+    }
+}
+
+impl Fault for Freeze {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Redis => "freeze-redis",
+            Self::Engine => "freeze-engine",
+            Self::Stores => "freeze-stores",
+        }
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let struck = Struck::now();
+            self.signal(scene, Signal::Stop)?;
+            Ok(struck)
+        })
+    }
+
+    fn lasts<'a>(&'a mut self, _scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async {
+            // The fault is that time goes by.
+            tokio::time::sleep(FROZEN).await;
+            Ok(())
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        _struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            self.signal(scene, Signal::Continue)?;
+            Ok(Instant::now())
+        })
+    }
+}

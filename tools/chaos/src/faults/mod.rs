@@ -1,0 +1,212 @@
+//! What is broken: each fault knows how to begin, until when it lasts, and how it is mended.
+
+mod all;
+mod cluster;
+mod freeze;
+mod kill_engine;
+mod network;
+mod redis;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::ValueEnum;
+use engine::domain::number::OrderNumber;
+use futures_util::future::BoxFuture;
+use rand::rngs::StdRng;
+use serde::Serialize;
+
+use loadtest::reins::Reins;
+
+use self::network::{Network, To};
+use super::Error;
+use super::rig::{Profile, Rig};
+
+/// What a fault is done to.
+#[derive(Debug)]
+pub struct Scene {
+    /// Everything that runs.
+    pub rig: Rig,
+    /// The crowd that buys meanwhile.
+    pub reins: Arc<Reins>,
+    /// Where every choice comes from.
+    pub random: StdRng,
+}
+
+/// What Redis forgot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lost {
+    /// Nothing.
+    Nothing,
+    /// The holds of these orders.
+    Holds(BTreeSet<OrderNumber>),
+    /// All of it.
+    Everything,
+}
+
+/// A fault that has begun.
+#[derive(Debug)]
+pub struct Struck {
+    /// When it began to be felt.
+    pub at: Instant,
+    /// What Redis forgot by it.
+    pub lost: Lost,
+    /// What else is to be said of it, counted.
+    pub notes: BTreeMap<String, u64>,
+}
+
+impl Struck {
+    /// One that is felt from now on.
+    #[must_use]
+    pub fn now() -> Self {
+        Self { at: Instant::now(), lost: Lost::Nothing, notes: BTreeMap::new() }
+    }
+
+    fn note(&mut self, what: impl Into<String>, count: u64) {
+        *self.notes.entry(what.into()).or_default() += count;
+    }
+}
+
+/// Something that is broken for a while.
+pub trait Fault: Send {
+    /// Its name in reports.
+    fn name(&self) -> &'static str;
+
+    /// Breaks it.
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>>;
+
+    /// Returns when it has lasted long enough.
+    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+        let _ = scene;
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Mends what does not mend itself; when that was.
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>>;
+}
+
+/// The faults by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The engine is killed with -9 and started again.
+    KillEngine,
+    /// Valkey is killed with -9, and a replica promoted that has missed what was acknowledged.
+    KillRedis,
+    /// Redis forgets everything (FLUSHALL).
+    Flush,
+    /// Valkey stands still for some seconds (SIGSTOP).
+    FreezeRedis,
+    /// The engine stands still for some seconds.
+    FreezeEngine,
+    /// DynamoDB and SQS stand still for some seconds.
+    FreezeStores,
+    /// Requests to DynamoDB and their answers are lost, cut, late, repeated, conflict, are throttled
+    /// and done in part.
+    DynamodbNetwork,
+    /// Requests to SQS and their answers are lost, cut, late, repeated and throttled.
+    SqsNetwork,
+    /// Requests to Redis and their replies are lost, cut, late, repeated and refused.
+    RedisNetwork,
+    /// The networks, Valkey and the engine at once.
+    All,
+    /// In a cluster, the master that has the sale is killed with -9; its replica takes its place.
+    KillMaster,
+    /// In a cluster, the replica takes the place of a master that lives (FAILOVER TAKEOVER).
+    ClusterFailover,
+    /// In a cluster, the sale's slot moves to another master while it is sold.
+    SlotMigration,
+}
+
+impl Kind {
+    /// Every fault.
+    pub const ALL: [Self; 13] = [
+        Self::KillEngine,
+        Self::KillRedis,
+        Self::Flush,
+        Self::FreezeRedis,
+        Self::FreezeEngine,
+        Self::FreezeStores,
+        Self::DynamodbNetwork,
+        Self::SqsNetwork,
+        Self::RedisNetwork,
+        Self::All,
+        Self::KillMaster,
+        Self::ClusterFailover,
+        Self::SlotMigration,
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::KillEngine => "kill-engine",
+            Self::KillRedis => "kill-redis",
+            Self::Flush => "flush",
+            Self::FreezeRedis => "freeze-redis",
+            Self::FreezeEngine => "freeze-engine",
+            Self::FreezeStores => "freeze-stores",
+            Self::DynamodbNetwork => "dynamodb-network",
+            Self::SqsNetwork => "sqs-network",
+            Self::RedisNetwork => "redis-network",
+            Self::All => "all",
+            Self::KillMaster => "kill-master",
+            Self::ClusterFailover => "cluster-failover",
+            Self::SlotMigration => "slot-migration",
+        }
+    }
+
+    /// The Redis that it needs.
+    #[must_use]
+    pub fn profile(self) -> Profile {
+        match self {
+            Self::KillMaster | Self::ClusterFailover | Self::SlotMigration => Profile::Cluster,
+            Self::KillEngine
+            | Self::KillRedis
+            | Self::Flush
+            | Self::FreezeRedis
+            | Self::FreezeEngine
+            | Self::FreezeStores
+            | Self::DynamodbNetwork
+            | Self::SqsNetwork
+            | Self::RedisNetwork
+            | Self::All => Profile::Single,
+        }
+    }
+
+    /// How long an order may still be pending after its deadline, in seconds: I7's bound under one
+    /// fault and under all of them.
+    #[must_use]
+    pub fn bound_seconds(self) -> u32 {
+        if self == Self::All { BOUND_SECONDS_ALL } else { ops::audit::BOUND_SECONDS }
+    }
+
+    /// The fault.
+    #[must_use]
+    pub fn fault(self) -> Box<dyn Fault> {
+        match self {
+            Self::KillEngine => Box::new(kill_engine::KillEngine),
+            Self::KillRedis => Box::new(redis::KillRedis),
+            Self::Flush => Box::new(redis::Flush),
+            Self::FreezeRedis => Box::new(freeze::Freeze::Redis),
+            Self::FreezeEngine => Box::new(freeze::Freeze::Engine),
+            Self::FreezeStores => Box::new(freeze::Freeze::Stores),
+            Self::DynamodbNetwork => Box::new(Network::alone(To::DynamoDb)),
+            Self::SqsNetwork => Box::new(Network::alone(To::Sqs)),
+            Self::RedisNetwork => Box::new(Network::alone(To::Redis)),
+            Self::All => Box::new(all::All),
+            Self::KillMaster => Box::new(cluster::KillMaster::default()),
+            Self::ClusterFailover => Box::new(cluster::TakeOver),
+            Self::SlotMigration => Box::new(cluster::MoveSlot),
+        }
+    }
+}
+
+/// How long an order may still be pending after its deadline while everything fails at once, in
+/// seconds.
+const BOUND_SECONDS_ALL: u32 = 600;

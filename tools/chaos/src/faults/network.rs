@@ -1,0 +1,126 @@
+//! A network, or the service behind it, behaves badly.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::future::BoxFuture;
+
+use super::redis::pair;
+use super::{Fault, Scene, Struck};
+use crate::Error;
+use crate::proxy::trouble::Trouble;
+
+/// The way to which server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum To {
+    /// To DynamoDB.
+    DynamoDb,
+    /// To SQS.
+    Sqs,
+    /// To Redis.
+    Redis,
+}
+
+impl To {
+    /// Every way.
+    pub const ALL: [Self; 3] = [Self::DynamoDb, Self::Sqs, Self::Redis];
+
+    /// How many of a thousand requests meet trouble. Few of those to Redis: a connection that is cut
+    /// takes every request along that is under way on it.
+    fn per_mille(self) -> u32 {
+        match self {
+            Self::DynamoDb => 100,
+            Self::Sqs => 300,
+            Self::Redis => 50,
+        }
+    }
+
+    fn server(self) -> &'static str {
+        match self {
+            Self::DynamoDb => "DynamoDB",
+            Self::Sqs => "SQS",
+            Self::Redis => "Redis",
+        }
+    }
+}
+
+/// A way that is bad for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    to: To,
+    /// How many of a thousand requests meet trouble.
+    per_mille: u32,
+    /// How many requests meet trouble before it ends.
+    met: u64,
+}
+
+impl Network {
+    /// The only thing that is bad.
+    #[must_use]
+    pub fn alone(to: To) -> Self {
+        Self { to, per_mille: to.per_mille(), met: 40 }
+    }
+
+    /// One of several things that are bad: an engine must be able to start on it.
+    #[must_use]
+    pub fn among_others(to: To) -> Self {
+        Self { to, per_mille: to.per_mille() / 3, met: 15 }
+    }
+
+    /// Returns when each of several has been met so often from now on.
+    pub(super) async fn last(all: &[Self], scene: &mut Scene) -> Result<(), Error> {
+        let mut until = Vec::new();
+        for network in all {
+            let trouble = network.trouble(scene)?;
+            until.push((trouble.met() + network.met, trouble));
+        }
+        for (met, trouble) in until {
+            trouble.until_met(met).await;
+        }
+        Ok(())
+    }
+
+    fn trouble(self, scene: &mut Scene) -> Result<Arc<Trouble>, Error> {
+        Ok(match self.to {
+            To::DynamoDb => Arc::clone(&scene.rig.dynamodb_trouble),
+            To::Sqs => Arc::clone(&scene.rig.sqs_trouble),
+            To::Redis => Arc::clone(&pair(&mut scene.rig.cache)?.trouble),
+        })
+    }
+}
+
+impl Fault for Network {
+    fn name(&self) -> &'static str {
+        match self.to {
+            To::DynamoDb => "dynamodb-network",
+            To::Sqs => "sqs-network",
+            To::Redis => "redis-network",
+        }
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            self.trouble(scene)?.begin(self.per_mille);
+            Ok(Struck::now())
+        })
+    }
+
+    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async { Self::last(&[*self], scene).await })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let met = self.trouble(scene)?.end();
+            let mended = Instant::now();
+            for (kind, count) in met {
+                struck.note(format!("{} {}", self.to.server(), kind.name()), count);
+            }
+            Ok(mended)
+        })
+    }
+}

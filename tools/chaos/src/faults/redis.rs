@@ -1,0 +1,109 @@
+//! Redis forgets: the last writes, by a failover to a replica that lagged, or everything.
+
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+
+use super::{Fault, Lost, Scene, Struck};
+use crate::Error;
+use crate::rig::{Cache, Pair, holds_of};
+
+/// How many orders are acknowledged, at least, while the replica gets nothing.
+const ACKNOWLEDGED_LEAST: u64 = 12;
+/// How many holds the replica must have missed, at least.
+const MISSED_LEAST: usize = 3;
+/// How often one looks how many it has missed.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The pair that a fault of one server needs.
+pub(super) fn pair(cache: &mut Cache) -> Result<&mut Pair, Error> {
+    match cache {
+        Cache::Single(pair) => Ok(pair),
+        Cache::Cluster(_) => Err(Error::WrongProfile),
+    }
+}
+
+/// Valkey is killed, and a replica promoted that has missed writes which were acknowledged: the link
+/// between the two is held back first, while the primary goes on.
+#[derive(Debug)]
+pub struct KillRedis;
+
+impl Fault for KillRedis {
+    fn name(&self) -> &'static str {
+        "kill-redis"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let sale = scene.rig.sale().clone();
+            let pair = pair(&mut scene.rig.cache)?;
+            pair.link.hold_back();
+            let acknowledged = scene.reins.acknowledged() + ACKNOWLEDGED_LEAST;
+            scene.reins.until_acknowledged(acknowledged).await;
+            let old = holds_of(&pair.replica, &sale).await?;
+            let held = loop {
+                let held = holds_of(&pair.primary, &sale).await?;
+                if held.difference(&old).count() >= MISSED_LEAST {
+                    break held;
+                }
+                tokio::time::sleep(LOOK).await;
+            };
+            let mut struck = Struck::now();
+            pair.primary.kill()?;
+            let missed: std::collections::BTreeSet<_> = held.difference(&old).copied().collect();
+            struck.note("holds that the replica had missed", missed.len() as u64);
+            let ended = old.difference(&held).count();
+            struck.note("ends of holds that the replica had missed", ended as u64);
+            struck.lost = Lost::Holds(missed);
+            Ok(struck)
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        scene: &'a mut Scene,
+        _struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async {
+            let pair = pair(&mut scene.rig.cache)?;
+            let mut promoted = pair.replica.connect().await?;
+            let mut promote = redis::cmd("REPLICAOF");
+            promote.arg("NO").arg("ONE").query_async::<()>(&mut promoted).await?;
+            pair.proxy.follow(pair.replica.port());
+            let mended = Instant::now();
+            let (link, replica) = Pair::replicate(&pair.replica).await?;
+            pair.link = link;
+            pair.primary = std::mem::replace(&mut pair.replica, replica);
+            Ok(mended)
+        })
+    }
+}
+
+/// Redis forgets everything, scripts and all.
+#[derive(Debug)]
+pub struct Flush;
+
+impl Fault for Flush {
+    fn name(&self) -> &'static str {
+        "flush"
+    }
+
+    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let pair = pair(&mut scene.rig.cache)?;
+            let mut connection = pair.primary.connect().await?;
+            let mut forget = redis::pipe();
+            forget.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
+            forget.query_async::<()>(&mut connection).await?;
+            Ok(Struck { lost: Lost::Everything, ..Struck::now() })
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        _scene: &'a mut Scene,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async { Ok(struck.at) })
+    }
+}

@@ -1,0 +1,267 @@
+//! What chaos came to: a row a fault, as a table for people and as JSON for programs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use super::rig::{Profile, Setup};
+use super::round::Round;
+use reporting::{self, grouped};
+
+/// The rounds on one rig.
+#[derive(Debug, Clone, Serialize)]
+pub struct Season {
+    /// Its Redis.
+    pub profile: Profile,
+    /// Each round.
+    pub rounds: Vec<Round>,
+    /// Orders that were acknowledged, all in all.
+    pub acknowledged: u64,
+    /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
+    /// stores once everybody had left.
+    pub violations: Vec<String>,
+}
+
+impl Season {
+    /// Everything that is not as it must be.
+    pub fn violations(&self) -> impl Iterator<Item = &String> {
+        self.rounds.iter().flat_map(|round| &round.violations).chain(&self.violations)
+    }
+}
+
+/// One fault, over all its rounds: sums of what is counted, and the median and the most of times.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Which.
+    pub fault: &'static str,
+    /// With which Redis.
+    pub profile: Profile,
+    /// How often.
+    pub times: usize,
+    /// How long it lasted, in milliseconds.
+    pub lasted_ms: Spread,
+    /// What buyers were answered that was neither yes nor no, by the problem's type.
+    pub errors: BTreeMap<String, u64>,
+    /// The pause in sales.
+    pub pause_ms: Spread,
+    /// From the end of the fault to the next order.
+    pub selling_ms: Spread,
+    /// From the rest of the crowd to the clean audit.
+    pub settled_ms: Spread,
+    /// Orders that Redis had forgotten and has again.
+    pub restored: u64,
+    /// Orders that were paid after their deadline and have their seats.
+    pub rescued: u64,
+    /// Orders that expired.
+    pub expired: u64,
+    /// The longest that an order was pending after its deadline.
+    pub overrun_ms: u64,
+    /// What else the fault did.
+    pub notes: BTreeMap<String, u64>,
+}
+
+/// The median and the most of some times, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Spread {
+    /// The median.
+    pub median: u64,
+    /// The most.
+    pub most: u64,
+}
+
+impl Spread {
+    fn of(times: impl Iterator<Item = u64>) -> Self {
+        let mut times: Vec<u64> = times.collect();
+        times.sort_unstable();
+        let median = times.get(times.len() / 2).copied().unwrap_or_default();
+        Self { median, most: times.last().copied().unwrap_or_default() }
+    }
+}
+
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = |ms: u64| ms as f64 / 1000.0;
+        write!(f, "{:.1} / {:.1}", seconds(self.median), seconds(self.most))
+    }
+}
+
+/// The report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The seed that repeats the moments, the draws and the crowd.
+    pub seed: u64,
+    /// How many bought at once.
+    pub buyers: usize,
+    /// How often the engine reconciled, in seconds.
+    pub reconcile_seconds: u32,
+    /// After how many seconds unfinished messages were given out again.
+    pub redelivery_seconds: u64,
+    /// How long the buyers had to pay, in seconds.
+    pub pay_window_seconds: u32,
+    /// True if nothing is violated.
+    pub clean: bool,
+    /// How often something was broken.
+    pub rounds: usize,
+    /// How many orders were acknowledged.
+    pub acknowledged: u64,
+    /// Fault by fault.
+    pub faults: Vec<Row>,
+    /// Everything that is not as it must be.
+    pub violations: Vec<String>,
+    /// Rig by rig, round by round.
+    pub seasons: Vec<Season>,
+}
+
+impl Report {
+    pub(super) fn new(setup: &Setup, buyers: usize, seasons: Vec<Season>) -> Self {
+        let violations: Vec<String> =
+            seasons.iter().flat_map(Season::violations).cloned().collect();
+        let mut by_fault: BTreeMap<(Profile, &'static str), Vec<&Round>> = BTreeMap::new();
+        for season in &seasons {
+            for round in &season.rounds {
+                by_fault.entry((season.profile, round.fault)).or_default().push(round);
+            }
+        }
+        let faults = by_fault.into_iter();
+        let faults = faults.map(|((profile, fault), rounds)| Row::of(profile, fault, &rounds));
+        Self {
+            seed: setup.seed,
+            buyers,
+            reconcile_seconds: setup.reconcile_seconds,
+            redelivery_seconds: setup.redelivery_seconds,
+            pay_window_seconds: setup.pay_window_seconds,
+            clean: violations.is_empty(),
+            rounds: seasons.iter().map(|season| season.rounds.len()).sum(),
+            acknowledged: seasons.iter().map(|season| season.acknowledged).sum(),
+            faults: faults.collect(),
+            violations,
+            seasons,
+        }
+    }
+
+    fn table(&self) -> Table {
+        let mut table = reporting::table([
+            "fault",
+            "redis",
+            "times",
+            "lasted s",
+            "errors seen",
+            "pause in sales s",
+            "selling again s",
+            "stores agree s",
+            "restored",
+            "rescued",
+            "expired",
+            "overrun s",
+        ]);
+        for row in &self.faults {
+            let errors = counts(&row.errors);
+            table.add_row([
+                row.fault.to_owned(),
+                match row.profile {
+                    Profile::Single => "single".to_owned(),
+                    Profile::Cluster => "cluster".to_owned(),
+                },
+                row.times.to_string(),
+                row.lasted_ms.to_string(),
+                if errors.is_empty() { "none".to_owned() } else { errors },
+                row.pause_ms.to_string(),
+                row.selling_ms.to_string(),
+                row.settled_ms.to_string(),
+                grouped(row.restored),
+                grouped(row.rescued),
+                grouped(row.expired),
+                format!("{:.1}", row.overrun_ms as f64 / 1000.0),
+            ]);
+        }
+        for index in [2, 3, 5, 6, 7, 8, 9, 10, 11] {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+}
+
+impl Row {
+    fn of(profile: Profile, fault: &'static str, rounds: &[&Round]) -> Self {
+        let spread = |of: fn(&Round) -> u64| Spread::of(rounds.iter().map(|round| of(round)));
+        let sum = |of: fn(&Round) -> u64| rounds.iter().map(|round| of(round)).sum();
+        let add = |of: fn(&Round) -> &BTreeMap<String, u64>| {
+            let mut all = BTreeMap::new();
+            for (what, count) in rounds.iter().flat_map(|round| of(round)) {
+                *all.entry(what.clone()).or_default() += count;
+            }
+            all
+        };
+        Self {
+            fault,
+            profile,
+            times: rounds.len(),
+            lasted_ms: spread(|round| round.lasted_ms),
+            errors: add(|round| &round.errors),
+            pause_ms: spread(|round| round.pause_ms),
+            selling_ms: spread(|round| round.selling_ms),
+            settled_ms: spread(|round| round.settled_ms),
+            restored: sum(|round| round.restored),
+            rescued: sum(|round| round.rescued),
+            expired: sum(|round| round.expired),
+            overrun_ms: rounds.iter().map(|round| round.overrun_ms).max().unwrap_or_default(),
+            notes: add(|round| &round.notes),
+        }
+    }
+}
+
+/// What was counted, in words.
+fn counts(of: &BTreeMap<String, u64>) -> String {
+    let words: Vec<String> =
+        of.iter().map(|(what, count)| format!("{} {what}", grouped(*count))).collect();
+    words.join(", ")
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "Chaos with seed {}: {} buyers at once, {} s to pay, reconcile every {} s, messages \
+             again after {} s",
+            self.seed,
+            self.buyers,
+            self.pay_window_seconds,
+            self.reconcile_seconds,
+            self.redelivery_seconds
+        )?;
+        writeln!(f, "{}", self.table())?;
+        for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
+            writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
+        }
+        for violation in &self.violations {
+            writeln!(f, "VIOLATION: {violation}")?;
+        }
+        write!(
+            f,
+            "{} faults, {} orders acknowledged, {}",
+            grouped(self.rounds as u64),
+            grouped(self.acknowledged),
+            match self.violations.len() {
+                0 => "clean after each.".to_owned(),
+                1 => "1 violation.".to_owned(),
+                many => format!("{} violations.", grouped(many as u64)),
+            }
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_and_the_most_are_those_of_the_times() {
+        assert_eq!(Spread::of([900, 100, 300].into_iter()), Spread { median: 300, most: 900 });
+        assert_eq!(Spread::of(std::iter::empty()), Spread::default());
+        assert_eq!(Spread { median: 340, most: 12_050 }.to_string(), "0.3 / 12.1");
+    }
+}

@@ -1,0 +1,290 @@
+//! The rig: real servers, proxies in front of them, the engine as a child process on the proxies, and
+//! a sale that it sells.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use redis::aio::ConnectionLike;
+use serde_json::json;
+use tempfile::TempDir;
+
+use local::data_dir::Secrets;
+use local::identity::{Identity, Role};
+use local::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
+use ops::audit::Target;
+
+use super::Error;
+use super::engine_process::EngineProcess;
+use super::proxy::http::HttpProxy;
+use super::proxy::pipe::Pipe;
+use super::proxy::resp::RedisProxy;
+use super::proxy::trouble::Trouble;
+use super::stand_ins::StandIns;
+
+/// What the names of tables and queues begin with.
+const PREFIX: &str = "chaos-";
+/// The sale that is sold.
+pub const SALE: &str = "chaos";
+/// How long an operator's token is good, in seconds.
+const TOKEN_SECONDS: u32 = 60;
+/// How long the operator waits for an answer.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// How Redis is set up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// One Valkey and its replica, which an operator promotes; the engine knows an address that
+    /// follows the promotion.
+    Single,
+    /// A cluster of three masters with a replica each, which promotes by itself.
+    Cluster,
+}
+
+/// How to set up a rig.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The program `onsale`.
+    pub program: PathBuf,
+    /// How often the engine reconciles, in seconds.
+    pub reconcile_seconds: u32,
+    /// After how many seconds a message that was not finished is given out again.
+    pub redelivery_seconds: u64,
+    /// How long the buyers may take to pay, in seconds.
+    pub pay_window_seconds: u32,
+    /// How many seats are for sale, for each of two legs.
+    pub seats: u32,
+    /// Seeds the troubles.
+    pub seed: u64,
+}
+
+/// A Valkey and its replica.
+#[derive(Debug)]
+pub struct Pair {
+    /// The one that sells.
+    pub primary: RedisServer,
+    /// The one that follows.
+    pub replica: RedisServer,
+    /// By which it follows.
+    pub link: Pipe,
+    /// The address that the engine knows.
+    pub proxy: RedisProxy,
+    /// What happens to requests on the way.
+    pub trouble: Arc<Trouble>,
+}
+
+impl Pair {
+    async fn start(seed: u64) -> Result<Self, Error> {
+        let primary = RedisServer::start(RedisOptions::default()).await?;
+        let (link, replica) = Self::replicate(&primary).await?;
+        let trouble = Arc::new(Trouble::seeded(seed));
+        let met = Arc::clone(&trouble);
+        let proxy = RedisProxy::start(primary.port(), move |command| met.of_redis(command)).await;
+        let proxy = proxy.map_err(Error::io("starting the proxy of Redis"))?;
+        Ok(Self { primary, replica, link, proxy, trouble })
+    }
+
+    /// A replica of a server, and the link between the two.
+    pub(super) async fn replicate(primary: &RedisServer) -> Result<(Pipe, RedisServer), Error> {
+        let link = Pipe::start(primary.port()).await.map_err(Error::io("starting the link"))?;
+        let replica_of = Some(link.port());
+        let options = RedisOptions { replica_of, ..RedisOptions::default() };
+        let replica = RedisServer::start(options).await?;
+        replica.followed().await?;
+        Ok((link, replica))
+    }
+}
+
+/// The Redis of a rig.
+#[derive(Debug)]
+pub enum Cache {
+    /// One server and its replica.
+    Single(Box<Pair>),
+    /// A cluster.
+    Cluster(RedisCluster),
+}
+
+/// Everything that runs.
+#[derive(Debug)]
+pub struct Rig {
+    /// The engine.
+    pub engine: EngineProcess,
+    /// Its Redis.
+    pub cache: Cache,
+    /// Its DynamoDB and its SQS.
+    pub stand_ins: StandIns,
+    /// What happens to requests to DynamoDB.
+    pub dynamodb_trouble: Arc<Trouble>,
+    /// What happens to requests to SQS.
+    pub sqs_trouble: Arc<Trouble>,
+    sale: SaleId,
+    url: String,
+    _proxies: [HttpProxy; 2],
+    _dir: TempDir,
+}
+
+impl Rig {
+    /// Starts everything, and puts the sale on sale.
+    ///
+    /// # Errors
+    /// The first thing that does not start.
+    pub async fn start(profile: Profile, setup: &Setup) -> Result<Self, Error> {
+        let dir = tempfile::Builder::new().prefix("onsale-chaos-").tempdir();
+        let dir = dir.map_err(Error::io("creating a directory"))?;
+        let stand_ins = StandIns::start(&setup.program, dir.path()).await?;
+        let cache = match profile {
+            Profile::Single => Cache::Single(Box::new(Pair::start(setup.seed).await?)),
+            Profile::Cluster => {
+                Cache::Cluster(RedisCluster::start_with_replicas(Flavour::default()).await?)
+            }
+        };
+        let dynamodb_trouble = Arc::new(Trouble::seeded(setup.seed ^ 1));
+        let sqs_trouble = Arc::new(Trouble::seeded(setup.seed ^ 2));
+        let (of_dynamodb, of_sqs) = (Arc::clone(&dynamodb_trouble), Arc::clone(&sqs_trouble));
+        let dynamodb = HttpProxy::start(stand_ins.dynamodb(), move |request, _| {
+            of_dynamodb.of_dynamodb(request)
+        });
+        let sqs = HttpProxy::start(stand_ins.sqs(), move |request, _| of_sqs.of_sqs(request));
+        let starting = || Error::io("starting a proxy");
+        let (dynamodb, sqs) = (dynamodb.await.map_err(starting())?, sqs.await.map_err(starting())?);
+        let port = free_port()?;
+        let mut arguments: Vec<String> = [
+            ("--port", port.to_string()),
+            ("--reconcile-seconds", setup.reconcile_seconds.to_string()),
+            ("--redelivery-seconds", setup.redelivery_seconds.to_string()),
+            ("--dynamodb-url", dynamodb.url()),
+            ("--sqs-url", sqs.url()),
+            ("--prefix", PREFIX.to_owned()),
+            (
+                "--redis-url",
+                match &cache {
+                    Cache::Single(pair) => pair.proxy.url(),
+                    Cache::Cluster(cluster) => cluster.urls().join(","),
+                },
+            ),
+        ]
+        .into_iter()
+        .flat_map(|(name, value)| [name.to_owned(), value])
+        .collect();
+        if profile == Profile::Cluster {
+            arguments.push("--redis-cluster".to_owned());
+        }
+        let engine = EngineProcess::start(&setup.program, dir.path(), arguments).await?;
+        let rig = Self {
+            engine,
+            cache,
+            stand_ins,
+            dynamodb_trouble,
+            sqs_trouble,
+            sale: SaleId::new(SALE)?,
+            url: format!("http://127.0.0.1:{port}"),
+            _proxies: [dynamodb, sqs],
+            _dir: dir,
+        };
+        rig.put(&sale_file(setup)?).await?;
+        Ok(rig)
+    }
+
+    /// The address of the API.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// What everything on the way is signed with.
+    ///
+    /// # Errors
+    /// They cannot be read.
+    pub fn secrets(&self) -> Result<Secrets, Error> {
+        Ok(Secrets::read(self.engine.dir())?)
+    }
+
+    /// Where files of this run may be kept.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.engine.dir()
+    }
+
+    /// The stores as they are, without a proxy in between.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        Target {
+            redis: match &self.cache {
+                Cache::Single(pair) => pair.primary.url(),
+                Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
+            },
+            dynamodb: Some(self.stand_ins.dynamodb().to_owned()),
+            table_prefix: PREFIX.to_owned(),
+        }
+    }
+
+    /// The sale.
+    #[must_use]
+    pub fn sale(&self) -> &SaleId {
+        &self.sale
+    }
+
+    /// The operator puts the sale on sale.
+    async fn put(&self, file: &SaleFile) -> Result<(), Error> {
+        let identity = Identity::new(self.secrets()?.identity.as_bytes());
+        let token = identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)?;
+        let url = format!("{}/sales/{}", self.url, file.sale);
+        let client = reqwest::Client::builder().timeout(ANSWER).build()?;
+        let reply = client.put(url).bearer_auth(token).json(file).send().await?;
+        if reply.status().is_success() {
+            return Ok(());
+        }
+        Err(Error::Refused(reply.text().await?))
+    }
+}
+
+/// The orders that one server holds seats for.
+pub(super) async fn holds_of(
+    server: &RedisServer,
+    sale: &SaleId,
+) -> Result<BTreeSet<OrderNumber>, Error> {
+    holds(&mut server.connect().await?, sale).await
+}
+
+/// The orders among the fields of the sale's hash: those that are numbers.
+pub(super) async fn holds(
+    connection: &mut impl ConnectionLike,
+    sale: &SaleId,
+) -> Result<BTreeSet<OrderNumber>, Error> {
+    let mut ask = redis::cmd("HKEYS");
+    let fields: Vec<String> = ask.arg(format!("{{{sale}}}:sale")).query_async(connection).await?;
+    Ok(fields.iter().filter_map(|field| field.parse().ok()).collect())
+}
+
+/// A sale with numbered rows and standing places, over two legs.
+fn sale_file(setup: &Setup) -> Result<SaleFile, Error> {
+    let (row_seats, standing) = (50, setup.seats / 2);
+    let rows: Vec<_> = (0..setup.seats.saturating_sub(standing).div_ceil(row_seats).max(1))
+        .map(|row| {
+            let seats = json!({ "prefix": format!("{row}-"), "first": 1, "count": row_seats });
+            json!({ "row": row.to_string(), "seats": seats })
+        })
+        .collect();
+    let file = json!({
+        "sale": SALE, "title": "Chaos", "currency": "EUR",
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": 4, "pay_window_seconds": setup.pay_window_seconds,
+        "gate": { "user_lock_ms": 500, "rate_per_second": 20000 },
+        "stops": [
+            { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
+        ],
+        "tiers": [
+            { "tier": "seats", "name": "Seats", "price_minor": 900,
+              "sections": [{ "section": "1", "rows": rows }] },
+            { "tier": "standing", "name": "Standing", "price_minor": 500,
+              "general_admission": standing.max(1) },
+        ],
+    });
+    Ok(serde_json::from_value(file)?)
+}

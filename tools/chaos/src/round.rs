@@ -1,0 +1,326 @@
+//! One round: the crowd buys, something breaks, is mended, the crowd buys on, rests, and the stores
+//! are compared.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use engine::domain::order::OrderState;
+use engine::domain::time::Timestamp;
+use rand::RngExt as _;
+use serde::Serialize;
+
+use super::Error;
+use super::faults::{Fault, Lost, Scene};
+use super::rig::Setup;
+use loadtest::reins::{Answer, Seen};
+use ops::audit;
+use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
+
+/// How many orders are acknowledged before something breaks; how many exactly, the seed says.
+const BEFORE: std::ops::Range<u64> = 15..45;
+/// How many are acknowledged after it was mended: selling goes on, not one lucky order.
+const AFTER: u64 = 25;
+/// How long one waits between two looks at stores that are not at rest.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What the crowd was promised, in a file.
+#[derive(Debug)]
+pub struct Ledger(PathBuf);
+
+impl Ledger {
+    /// In this file.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+/// What a round came to.
+#[derive(Debug, Clone, Serialize)]
+pub struct Round {
+    /// What was broken.
+    pub fault: &'static str,
+    /// For how long, in milliseconds.
+    pub lasted_ms: u64,
+    /// What buyers were answered from then on that was neither yes nor no, by the problem's type.
+    pub errors: BTreeMap<String, u64>,
+    /// The longest time between two acknowledged orders from the last one before the fault on, in
+    /// milliseconds.
+    pub pause_ms: u64,
+    /// From the end of the fault to the next acknowledged order, in milliseconds.
+    pub selling_ms: u64,
+    /// From the moment the crowd rested to the first clean audit, in milliseconds.
+    pub settled_ms: u64,
+    /// Orders that Redis had forgotten by the fault and that stand in it again.
+    pub restored: u64,
+    /// Orders that were paid after their deadline and have their seats.
+    pub rescued: u64,
+    /// Orders that expired.
+    pub expired: u64,
+    /// The longest that an order was pending after its deadline, in milliseconds.
+    pub overrun_ms: u64,
+    /// What else the fault did.
+    pub notes: BTreeMap<String, u64>,
+    /// Orders that were acknowledged.
+    pub acknowledged: u64,
+    /// What is not as it must be.
+    pub violations: Vec<String>,
+}
+
+/// Stores at rest, or why they do not come to rest.
+#[derive(Debug)]
+struct Settled {
+    facts: Option<SaleFacts>,
+    after: Duration,
+    violations: Vec<String>,
+}
+
+/// Rounds on one rig.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    scene: Scene,
+    ledger: Ledger,
+    pay_window_seconds: u32,
+    patience: Duration,
+}
+
+impl Rounds {
+    pub(super) fn new(scene: Scene, ledger: Ledger, setup: &Setup, patience: Duration) -> Self {
+        Self { scene, ledger, pay_window_seconds: setup.pay_window_seconds, patience }
+    }
+
+    /// What must not be of the engine.
+    pub(super) fn defects(&mut self) -> Result<Vec<String>, Error> {
+        self.scene.rig.engine.defects()
+    }
+
+    /// Breaks something, mends it, and compares the stores. The crowd buys when this begins, and
+    /// rests when it ends.
+    pub(super) async fn round(
+        &mut self,
+        mut fault: Box<dyn Fault>,
+        bound_seconds: u32,
+    ) -> Result<Round, Error> {
+        let (began, began_at) = (Instant::now(), Timestamp::now());
+        let mut round = Round::of(fault.name());
+        let first = self.scene.reins.acknowledged();
+        self.scene.reins.go_on();
+        let before = self.scene.random.random_range(BEFORE);
+        if !self.within(self.scene.reins.until_acknowledged(first + before)).await {
+            round.violations.push(format!("{before} orders were not made before the fault"));
+            return Ok(round);
+        }
+        // While it lasts the crowd must buy, or there is nothing that could go wrong.
+        let struck = within(self.patience, fault.inject(&mut self.scene)).await;
+        let Some(mut struck) = struck.transpose()? else {
+            round.violations.push("the fault did not come about: nobody bought".to_owned());
+            return Ok(round);
+        };
+        let lasted = within(self.patience, fault.lasts(&mut self.scene)).await.transpose()?;
+        let mended = fault.end(&mut self.scene, &mut struck).await?;
+        if lasted.is_none() {
+            round.violations.push("the fault met nobody: nobody bought".to_owned());
+        }
+        round.lasted_ms = ms(mended.saturating_duration_since(struck.at));
+        let after = self.scene.reins.acknowledged() + AFTER;
+        if !self.within(self.scene.reins.until_acknowledged(after)).await {
+            round.violations.push("selling did not go on after the fault".to_owned());
+        } else if !self.within(self.scene.reins.rest()).await {
+            round
+                .violations
+                .push("the crowd did not come to rest: someone got no answer".to_owned());
+        }
+        round.see(&self.scene.reins.seen_since(began), struck.at, mended);
+        round.acknowledged = self.scene.reins.acknowledged() - first;
+        round.notes = struck.notes;
+        let settled = self.settle(bound_seconds).await?;
+        round.settled_ms = ms(settled.after);
+        round.violations.extend(settled.violations);
+        round.violations.extend(self.defects()?);
+        if let Some(facts) = &settled.facts {
+            round.overrun_ms = overrun_ms(facts, began_at);
+            round.violations.extend(too_late(round.overrun_ms, bound_seconds));
+            let made_by = began_at.plus_ms((struck.at - began).as_millis() as i64);
+            round.count(facts, began_at, |order| match &struck.lost {
+                Lost::Nothing => false,
+                Lost::Holds(orders) => orders.contains(&order.number),
+                Lost::Everything => {
+                    order.pay_by.plus_seconds(-i64::from(self.pay_window_seconds)) <= made_by
+                }
+            });
+        }
+        Ok(round)
+    }
+
+    /// The last look, when everybody has left: what is not as it must be, in the stores as they are and
+    /// of all that expired ever.
+    pub(super) async fn last(&mut self, bound_seconds: u32) -> Result<Vec<String>, Error> {
+        let settled = self.settle(bound_seconds).await?;
+        let mut violations = settled.violations;
+        if let Some(facts) = &settled.facts {
+            let overrun_ms = overrun_ms(facts, Timestamp::from_ms(0));
+            violations.extend(too_late(overrun_ms, bound_seconds));
+        }
+        Ok(violations)
+    }
+
+    /// Compares the stores until they agree and every rule holds.
+    async fn settle(&mut self, bound_seconds: u32) -> Result<Settled, Error> {
+        let began = Instant::now();
+        loop {
+            let target = self.scene.rig.target();
+            let sale = self.scene.rig.sale().clone();
+            let mut facts = audit::read(&target, Some(&sale)).await?;
+            facts.add_ledger(LedgerFacts::read(self.ledger.path())?);
+            let report = audit::judge(&facts, Timestamp::now(), bound_seconds);
+            let (after, facts) = (began.elapsed(), facts.sales.remove(&sale));
+            if report.clean {
+                return Ok(Settled { facts, after, violations: Vec::new() });
+            }
+            if after > self.patience {
+                let violations = report.violations().map(ToString::to_string).collect();
+                return Ok(Settled { facts, after, violations });
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    async fn within(&self, what: impl Future<Output = ()>) -> bool {
+        within(self.patience, what).await.is_some()
+    }
+}
+
+/// How long the order was pending after its deadline that was so for the longest: of those that are,
+/// and of those that have expired since a moment.
+fn overrun_ms(facts: &SaleFacts, since: Timestamp) -> u64 {
+    let now = Timestamp::now();
+    let overruns = facts.orders.values().map(|order| match order.state {
+        OrderState::Pending => late_ms(order, now),
+        OrderState::Expired if order.changed_at >= since => late_ms(order, order.changed_at),
+        OrderState::Paid
+        | OrderState::Expired
+        | OrderState::Cancelled
+        | OrderState::RefundDue
+        | OrderState::Refunded => 0,
+    });
+    overruns.max().unwrap_or_default()
+}
+
+/// How long after an order's deadline a moment is.
+fn late_ms(order: &OrderFact, at: Timestamp) -> u64 {
+    u64::try_from(at.ms_since(order.pay_by)).unwrap_or(0)
+}
+
+/// The violation that an overrun is. The audit sees only what is still pending.
+fn too_late(overrun_ms: u64, bound_seconds: u32) -> Option<String> {
+    let is_late = overrun_ms > u64::from(bound_seconds) * 1000;
+    is_late.then(|| format!("I7: an order was pending {overrun_ms} ms after its deadline"))
+}
+
+/// What comes of something that may take so long; `None` if it takes longer.
+async fn within<T>(patience: Duration, what: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(patience, what).await.ok()
+}
+
+fn ms(duration: Duration) -> u64 {
+    duration.as_millis() as u64
+}
+
+impl Round {
+    fn of(fault: &'static str) -> Self {
+        Self {
+            fault,
+            lasted_ms: 0,
+            errors: BTreeMap::new(),
+            pause_ms: 0,
+            selling_ms: 0,
+            settled_ms: 0,
+            restored: 0,
+            rescued: 0,
+            expired: 0,
+            overrun_ms: 0,
+            notes: BTreeMap::new(),
+            acknowledged: 0,
+            violations: Vec::new(),
+        }
+    }
+
+    /// Reads what the crowd saw: of the errors those from the fault on.
+    fn see(&mut self, seen: &[Seen], struck: Instant, mended: Instant) {
+        let mut last = None;
+        for Seen { at, answer } in seen {
+            match answer {
+                Answer::Failed(kind) if *at >= struck => {
+                    *self.errors.entry(kind.to_string()).or_default() += 1;
+                }
+                Answer::Failed(_) => {}
+                Answer::Acknowledged => {
+                    if *at >= struck {
+                        let pause = *at - last.unwrap_or(struck);
+                        self.pause_ms = self.pause_ms.max(ms(pause));
+                    }
+                    last = Some(*at);
+                    if *at >= mended && self.selling_ms == 0 {
+                        self.selling_ms = ms(*at - mended).max(1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Counts what became of the orders since the round began.
+    fn count(
+        &mut self,
+        facts: &SaleFacts,
+        began: Timestamp,
+        was_lost: impl Fn(&OrderFact) -> bool,
+    ) {
+        for order in facts.orders.values() {
+            self.restored += u64::from(order.is_live() && was_lost(order));
+            let is_new = order.changed_at >= began;
+            match order.state {
+                OrderState::Expired => self.expired += u64::from(is_new),
+                OrderState::Paid => {
+                    let is_late = late_ms(order, order.changed_at) > 0;
+                    self.rescued += u64::from(is_new && is_late);
+                }
+                OrderState::Pending
+                | OrderState::Cancelled
+                | OrderState::RefundDue
+                | OrderState::Refunded => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_the_longest_time_without_an_order_from_the_last_one_before_the_fault_on() {
+        let zero = Instant::now();
+        let at = |ms: u64| zero + Duration::from_millis(ms);
+        let order = |ms| Seen { at: at(ms), answer: Answer::Acknowledged };
+        let error = |ms| Seen { at: at(ms), answer: Answer::Failed("unavailable".into()) };
+        let seen = [order(0), error(5), order(900), error(1200), order(2500), order(2600)];
+        let mut round = Round::of("flush");
+        round.see(&seen, at(1000), at(2000));
+        assert_eq!((round.pause_ms, round.selling_ms), (1600, 500));
+        assert_eq!(round.errors, BTreeMap::from([("unavailable".to_owned(), 1)]));
+    }
+
+    #[test]
+    fn an_order_that_expired_too_late_is_a_violation_also_when_it_is_over() {
+        assert_eq!(too_late(120_000, 120), None);
+        assert!(too_late(120_001, 120).unwrap().starts_with("I7"));
+    }
+}

@@ -1,0 +1,269 @@
+//! `onsale bench`: what the engine costs on this machine.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Failure, out};
+use bench::{growth, http, reload, sales, scripts};
+use local::servers::Flavour;
+
+/// Measure what the engine costs on this machine.
+#[derive(Debug, Args)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    bench: Bench,
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    Scripts(ScriptsCommand),
+    Http(HttpCommand),
+    Sales(SalesCommand),
+    Growth(GrowthCommand),
+    Reload(ReloadCommand),
+    /// The engine that `bench http` measures, in a process of its own.
+    #[command(hide = true)]
+    HttpEngine,
+}
+
+/// Which server to measure.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Server {
+    Valkey,
+    Redis,
+}
+
+/// What each script costs the server, by the server's own count, beside a script that does nothing
+/// and beside the usual way (one JSON value a seat).
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts a server of its own, fills theatres and a train through the real scripts, and measures
+each script in each state. Build it with ONSALE_PROFILE=measure, and leave the machine alone.
+
+Examples:
+  onsale bench scripts
+  onsale bench scripts --seats 2000 --fills 0,99 --rounds 3
+  onsale bench scripts --grow")]
+pub struct ScriptsCommand {
+    /// Which server.
+    #[arg(long, value_enum, default_value = "valkey")]
+    server: Server,
+    /// Sizes of the theatres, in seats; with --grow the largest tier.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    seats: Option<Vec<u32>>,
+    /// How full they are, in per cent, ascending [default: 0,50,90,99; with --grow 0,90]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(0..=99))]
+    fills: Option<Vec<u32>>,
+    /// Leave the train out.
+    #[arg(long)]
+    no_train: bool,
+    /// How often everything is measured; the best and the median round are told.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    rounds: usize,
+    /// How many calls of each kind a round has at most.
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = at_least_one)]
+    calls: usize,
+    /// Seed of the crowd.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+    /// Compare the throughput over so many connections; 0 leaves it out.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,50")]
+    connections: Vec<usize>,
+    /// Requests under way on each connection.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    depth: usize,
+    /// How a hold grows with seats, tiers and legs instead.
+    #[arg(long)]
+    grow: bool,
+}
+
+/// What each endpoint takes at the gateway, beside a function that does nothing behind the same
+/// gateway: requests a second, latencies, processor time.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own in another process. Each round sends every endpoint a batch of
+requests, each for a buyer or an order of its own, as fast as they are answered; the empty function
+gets as many before each. Build it with ONSALE_PROFILE=measure, and leave the machine alone: then
+look at the ratios, which mean the same on another machine.
+
+Examples:
+  onsale bench http
+  onsale bench http --connections 1        latencies without a queue
+  onsale bench http --json > http.json")]
+pub struct HttpCommand {
+    /// How many requests a batch has.
+    #[arg(long, value_name = "N", default_value_t = 400, value_parser = at_least_one)]
+    requests: usize,
+    /// How many batches each endpoint gets.
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    rounds: usize,
+    /// How many requests are under way at a time.
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = at_least_one)]
+    connections: usize,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("must be at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+impl BenchCommand {
+    /// Measures and prints the report.
+    ///
+    /// # Errors
+    /// Fails if it cannot be measured.
+    pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        match self.bench {
+            Bench::Scripts(command) => command.run(json).await,
+            Bench::Http(command) => command.run(json).await,
+            Bench::Sales(command) => command.run(json).await,
+            Bench::Growth(command) => command.run(json).await,
+            Bench::Reload(command) => command.run(json).await,
+            Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
+        }
+    }
+}
+
+impl ScriptsCommand {
+    fn options(self) -> scripts::Options {
+        let Self { connections, depth, grow, .. } = self;
+        let (seats, fills): (&[u32], &[u32]) = match grow {
+            true => (&[1_000_000], &[0, 90]),
+            false => (&[2_000, 10_000, 50_000], &[0, 50, 90, 99]),
+        };
+        let mut fills = self.fills.unwrap_or_else(|| fills.into());
+        fills.sort_unstable();
+        scripts::Options {
+            server: match self.server {
+                Server::Valkey => Flavour::Valkey,
+                Server::Redis => Flavour::Redis,
+            },
+            seats: self.seats.unwrap_or_else(|| seats.into()),
+            train: !self.no_train,
+            fills,
+            rounds: self.rounds,
+            calls: self.calls,
+            seed: self.seed,
+            throughput: connections
+                .into_iter()
+                .filter(|connections| *connections > 0)
+                .map(|connections| scripts::Load { connections, depth })
+                .collect(),
+            grow,
+        }
+    }
+
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let report = scripts::run(&self.options()).await?;
+        out(&if json { report.json() } else { report.tables() })
+    }
+}
+
+impl HttpCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { requests, rounds, connections } = self;
+        let report = http::run(&http::Options { requests, rounds, connections }).await?;
+        out(&if json { report.json() } else { report.table() })
+    }
+}
+
+/// Whole sales a second: admission, order, payment and count, with every server and the crowd on
+/// this machine, and where its processors' time goes.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own with servers in memory. Build it with ONSALE_PROFILE=measure, and
+leave the machine alone.
+
+Examples:
+  onsale bench sales
+  onsale bench sales --orders 2000 --at-once 16")]
+pub struct SalesCommand {
+    /// How many orders, of two seats each.
+    #[arg(long, value_name = "N", default_value_t = 20_000,
+          value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    orders: u64,
+    /// How many buyers are on the site at once.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    at_once: usize,
+    /// How many sales they are spread over.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    sales: usize,
+}
+
+impl SalesCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { orders, at_once, sales } = self;
+        let report = sales::run(sales::Options { orders, at_once, sales }).await?;
+        if json { out(&report.json()) } else { out(&report) }
+    }
+}
+
+/// How the engine grows: 1,000 to a million seats in a sale, 1 to 100 sales at once, 1 to 64 legs.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each point has an engine of its own with servers in memory, and its cost is processor time. Build it
+with ONSALE_PROFILE=measure.
+
+Examples:
+  onsale bench growth
+  onsale bench growth --quick --json")]
+pub struct GrowthCommand {
+    /// Small points only, to see that it runs.
+    #[arg(long)]
+    quick: bool,
+    /// Orders at each point.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    orders: Option<u64>,
+}
+
+impl GrowthCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let options = if self.quick { growth::Options::quick() } else { growth::Options::whole() };
+        let orders = self.orders.unwrap_or(options.orders);
+        let report = growth::run(&growth::Options { orders, ..options }).await?;
+        out(&if json { report.json() } else { report.tables() })
+    }
+}
+
+/// How long nobody can buy after a total loss of Redis, by the size of the sale.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Each size has an engine of its own with servers in memory, which sells a part of a hall: three orders
+in four are paid. While eight buyers go on, Redis is emptied; the clock stops when an order is
+acknowledged that was asked for after that. Then reconcile runs, and the audit must be clean. Build
+it with ONSALE_PROFILE=measure to measure the engine, not its debug build.
+
+Examples:
+  onsale bench reload
+  onsale bench reload --seats 60000 --rounds 5 --json")]
+pub struct ReloadCommand {
+    /// Sizes of the hall, in seats [default: 1000,20000,60000,120000,200000]
+    #[arg(long, value_name = "N,N", value_delimiter = ',',
+          value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
+    seats: Option<Vec<u32>>,
+    /// How much of it is taken before, in per cent.
+    #[arg(long, value_name = "N", default_value_t = 50,
+          value_parser = clap::value_parser!(u32).range(0..=95))]
+    fill: u32,
+    /// How often Redis is lost at each size.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
+    rounds: usize,
+}
+
+impl ReloadCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let whole = reload::Options::whole();
+        let options = reload::Options {
+            seats: self.seats.unwrap_or(whole.seats),
+            fill_percent: self.fill,
+            rounds: self.rounds,
+        };
+        let report = reload::run(&options).await?;
+        out(&if json { report.json() } else { report.table() })
+    }
+}

@@ -1,0 +1,64 @@
+//! `onsale demo`: the whole engine at work, in one command.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::crowd::{CrowdArgs, Otherwise};
+use super::{DECLINED, Failure, out};
+use loadtest::demo::{self, Outcome};
+
+/// What is not said: a closed loop, which sells as fast as the machine can.
+const OTHERWISE: Otherwise = Otherwise::closed(20_000, 170);
+
+/// Sell out a stadium and a train to a crowd, and prove by audit that nothing went wrong.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It starts an engine of its own on free ports, with servers in memory, and leaves nothing behind.
+Exit code 1 if a seat was left, an invariant is broken, or the crowd met what must never happen.")]
+pub struct DemoCommand {
+    /// Sell the real stadium and train of this folder instead of the repository's own.
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    crowd: CrowdArgs,
+}
+
+impl DemoCommand {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// Fails if it cannot be carried out.
+    pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let sales = match &self.data {
+            Some(data) => demo::real_sales(data)?,
+            None => demo::own_sales()?,
+        };
+        let options = demo::Options {
+            load: self.crowd.load(OTHERWISE),
+            mix: self.crowd.mix(),
+            seed: self.crowd.seed(),
+            most: self.crowd.most(OTHERWISE),
+            progress: !json,
+        };
+        let outcome = demo::run(&sales, &options).await?;
+        let good = outcome.is_good();
+        if json {
+            out(&serde_json::to_string_pretty(&outcome)?)?;
+        } else {
+            out(&text(&outcome))?;
+        }
+        Ok(if good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+    }
+}
+
+fn text(outcome: &Outcome) -> String {
+    let Outcome { seconds, rush, audit } = outcome;
+    let verdict = if outcome.is_good() {
+        "every seat sold, nothing oversold, lost or left undecided"
+    } else {
+        "NOT as it should be: see above"
+    };
+    format!("{}\n\n{audit}\n{verdict} ({seconds:.0} s)", rush.tables())
+}

@@ -1,0 +1,230 @@
+//! The command line of `onsale`: one module a command.
+
+pub mod audit;
+pub mod bench;
+pub mod chaos;
+pub mod cost;
+pub mod crowd;
+pub mod demo;
+pub mod engine;
+pub mod environment;
+pub mod openapi;
+pub mod pay;
+pub mod repair;
+pub mod replay;
+pub mod rush;
+pub mod sale;
+pub mod token;
+pub mod up;
+
+use std::ffi::OsString;
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tracing_subscriber::EnvFilter;
+
+use local::data_dir;
+
+/// The exit code when what was asked for was carried out and the answer is no.
+pub const DECLINED: u8 = 1;
+/// The exit code when it could not be carried out.
+pub const FAILED: u8 = 2;
+
+/// What is logged unless asked for otherwise. The stand-in for DynamoDB warns of every condition
+/// that fails, which is how the engine finds out what is so.
+const LOG: &str = "info,dynoxide=error";
+
+/// Where the options of every command stand in the help of one: behind its own.
+const LAST: usize = 900;
+
+/// Why a command could not be carried out, in words for whoever ran it.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Sell tickets in the minute in which everyone wants them: the whole engine, on one machine.
+#[derive(Debug, Parser)]
+#[command(
+    name = "onsale",
+    version,
+    after_help = "\
+Begin with:
+  onsale up                         run the engine; it says what to do next
+  onsale demo                       sell out a stadium and a train, and prove it by audit
+
+Exit codes:
+  0  done
+  1  carried out, and the answer is no: refused by the engine, a defect, a broken invariant
+  2  not carried out: wrong arguments, or something that is needed cannot be reached
+
+ONSALE_LOG sets what is logged to standard error: error, warn, info (default), debug,
+or by module, as in warn,local=debug."
+)]
+pub struct Cli {
+    /// Where the engine keeps its state, and where commands look for a running one.
+    #[arg(long, global = true, value_name = "DIR", env = "ONSALE_DATA_DIR", default_value = data_dir::DEFAULT,
+          display_order = LAST)]
+    data_dir: PathBuf,
+    /// Report as JSON.
+    #[arg(long, global = true, display_order = LAST)]
+    json: bool,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Up(up::UpCommand),
+    Token(token::TokenCommand),
+    Pay(pay::PayCommand),
+    Sign(pay::SignCommand),
+    Sale(sale::SaleCommand),
+    Openapi(openapi::OpenapiCommand),
+    Environment(environment::EnvironmentCommand),
+    Rush(rush::RushCommand),
+    Demo(demo::DemoCommand),
+    Replay(Box<replay::ReplayCommand>),
+    Audit(audit::AuditCommand),
+    Reconcile(repair::ReconcileCommand),
+    Stuck(repair::StuckCommand),
+    DeadLetters(repair::DeadLettersCommand),
+    Bench(bench::BenchCommand),
+    Cost(Box<cost::CostCommand>),
+    Chaos(chaos::ChaosCommand),
+    StandIns(chaos::StandInsCommand),
+}
+
+impl Command {
+    /// What is logged unless ONSALE_LOG says otherwise. The report of a demo or a measurement
+    /// stands for itself.
+    fn log(&self) -> &'static str {
+        match self {
+            Self::Demo(_) | Self::Replay(_) | Self::Bench(_) | Self::Cost(_) | Self::Chaos(_) => {
+                "error"
+            }
+            Self::Up(_)
+            | Self::Token(_)
+            | Self::Pay(_)
+            | Self::Sign(_)
+            | Self::Sale(_)
+            | Self::Openapi(_)
+            | Self::Environment(_)
+            | Self::Rush(_)
+            | Self::StandIns(_)
+            | Self::Audit(_)
+            | Self::Reconcile(_)
+            | Self::Stuck(_)
+            | Self::DeadLetters(_) => LOG,
+        }
+    }
+}
+
+/// Reads the command line and carries it out.
+pub async fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
+    match Cli::try_parse_from(arguments) {
+        Ok(cli) => {
+            start_log(cli.command.log());
+            cli.run().await
+        }
+        // Help and version are errors to the parser; it knows where each goes and what it means.
+        Err(said) => {
+            let _unheard = said.print();
+            ExitCode::from(u8::try_from(said.exit_code()).unwrap_or(FAILED))
+        }
+    }
+}
+
+impl Cli {
+    /// Carries the command out.
+    async fn run(self) -> ExitCode {
+        let Self { data_dir, json, command } = self;
+        let done = match command {
+            Command::Up(command) => command.run(&data_dir, json).await,
+            Command::Token(command) => command.run(&data_dir, json),
+            Command::Pay(command) => command.run(&data_dir, json).await,
+            Command::Sign(command) => command.run(&data_dir, json),
+            Command::Sale(command) => Ok(command.run(&data_dir, json).await),
+            Command::Openapi(command) => command.run(),
+            Command::Environment(command) => command.run(&data_dir, json).await,
+            Command::Rush(command) => command.run(&data_dir, json).await,
+            Command::Demo(command) => command.run(json).await,
+            Command::Replay(command) => command.run(json).await,
+            Command::Audit(command) => Ok(command.run(&data_dir, json).await),
+            Command::Reconcile(command) => command.run(&data_dir, json).await,
+            Command::Stuck(command) => command.run(&data_dir, json).await,
+            Command::DeadLetters(command) => command.run(&data_dir, json).await,
+            Command::Bench(command) => command.run(&data_dir, json).await,
+            Command::Cost(command) => command.run(json).await,
+            Command::Chaos(command) => command.run(json).await,
+            Command::StandIns(command) => command.run(&data_dir).await,
+        };
+        done.unwrap_or_else(|failure| {
+            eprintln!("error: {failure}");
+            ExitCode::from(FAILED)
+        })
+    }
+}
+
+/// Writes a line to standard output; a reader that has gone away is an error, not a panic.
+fn out(text: &impl Display) -> Result<ExitCode, Failure> {
+    writeln!(io::stdout(), "{text}")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Logs to standard error, so that standard output has nothing but reports.
+fn start_log(usual: &str) {
+    let filter = EnvFilter::try_from_env("ONSALE_LOG").unwrap_or_else(|_unset| usual.into());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    // A second engine in one process, as in tests, finds the log started.
+    let _started = log.try_init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound_and_says_what_it_is() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for subcommand in command.get_subcommands_mut() {
+            let name = subcommand.get_name().to_owned();
+            assert!(subcommand.get_about().is_some(), "{name} says what it does");
+        }
+    }
+
+    #[test]
+    fn an_option_that_cannot_be_meant_is_refused() {
+        for line in [
+            "onsale up --reconcile-seconds 0",
+            "onsale up --dynamodb-url 127.0.0.1:8000",
+            "onsale up --sqs-url http://127.0.0.1:4566/queue",
+            "onsale up --redis-url 127.0.0.1:6379",
+            "onsale up --redis-cluster",
+            "onsale chaos --kills 3 --times 2",
+            "onsale chaos --faults no-such-fault",
+            "onsale chaos --as-deployed --reconcile-seconds 2",
+            "onsale token --user a#b",
+            "onsale token --user ",
+        ] {
+            assert!(Cli::try_parse_from(line.split(' ')).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn global_options_stand_before_and_after_the_command() {
+        for line in [
+            "onsale --json --data-dir d token --operator",
+            "onsale token --operator --json --data-dir d",
+            "onsale audit --json --data-dir d",
+            "onsale --data-dir d rush --sale s --json",
+        ] {
+            let cli = Cli::try_parse_from(line.split(' ')).unwrap();
+            assert!(cli.json, "{line}");
+            assert_eq!(cli.data_dir, PathBuf::from("d"), "{line}");
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `onsale rush`: lets a crowd loose on a running engine.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::crowd::{CrowdArgs, Otherwise};
+use super::{DECLINED, Failure, out};
+use loadtest::credentials::Credentials;
+use loadtest::page;
+use local::data_dir::Secrets;
+use local::endpoints::Endpoints;
+
+/// What is not said: an open loop.
+const OTHERWISE: Otherwise = Otherwise::open(20_000, 600);
+
+/// A seeded crowd competes for the seats of some sales, until nothing is left.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  onsale rush --sale demo-stadium --sale demo-train --arrivals 20000 --within 60 --shape opening
+
+docs/rush.md says what the figures mean. Exit code 1 if the crowd met what must never happen, or if
+seats were left.")]
+pub struct RushCommand {
+    /// A sale to rush for; repeat it for several.
+    #[arg(long = "sale", value_name = "ID", required = true)]
+    sales: Vec<String>,
+    #[command(flatten)]
+    crowd: CrowdArgs,
+    /// Append every acknowledged order and every captured payment to this file, for the audit.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
+    /// Write the report as a page with plots, too.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// The gateway to ask [default: that of the engine of the data directory]
+    #[arg(long, env = "ONSALE_URL")]
+    url: Option<String>,
+}
+
+impl RushCommand {
+    /// Runs the crowd and prints its report.
+    ///
+    /// # Errors
+    /// Fails if the crowd cannot begin.
+    pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        let secrets = Secrets::read(data_dir)?;
+        let (url, endpoints) = match self.url {
+            Some(url) => (url, None),
+            None => {
+                let endpoints = Endpoints::read(data_dir)?;
+                (endpoints.gateway.clone(), Some(endpoints))
+            }
+        };
+        let options = loadtest::Options {
+            url,
+            sales: self.sales,
+            load: self.crowd.load(OTHERWISE),
+            mix: self.crowd.mix(),
+            seed: self.crowd.seed(),
+            most: self.crowd.most(OTHERWISE),
+            ledger: self.ledger,
+            progress: !json,
+            endpoints,
+        };
+        let report = loadtest::run(&options, Credentials::new(&secrets)).await?;
+        if let Some(file) = &self.html {
+            page::write(file, &page::of_rush(&report)?)?;
+        }
+        out(&if json { report.json() } else { report.tables() })?;
+        Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+    }
+}

@@ -1,0 +1,276 @@
+//! What buyers do once they have an order: they pay, in the many ways of the mix, or do not.
+
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rand::RngExt as _;
+use rand::rngs::StdRng;
+
+use engine::domain::money::Money;
+use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
+use engine::domain::time::Timestamp;
+
+use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captured};
+use local::servers::provider::API_KEY;
+
+use super::client::{Bearer, Call, Reply};
+use super::ledger::Entry;
+use super::mix::{Buyer, Conduct};
+use super::stopwatch::Endpoint;
+use super::visit::{Acknowledged, Rush, is_refused};
+
+/// How often a buyer tries to pay at a provider that does not answer.
+const CHARGES_MOST: u32 = 60;
+/// How long they wait in between.
+const CHARGE_AGAIN: Duration = Duration::from_millis(250);
+/// How long a person takes to pay or to cancel, in milliseconds; a third of the payment window at most.
+const PAYING_MS: std::ops::Range<u64> = 1000..6000;
+/// How long after the end of the payment window the late pay, in milliseconds.
+const LATE_MS: std::ops::Range<u64> = 500..5000;
+/// How long after its deadline an order may still be pending: reconcile runs every minute.
+const EXPIRY: Duration = Duration::from_secs(90);
+/// How often somebody looks whether an order has expired.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Rush {
+    /// Does with an order what the buyer's conduct says. What has to wait for the end of the payment
+    /// window goes on by itself.
+    pub(super) async fn conclude(
+        self: &Rc<Self>,
+        buyer: Buyer,
+        bearer: Bearer,
+        order: Acknowledged,
+        mut random: StdRng,
+    ) {
+        match buyer.conduct {
+            Conduct::NeverPay | Conduct::PayLate => {
+                self.tally.unpaid_until(order.pay_by);
+                let rush = Rc::clone(self);
+                let task = self.busy.begin();
+                tokio::task::spawn_local(async move {
+                    if buyer.conduct == Conduct::PayLate {
+                        rush.pay_late(&order, random).await;
+                    } else {
+                        rush.never_pay(&order, &bearer).await;
+                    }
+                    drop(task);
+                });
+            }
+            Conduct::Cancel => {
+                let due = self.deliberate(&buyer, &mut random).await;
+                self.cancel(&order, &bearer, due).await;
+            }
+            Conduct::Pay
+            | Conduct::PayAgain
+            | Conduct::PaySecond
+            | Conduct::PayWrongAmount
+            | Conduct::ForgeCallback
+            | Conduct::Cut
+            | Conduct::DoubleSubmit
+            | Conduct::Hammer
+            | Conduct::ForgeAdmission
+            | Conduct::ForgeIdentity => {
+                let due = self.deliberate(&buyer, &mut random).await;
+                self.pay_as(buyer.conduct, &order, due).await;
+            }
+        }
+    }
+
+    async fn deliberate(&self, buyer: &Buyer, random: &mut StdRng) -> Instant {
+        let window = u64::from(self.venues[buyer.sale].sale.file().pay_window_seconds) * 1000;
+        let most = PAYING_MS.end.min(window / 3);
+        self.think(PAYING_MS.start.min(most - 1)..most, random).await
+    }
+
+    /// Pays, with what the conduct adds before and after.
+    async fn pay_as(&self, conduct: Conduct, order: &Acknowledged, mut due: Instant) {
+        let whole = order.amount();
+        let first = format!("pi_{}", order.order);
+        if conduct == Conduct::ForgeCallback {
+            let forged = self.credentials.forged_signature(Timestamp::now());
+            let event = captured(&first, order.order, whole, Timestamp::now()).to_string();
+            let Some(call) = self.callback(&callback_path(), event, forged) else { return };
+            let reply = self.persist(&call, due, None).await;
+            self.tally.shown(conduct, is_refused(&reply, 401, "not-authenticated"));
+            due = Instant::now();
+        }
+        if conduct == Conduct::PayWrongAmount {
+            let less = if whole.amount_minor > 0 { -1 } else { 1 };
+            let wrong = Money { amount_minor: whole.amount_minor + less, ..whole };
+            let outcome = self.capture(order, &format!("{first}_wrong"), wrong, due).await;
+            if let Some(outcome) = outcome {
+                self.expect(conduct, outcome, Outcome::Refund(RefundReason::WrongAmount));
+            }
+            due = Instant::now();
+        }
+        let Some(paid) = self.pay(order, &first, due).await else { return };
+        match conduct {
+            Conduct::Pay => self.tally.shown(conduct, Ok(())),
+            Conduct::PayAgain => {
+                if let Some(again) = self.capture(order, &first, whole, Instant::now()).await {
+                    self.expect(conduct, again, paid);
+                }
+            }
+            Conduct::PaySecond => {
+                let second = format!("{first}_second");
+                if let Some(second) = self.capture(order, &second, whole, Instant::now()).await {
+                    self.expect(conduct, second, Outcome::Refund(RefundReason::SecondPayment));
+                }
+            }
+            Conduct::PayWrongAmount
+            | Conduct::ForgeCallback
+            | Conduct::PayLate
+            | Conduct::NeverPay
+            | Conduct::Cancel
+            | Conduct::Cut
+            | Conduct::DoubleSubmit
+            | Conduct::Hammer
+            | Conduct::ForgeAdmission
+            | Conduct::ForgeIdentity => {}
+        }
+    }
+
+    fn expect(&self, conduct: Conduct, is: Outcome, expected: Outcome) {
+        let answer = if is == expected { Ok(()) } else { Err(format!("{is:?}")) };
+        self.tally.shown(conduct, answer);
+    }
+
+    /// Pays what the order costs. Money that came too late is given back; nothing else may be.
+    pub(super) async fn pay(
+        &self,
+        order: &Acknowledged,
+        payment: &str,
+        due: Instant,
+    ) -> Option<Outcome> {
+        let outcome = self.capture(order, payment, order.amount(), due).await?;
+        match outcome {
+            Outcome::Accepted => self.tally.sold(order.tickets()),
+            Outcome::Refund(RefundReason::TooLate) if Timestamp::now() >= order.pay_by => {
+                self.tally.refunds.one();
+            }
+            Outcome::Refund(_) => {
+                let number = order.order;
+                self.tally.anomaly(format!("order {number} was paid in time: {outcome:?}"));
+            }
+        }
+        Some(outcome)
+    }
+
+    /// The provider captures money for the order, and calls until it is heard.
+    async fn capture(
+        &self,
+        order: &Acknowledged,
+        payment: &str,
+        amount: Money,
+        due: Instant,
+    ) -> Option<Outcome> {
+        self.note(Entry::Captured {
+            order: order.order.to_string(),
+            provider: PROVIDER.to_owned(),
+            payment: payment.to_owned(),
+            amount_minor: amount.amount_minor,
+            currency: amount.currency.to_string(),
+        });
+        if !self.charge(order, payment, amount).await {
+            return None;
+        }
+        let now = Timestamp::now();
+        let event = captured(payment, order.order, amount, now).to_string();
+        let signature = self.credentials.signature(event.as_bytes(), now);
+        let call = self.callback(&callback_path(), event, signature)?;
+        let reply = self.persist(&call, due, None).await;
+        let outcome = reply.read();
+        if outcome.is_none() {
+            self.refused(Endpoint::PayCallback, &reply);
+        }
+        outcome
+    }
+
+    /// The buyer's bank gives the provider the money, if the crowd knows a provider and there is
+    /// something to give; false if that fails, so that there is no payment. Giving it twice under one
+    /// name is giving it once, so that a lost answer is asked for again.
+    async fn charge(&self, order: &Acknowledged, payment: &str, amount: Money) -> bool {
+        let Some(provider) = self.provider.as_ref().filter(|_| amount.amount_minor > 0) else {
+            return true;
+        };
+        let form = capture_form(payment, order.order, amount);
+        let call = self.made(Call::post(Endpoint::PayCallback, CAPTURE_PATH, form));
+        let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };
+        let call = call.by(&bearer);
+        for _ in 0..CHARGES_MOST {
+            match provider.send(&call).await {
+                Reply::Ok(_) => return true,
+                Reply::Problem(_) | Reply::Lost(_) => tokio::time::sleep(CHARGE_AGAIN).await,
+            }
+        }
+        false
+    }
+
+    /// Pays when the window is over: the order is rescued if its seats are still free, or the money is
+    /// given back.
+    async fn pay_late(&self, order: &Acknowledged, mut random: StdRng) {
+        let wait = order.pay_by.ms_since(Timestamp::now()).max(0) as u64;
+        let wait = wait + random.random_range(LATE_MS);
+        let due = self.later(Duration::from_millis(wait)).await;
+        let payment = format!("pi_{}", order.order);
+        let _turn = self.turn().await;
+        match self.pay(order, &payment, due).await {
+            Some(Outcome::Accepted) => {
+                self.tally.rescued.one();
+                self.tally.shown(Conduct::PayLate, Ok(()));
+            }
+            Some(Outcome::Refund(RefundReason::TooLate)) => {
+                self.tally.shown(Conduct::PayLate, Ok(()));
+            }
+            Some(other @ Outcome::Refund(_)) => {
+                self.tally.shown(Conduct::PayLate, Err(format!("{other:?}")));
+            }
+            None => {}
+        }
+    }
+
+    /// Lets the payment window pass, and looks until the order has expired.
+    async fn never_pay(&self, order: &Acknowledged, bearer: &Bearer) {
+        self.tally.never_paid.one();
+        let Some(call) = self.made(Call::get(&format!("/orders/{}", order.order))) else { return };
+        let call = call.by(bearer);
+        let window = order.pay_by.ms_since(Timestamp::now()).max(0) as u64;
+        let mut wait = Duration::from_millis(window) + LOOK;
+        let until = Instant::now() + wait + EXPIRY;
+        loop {
+            let reply = self.persist(&call, self.later(wait).await, None).await;
+            let state = reply.read::<Acknowledged>().map(|order| order.state);
+            match state {
+                Some(OrderState::Expired) => return self.tally.shown(Conduct::NeverPay, Ok(())),
+                Some(OrderState::Pending) if Instant::now() < until => wait = LOOK,
+                Some(_) | None => {
+                    return self.tally.shown(Conduct::NeverPay, Err(reply.to_string()));
+                }
+            }
+        }
+    }
+
+    async fn cancel(&self, order: &Acknowledged, bearer: &Bearer, due: Instant) {
+        let path = format!("/orders/{}/cancel", order.order);
+        let Some(call) = self.made(Call::post(Endpoint::Cancel, &path, "")) else { return };
+        let reply = self.persist(&call.by(bearer), due, None).await;
+        match reply.read::<Acknowledged>() {
+            Some(cancelled) if cancelled.state == OrderState::Cancelled => {
+                self.tally.cancelled.one();
+                self.tally.shown(Conduct::Cancel, Ok(()));
+            }
+            Some(_) => self.tally.shown(Conduct::Cancel, Err(reply.to_string())),
+            // Whoever cancels when the window is over is told so.
+            None => match &reply {
+                Reply::Problem(refused)
+                    if refused.kind == "order-resolved" && Timestamp::now() >= order.pay_by =>
+                {
+                    self.refused(Endpoint::Cancel, &reply);
+                }
+                Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => {
+                    self.tally.shown(Conduct::Cancel, Err(reply.to_string()));
+                }
+            },
+        }
+    }
+}

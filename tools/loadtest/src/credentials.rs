@@ -1,0 +1,73 @@
+//! What lets the crowd act as buyers, and as the provider that captures their money.
+
+use engine::domain::time::Timestamp;
+use http::HeaderValue;
+
+use local::data_dir::Secrets;
+use local::identity::{Identity, Role};
+use local::payment;
+
+use super::client::Bearer;
+
+/// How long a buyer's token is good for: longer than any rush.
+const TOKEN_SECONDS: u32 = 24 * 3600;
+/// What forgers sign with.
+const FORGED: &[u8] = b"a secret that the engine does not have";
+
+/// The development secrets of a local engine, put to use.
+#[derive(Debug)]
+pub struct Credentials {
+    identity: Identity,
+    forged: Identity,
+    secrets: Secrets,
+}
+
+impl Credentials {
+    /// Acts with the secrets of an engine.
+    #[must_use]
+    pub fn new(secrets: &Secrets) -> Self {
+        let identity = Identity::new(secrets.identity.as_bytes());
+        Self { identity, forged: Identity::new(FORGED), secrets: secrets.clone() }
+    }
+
+    /// The authorization header of a buyer.
+    ///
+    /// # Errors
+    /// Says why the token cannot be signed or sent.
+    pub fn buyer(&self, user: &str, now: Timestamp) -> Result<Bearer, String> {
+        Self::bearer(&self.identity, user, now)
+    }
+
+    /// The authorization header of somebody who pretends to be a buyer.
+    ///
+    /// # Errors
+    /// As [`Credentials::buyer`].
+    pub fn impostor(&self, user: &str, now: Timestamp) -> Result<Bearer, String> {
+        Self::bearer(&self.forged, user, now)
+    }
+
+    fn bearer(identity: &Identity, user: &str, now: Timestamp) -> Result<Bearer, String> {
+        let token = identity.token(user, Role::Buyer, now, TOKEN_SECONDS);
+        let token = token.map_err(|refused| refused.to_string())?;
+        Bearer::new(&token).map_err(|invalid| invalid.to_string())
+    }
+
+    /// The signature header of a payment callback.
+    ///
+    /// # Errors
+    /// Says why it cannot be sent.
+    pub fn signature(&self, body: &[u8], now: Timestamp) -> Result<HeaderValue, String> {
+        let signature = payment::sign(&self.secrets, body, now);
+        HeaderValue::try_from(signature).map_err(|invalid| invalid.to_string())
+    }
+
+    /// A signature header that is well formed and signs nothing.
+    ///
+    /// # Errors
+    /// As [`Credentials::signature`].
+    pub fn forged_signature(&self, now: Timestamp) -> Result<HeaderValue, String> {
+        let seconds = now.ms().div_euclid(1000);
+        let signature = format!("t={seconds},v1={}", "5a".repeat(32));
+        HeaderValue::try_from(signature).map_err(|invalid| invalid.to_string())
+    }
+}

@@ -1,0 +1,209 @@
+//! `onsale demo`: starts an engine, puts two sales on sale, lets the crowd sell them out, waits
+//! until everything has settled, and audits.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use engine::domain::ids::SaleId;
+use engine::domain::sale::{GateSettings, SaleFile};
+use engine::domain::time::Timestamp;
+use reqwest::Method;
+
+use crate::RushError;
+use crate::credentials::Credentials;
+use crate::mix::Mix;
+use importers::pretix::{Prices, RowOrder};
+use importers::train12306::Tables;
+use importers::{self, Terms, pretix, read_bounded};
+use local::up::{self, Engine};
+use ops::audit::facts::LedgerFacts;
+use ops::audit::{self, AuditError, Target};
+
+/// The stadium that the repository brings.
+const STADIUM: &str = include_str!("../../../sales/demo-stadium.json");
+/// The train that the repository brings.
+const TRAIN: &str = include_str!("../../../sales/demo-train.json");
+/// The real stadium, below the folder of real data.
+const REAL_STADIUM: &str = "seating-xinzhuang-ballpark/plan.json";
+/// The real trains, below the folder of real data.
+const REAL_TRAINS: &str = "train-12306-sample";
+/// Which of the real trains is sold.
+const REAL_TRAIN: &str = "G35";
+/// The price of a seat in the real stadium, whose plan has none: 400 TWD.
+const REAL_STADIUM_PRICE_MINOR: i64 = 40_000;
+/// How long the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
+/// back while the crowd is still there.
+const PAY_WINDOW_SECONDS: u32 = 20;
+/// How long the engine may take to settle after the last buyer.
+const SETTLE: Duration = Duration::from_secs(60);
+
+/// What a demo is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How the crowd comes.
+    pub load: crate::Load,
+    /// How people behave.
+    pub mix: Mix,
+    /// The seed of the crowd.
+    pub seed: u64,
+    /// The longest that the crowd may take.
+    pub most: Duration,
+    /// Whether to draw progress bars.
+    pub progress: bool,
+}
+
+/// What a demo came to.
+#[derive(Debug, serde::Serialize)]
+pub struct Outcome {
+    /// How long it took from the start of the servers to the end of the audit, in seconds.
+    pub seconds: f64,
+    /// The crowd's report.
+    pub rush: crate::report::Report,
+    /// The audit's report.
+    pub audit: audit::Report,
+}
+
+impl Outcome {
+    /// True if everything was sold, nothing impossible was met and no invariant is broken.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.rush.is_good() && self.audit.clean
+    }
+}
+
+/// Why a demo could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The engine did not start, or not stop.
+    #[error(transparent)]
+    Engine(#[from] up::Error),
+    /// A development token could not be signed.
+    #[error(transparent)]
+    Token(#[from] local::identity::Refused),
+    /// A sale of the repository cannot be read.
+    #[error("a sale of the demo cannot be read: {0}")]
+    Sale(#[from] serde_json::Error),
+    /// The real data cannot be imported.
+    #[error(transparent)]
+    Import(#[from] importers::Error),
+    /// The real data has defects that its importer does not accept.
+    #[error("{0}")]
+    Defects(String),
+    /// The engine refused a sale.
+    #[error("sale {0} was refused: {1}")]
+    Refused(SaleId, String),
+    /// The crowd could not begin.
+    #[error(transparent)]
+    Rush(#[from] RushError),
+    /// A store could not be read.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The engine did not answer.
+    #[error("the engine does not answer: {0}")]
+    Client(#[from] reqwest::Error),
+    /// The queues could not be read.
+    #[error(transparent)]
+    Queues(#[from] local::queues::Error),
+    /// Reconcile failed.
+    #[error("reconcile: {0}")]
+    Reconcile(String),
+}
+
+/// The two sales of the repository.
+///
+/// # Errors
+/// [`Error::Sale`] if they are not sale files.
+pub fn own_sales() -> Result<Vec<SaleFile>, Error> {
+    Ok(vec![serde_json::from_str(STADIUM)?, serde_json::from_str(TRAIN)?])
+}
+
+/// A real stadium and a real train, imported from `data`.
+///
+/// # Errors
+/// [`Error::Import`] or [`Error::Defects`].
+pub fn real_sales(data: &Path) -> Result<Vec<SaleFile>, Error> {
+    let opens_at = Timestamp::now().plus_seconds(-3600);
+    let gate =
+        GateSettings { rate_per_second: 20_000, user_lock_ms: 1000, ..GateSettings::default() };
+    let terms = Terms { pay_window_seconds: PAY_WINDOW_SECONDS, gate, ..Terms::opening(opens_at) };
+    let plan = read_bounded(&data.join(REAL_STADIUM))?;
+    let prices = Prices { for_all: Some(REAL_STADIUM_PRICE_MINOR), ..Prices::default() };
+    let id = |id: &str| SaleId::new(id).ok();
+    let stadium_terms = Terms { sale: id("real-stadium"), ..terms.clone() };
+    let stadium =
+        pretix::import(REAL_STADIUM, &plan, &stadium_terms, &prices, RowOrder::default())?;
+    let train_terms = Terms { sale: id("real-train-g35"), ..terms };
+    let train = Tables::read(&data.join(REAL_TRAINS))?.import(REAL_TRAIN, &train_terms)?;
+    let accept = |import: importers::Import| {
+        import.accept(false).map_err(|report| Error::Defects(report.to_text()))
+    };
+    Ok(vec![accept(stadium)?.0, accept(train)?.0])
+}
+
+/// Sells `sales` out on an engine of its own and audits the result.
+///
+/// # Errors
+/// Fails if it cannot be carried out; what went wrong in it is in the outcome.
+pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error> {
+    let started = Instant::now();
+    let engine = Engine::start(up::Options::ephemeral()).await?;
+    publish(&engine, sales).await?;
+    let ledger = engine.data_dir().join("ledger.jsonl");
+    let crowd = crate::Options {
+        url: engine.url().to_owned(),
+        sales: sales.iter().map(|file| file.sale.to_string()).collect(),
+        load: options.load,
+        mix: options.mix,
+        seed: options.seed,
+        most: options.most,
+        ledger: Some(ledger.clone()),
+        progress: options.progress,
+        endpoints: Some(engine.endpoints().clone()),
+    };
+    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    settle(&engine, Instant::now() + SETTLE).await?;
+    let options = audit::Options {
+        ledger: Some(LedgerFacts::read(&ledger)?),
+        ..audit::Options::at(Timestamp::now())
+    };
+    let audit = audit::run(&Target::from(engine.endpoints()), &options).await?;
+    engine.stop().await?;
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), rush: report, audit })
+}
+
+/// The operator puts the sales on sale, through the API.
+///
+/// # Errors
+/// [`Error::Client`] or [`Error::Refused`].
+pub async fn publish(engine: &Engine, sales: &[SaleFile]) -> Result<(), Error> {
+    let client = reqwest::Client::new();
+    let operator = engine.operator_token()?;
+    for file in sales {
+        let url = format!("{}/sales/{}", engine.url(), file.sale);
+        let put = client.request(Method::PUT, url).bearer_auth(&operator).json(file);
+        let reply = put.send().await?;
+        if !reply.status().is_success() {
+            let said = reply.text().await?;
+            return Err(Error::Refused(file.sale.clone(), said));
+        }
+    }
+    Ok(())
+}
+
+/// Waits until every paid order has been counted and reconcile finds nothing left to do, at the
+/// latest until `until`: the audit says what is missing then.
+///
+/// # Errors
+/// Fails if the queues cannot be read or reconcile fails.
+pub async fn settle(engine: &Engine, until: Instant) -> Result<(), Error> {
+    while Instant::now() < until {
+        let waiting = engine.sync_backlog().await?;
+        let report =
+            engine.reconcile().await.map_err(|error| Error::Reconcile(error.to_string()))?;
+        if waiting == 0 && report.is_quiet() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    Ok(())
+}

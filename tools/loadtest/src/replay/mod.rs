@@ -1,0 +1,241 @@
+//! `onsale replay`: an on-sale of which figures were published, once more on one machine: so many people
+//! for so many tickets, in the time in which they were gone.
+
+pub mod stadium;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use engine::domain::ids::InvalidId;
+use engine::domain::sale::GateSettings;
+use engine::domain::time::Timestamp;
+use serde::Serialize;
+
+use crate::RushError;
+use crate::cpu::{Meter, Part};
+use crate::credentials::Credentials;
+use crate::demo::{self, publish, settle};
+use crate::mix::Mix;
+use crate::published::Published;
+use local::up::{self, Engine};
+use ops::audit::facts::LedgerFacts;
+use ops::audit::{self, AuditError, Target};
+
+/// How long buyers have to pay, in seconds: short, so that what is not paid is sold again in time.
+pub const PAY_WINDOW_SECONDS: u32 = 20;
+/// How long the engine may take to settle after the last buyer.
+const SETTLE: Duration = Duration::from_secs(120);
+
+/// What a replay is told.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which on-sale.
+    pub published: &'static Published,
+    /// The part of it that is replayed: people and tickets alike.
+    pub scale: f64,
+    /// How the crowd comes.
+    pub load: crate::Load,
+    /// How people behave.
+    pub mix: Mix,
+    /// The seed of the crowd.
+    pub seed: u64,
+    /// The longest that the crowd may take.
+    pub most: Duration,
+    /// How many admissions a second the gate gives.
+    pub rate_per_second: u32,
+    /// Whether to draw progress bars.
+    pub progress: bool,
+}
+
+impl Options {
+    /// How many tickets there are: never none.
+    #[must_use]
+    pub fn tickets(&self) -> u32 {
+        ((f64::from(self.published.tickets) * self.scale).round() as u32).max(1)
+    }
+}
+
+/// How long each part of a replay took, in seconds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Times {
+    /// Until the servers ran and the sale was open.
+    pub starting: f64,
+    /// From the first arrival until nothing was left.
+    pub selling: f64,
+    /// Until every paid order was counted, every hold resolved and nothing was left to reconcile.
+    pub settling: f64,
+    /// Reading both stores and checking every invariant.
+    pub auditing: f64,
+}
+
+impl Times {
+    /// Everything.
+    #[must_use]
+    pub fn total(&self) -> f64 {
+        self.starting + self.selling + self.settling + self.auditing
+    }
+}
+
+/// What a replay came to.
+#[derive(Debug, Serialize)]
+pub struct Outcome {
+    /// What was replayed, with its source.
+    pub published: Published,
+    /// Which part of it.
+    pub scale: f64,
+    /// How many tickets there were.
+    pub tickets: u32,
+    /// How long it took.
+    pub seconds: Times,
+    /// Admitted, ordered, paid, confirmed and counted: whole sales a second, while selling and settling.
+    pub whole_sales_per_second: f64,
+    /// The processors' time of each part while selling and settling, in seconds; empty where it is not
+    /// known.
+    pub cpu_seconds: BTreeMap<Part, f64>,
+    /// The crowd's report.
+    pub rush: crate::report::Report,
+    /// The audit's report.
+    pub audit: audit::Report,
+}
+
+impl Outcome {
+    /// True if everything was sold, nothing impossible was met and no invariant is broken.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.rush.is_good() && self.audit.clean
+    }
+
+    /// In how much less time than the real sale, if that is known and all of it was replayed.
+    #[must_use]
+    pub fn against_real(&self) -> Option<(f64, f64)> {
+        let real = self.published.seconds.filter(|_| self.scale >= 1.0)?;
+        Some((self.seconds.total(), f64::from(real)))
+    }
+
+    /// The replay in a few lines, for people.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let Times { starting, selling, settling, auditing } = self.seconds;
+        let all: f64 = self.cpu_seconds.values().sum();
+        let share = |(part, seconds): (&Part, &f64)| {
+            format!("{} {seconds:.0} s ({:.0} %)", part.name(), 100.0 * seconds / all.max(1e-9))
+        };
+        let cpu: Vec<String> = self.cpu_seconds.iter().map(share).collect();
+        let processors = all / (selling + settling).max(1e-9);
+        let verdict = match self.against_real() {
+            Some((total, real)) if total < real && self.is_good() => {
+                format!("{total:.0} s, everything included; the real sale took {real:.0} s")
+            }
+            Some((total, real)) => {
+                format!("NOT in the real sale's {real:.0} s, or not clean: {total:.0} s")
+            }
+            None => format!("{:.0} s, everything included", self.seconds.total()),
+        };
+        format!(
+            "{} people for {} tickets ({:.1} each), as {} ({})\n\
+             started in {starting:.1} s, sold in {selling:.1} s, settled in {settling:.1} s, audited in \
+             {auditing:.1} s\n\
+             {:.0} whole sales a second (admitted, ordered, paid, counted); CPU {all:.0} s on {processors:.1} \
+             processors: {}\n{verdict}",
+            self.rush.load.arrivals(),
+            self.tickets,
+            self.rush.load.arrivals() as f64 / f64::from(self.tickets),
+            self.published.sale,
+            self.published.source,
+            self.whole_sales_per_second,
+            cpu.join(", "),
+        )
+    }
+}
+
+/// Why a replay could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The engine did not start, or not stop.
+    #[error(transparent)]
+    Engine(#[from] up::Error),
+    /// The sale has no good name.
+    #[error(transparent)]
+    Name(#[from] InvalidId),
+    /// The sale was not published, or the engine did not settle.
+    #[error(transparent)]
+    Demo(#[from] demo::Error),
+    /// The crowd could not begin.
+    #[error(transparent)]
+    Rush(#[from] RushError),
+    /// A store could not be read.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
+    /// The ledger cannot be read.
+    #[error("the ledger cannot be read: {0}")]
+    Ledger(#[from] std::io::Error),
+}
+
+/// Replays an on-sale on an engine of its own, which leaves nothing behind, and audits the result.
+///
+/// # Errors
+/// Fails if it cannot be carried out; what went wrong in it is in the outcome.
+pub async fn run(options: &Options) -> Result<Outcome, Error> {
+    let started = Instant::now();
+    let engine = Engine::start(up::Options::ephemeral()).await?;
+    let gate = GateSettings { rate_per_second: options.rate_per_second, ..GateSettings::default() };
+    let name = format!("replay-{}", options.published.name);
+    let title = format!("Replay: {}", options.published.sale);
+    let sale = stadium::sale(&name, &title, options.tickets(), PAY_WINDOW_SECONDS, gate)?;
+    publish(&engine, &[sale]).await?;
+    let ledger = engine.data_dir().join("ledger.jsonl");
+    let crowd = crate::Options {
+        url: engine.url().to_owned(),
+        sales: vec![name],
+        load: options.load,
+        mix: options.mix,
+        seed: options.seed,
+        most: options.most,
+        ledger: Some(ledger.clone()),
+        progress: options.progress,
+        endpoints: Some(engine.endpoints().clone()),
+    };
+    let starting = lap(started);
+    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let selling = report.seconds;
+
+    let settled = Instant::now();
+    let meter = Meter::start(engine.endpoints()).await.ok();
+    settle(&engine, settled + SETTLE).await?;
+    let mut cpu_seconds =
+        report.cpu.as_ref().map(|cpu| cpu.cpu_seconds.clone()).unwrap_or_default();
+    if let Some(meter) = meter
+        && let Ok(shares) = meter.read().await
+    {
+        for (part, seconds) in shares.cpu_seconds {
+            *cpu_seconds.entry(part).or_default() += seconds;
+        }
+    }
+    let settling = lap(settled);
+
+    let audited = Instant::now();
+    let audit = audit(&engine, &ledger).await?;
+    let auditing = lap(audited);
+    engine.stop().await?;
+    Ok(Outcome {
+        published: *options.published,
+        scale: options.scale,
+        tickets: options.tickets(),
+        seconds: Times { starting, selling, settling, auditing },
+        whole_sales_per_second: report.paid as f64 / (selling + settling),
+        cpu_seconds,
+        rush: report,
+        audit,
+    })
+}
+
+async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
+    let ledger = LedgerFacts::read(ledger)?;
+    let options = audit::Options { ledger: Some(ledger), ..audit::Options::at(Timestamp::now()) };
+    Ok(audit::run(&Target::from(engine.endpoints()), &options).await?)
+}
+
+fn lap(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64()
+}

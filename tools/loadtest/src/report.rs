@@ -1,0 +1,368 @@
+//! What a rush came to: as tables for people and as JSON for programs.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use comfy_table::{CellAlignment, Table};
+use serde::Serialize;
+
+use crate::cpu::Shares;
+
+use super::mix::{Conduct, Mix};
+use super::series::Sample;
+use super::stopwatch::{Endpoint, Percentiles};
+use super::visit::Rush;
+use super::{Load, Options};
+
+/// The generator was the bottleneck if it took up one request of a hundred later than this.
+const LAG_MOST_MS: f64 = 100.0;
+/// How many anomalies the tables show.
+const ANOMALIES_SHOWN: usize = 20;
+
+/// One sale of the report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sold {
+    /// Which sale.
+    pub sale: String,
+    /// Seats × legs for sale.
+    pub seat_legs: u64,
+    /// Seats × legs that nobody can buy any more.
+    pub taken: u64,
+}
+
+/// The times of one endpoint.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Latency {
+    /// From the moment a request was due to its answer: what its person found.
+    pub response: Percentiles,
+    /// From the moment it was sent to its answer.
+    pub service: Percentiles,
+}
+
+/// How well the generator kept its schedule.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Generator {
+    /// How late it took up what was due.
+    pub lag: Percentiles,
+    /// How long requests then waited for a connection, because others were not answered yet.
+    pub wait: Percentiles,
+    /// Connections that it opened.
+    pub connections: u64,
+    /// True if it kept its schedule, so that the other figures are the engine's.
+    pub kept_up: bool,
+}
+
+/// One conduct of the mix, and what came of it.
+#[derive(Debug, Clone, Serialize)]
+pub struct Behaviour {
+    /// Which.
+    pub conduct: &'static str,
+    /// How many of a thousand people are of it.
+    pub per_mille: u32,
+    /// What the engine must answer.
+    pub expected: &'static str,
+    /// How many people of it came.
+    pub people: u64,
+    /// How many of them got as far as showing it: the others were refused before.
+    pub shown: u64,
+    /// How many of these were answered as expected; for every other there is an anomaly.
+    pub as_expected: u64,
+}
+
+/// The report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The seed that repeats the crowd.
+    pub seed: u64,
+    /// How the crowd came.
+    pub load: Load,
+    /// Which mix it was.
+    pub mix: Mix,
+    /// How it picked seats, in words.
+    pub ways: &'static str,
+    /// How long it took, in seconds.
+    pub seconds: f64,
+    /// When the last order was paid, in seconds from the beginning.
+    pub sold_out_seconds: Option<f64>,
+    /// Who came, the late ones included.
+    pub buyers: u64,
+    /// Of these, those who came late to take what was left.
+    pub late_buyers: u64,
+    /// How often somebody came back because the gate had said so.
+    pub returns: u64,
+    /// How often somebody had lost patience instead.
+    pub gave_up: u64,
+    /// Requests that were sent.
+    pub requests: u64,
+    /// Admissions that were given.
+    pub admissions: u64,
+    /// Orders that were made.
+    pub orders: u64,
+    /// Orders that were paid.
+    pub paid: u64,
+    /// Tickets that were paid.
+    pub tickets: u64,
+    /// Of the paid orders, those that had expired and were rescued.
+    pub rescued: u64,
+    /// Payments that came too late and are given back.
+    pub refunds: u64,
+    /// Orders that their buyers cancelled.
+    pub cancelled: u64,
+    /// Orders that were never paid.
+    pub never_paid: u64,
+    /// Requests that were repeated.
+    pub repeats: u64,
+    /// Requests a second.
+    pub requests_per_second: f64,
+    /// Orders a second.
+    pub orders_per_second: f64,
+    /// Paid orders a second, until the last was paid.
+    pub sales_per_second: f64,
+    /// True if nothing is left to sell.
+    pub sold_out: bool,
+    /// Sale by sale.
+    pub sales: Vec<Sold>,
+    /// The mix, and what came of it.
+    pub behaviours: Vec<Behaviour>,
+    /// Refusals by the problem's type.
+    pub refusals: BTreeMap<Cow<'static, str>, u64>,
+    /// Latency by function.
+    pub latency: BTreeMap<&'static str, Latency>,
+    /// How well the generator kept its schedule.
+    pub generator: Generator,
+    /// How many things happened that must never happen.
+    pub anomaly_count: u64,
+    /// The first hundred of them.
+    pub anomalies: Vec<String>,
+    /// Where the processors' time went, if the engine runs on this machine.
+    pub cpu: Option<Shares>,
+    /// Second by second.
+    pub series: Vec<Sample>,
+}
+
+impl Report {
+    /// What a rush came to.
+    pub(super) fn of(
+        rush: &Rush,
+        options: &Options,
+        started: Instant,
+        took: Duration,
+        sold_out: bool,
+        sales: Vec<Sold>,
+        series: Vec<Sample>,
+    ) -> Self {
+        let tally = &rush.tally;
+        let seconds = took.as_secs_f64();
+        let sold_out_seconds = tally.last_sale().map(|at| (at - started).as_secs_f64());
+        let stopwatch = rush.client.stopwatch();
+        let latency = Endpoint::ALL.into_iter().map(|endpoint| {
+            let of = stopwatch.of(endpoint);
+            let response = Percentiles::of(&of.response);
+            (endpoint.name(), Latency { response, service: Percentiles::of(&of.service) })
+        });
+        let lag = Percentiles::of(&stopwatch.lag);
+        let behaviours = Conduct::ALL.into_iter().map(|conduct| {
+            let shown = tally.conduct(conduct);
+            Behaviour {
+                conduct: conduct.name(),
+                per_mille: options.mix.per_mille(conduct),
+                expected: conduct.expected(),
+                people: shown.people,
+                shown: shown.shown,
+                as_expected: shown.as_expected,
+            }
+        });
+        Self {
+            seed: options.seed,
+            load: options.load,
+            mix: options.mix,
+            ways: options.mix.ways(),
+            seconds,
+            sold_out_seconds,
+            buyers: tally.buyers.get() + tally.late_buyers.get(),
+            late_buyers: tally.late_buyers.get(),
+            returns: tally.returns.get(),
+            gave_up: tally.gave_up.get(),
+            requests: rush.client.sent(),
+            admissions: tally.admissions.get(),
+            orders: tally.orders.get(),
+            paid: tally.paid.get(),
+            tickets: tally.tickets.get(),
+            rescued: tally.rescued.get(),
+            refunds: tally.refunds.get(),
+            cancelled: tally.cancelled.get(),
+            never_paid: tally.never_paid.get(),
+            repeats: tally.repeats.get(),
+            requests_per_second: rush.client.sent() as f64 / seconds,
+            orders_per_second: tally.orders.get() as f64 / seconds,
+            sales_per_second: tally.paid.get() as f64 / sold_out_seconds.unwrap_or(seconds),
+            sold_out,
+            sales,
+            behaviours: behaviours.filter(|behaviour| behaviour.per_mille > 0).collect(),
+            refusals: tally.refusals(),
+            latency: latency.filter(|(_, latency)| latency.response.count > 0).collect(),
+            generator: Generator {
+                lag,
+                wait: Percentiles::of(&stopwatch.wait),
+                connections: rush.client.connections(),
+                kept_up: lag.p99_ms <= LAG_MOST_MS,
+            },
+            anomaly_count: tally.anomaly_count.get(),
+            anomalies: tally.anomalies(),
+            cpu: None,
+            series,
+        }
+    }
+
+    /// True if everything was sold and nothing impossible was met.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.sold_out && self.anomaly_count == 0
+    }
+
+    /// The report as one JSON document.
+    #[must_use]
+    pub fn json(&self) -> String {
+        reporting::json(self)
+    }
+
+    /// The report as tables.
+    #[must_use]
+    pub fn tables(&self) -> String {
+        let tables = [self.sold(), self.mixed(), self.refused(), self.times()];
+        let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
+        let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
+        let anomalies: String = shown.map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
+        let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
+        format!("{}{tables}\n{}{cpu}{anomalies}", self.summary(), self.verdict())
+    }
+
+    /// How the crowd came, in words.
+    #[must_use]
+    pub fn how(&self) -> String {
+        match self.load {
+            Load::Open { within_seconds, shape, connections, .. } => format!(
+                "open loop, shape {}, within {within_seconds:.0} s, at most {connections} requests under way",
+                shape.name()
+            ),
+            Load::Closed { at_once, .. } => format!("closed loop, {at_once} at once"),
+        }
+    }
+
+    fn summary(&self) -> String {
+        format!(
+            "{} buyers came in {:.0} s ({}; seed {}) and back {} times: {} requests ({:.0} a second), \
+             {} orders ({:.0} a second), {} paid for {} tickets ({} rescued), {} cancelled, {} never paid, \
+             {} paid too late; {} requests repeated",
+            self.buyers,
+            self.seconds,
+            self.how(),
+            self.seed,
+            self.returns,
+            self.requests,
+            self.requests_per_second,
+            self.orders,
+            self.orders_per_second,
+            self.paid,
+            self.tickets,
+            self.rescued,
+            self.cancelled,
+            self.never_paid,
+            self.refunds,
+            self.repeats,
+        )
+    }
+
+    /// Whether the generator can be believed, and how long people waited for a connection.
+    #[must_use]
+    pub fn verdict(&self) -> String {
+        let Generator { lag, wait, connections, kept_up } = self.generator;
+        let kept = if kept_up {
+            "the generator kept its schedule"
+        } else {
+            "THE GENERATOR FELL BEHIND: the figures above are its own"
+        };
+        format!(
+            "{kept}: it took requests up {:.1} ms late (p50), {:.1} ms (p99), {:.1} ms at most; they waited \
+             {:.1} ms (p50), {:.1} ms (p99) for one of {connections} connections",
+            lag.p50_ms, lag.p99_ms, lag.max_ms, wait.p50_ms, wait.p99_ms,
+        )
+    }
+
+    fn sold(&self) -> Table {
+        let mut sales = table(["sale", "seats × legs", "sold", "left"]);
+        for sold in &self.sales {
+            let left = sold.seat_legs.saturating_sub(sold.taken);
+            let counts = [sold.seat_legs, sold.taken, left].map(|count| count.to_string());
+            let [seat_legs, taken, left] = counts;
+            sales.add_row([sold.sale.clone(), seat_legs, taken, left]);
+        }
+        sales
+    }
+
+    fn mixed(&self) -> Table {
+        let header = ["conduct", "‰", "people", "shown", "as expected", "expected"];
+        let mut mixed = table(header);
+        for behaviour in &self.behaviours {
+            mixed.add_row([
+                behaviour.conduct.to_owned(),
+                behaviour.per_mille.to_string(),
+                behaviour.people.to_string(),
+                behaviour.shown.to_string(),
+                behaviour.as_expected.to_string(),
+                behaviour.expected.to_owned(),
+            ]);
+        }
+        if let Some(column) = mixed.column_mut(header.len() - 1) {
+            column.set_cell_alignment(CellAlignment::Left);
+        }
+        mixed
+    }
+
+    fn refused(&self) -> Table {
+        let mut refusals = table(["refused because", "times"]);
+        for (why, times) in &self.refusals {
+            refusals.add_row([why.to_string(), times.to_string()]);
+        }
+        refusals
+    }
+
+    fn times(&self) -> Table {
+        let mut times = table([
+            "function",
+            "requests",
+            "p50 ms",
+            "p90 ms",
+            "p99 ms",
+            "p99.9 ms",
+            "max ms",
+            "service p50",
+            "p99 ms",
+        ]);
+        let ms = |value: f64| format!("{value:.1}");
+        for (name, Latency { response, service }) in &self.latency {
+            times.add_row([
+                (*name).to_owned(),
+                response.count.to_string(),
+                ms(response.p50_ms),
+                ms(response.p90_ms),
+                ms(response.p99_ms),
+                ms(response.p999_ms),
+                ms(response.max_ms),
+                ms(service.p50_ms),
+                ms(service.p99_ms),
+            ]);
+        }
+        times
+    }
+}
+
+/// A table whose first column is text and whose others are numbers.
+fn table<const COLUMNS: usize>(header: [&str; COLUMNS]) -> Table {
+    let mut table = reporting::table(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}

@@ -1,0 +1,617 @@
+//! One buyer's visit: through the gate to an order. What follows is in `conduct.rs`.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use http::header::HeaderName;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use engine::domain::choice::Together;
+use engine::domain::ids::{Legs, SeatName};
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::OrderState;
+use engine::domain::sale::{AttendeeRule, Tier};
+use engine::domain::time::Timestamp;
+
+use super::client::{Bearer, Call, Client, Place, Refused, Reply};
+use super::credentials::Credentials;
+use super::ledger::{Entry, Ledger};
+use super::mix::{self, Buyer, Conduct, HAMMERS, Mix, Way};
+use super::reins::{Reins, Turn};
+use super::stopwatch::Endpoint;
+use super::tally::Tally;
+use super::venue::{Left, Venue};
+
+/// How often one request is repeated after a lost answer or a 503 before the buyer gives up. With
+/// [`patience`] that is over a minute: longer than the engine needs to be started again.
+const REPEATS: u32 = 30;
+/// How often a buyer whose seats are gone asks for others with the same admission.
+const OTHER_SEATS: u32 = 3;
+/// How long a person looks at the seats before ordering, in milliseconds.
+const CHOOSING_MS: Range<u64> = 300..3000;
+
+/// Everything that a visit needs.
+#[derive(Debug)]
+pub struct Rush {
+    /// The way to the gateway.
+    pub client: Client,
+    /// The payment provider, if it can be reached.
+    pub provider: Option<Client>,
+    /// The sales.
+    pub venues: Vec<Venue>,
+    /// Their sizes.
+    pub weights: Vec<u64>,
+    /// What is counted.
+    pub tally: Tally,
+    /// What was promised.
+    pub ledger: Ledger,
+    /// How to be a buyer, and the provider.
+    pub credentials: Credentials,
+    /// Who comes.
+    pub mix: Mix,
+    /// The seed of the crowd.
+    pub seed: u64,
+    /// Whether people take their time, as in an open loop.
+    pub unhurried: bool,
+    /// What goes on besides the visits: those who wait for the end of a payment window.
+    pub busy: Rc<Busy>,
+    /// How many wait for a connection to ask for an admission.
+    pub waiting: Cell<u64>,
+    /// Who tells the crowd to rest and to leave, if anybody does.
+    pub reins: Option<Arc<Reins>>,
+}
+
+/// Counts what goes on, so that the end can be waited for.
+#[derive(Debug, Default)]
+pub struct Busy {
+    count: Cell<u64>,
+    changed: Notify,
+}
+
+impl Busy {
+    /// Something begins; it ends when the guard is dropped.
+    #[must_use]
+    pub fn begin(self: &Rc<Self>) -> Task {
+        self.count.set(self.count.get() + 1);
+        Task(Rc::clone(self))
+    }
+
+    /// How many things go on.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// Wakes whoever waits in [`Busy::changed`].
+    pub fn change(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Waits until something ends, or [`Busy::change`] is called.
+    pub async fn changed(&self) {
+        self.changed.notified().await;
+    }
+}
+
+/// Something that goes on.
+#[derive(Debug)]
+pub struct Task(Rc<Busy>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.count.set(self.0.count.get() - 1);
+        self.0.change();
+    }
+}
+
+/// What came of asking for an admission.
+#[derive(Debug)]
+pub enum Asked {
+    /// The buyer may order.
+    Admitted(Admission),
+    /// Too many ask: come back later.
+    Later(Duration),
+    /// Nothing is left but what is held: perhaps later.
+    Waiting(Duration),
+    /// No.
+    Refused,
+}
+
+/// An admission as the gate gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Admission {
+    /// The token.
+    pub token: String,
+    /// The number of the order that it admits to.
+    pub order: OrderNumber,
+}
+
+/// An order as the engine answers with it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub(super) struct Acknowledged {
+    pub(super) order: OrderNumber,
+    pub(super) state: OrderState,
+    lines: Vec<AcknowledgedLine>,
+    amount_minor: i64,
+    currency: Currency,
+    pub(super) pay_by: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct AcknowledgedLine {
+    tickets: Vec<AcknowledgedTicket>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+struct AcknowledgedTicket {
+    seat: SeatName,
+}
+
+impl Acknowledged {
+    /// What it costs.
+    pub(super) fn amount(&self) -> Money {
+        Money { amount_minor: self.amount_minor, currency: self.currency }
+    }
+
+    /// How many tickets it is for.
+    pub(super) fn tickets(&self) -> u16 {
+        self.lines.iter().map(|line| line.tickets.len() as u16).sum()
+    }
+}
+
+/// What a buyer without an order does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Asks for other seats with the same admission, which a refusal does not burn.
+    OtherSeats,
+    /// Leaves.
+    Leave,
+}
+
+/// How long a buyer waits before asking again, longer each time.
+fn patience(attempt: u32, retry_after: Option<Duration>) -> Duration {
+    retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
+}
+
+/// How long to wait before the same request is sent again; `None` if it is not.
+fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
+    let wait = match reply {
+        Reply::Lost(_) => patience(attempt, None),
+        Reply::Problem(refused) if is_passing(&refused.kind) => {
+            patience(attempt, refused.retry_after)
+        }
+        Reply::Ok(_) | Reply::Problem(_) => return None,
+    };
+    (attempt < REPEATS).then_some(wait)
+}
+
+/// The kinds of problem that say: the same request again, later.
+fn is_passing(kind: &str) -> bool {
+    matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded")
+}
+
+/// One line of a request: a choice in a tier on a journey, for these of the buyer's people.
+pub(super) fn line(
+    venue: &Venue,
+    user: &str,
+    tier: &Tier,
+    legs: Legs,
+    choice: Value,
+    people: Range<u16>,
+) -> Value {
+    let mut line = choice;
+    line["tier"] = json!(tier.tier);
+    if let Some((from, to)) = venue.sale.stop(legs.from()).zip(venue.sale.stop(legs.to())) {
+        line["from"] = json!(from);
+        line["to"] = json!(to);
+    }
+    if venue.sale.file().attendees == AttendeeRule::Required {
+        let names: Vec<String> = people.map(|index| format!("{user}-{index}")).collect();
+        line["attendees"] = json!(names);
+    }
+    line
+}
+
+/// A token whose signature does not fit: one character of it is another one.
+fn forged(token: &str) -> String {
+    let (signed, signature) = token.rsplit_once('.').unwrap_or((token, ""));
+    let other = if signature.starts_with('A') { 'B' } else { 'A' };
+    let rest: String = signature.chars().skip(1).collect();
+    format!("{signed}.{other}{rest}")
+}
+
+impl Rush {
+    /// Buyer number `index`.
+    #[must_use]
+    pub fn buyer(&self, index: u64) -> Buyer {
+        mix::buyer(self.mix, self.seed, index, &self.weights)
+    }
+
+    /// Repeats a request until it has an answer that is not "come back later".
+    pub(super) async fn persist(&self, call: &Call, due: Instant, place: Option<Place>) -> Reply {
+        let mut attempt = 0;
+        let mut reply = self.client.send_due(call, due, place).await;
+        loop {
+            let Some(wait) = wait_after(&reply, attempt) else { return reply };
+            attempt += 1;
+            self.tally.repeats.one();
+            reply = self.client.send_due(call, self.later(wait).await, None).await;
+        }
+    }
+
+    /// Waits until something may be changed, where anybody has a say in that.
+    pub(super) async fn turn(&self) -> Option<Turn<'_>> {
+        match &self.reins {
+            Some(reins) => Some(reins.turn().await),
+            None => None,
+        }
+    }
+
+    /// Waits, and says for when the waiting was meant to end.
+    pub(super) async fn later(&self, wait: Duration) -> Instant {
+        let due = Instant::now() + wait;
+        tokio::time::sleep_until(due.into()).await;
+        self.client.stopwatch().took_up(due, Instant::now());
+        due
+    }
+
+    /// Waits as long as a person takes for something; nobody does in a closed loop.
+    pub(super) async fn think(&self, ms: Range<u64>, random: &mut StdRng) -> Instant {
+        if self.unhurried {
+            self.later(Duration::from_millis(random.random_range(ms))).await
+        } else {
+            Instant::now()
+        }
+    }
+
+    /// A request that cannot even be made is our own fault.
+    pub(super) fn made<T>(&self, made: Result<T, impl std::fmt::Display>) -> Option<T> {
+        made.inspect_err(|error| self.tally.anomaly(format!("no request: {error}"))).ok()
+    }
+
+    pub(super) fn bearer(&self, user: &str) -> Option<Bearer> {
+        self.made(self.credentials.buyer(user, Timestamp::now()))
+    }
+
+    /// One buyer of a closed loop comes, asks until the gate says yes or no, and leaves with an order
+    /// or without.
+    pub async fn visit(self: &Rc<Self>, buyer: Buyer) {
+        self.tally.buyers.one();
+        self.tally.came(buyer.conduct);
+        for attempt in 0..=REPEATS {
+            match self.ask(&buyer, attempt == 0, Instant::now(), None).await {
+                Asked::Admitted(admission) => return self.order_with(buyer, admission).await,
+                Asked::Later(wait) if attempt < REPEATS => tokio::time::sleep(wait).await,
+                Asked::Later(_) | Asked::Waiting(_) | Asked::Refused => return,
+            }
+        }
+    }
+
+    /// A buyer asks to be admitted: for the `first` time in the manner of the buyer's conduct.
+    pub async fn ask(
+        &self,
+        buyer: &Buyer,
+        first: bool,
+        due: Instant,
+        place: Option<Place>,
+    ) -> Asked {
+        let venue = &self.venues[buyer.sale];
+        let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
+        let body = format!("{{\"tickets\":{tickets}}}");
+        let call = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
+        let Some(call) = call else { return Asked::Refused };
+        if buyer.conduct == Conduct::ForgeIdentity {
+            let impostor = self.made(self.credentials.impostor(&buyer.user, Timestamp::now()));
+            let Some(impostor) = impostor else { return Asked::Refused };
+            let reply = self.persist(&call.by(&impostor), due, place).await;
+            self.tally.shown(buyer.conduct, is_refused(&reply, 401, "not-authenticated"));
+            return Asked::Refused;
+        }
+        let Some(bearer) = self.bearer(&buyer.user) else { return Asked::Refused };
+        let call = call.by(&bearer);
+        if first && buyer.conduct == Conduct::Hammer {
+            return self.hammer(&call, venue, due, place).await;
+        }
+        let reply = self.persist(&call, due, place).await;
+        self.asked(reply)
+    }
+
+    /// What the gate's answer means; a refusal is counted.
+    pub(super) fn asked(&self, reply: Reply) -> Asked {
+        if let Some(admission) = reply.read() {
+            self.tally.admissions.one();
+            return Asked::Admitted(admission);
+        }
+        self.refused(Endpoint::Admission, &reply);
+        match &reply {
+            Reply::Problem(Refused { kind, retry_after: Some(wait), .. }) => match &**kind {
+                "too-many-requests" => Asked::Later(*wait),
+                "waiting" => Asked::Waiting(*wait),
+                _ => Asked::Refused,
+            },
+            Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => Asked::Refused,
+        }
+    }
+
+    /// A bot asks many times at once. While the gate's lock holds it may be admitted once: two
+    /// admissions that were certainly given within the lock's time are one too many.
+    async fn hammer(
+        &self,
+        call: &Call,
+        venue: &Venue,
+        due: Instant,
+        place: Option<Place>,
+    ) -> Asked {
+        let lock = Duration::from_millis(venue.sale.file().gate.user_lock_ms.into());
+        let mut place = place;
+        let asks = (0..HAMMERS).map(|_| {
+            let place = place.take();
+            async move {
+                let reply = self.client.send_due(call, due, place).await;
+                (reply, Instant::now())
+            }
+        });
+        let began = Instant::now();
+        let replies = join_all(asks).await;
+        let mut admitted = Vec::new();
+        let mut otherwise = Asked::Refused;
+        for (reply, at) in replies {
+            match self.asked(reply) {
+                Asked::Admitted(admission) => admitted.push((at, admission)),
+                later @ (Asked::Later(_) | Asked::Waiting(_)) => otherwise = later,
+                Asked::Refused => {}
+            }
+        }
+        // What was answered so soon after the first ask was sent, was given within the lock.
+        let within_lock = admitted.iter().filter(|(at, _)| *at - began < lock).count();
+        let Some((_, admission)) = admitted.into_iter().next() else { return otherwise };
+        let held_off = match within_lock {
+            0 | 1 => Ok(()),
+            many => Err(format!("{many} admissions within {} ms", lock.as_millis())),
+        };
+        self.tally.shown(Conduct::Hammer, held_off);
+        Asked::Admitted(admission)
+    }
+
+    /// Counts a refusal; anything that is not a refusal is an anomaly.
+    pub(super) fn refused(&self, endpoint: Endpoint, reply: &Reply) {
+        let endpoint = endpoint.name();
+        match reply {
+            Reply::Problem(refused) => {
+                self.tally.refuse(refused.kind.clone());
+                let is_refusal = matches!(refused.status.as_u16(), 403 | 409 | 410 | 429);
+                if !is_refusal && !is_passing(&refused.kind) {
+                    self.tally.anomaly(format!("{endpoint}: {reply}"));
+                }
+            }
+            Reply::Lost(why) => {
+                self.tally.refuse("no-answer");
+                self.tally.anomaly(format!("{endpoint}: no answer in the end: {why}"));
+            }
+            Reply::Ok(_) => self.tally.anomaly(format!("{endpoint}: not understood: {reply}")),
+        }
+    }
+
+    /// A buyer who was admitted orders, and does what the buyer's conduct says.
+    pub async fn order_with(self: &Rc<Self>, buyer: Buyer, admission: Admission) {
+        let mut random = StdRng::seed_from_u64(buyer.seed);
+        let venue = &self.venues[buyer.sale];
+        let legs = venue.some_journey(&mut random);
+        let Some(bearer) = self.bearer(&buyer.user) else { return };
+        let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
+        let mut way = buyer.way;
+        for attempt in 0..=OTHER_SEATS {
+            let mut due = self.think(CHOOSING_MS, &mut random).await;
+            let lines = self.lines(venue, &buyer, way, legs, tickets, &mut random).await;
+            let Some(lines) = lines else { return self.tally.refuse("nothing-to-choose") };
+            let body = |token: &str| json!({ "admission": token, "lines": lines }).to_string();
+            let call = |token: &str| {
+                let made = Call::post(Endpoint::Reserve, &venue.orders, body(token));
+                Some(self.made(made)?.by(&bearer))
+            };
+            let Some(order) = call(&admission.token) else { return };
+            if attempt == 0 && buyer.conduct == Conduct::ForgeAdmission {
+                let Some(forged) = call(&forged(&admission.token)) else { return };
+                let reply = self.persist(&forged, due, None).await;
+                self.tally.shown(buyer.conduct, is_refused(&reply, 403, "not-admitted"));
+                due = Instant::now();
+            }
+            match self.order(buyer.conduct, &order, &admission, due).await {
+                Ok(order) => return self.conclude(buyer, bearer, order, random).await,
+                Err(Next::OtherSeats) => way = Way::Best,
+                Err(Next::Leave) => return,
+            }
+        }
+    }
+
+    /// What is left on a journey; an answer that does not say so is counted as what it is.
+    pub(super) async fn left(
+        &self,
+        venue: &Venue,
+        legs: Legs,
+        fresh: bool,
+    ) -> Option<Rc<HashMap<String, Left>>> {
+        let mut attempt = 0;
+        loop {
+            let reply = match venue.left(&self.client, legs, fresh).await {
+                Ok(left) => return Some(left),
+                Err(reply) => reply,
+            };
+            let Some(wait) = wait_after(&reply, attempt) else {
+                self.refused(Endpoint::Query, &reply);
+                return None;
+            };
+            attempt += 1;
+            self.tally.repeats.one();
+            self.later(wait).await;
+        }
+    }
+
+    async fn lines(
+        &self,
+        venue: &Venue,
+        buyer: &Buyer,
+        way: Way,
+        legs: Legs,
+        tickets: u16,
+        random: &mut StdRng,
+    ) -> Option<Vec<Value>> {
+        let tier = venue.some_tier(legs, random)?;
+        let line = |tier: &Tier, choice: Value, people: Range<u16>| {
+            line(venue, &buyer.user, tier, legs, choice, people)
+        };
+        let best =
+            |count: u16| json!({ "best": { "count": count, "together": Together::Preferred } });
+        let seats = match way {
+            Way::Seats if !tier.layout.is_general_admission() => {
+                let left = self.left(venue, legs, false).await?;
+                let left = left.get(tier.tier.as_str())?;
+                venue.some_seats(tier, left, tickets, random)
+            }
+            Way::Seats | Way::Best | Way::BestOfTwoTiers | Way::Pattern => None,
+        };
+        if let Some(seats) = seats {
+            return Some(vec![line(tier, json!({ "seats": seats }), 0..tickets)]);
+        }
+        if way == Way::Pattern && tickets > 1 {
+            let letters: Vec<&String> = tier.layout.columns().iter().flatten().collect();
+            if letters.len() > 1 {
+                let at = random.random_range(0..letters.len() - 1);
+                let place = |index: u16| {
+                    let column = letters[at + usize::from(index) % 2];
+                    json!({ "column": column, "row": index / 2 })
+                };
+                let pattern: Vec<Value> = (0..tickets).map(place).collect();
+                return Some(vec![line(tier, json!({ "pattern": pattern }), 0..tickets)]);
+            }
+        }
+        let other = venue
+            .sale
+            .tiers()
+            .iter()
+            .find(|other| other.tier != tier.tier && other.price_minor(legs).is_some());
+        match other {
+            Some(other) if way == Way::BestOfTwoTiers && tickets > 1 => Some(vec![
+                line(tier, best(tickets - 1), 0..tickets - 1),
+                line(other, best(1), tickets - 1..tickets),
+            ]),
+            Some(_) | None => Some(vec![line(tier, best(tickets), 0..tickets)]),
+        }
+    }
+
+    /// Asks for the order, in the manner of a conduct.
+    pub(super) async fn order(
+        &self,
+        conduct: Conduct,
+        call: &Call,
+        admission: &Admission,
+        due: Instant,
+    ) -> Result<Acknowledged, Next> {
+        let reply = match conduct {
+            Conduct::DoubleSubmit => {
+                let twice =
+                    tokio::join!(self.persist(call, due, None), self.persist(call, due, None));
+                self.must_agree(&twice.0, &twice.1);
+                twice.0
+            }
+            Conduct::Cut => {
+                // Whether it was heard is for the repeat to find out.
+                let cut = self.client.cut(call).await.is_ok();
+                let reply = self.persist(call, due, None).await;
+                if let Some(order) = reply.read::<Acknowledged>().filter(|_| cut) {
+                    let same = order.order == admission.order;
+                    let other = || format!("order {}, not {}", order.order, admission.order);
+                    self.tally.shown(conduct, same.then_some(()).ok_or_else(other));
+                }
+                reply
+            }
+            Conduct::Pay
+            | Conduct::PayAgain
+            | Conduct::PaySecond
+            | Conduct::PayWrongAmount
+            | Conduct::ForgeCallback
+            | Conduct::PayLate
+            | Conduct::NeverPay
+            | Conduct::Cancel
+            | Conduct::Hammer
+            | Conduct::ForgeAdmission
+            | Conduct::ForgeIdentity => self.persist(call, due, None).await,
+        };
+        let Some(order) = reply.read::<Acknowledged>() else {
+            self.refused(Endpoint::Reserve, &reply);
+            let others = match &reply {
+                Reply::Problem(refused) => {
+                    matches!(&*refused.kind, "seat-taken" | "sold-out" | "no-adjacent")
+                }
+                Reply::Ok(_) | Reply::Lost(_) => false,
+            };
+            return Err(if others { Next::OtherSeats } else { Next::Leave });
+        };
+        self.tally.orders.one();
+        if order.order != admission.order {
+            let (is, named) = (order.order, admission.order);
+            self.tally.anomaly(format!("reserve: order {is} for the admission to {named}"));
+        }
+        self.note(Entry::Acknowledged { order: order.order.to_string() });
+        Ok(order)
+    }
+
+    /// Two identical requests at once must not make two orders, nor one order with other seats. One
+    /// of them may be refused: seats may come back between the two.
+    fn must_agree(&self, first: &Reply, second: &Reply) {
+        let read = |reply: &Reply| reply.read::<Acknowledged>();
+        if let (Some(first), Some(second)) = (read(first), read(second)) {
+            let same = (first.order, &first.lines) == (second.order, &second.lines);
+            let other = || format!("{first:?} and {second:?}");
+            self.tally.shown(Conduct::DoubleSubmit, same.then_some(()).ok_or_else(other));
+        }
+    }
+
+    pub(super) fn note(&self, entry: Entry) {
+        if let Err(error) = self.ledger.write(entry) {
+            self.tally.anomaly(format!("the ledger cannot be written: {error}"));
+        }
+    }
+
+    /// A request in the name of the payment provider, with this signature.
+    pub(super) fn callback(
+        &self,
+        path: &str,
+        body: String,
+        signature: Result<http::HeaderValue, String>,
+    ) -> Option<Call> {
+        let call = self.made(Call::post(Endpoint::PayCallback, path, body))?;
+        let header = HeaderName::from_bytes(local::payment::SIGNATURE_HEADER.as_bytes());
+        Some(Call { credential: Some((self.made(header)?, self.made(signature)?)), ..call })
+    }
+}
+
+/// Whether a reply is this refusal; else what it is.
+pub(super) fn is_refused(reply: &Reply, status: u16, kind: &str) -> Result<(), String> {
+    match reply {
+        Reply::Problem(refused) if refused.status == status && refused.kind == kind => Ok(()),
+        Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => Err(reply.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_forged_token_differs_in_its_signature_only() {
+        for (token, expected) in [("a.b.Abc", "a.b.Bbc"), ("a.b.xyz", "a.b.Ayz")] {
+            assert_eq!(forged(token), expected);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The audit: are the invariants I1 to I7 true of what the stores say?
+//!
+//! It reads Redis and DynamoDB by itself (`read_redis`, `read_dynamodb`) and decodes keys and
+//! items from their documented format, so that a mistake in the engine's adapters cannot hide
+//! itself. What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
+//! what was found. Nothing is written anywhere.
+//!
+//! The stores are compared at rest: while orders are being made the two are read at different
+//! moments, and differ.
+
+pub mod facts;
+pub mod invariants;
+mod read_dynamodb;
+mod read_ledger;
+mod read_redis;
+mod report;
+mod violation;
+
+use std::path::PathBuf;
+
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
+use redis::RedisError;
+
+use local::endpoints::Endpoints;
+
+use self::facts::{Facts, LedgerFacts};
+pub use self::report::Report;
+pub use self::violation::{Rule, Subject, Violation};
+
+/// How long after its deadline an order may still be pending, in seconds: the reconciler runs every
+/// minute and may fail once.
+pub const BOUND_SECONDS: u32 = 120;
+
+/// The stores to audit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Redis, `redis://…` or `rediss://…`; any node of a cluster.
+    pub redis: String,
+    /// The endpoint of a stand-in for DynamoDB; `None` for the DynamoDB of the environment.
+    pub dynamodb: Option<String>,
+    /// What the names of the tables begin with.
+    pub table_prefix: String,
+}
+
+impl From<&Endpoints> for Target {
+    fn from(endpoints: &Endpoints) -> Self {
+        Self {
+            redis: endpoints.redis.clone(),
+            dynamodb: Some(endpoints.dynamodb.clone()),
+            table_prefix: endpoints.table_prefix.clone(),
+        }
+    }
+}
+
+/// How to audit.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Only this sale.
+    pub sale: Option<SaleId>,
+    /// What time it is.
+    pub now: Timestamp,
+    /// How long after its deadline an order may still be pending, in seconds.
+    pub bound_seconds: u32,
+    /// What buyers and payment providers were told.
+    pub ledger: Option<LedgerFacts>,
+}
+
+impl Options {
+    /// Everything, at this time, without a ledger.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self { sale: None, now, bound_seconds: BOUND_SECONDS, ledger: None }
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum AuditError {
+    /// Redis did not answer, or has a key of another type.
+    #[error("Redis cannot be read: {0}")]
+    Redis(#[from] RedisError),
+    /// DynamoDB did not answer, or has no such table.
+    #[error("DynamoDB cannot be read: {0}")]
+    DynamoDb(String),
+    /// The chosen sale is not in the catalogue.
+    #[error("sale {0} is not in the catalogue")]
+    NoSuchSale(SaleId),
+    /// The ledger cannot be opened.
+    #[error("cannot read {}: {source}", path.display())]
+    NoLedger {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line of the ledger cannot be read.
+    #[error("{}, line {line}: {what}", path.display())]
+    Ledger {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// Why not.
+        what: String,
+    },
+}
+
+/// Reads both stores and checks every rule.
+///
+/// # Errors
+/// Returns an [`AuditError`] if something cannot be read; a broken rule is not an error but in the
+/// report.
+pub async fn run(target: &Target, options: &Options) -> Result<Report, AuditError> {
+    let mut facts = read(target, options.sale.as_ref()).await?;
+    if let Some(ledger) = &options.ledger {
+        facts.add_ledger(ledger.clone());
+    }
+    Ok(judge(&facts, options.now, options.bound_seconds))
+}
+
+/// Reads both stores, of one sale or of all.
+///
+/// # Errors
+/// As [`run`].
+pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, AuditError> {
+    let client = read_dynamodb::connect(target).await;
+    let mut facts = read_dynamodb::read(&client, &target.table_prefix, sale).await?;
+    read_redis::read(&target.redis, &mut facts).await?;
+    Ok(facts)
+}
+
+/// Checks every rule of what was read.
+#[must_use]
+pub fn judge(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Report {
+    let findings = invariants::check(facts, now, bound_seconds);
+    let sales = facts.sales.keys().cloned().collect();
+    Report::new(now, bound_seconds, sales, findings)
+}

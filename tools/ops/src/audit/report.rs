@@ -1,0 +1,132 @@
+//! The report: one row a rule, then everything that breaks one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use comfy_table::{CellAlignment, Table};
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
+use serde::Serialize;
+
+use super::invariants::Finding;
+use super::violation::{Rule, Violation};
+use reporting::{self, grouped};
+
+/// How many violations of one rule the text names; JSON names all.
+const MOST_NAMED: usize = 40;
+
+/// What an audit found.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// What time it was for the audit.
+    pub now: Timestamp,
+    /// How long after its deadline an order could still be pending, in seconds.
+    pub bound_seconds: u32,
+    /// The sales that were audited.
+    pub sales: Vec<SaleId>,
+    /// True if no rule is broken.
+    pub clean: bool,
+    /// Each rule.
+    pub findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn new(
+        now: Timestamp,
+        bound_seconds: u32,
+        sales: Vec<SaleId>,
+        findings: Vec<Finding>,
+    ) -> Self {
+        let clean = findings.iter().all(|finding| finding.violations.is_empty());
+        Self { now, bound_seconds, sales, clean, findings }
+    }
+
+    /// Everything that breaks a rule.
+    pub fn violations(&self) -> impl Iterator<Item = &Violation> {
+        self.findings.iter().flat_map(|finding| &finding.violations)
+    }
+
+    /// The rules that are broken.
+    #[must_use]
+    pub fn broken(&self) -> BTreeSet<Rule> {
+        self.violations().map(|violation| violation.rule).collect()
+    }
+
+    fn table(&self) -> Table {
+        let mut table = reporting::table(["rule", "what it says", "checked", "of", "violations"]);
+        for finding in &self.findings {
+            table.add_row([
+                finding.rule.name().to_owned(),
+                finding.rule.says().to_owned(),
+                grouped(finding.checked),
+                finding.rule.unit().to_owned(),
+                grouped(finding.violations.len() as u64),
+            ]);
+        }
+        for index in [2, 4] {
+            if let Some(column) = table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        table
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sales: Vec<&str> = self.sales.iter().map(SaleId::as_str).collect();
+        let sales = if sales.is_empty() { "no sale".to_owned() } else { sales.join(", ") };
+        writeln!(f, "Audit of {sales} at {}", self.now)?;
+        writeln!(f, "{}", self.table())?;
+        for finding in &self.findings {
+            for violation in finding.violations.iter().take(MOST_NAMED) {
+                writeln!(f, "{violation}")?;
+            }
+            let rest = finding.violations.len().saturating_sub(MOST_NAMED);
+            if rest > 0 {
+                writeln!(f, "{} and {rest} more (--json names all)", finding.rule.name())?;
+            }
+        }
+        match self.violations().count() {
+            0 => f.write_str("Clean."),
+            1 => f.write_str("1 violation."),
+            many => write!(f, "{} violations.", grouped(many as u64)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::violation::Subject;
+
+    #[test]
+    fn the_text_names_many_violations_and_counts_the_rest() {
+        let violation = |number: usize| Violation {
+            rule: Rule::I7,
+            sale: Some(SaleId::new("s").unwrap()),
+            subject: Subject::Order { order: number.to_string().parse().unwrap() },
+            what: "is pending 200 s after its deadline".to_owned(),
+        };
+        let finding = Finding {
+            rule: Rule::I7,
+            checked: 1500,
+            violations: (1..=MOST_NAMED + 2).map(violation).collect(),
+        };
+        let sales = vec![SaleId::new("s").unwrap()];
+        let report = Report::new(Timestamp::from_ms(0), 120, sales.clone(), vec![finding]);
+        let text = report.to_string();
+        for expected in [
+            "Audit of s at 1970-01-01",
+            "I7 s: order 1 is pending 200 s after its deadline",
+            "I7 and 2 more",
+            "1,500",
+            "42 violations.",
+        ] {
+            assert!(text.contains(expected), "{text}");
+        }
+        assert!(!report.clean);
+        let clean = Report::new(Timestamp::from_ms(0), 120, sales, Vec::new());
+        assert!(clean.clean && clean.to_string().ends_with("Clean."));
+    }
+}
