@@ -9,8 +9,8 @@ use shared::providers::stripe::signature;
 
 use crate::data_dir::Secrets;
 
-/// The provider whose callbacks the local engine takes.
-pub const PROVIDER: &str = "stripe";
+pub use fake_payments::PROVIDER;
+
 /// The path at the provider where a buyer pays.
 pub const CAPTURE_PATH: &str = "/v1/payment_intents";
 /// The header that a signature travels in.

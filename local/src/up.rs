@@ -28,7 +28,7 @@ use crate::gateway::{Gateway, Routes};
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, QueuePair, Queues, Redelivery};
-use crate::servers::{self, External, PaymentProvider, Stack, provider};
+use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
 
 /// What the names of tables and queues begin with unless told otherwise.
@@ -160,7 +160,7 @@ impl Engine {
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
         let stack = Stack::start(kept_in, &options.external).await?;
         let books = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let provider = PaymentProvider::start(books.as_deref())?;
+        let provider = PaymentProvider::start(books.as_deref()).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
@@ -327,7 +327,7 @@ pub fn config(
             apis: vec![ProviderApi {
                 provider,
                 url: endpoints.provider.clone(),
-                key: secret(provider::API_KEY),
+                key: secret(fake_payments::API_KEY),
             }],
         },
         metrics: MetricsConfig::Off,

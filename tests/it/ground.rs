@@ -8,10 +8,10 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use engine::domain::ids::ProviderId;
+use fake_payments::API_KEY;
 use local::endpoints::Endpoints;
 use local::payment;
 use local::queues::Queues;
-use local::servers::provider::API_KEY;
 use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
 use local::stores;
 use local::up::Options;

@@ -23,7 +23,7 @@ use shared::runtime::metrics::{self, Dimensions, Function, Metric, Metrics, NAME
 
 use crate::handlers::{PAYMENT_SECRET, Sender, World, best, hall, records, request, send};
 use engine::domain::money::{Currency, Money};
-use local::servers::provider::Mischief;
+use fake_payments::Mischief;
 use shared::providers::stripe::signature::sign;
 
 pub const STAGE: &str = "test";

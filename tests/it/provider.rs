@@ -14,8 +14,8 @@ use engine::domain::order::{
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError};
+use fake_payments::{API_KEY, LedgerRefund, Mischief};
 use local::servers::PaymentProvider;
-use local::servers::provider::{API_KEY, LedgerRefund, Mischief};
 use serde_json::{Value, json};
 use shared::providers::Providers;
 use shared::runtime::config::ProvidersConfig;

@@ -11,14 +11,13 @@ mod binary;
 mod cluster;
 mod dynamodb;
 mod kept;
-pub mod provider;
 mod redis;
 
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
+pub use fake_payments::PaymentProvider;
 pub use kept::{Kept, Signal, signal};
-pub use provider::PaymentProvider;
 pub use redis::{RedisOptions, RedisServer};
 pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
 
@@ -78,8 +77,8 @@ pub enum Error {
     #[error("dynamodb: {0}")]
     DynamoDb(String),
     /// The payment provider failed.
-    #[error("payment provider: {0}")]
-    Provider(String),
+    #[error(transparent)]
+    Provider(#[from] fake_payments::Error),
     /// The SQS stand-in did not start.
     #[error("sqs: {0}")]
     Sqs(#[from] sqs_standin::StartError),

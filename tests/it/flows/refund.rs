@@ -13,7 +13,7 @@ use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund;
 use engine::flows::reserve::reserve;
 use engine::ports::{Orders, Ports, StoreError};
-use local::servers::provider::Mischief;
+use fake_payments::Mischief;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;

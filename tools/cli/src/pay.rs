@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use shared::dynamodb::DynamoOrders;
 
 use super::{DECLINED, Failure, out};
+use fake_payments::API_KEY;
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::payment;
-use local::servers::provider::API_KEY;
 use local::stores;
 
 /// How long the engine may take to answer.

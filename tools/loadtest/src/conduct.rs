@@ -10,8 +10,8 @@ use engine::domain::money::Money;
 use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
 use engine::domain::time::Timestamp;
 
+use fake_payments::API_KEY;
 use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captured};
-use local::servers::provider::API_KEY;
 
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;

@@ -169,10 +169,7 @@ impl World {
             ("ONSALE_REFUND_QUEUE_URL", queue(&queues.refund.url)),
             ("ONSALE_ADMISSION_KEYS", format!("local:{}", base64(secrets.admission.as_bytes()))),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
-            (
-                "ONSALE_PROVIDER_KEYS",
-                format!("{}:{}", payment::PROVIDER, local::servers::provider::API_KEY),
-            ),
+            ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),
             ("ONSALE_PROVIDER_URLS", format!("{}:{}", payment::PROVIDER, provider.http_url())),
             ("ONSALE_CA_FILE", self.ca_file.path().display().to_string()),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.http_url()),

@@ -28,13 +28,37 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use self::account::Accounts;
-pub use self::ledger::{LedgerEntry, LedgerRefund};
-pub use self::mischief::Mischief;
-use super::Error;
+use crate::account::Accounts;
+pub use crate::ledger::{LedgerEntry, LedgerRefund};
+pub use crate::mischief::Mischief;
 
+/// The provider that it is: the segment of the callback's path, and of a payment's key.
+pub const PROVIDER: &str = "stripe";
 /// The API key that it takes.
 pub const API_KEY: &str = "sk_test_onsale";
+
+/// Why the provider could not be started, or could not keep what it was told.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// What it keeps cannot be read or written.
+    #[error("payment provider: {0}")]
+    Provider(String),
+    /// The operating system refused.
+    #[error("{what}: {source}")]
+    Io {
+        /// What was being done.
+        what: String,
+        /// The refusal.
+        source: std::io::Error,
+    },
+}
+
+impl Error {
+    fn io(what: impl Into<String>) -> impl FnOnce(std::io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}
 
 /// A running provider on a port of 127.0.0.1; stopped when dropped.
 #[derive(Debug)]

@@ -16,10 +16,10 @@ use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::API_KEY;
-use super::account::{Accounts, Answer, LOST, RefundRequest, error};
-use super::mischief::Mischief;
-use crate::servers::Error;
+use crate::API_KEY;
+use crate::Error;
+use crate::account::{Accounts, Answer, LOST, RefundRequest, error};
+use crate::mischief::Mischief;
 
 /// The largest form; Stripe's are smaller.
 const BODY_BYTES_MOST: usize = 64 * 1024;
@@ -28,7 +28,7 @@ type Shared = State<Arc<Accounts>>;
 type Form = BTreeMap<String, String>;
 
 /// Serves connections until `end`, then finishes the requests that are under way.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     accounts: Arc<Accounts>,
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,

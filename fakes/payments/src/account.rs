@@ -17,14 +17,14 @@ use engine::domain::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::ledger::{LedgerEntry, LedgerRefund};
-use super::mischief::{Asked, Mischief, Plan};
-use crate::payment::PROVIDER;
-use crate::servers::Error;
+use crate::Error;
+use crate::PROVIDER;
+use crate::ledger::{LedgerEntry, LedgerRefund};
+use crate::mischief::{Asked, Mischief, Plan};
 
 /// Everything the provider knows.
 #[derive(Debug)]
-pub(super) struct Accounts(Mutex<Book>);
+pub(crate) struct Accounts(Mutex<Book>);
 
 #[derive(Debug)]
 struct Book {
@@ -42,7 +42,7 @@ struct State {
 
 /// A captured payment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Intent {
+pub(crate) struct Intent {
     id: PaymentId,
     order: OrderNumber,
     amount: Money,
@@ -77,27 +77,27 @@ enum Change {
 }
 
 /// An answer: a status and a body.
-pub(super) type Answer = (u16, Value);
+pub(crate) type Answer = (u16, Value);
 
 /// What is asked for when money shall go back.
-pub(super) struct RefundRequest {
-    pub(super) payment: String,
-    pub(super) amount_minor: Option<i64>,
+pub(crate) struct RefundRequest {
+    pub(crate) payment: String,
+    pub(crate) amount_minor: Option<i64>,
     /// The parameters as they were sent, to tell whether a key is used for another request.
-    pub(super) asked: String,
-    pub(super) key: Option<String>,
+    pub(crate) asked: String,
+    pub(crate) key: Option<String>,
 }
 
 impl Intent {
     /// What the engine calls it.
-    pub(super) fn capture(&self) -> Result<Capture, Error> {
+    pub(crate) fn capture(&self) -> Result<Capture, Error> {
         let provider = ProviderId::new(PROVIDER).map_err(broken)?;
         let key = PaymentKey { provider, payment: self.id.clone() };
         Ok(Capture { key, order: self.order, amount: self.amount })
     }
 
     /// Source: <https://docs.stripe.com/api/payment_intents/object>
-    pub(super) fn shown(&self) -> Value {
+    pub(crate) fn shown(&self) -> Value {
         json!({
             "id": self.id, "object": "payment_intent", "status": "succeeded",
             "amount": self.amount.amount_minor, "amount_received": self.amount.amount_minor,
@@ -113,7 +113,7 @@ fn lower(amount: &Money) -> String {
 
 /// An error in Stripe's words.
 /// Source: <https://docs.stripe.com/api/errors>
-pub(super) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
+pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
     (status, json!({ "error": { "type": kind, "code": code, "message": message } }))
 }
 
@@ -214,7 +214,7 @@ fn broken(error: impl std::fmt::Display) -> Error {
 impl Accounts {
     /// Reads what `file` holds, creating it if it is absent. Half a line at its end is of a change
     /// that nobody was told of.
-    pub(super) fn open(file: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn open(file: Option<&Path>) -> Result<Self, Error> {
         let mut state = State::default();
         let file = match file {
             None => None,
@@ -241,7 +241,7 @@ impl Accounts {
     }
 
     /// Captures a payment, under a name of its own if none is chosen.
-    pub(super) fn capture(
+    pub(crate) fn capture(
         &self,
         id: Option<&str>,
         order: OrderNumber,
@@ -263,7 +263,7 @@ impl Accounts {
     }
 
     /// The payments of an order, newest first.
-    pub(super) fn of_order(&self, order: OrderNumber) -> Vec<Value> {
+    pub(crate) fn of_order(&self, order: OrderNumber) -> Vec<Value> {
         let book = self.book();
         let of_order = book.state.intents.values().filter(|intent| intent.order == order);
         let mut of_order: Vec<&Intent> = of_order.collect();
@@ -272,13 +272,13 @@ impl Accounts {
     }
 
     /// The refunds of a payment, newest first.
-    pub(super) fn refunds(&self, payment: &str) -> Vec<Value> {
+    pub(crate) fn refunds(&self, payment: &str) -> Vec<Value> {
         let state = &self.book().state;
         state.refunds_of(payment).map(|refund| state.shown(refund)).collect()
     }
 
     /// Sends a payment back, once for each idempotency key.
-    pub(super) fn refund(&self, request: RefundRequest, now: Timestamp) -> Result<Answer, Error> {
+    pub(crate) fn refund(&self, request: RefundRequest, now: Timestamp) -> Result<Answer, Error> {
         let mut book = self.book();
         if let Some(kept) = request.key.as_ref().and_then(|key| book.state.keys.get(key)) {
             if kept.asked != request.asked {
@@ -311,16 +311,16 @@ impl Accounts {
     }
 
     /// What goes wrong with a search that comes now.
-    pub(super) fn search_mischief(&self) -> Option<Mischief> {
+    pub(crate) fn search_mischief(&self) -> Option<Mischief> {
         self.book().plan.take(Asked::Captures)
     }
 
-    pub(super) fn next(&self, mischief: Mischief) {
+    pub(crate) fn next(&self, mischief: Mischief) {
         self.book().plan.add(mischief);
     }
 
     /// Ends a payment's pending refunds.
-    pub(super) fn settle(&self, payment: &str, succeed: bool) -> Result<(), Error> {
+    pub(crate) fn settle(&self, payment: &str, succeed: bool) -> Result<(), Error> {
         let mut book = self.book();
         let is_pending = |refund: &&Refund| refund.status == "pending";
         let pending: Vec<Refund> =
@@ -333,7 +333,7 @@ impl Accounts {
     }
 
     /// Every payment with its refunds.
-    pub(super) fn ledger(&self) -> Vec<LedgerEntry> {
+    pub(crate) fn ledger(&self) -> Vec<LedgerEntry> {
         let state = &self.book().state;
         let refund = |refund: &Refund| LedgerRefund {
             amount_minor: refund.amount_minor,
@@ -351,4 +351,4 @@ impl Accounts {
 }
 
 /// Says in place of a status that the answer is lost on its way.
-pub(super) const LOST: u16 = 0;
+pub(crate) const LOST: u16 = 0;
