@@ -12,9 +12,9 @@ use engine::domain::ids::{Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, User
 use engine::domain::inventory::{Hold, HoldReply, Line};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use engine::domain::requested::{WantedLine, content};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::{WantedLine, content};
 use engine::flows::cancel::cancel;
 use engine::flows::expire::{Expired, expire};
 use engine::flows::pay::pay;
@@ -33,7 +33,7 @@ use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Table
 use shared::providers::Providers;
 use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 
-use crate::ground::{self, Server};
+use crate::backends::{self, Server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LATER: Timestamp = NOW.plus_seconds(1000);
@@ -266,8 +266,8 @@ impl World {
 
     /// A world whose engine finds Redis by its topology, and whose auditor finds it by one address.
     async fn on(url: &str, topology: &Topology) -> Self {
-        let dynamodb = ground::dynamodb();
-        let prefix = ground::prefix();
+        let dynamodb = backends::dynamodb();
+        let prefix = backends::prefix();
         let sdk = sdk_config();
         let tables = Tables::with_prefix(&prefix);
         let config =

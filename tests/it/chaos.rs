@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use local::stores::sdk_config;
 use ops::audit;
 
-use crate::ground;
+use crate::backends;
 use crate::program::onsale;
 
 /// Short times, so that a run takes a minute; patience for machines that are busy with other tests.
@@ -54,7 +54,7 @@ fn every_fault_is_in_one_of_the_tests() {
 
 /// Each of these faults, once.
 async fn each_of(faults: &[Kind]) {
-    if ground::is_foreign("chaos breaks servers of its own") {
+    if backends::is_foreign("chaos breaks servers of its own") {
         return;
     }
     let plan = Plan::of(faults, 1);
@@ -145,7 +145,7 @@ impl Fault for LoseAnOrder {
 /// The control: without it, runs in which nothing is found could be runs in which nobody looks.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_that_is_lost_is_found_and_ends_the_run() {
-    if ground::is_foreign("chaos breaks servers of its own") {
+    if backends::is_foreign("chaos breaks servers of its own") {
         return;
     }
     let faults: Vec<(Box<dyn Fault>, u32)> =

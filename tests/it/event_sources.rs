@@ -12,7 +12,7 @@ use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::SqsStandin;
 use local::stores;
 
-use crate::ground::{self, Server};
+use crate::backends::{self, Server};
 
 /// How often a message is given out before it is dead.
 const RECEIVES_MOST: u32 = 3;
@@ -39,10 +39,10 @@ struct World {
 
 impl World {
     async fn start(visibility: Duration) -> Self {
-        let server = ground::sqs();
+        let server = backends::sqs();
         let sqs = stores::sqs(&server.url);
         let redelivery = Redelivery { visibility, receives_most: RECEIVES_MOST };
-        let queues = Queues::create(&sqs, &ground::prefix(), Some(redelivery)).await.unwrap();
+        let queues = Queues::create(&sqs, &backends::prefix(), Some(redelivery)).await.unwrap();
         Self { sqs, queues, _server: server }
     }
 

@@ -27,7 +27,7 @@ use shared::runtime::config::{
     SqsConfig,
 };
 
-use crate::ground::{self, Servers};
+use crate::backends::{self, Servers};
 
 pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
@@ -174,7 +174,7 @@ fn train() -> Value {
 impl World {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = ground::servers().await;
+        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = backends::servers().await;
         let tables = dynamo.config().tables.clone();
         let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
         let urls = queues.urls();
@@ -190,7 +190,7 @@ impl World {
                 )],
                 tolerance_seconds: 300,
             },
-            providers: ground::providers(&provider),
+            providers: backends::providers(&provider),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

@@ -10,15 +10,15 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::requested::WantedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::WantedLine;
 use engine::flows::admit::{self, admit};
 use engine::flows::expire::expire;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{self, Reservation, reserve};
 use engine::ports::{Published, Stored};
-use world::{Call, Caller, Driver, Reply, Stores};
+use model_stores::{Call, Caller, Driver, Reply, Stores};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
@@ -59,8 +59,8 @@ const PLACES: [(&str, &str, Files); 19] = [
     ("sim", "tests/sim/tests", Files::Binaries),
     ("sqs-standin", "fakes/sqs/src", Files::Modules),
     ("sqs-standin", "fakes/sqs/tests", Files::Binaries),
-    ("world", "tests/world/src", Files::Modules),
-    ("world", "tests/world/tests", Files::Binaries),
+    ("model-stores", "tests/model-stores/src", Files::Modules),
+    ("model-stores", "tests/model-stores/tests", Files::Binaries),
 ];
 
 fn sources(place: &Path) -> Vec<PathBuf> {

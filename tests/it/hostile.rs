@@ -20,8 +20,8 @@ use shared::providers::stripe::signature;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::backends;
 use super::described::{Answer, Description};
-use super::ground;
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -186,7 +186,7 @@ fn train() -> Value {
 
 impl World {
     async fn start() -> Self {
-        let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
+        let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
         let alice = engine.token("alice").unwrap();
         let bob = engine.token("bob").unwrap();
         let operator = engine.operator_token().unwrap();

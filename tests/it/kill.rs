@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::domain::time::Timestamp;
 use loadtest::credentials::Credentials;
-use loadtest::mix::Mix;
+use loadtest::profile::Mix;
 use loadtest::{Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
@@ -17,7 +17,7 @@ use ops::audit::{self, Target};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
-use crate::ground;
+use crate::backends;
 use crate::program::onsale;
 
 /// How long anything may take before the test fails.
@@ -41,7 +41,7 @@ impl Up {
             .arg("--data-dir")
             .arg(dir)
             .args(["up", "--reconcile-seconds", "2", "--port", &port.to_string()])
-            .args(ground::up_arguments(prefix))
+            .args(backends::up_arguments(prefix))
             .env("ONSALE_LOG", "error")
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -85,7 +85,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
     let dir = tempfile::tempdir().unwrap();
     // The port must be the same after each kill: the crowd knows no other.
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut up = Up::start(dir.path(), port, &ground::prefix()).await;
+    let mut up = Up::start(dir.path(), port, &backends::prefix()).await;
     let sale = json!({
         "sale": "killed", "title": "Killed", "currency": "EUR",
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",

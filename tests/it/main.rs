@@ -7,7 +7,9 @@
 )]
 
 mod alarms;
+mod architecture;
 mod audit;
+mod backends;
 mod bench_http;
 mod bench_sales;
 mod bench_scripts;
@@ -17,7 +19,6 @@ mod deadlines;
 mod described;
 mod event_sources;
 mod flows;
-mod ground;
 mod gtfs;
 mod handlers;
 mod hazards;
@@ -25,6 +26,7 @@ mod hostile;
 mod importers;
 mod kill;
 mod lambda;
+mod load_test;
 mod metrics;
 mod openapi;
 mod program;
@@ -32,8 +34,6 @@ mod provider;
 mod queue;
 mod readme;
 mod repair_commands;
-mod rooms;
-mod rush;
 mod samples;
 mod scripts;
 mod servers;

@@ -11,8 +11,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use shared::http::problem::Kind;
 
+use super::backends;
 use super::described::{Answer, Description};
-use super::ground;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -46,7 +46,7 @@ impl Client {
     async fn start() -> Self {
         Self {
             description: Description::new(),
-            engine: Engine::start(ground::engine(Options::ephemeral())).await.unwrap(),
+            engine: Engine::start(backends::engine(Options::ephemeral())).await.unwrap(),
             http: reqwest::Client::new(),
             sent: BTreeSet::new(),
             answered: BTreeSet::new(),

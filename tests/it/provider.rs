@@ -21,7 +21,7 @@ use shared::providers::Providers;
 use shared::runtime::config::ProvidersConfig;
 use shared::runtime::connections::{Https, Trust};
 
-use crate::ground;
+use crate::backends;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -59,7 +59,7 @@ fn https() -> Https {
 }
 
 fn adapter(provider: &PaymentProvider) -> Providers {
-    Providers::new(&ground::providers(provider), &https()).unwrap()
+    Providers::new(&backends::providers(provider), &https()).unwrap()
 }
 
 fn refunds(provider: &PaymentProvider, payment: &str) -> Vec<LedgerRefund> {
@@ -130,7 +130,7 @@ async fn a_provider_that_is_not_there_or_does_not_know_us_is_asked_again_later()
         assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
         assert!(!error.to_string().contains(API_KEY), "{error}");
     };
-    let mut config = ground::providers(&provider);
+    let mut config = backends::providers(&provider);
     config.apis[0].key.0 = b"sk_wrong".to_vec();
     let stranger = Providers::new(&config, &https()).unwrap();
     unavailable(stranger.captures(&order(number())).await.unwrap_err());

@@ -18,7 +18,7 @@ use serde_json::json;
 use shared::runtime::connections::{Https, Trust};
 use shared::sqs::{QueueConfig, QueueUrls, SqsQueue};
 
-use crate::ground::{self, Server};
+use crate::backends::{self, Server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -40,7 +40,7 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
 
 impl World {
     async fn new() -> Self {
-        let server = ground::sqs();
+        let server = backends::sqs();
         let nowhere = QueueUrls {
             expiry: String::new(),
             sync: String::new(),
@@ -48,7 +48,7 @@ impl World {
             refund: String::new(),
         };
         let client = queue_at(&server.url, &nowhere).client().clone();
-        let queues = Queues::create(&client, &ground::prefix(), None).await.unwrap();
+        let queues = Queues::create(&client, &backends::prefix(), None).await.unwrap();
         let urls = queues.urls();
         Self { queue: queue_at(&server.url, &urls), server, urls }
     }

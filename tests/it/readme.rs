@@ -5,7 +5,7 @@ use std::process::Command;
 
 use local::up::{Engine, Options};
 
-use crate::ground;
+use crate::backends;
 use crate::program::onsale;
 
 /// The code blocks of a document whose fence is `sh step`.
@@ -20,7 +20,7 @@ async fn the_steps_of_the_readme_buy_a_ticket() {
     let steps = steps(&std::fs::read_to_string(root.join("README.md")).unwrap());
     assert!(steps.len() >= 5, "the README lost its steps");
     let data = tempfile::tempdir().unwrap();
-    let engine = Engine::start(ground::engine(Options::persistent(data.path()))).await.unwrap();
+    let engine = Engine::start(backends::engine(Options::persistent(data.path()))).await.unwrap();
     let desk = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(root.join("sales"), desk.path().join("sales")).unwrap();
     let script = format!(

@@ -11,7 +11,7 @@ use local::up::{Engine, Options};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use crate::ground;
+use crate::backends;
 use crate::program::onsale;
 
 /// How long anything may take before the test fails.
@@ -57,14 +57,14 @@ async fn letters(dir: &Path, queue: &str, count: usize) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_letters_are_explained_moved_back_and_dropped_one_by_one() {
-    if ground::is_foreign("not every stand-in moves messages back") {
+    if backends::is_foreign("not every stand-in moves messages back") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 1 };
     let options = Options { ephemeral: true, redelivery, ..Options::persistent(dir) };
-    let engine = Engine::start(ground::engine(options)).await.unwrap();
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
     let sqs = stores::sqs(&engine.endpoints().sqs);
     let send = async |url: &str, body: &str| {
         sqs.send_message().queue_url(url).message_body(body).send().await.unwrap();
@@ -115,7 +115,7 @@ async fn an_operator_sees_what_is_wrong_and_repairs_it() {
     let (text, code) = run(dir, &["reconcile"]);
     assert!(code == 2 && text.contains("is onsale up running"), "{code}: {text}");
     let options = Options { ephemeral: true, ..Options::persistent(dir) };
-    let engine = Engine::start(ground::engine(options)).await.unwrap();
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
     publish(&engine, &hall("hall", 100, 1).unwrap()).await.unwrap();
     let (text, code) = run(dir, &["stuck"]);
     assert_eq!((text.trim(), code), ("Nothing is stuck.", 0));

@@ -11,9 +11,9 @@ use base64::Engine as _;
 use engine::domain::ids::{Legs, Seat, TierId};
 use engine::domain::layout::Layout;
 use engine::domain::money::{Currency, Money};
+use engine::domain::requested::MOST_SEATS;
 use engine::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::MOST_SEATS;
 use importers::written;
 use loadtest::demo;
 use local::payment;
@@ -23,7 +23,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::described::Description;
-use crate::{ground, program};
+use crate::{backends, program};
 
 /// How many buyers are in the shop at once.
 const AT_ONCE: usize = 6;
@@ -149,7 +149,7 @@ impl Bought {
 
 impl Shop {
     pub async fn open(file: &SaleFile) -> Self {
-        let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
+        let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
         let sale = Sale::new(file.clone()).unwrap();
         let (buyers, sold) = (AtomicU64::default(), AtomicU64::default());
         let shop = Self { engine, http: reqwest::Client::new(), sale, buyers, sold };

@@ -30,7 +30,7 @@ use shared::dynamodb::{
 };
 use shared::runtime::metrics::{Function, Metrics};
 
-use crate::ground::{self, Server};
+use crate::backends::{self, Server};
 use crate::metrics::{Lines, STAGE, counts};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -58,8 +58,8 @@ fn config(endpoint: String, tables: Tables) -> StoreConfig {
 
 impl World {
     async fn new() -> Self {
-        let server = ground::dynamodb();
-        let tables = Tables::with_prefix(&ground::prefix());
+        let server = backends::dynamodb();
+        let tables = Tables::with_prefix(&backends::prefix());
         let db = Dynamo::new(&sdk_config(), config(server.url.clone(), tables));
         create_tables(db.client(), &db.config().tables).await.unwrap();
         // Twice, as at every start of the local stack.

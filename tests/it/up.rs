@@ -17,7 +17,7 @@ use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::ground;
+use crate::backends;
 
 /// Names the data directory on which [`serve_until_killed`] is to serve.
 const SERVE_ON: &str = "ONSALE_TEST_UP_ON";
@@ -159,7 +159,7 @@ fn hall(sale: &str, pay_window_seconds: u32) -> Value {
 }
 
 async fn ephemeral() -> (Engine, Caller) {
-    let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
+    let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
     let caller = Caller::of(&engine);
     (engine, caller)
 }
@@ -324,7 +324,7 @@ async fn the_gateway_refuses_what_no_function_should_see() {
 async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
     let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 2 };
     let options = Options { redelivery, ..Options::ephemeral() };
-    let engine = Engine::start(ground::engine(options)).await.unwrap();
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
     let sqs = local::stores::sqs(&engine.endpoints().sqs);
     for queue in [&engine.queues().expiry, &engine.queues().sync] {
         let send = sqs.send_message().queue_url(&queue.url).message_body("poison");
@@ -342,12 +342,12 @@ async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_data_directory_has_one_engine() {
     let dir = tempfile::tempdir().unwrap();
-    let engine = Engine::start(ground::engine(Options::persistent(dir.path()))).await.unwrap();
+    let engine = Engine::start(backends::engine(Options::persistent(dir.path()))).await.unwrap();
     for options in [
         Options::persistent(dir.path()),
         Options { data_dir: Some(dir.path().to_owned()), ..Options::ephemeral() },
     ] {
-        let second = Engine::start(ground::engine(options)).await;
+        let second = Engine::start(backends::engine(options)).await;
         assert!(matches!(second, Err(Error::DataDir(data_dir::Error::InUse(_)))));
     }
     assert_eq!(Endpoints::read(dir.path()).unwrap(), *engine.endpoints());
@@ -403,7 +403,7 @@ impl Drop for Process {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_survives_kill_9_and_is_paid_after_it() {
     let dir = tempfile::tempdir().unwrap();
-    let prefix = ground::prefix();
+    let prefix = backends::prefix();
     let (mut process, caller) = Process::up(dir.path(), &prefix).await;
     let resident_kb = process.resident_kb();
     println!("idle: {resident_kb} kB resident");
@@ -431,7 +431,7 @@ async fn serve_until_killed() {
     };
     let dir = dir.to_str().unwrap();
     let line = ["onsale", "up", "--port", "0", "--json", "--data-dir", dir].map(str::to_owned);
-    let servers = ground::up_arguments(&std::env::var(SERVE_AS).unwrap());
+    let servers = backends::up_arguments(&std::env::var(SERVE_AS).unwrap());
     let code = cli::run(line.into_iter().chain(servers)).await;
     assert_eq!(code, ExitCode::SUCCESS);
 }

@@ -11,7 +11,7 @@ pub mod number;
 pub mod order;
 pub mod places;
 pub mod refund;
+pub mod requested;
 pub mod sale;
 pub mod sections;
 pub mod time;
-pub mod wanted;

@@ -5,7 +5,7 @@
 
 pub mod admit;
 pub mod cancel;
-pub mod difference;
+pub mod discrepancy;
 pub mod expire;
 pub mod hold;
 pub mod load;

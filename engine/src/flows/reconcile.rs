@@ -19,7 +19,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
-use crate::flows::difference::{Asked, Difference, Explanation, Picture};
+use crate::flows::discrepancy::{Asked, Difference, Explanation, Picture};
 use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, sale_of, sell};
 use crate::flows::load::{Loaded, load, terms};

@@ -9,9 +9,9 @@ use crate::domain::inventory::{
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
+use crate::domain::requested::{WantedLine, content, order_lines, total_minor};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
-use crate::domain::wanted::{WantedLine, content, order_lines, total_minor};
 use crate::flows::hold::align_to;
 use crate::flows::load;
 use crate::ports::{

@@ -19,8 +19,8 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::PROVIDER;
+use crate::faults::{Asked, Mischief, Plan};
 use crate::ledger::{LedgerEntry, LedgerRefund};
-use crate::mischief::{Asked, Mischief, Plan};
 
 /// Everything the provider knows.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use tokio::net::TcpListener;
 use crate::API_KEY;
 use crate::Error;
 use crate::account::{Accounts, Answer, LOST, RefundRequest, error};
-use crate::mischief::Mischief;
+use crate::faults::Mischief;
 
 /// The largest form; Stripe's are smaller.
 const BODY_BYTES_MOST: usize = 64 * 1024;

@@ -13,8 +13,8 @@
 
 mod account;
 mod edge;
+mod faults;
 mod ledger;
-mod mischief;
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::Path;
@@ -29,8 +29,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
+pub use crate::faults::Mischief;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
-pub use crate::mischief::Mischief;
 
 /// The provider that it is: the segment of the callback's path, and of a payment's key.
 pub const PROVIDER: &str = "stripe";

@@ -32,9 +32,9 @@ mod attributes;
 mod broker;
 mod change;
 mod error;
+mod faults;
 mod fifo;
 mod message;
-mod mischief;
 mod moves;
 mod queue;
 mod server;
@@ -56,7 +56,7 @@ use crate::change::Snapshot;
 use crate::server::{Server, now_ms};
 use crate::store::Store;
 
-pub use crate::mischief::Mischief;
+pub use crate::faults::Mischief;
 
 /// What the names of its threads begin with, by which their processor time is known.
 pub const THREADS: &str = "sqs-standin";

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::broker::{Broker, Wake};
 use crate::error::{ErrorKind, SqsError};
-use crate::mischief::Mischief;
+use crate::faults::Mischief;
 use crate::queue::QueueId;
 use crate::store::Store;
 use crate::wire::{Receive, Reply, Request};

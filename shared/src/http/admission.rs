@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
 use engine::domain::number::OrderNumber;
+use engine::domain::requested::MOST_SEATS;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::MOST_SEATS;
 
 /// What a buyer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]

@@ -11,8 +11,8 @@ use crate::http::tokens;
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId, TierId};
 use engine::domain::inventory::Line;
+use engine::domain::requested::{MOST_LINES, MOST_SEATS, WantedLine};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
-use engine::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine};
 
 /// The header that may carry the admission token instead of the body.
 const ADMISSION_HEADER: &str = "admission";

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::http::identity::Buyer;
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
+use engine::domain::requested::WantedLine;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::WantedLine;
 
 const ISSUER: &str = "onsale";
 const AUDIENCE: &str = "onsale-orders";

@@ -9,8 +9,8 @@ use engine::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
 use engine::domain::inventory::{Inventory, Line, SeatLeg};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::requested::WantedLine;
 use engine::domain::sale::Sale;
-use engine::domain::wanted::WantedLine;
 use engine::flows::cancel::cancel;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
@@ -18,10 +18,10 @@ use engine::flows::reconcile::dry_run;
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::sync::sync;
 use engine::ports::{Catalogue, Freshness, Stored};
+use model_stores::{Call, Caller, Driver, Reply, Stores};
 use serde_json::json;
-use world::{Call, Caller, Driver, Reply, Stores};
 
-use super::world::{NOW, epoch};
+use super::environment::{NOW, epoch};
 
 /// A hall of two blocks and a balcony of one, over two legs.
 const HALL: u32 = 130;

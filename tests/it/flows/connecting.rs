@@ -5,7 +5,7 @@
 //! one's connection, which is back in the pool a moment after its answer, and connect once more.
 
 use cold::certificates::Authority;
-use cold::front::{Front, Severed};
+use cold::proxy::{Front, Severed};
 use engine::domain::order::OrderState;
 use engine::flows::reserve::reserve;
 use engine::ports::{Catalogue, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError};
@@ -14,7 +14,7 @@ use shared::runtime::app::{App, Need};
 use shared::runtime::config::Config;
 use tempfile::NamedTempFile;
 
-use super::world::{NOW, World, sale_id};
+use super::environment::{NOW, World, sale_id};
 
 /// What `reserve` needs.
 const NEEDS: [Need; 3] = [Need::Redis, Need::Sales, Need::Queues];

@@ -14,7 +14,7 @@ use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::ports::{Ports, Seats};
 
 use super::crashing::{Crashing, Cut};
-use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
+use super::environment::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
 
 /// More calls than any flow makes.
 const MOST_CALLS: i64 = 40;

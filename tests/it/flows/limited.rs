@@ -11,11 +11,11 @@ use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reconcile::{Run, run, run_until};
 use engine::ports::{DUE_SHARDS, Stored};
+use model_stores::{Call, Caller, Driver, Reply, Stores};
 use serde_json::json;
 use tokio::sync::Notify;
-use world::{Call, Caller, Driver, Reply, Stores};
 
-use super::world::{NOW, epoch};
+use super::environment::{NOW, epoch};
 
 const SALES: usize = 6;
 /// A run that is stuck takes so long: its place in the order must not come again each time.

@@ -17,7 +17,7 @@ use engine::ports::{Catalogue, Freshness, Ports, Seats};
 use redis::aio::MultiplexedConnection;
 
 use super::crashing::{Crashing, Cut};
-use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
+use super::environment::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
 
 /// When the repair happens: what was pending at [`NOW`] is late, what came just before is not.
 const LATER: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS * 10);

@@ -17,7 +17,7 @@ use fake_payments::Mischief;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
-use super::world::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
+use super::environment::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
 
 /// When the payment window of every order is over.
 const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);

@@ -9,7 +9,7 @@ use engine::ports::{Catalogue, ChangeReply, Freshness, Ports, Seats};
 use tokio::sync::Notify;
 
 use super::crashing::{Crashing, Cut};
-use super::world::{NOW, World, epoch, sale_id};
+use super::environment::{NOW, World, epoch, sale_id};
 
 /// More calls than a load of the sale makes.
 const MOST_CALLS: i64 = 40;

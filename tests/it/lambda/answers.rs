@@ -27,7 +27,7 @@ use shared::runtime::config::Config;
 use super::event::{Request, Sender, batch, message_id, schedule};
 use super::hall;
 use super::rie::Sandbox;
-use crate::ground::{self, Servers};
+use crate::backends::{self, Servers};
 
 const HTML: &str = "text/html";
 
@@ -69,7 +69,7 @@ struct Worlds {
 impl Worlds {
     async fn start() -> Self {
         let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
-            ground::servers().await;
+            backends::servers().await;
         let data_dir = DataDir::temporary().unwrap();
         let secrets = data_dir.secrets().unwrap();
         let config = up::config(stack.topology(), &endpoints, &queues, &secrets).unwrap();

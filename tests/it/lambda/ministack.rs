@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use super::event::schedule;
 use super::rie::{FUNCTIONS, bootstrap, root};
 use super::{behind, hall};
-use crate::ground;
+use crate::backends;
 
 /// How long anything may take: two processors have several other tests to run.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -196,7 +196,7 @@ struct Deployed {
 impl Deployed {
     async fn new() -> Self {
         let ministack = Ministack::start().await;
-        let stack = ground::stack_beside(&ministack.url, &ministack.url).await;
+        let stack = backends::stack_beside(&ministack.url, &ministack.url).await;
         let provider = PaymentProvider::start(None).unwrap();
         let data_dir = DataDir::temporary().unwrap();
         let secrets = data_dir.secrets().unwrap();

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use super::behind;
 use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
 use super::sample_events::listed;
-use crate::ground;
+use crate::backends;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -129,7 +129,7 @@ impl Watch {
 }
 
 pub(super) async fn engine() -> (Engine, Variables) {
-    let engine = Engine::start(ground::engine(Options::ephemeral())).await.unwrap();
+    let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
     let (topology, endpoints) = (engine.stack().topology(), engine.endpoints());
     let config = up::config(topology, endpoints, engine.queues(), engine.secrets()).unwrap();
     (engine, variables(&with_sample_events(config)))

@@ -20,9 +20,9 @@ use shared::redis::{Bounds, Connection, RedisSeats, Scripts, Topology};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
+use super::environment::World;
 use super::log::Log;
 use super::wire::{Loss, Wire};
-use super::world::World;
 use super::{connect, patient, server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);

@@ -2,13 +2,13 @@
 
 mod calls;
 mod commands;
-mod handbook;
+mod docs;
+mod environment;
 mod log;
 mod property;
 mod releases;
 mod secured;
 mod wire;
-mod world;
 
 use local::servers::{Error, Flavour, RedisCluster, RedisOptions, RedisServer};
 use shared::redis::{Bounds, Connection, Topology};

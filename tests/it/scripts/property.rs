@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use local::servers::Flavour;
+use model_stores::{seed_in, seed_of_commit};
 use shared::redis::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
-use world::{seed_in, seed_of_commit};
 
-use super::world::{Tally, World};
+use super::environment::{Tally, World};
 use super::{cluster, connect, patient, server};
 
 /// How many sequences run at once.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
-use cold::front::Front;
+use cold::proxy::Front;
 use engine::domain::ids::SaleId;
 use engine::domain::inventory::Load;
 use engine::ports::{Seats, StoreError, Stored};

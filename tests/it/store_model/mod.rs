@@ -1,8 +1,8 @@
-//! The pure models of the orders and the catalogue (`tests/world`) answer as the real ones do on a
+//! The pure models of the orders and the catalogue (`tests/model-stores`) answer as the real ones do on a
 //! DynamoDB, and a model with a condition taken out of it is found out. The simulator and the model
 //! checker stand on these models.
 
-mod dice;
+mod random;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -12,12 +12,12 @@ use engine::domain::guard::{Guard, without};
 use engine::ports::{Catalogue as _, Orders as _, Published, StoreError, Stored};
 use local::servers::DynamoDb;
 use local::stores::sdk_config;
+use model_stores::{Call, Reply, Stores, seed_in, seed_of_commit};
 use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
 use tokio::task::JoinSet;
-use world::{Call, Reply, Stores, seed_in, seed_of_commit};
 
-use self::dice::Dice;
-use crate::ground::{self, Server};
+use self::random::Dice;
+use crate::backends::{self, Server};
 
 /// How many sequences run at once.
 const AT_ONCE: u64 = 4;
@@ -114,7 +114,7 @@ fn name(call: &Call, text: &str) -> String {
 
 impl Sequence {
     async fn new(server: &Server<DynamoDb>, seed: u64, without: Option<Guard>) -> Self {
-        let tables = Tables::with_prefix(&ground::prefix());
+        let tables = Tables::with_prefix(&backends::prefix());
         let config = StoreConfig { endpoint: Some(server.url.clone()), ..StoreConfig::new(tables) };
         let db = Dynamo::new(&sdk_config(), config);
         create_tables(db.client(), &db.config().tables).await.unwrap();
@@ -223,7 +223,7 @@ impl Sequence {
             .iter()
             .map(|((sale, name), order)| (format!("{sale}#{name}"), order.to_string()))
             .collect();
-        let mark = |world::Place { sale, at }: &world::Place| {
+        let mark = |model_stores::Place { sale, at }: &model_stores::Place| {
             format!("{sale}#{}#{}#{}", at.tier, at.seat.0, at.leg)
         };
         let model_sold: BTreeSet<String> = orders.sold.iter().map(mark).collect();
@@ -284,7 +284,7 @@ async fn run(
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_model_answers_as_the_store() {
-    let server = ground::dynamodb();
+    let server = backends::dynamodb();
     let (seed, begun) = (first_seed(), Instant::now());
     let asked_for = seed_in("ONSALE_SEQUENCES");
     let sequences = asked_for.unwrap_or(SEQUENCES);
@@ -317,7 +317,7 @@ fn missing(answers: &BTreeMap<String, usize>) -> Vec<&'static str> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_condition_taken_out_of_the_model_is_missed() {
-    let server = ground::dynamodb();
+    let server = backends::dynamodb();
     let seed = first_seed();
     println!("mutants: from ONSALE_SEED={seed}");
     for guard in MUTANTS {

@@ -11,8 +11,8 @@ use engine::domain::inventory::Line;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::requested::WantedLine;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::WantedLine;
 use engine::flows;
 use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
@@ -28,8 +28,8 @@ use shared::runtime::config::Config;
 use shared::runtime::metrics::Function;
 
 use super::recorder::Recorder;
+use crate::backends::{self, Servers};
 use crate::flows::crashing::{Crashing, Cut};
-use crate::ground::{self, Servers};
 use crate::handlers::{Sender, request};
 
 /// Every function, by the name of its program.
@@ -68,7 +68,7 @@ impl Deployed {
     /// Starts the servers, with a user of Redis who may do what `access` says.
     pub async fn start(access: &str) -> Self {
         let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
-            ground::servers().await;
+            backends::servers().await;
         let mut redis = stack.redis().unwrap().connect().await.unwrap();
         user(&mut redis, "engine", access).await;
         let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();

@@ -3,7 +3,7 @@
 
 mod checks;
 mod deployed;
-mod handbook;
+mod docs;
 mod linters;
 mod permissions;
 mod recorder;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::domain::ids::{SaleId, Seat, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
-use world::{Place, Stores};
+use model_stores::{Place, Stores};
 
 use crate::scenario::{PRICE_MINOR, Scenario};
 use crate::state::State;

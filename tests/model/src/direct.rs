@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
-use world::{Call, Caller, Driver, Reply, Stores};
+use model_stores::{Call, Caller, Driver, Reply, Stores};
 
 use crate::flow::{Flow, Outcome};
 use crate::scenario::Scenario;

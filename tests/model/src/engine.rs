@@ -7,8 +7,8 @@ use engine::domain::ids::Epoch;
 use engine::domain::order::{PaymentKey, PaymentOutcome};
 use engine::ports::due_shard;
 use engine::ports::{SettleReply, Settlement, StoreError, Stored};
+use model_stores::{Call, Message, Reply, SeatsModel, Sent};
 use stateright::{Model, Property};
-use world::{Call, Message, Reply, SeatsModel, Sent};
 
 use crate::check;
 use crate::flow::{Flow, Outcome};

@@ -12,7 +12,7 @@ use engine::flows::refund::refund;
 use engine::flows::reserve::{self, reserve};
 use engine::flows::sync::sync;
 use engine::ports::{Ports, StoreError, Stored};
-use world::{Message, Sent};
+use model_stores::{Message, Sent};
 
 use crate::scenario::Scenario;
 

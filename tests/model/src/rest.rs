@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use engine::domain::time::Timestamp;
-use world::{Message, Sent, Stores};
+use model_stores::{Message, Sent, Stores};
 
 use crate::check::{self, Checked};
 use crate::direct;

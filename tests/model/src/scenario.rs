@@ -12,13 +12,13 @@ use engine::domain::inventory::Line;
 use engine::domain::money::Money;
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::requested::WantedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::WantedLine;
 use engine::flows::reserve::Reservation;
 use engine::ports::Published;
+use model_stores::{Message, Stores};
 use serde_json::json;
-use world::{Message, Stores};
 
 use crate::direct;
 use crate::flow::{Flow, Outcome};

@@ -8,7 +8,7 @@ use engine::domain::inventory::HeldLine;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
-use world::{SeatsModel, Sent, Stores};
+use model_stores::{SeatsModel, Sent, Stores};
 
 use crate::scenario::{Budget, Scenario};
 use crate::task::Task;

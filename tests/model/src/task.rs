@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use engine::ports::Stored;
-use world::{Call, Caller, Driver, Reply};
+use model_stores::{Call, Caller, Driver, Reply};
 
 use crate::flow::{Flow, Outcome};
 use crate::scenario::Scenario;

@@ -3,7 +3,7 @@
 use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::ports::{CreateReply, Settlement, Stored};
-use world::{Call, Message, Reply, Sent, Stores};
+use model_stores::{Call, Message, Reply, Sent, Stores};
 
 use crate::engine::{Action, Engine, Fate};
 use crate::flow::Flow;

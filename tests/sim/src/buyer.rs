@@ -6,18 +6,18 @@ use engine::domain::inventory::Line as Wish;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::requested::{WantedLine, content};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
-use engine::domain::wanted::{WantedLine, content};
 use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::ports::{Catalogue as _, Freshness, StoreError};
 
-use crate::cast::{call_back, never_call};
-use crate::dice::{Dice, mix};
+use crate::actors::{call_back, never_call};
+use crate::executor::Stage;
 use crate::fault::Fault;
 use crate::plan::{FAULTS_FROM_MS, START, sale_id};
-use crate::stage::Stage;
+use crate::random::{Dice, mix};
 
 /// How often a buyer comes in a storm.
 const STORM_ROUNDS: u64 = 8;

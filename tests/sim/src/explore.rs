@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::domain::guard::Guard;
-use world::{seed_in, seed_of_commit};
+use model_stores::{seed_in, seed_of_commit};
 
-use crate::dice::mix;
 use crate::fault::Fault;
+use crate::random::mix;
 use crate::run::{Outcome, run};
 use crate::tally::Tally;
 

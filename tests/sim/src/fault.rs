@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dice::Dice;
+use crate::random::Dice;
 
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

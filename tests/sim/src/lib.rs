@@ -7,23 +7,23 @@
 #![allow(clippy::expect_used, reason = "a simulator that is built wrongly must not go on")]
 #![allow(clippy::wildcard_enum_match_arm, reason = "most calls are of no interest to most rules")]
 
+mod actors;
 mod buyer;
-mod cast;
-mod core;
-mod dice;
+mod environment;
+mod executor;
 mod explore;
 mod fault;
-mod ghost;
 mod money;
+mod oracle;
 mod plan;
+mod random;
 mod redis_log;
 mod run;
 mod shrink;
-mod stage;
 mod tally;
 mod trace;
 
-pub use crate::core::Violation;
+pub use crate::environment::Violation;
 pub use explore::{Exploration, Explored, base_seed, explore, without_guard};
 pub use fault::{Fault, Weather};
 pub use run::{Outcome, run};

@@ -2,7 +2,7 @@
 
 use engine::domain::order::{PaymentOutcome, PaymentRecord};
 use engine::domain::refund::RefundState;
-use world::ProviderModel;
+use model_stores::ProviderModel;
 
 /// What is wrong or not finished about a decided payment.
 pub(crate) fn unfinished(record: &PaymentRecord, provider: &ProviderModel) -> Option<String> {

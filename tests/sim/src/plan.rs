@@ -8,8 +8,8 @@ use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
 use crate::fault::{Fault, Rates, Weather};
+use crate::random::Dice;
 
 /// When every run begins.
 pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use engine::domain::gate::GateShard;
 use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
-use world::{Call, SeatsModel, Stores};
+use model_stores::{Call, SeatsModel, Stores};
 
 /// The most writes that can be forgotten.
 const MOST: usize = 32;

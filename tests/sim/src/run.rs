@@ -5,12 +5,12 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
+use crate::actors::{Post, fate, operator, schedule};
 use crate::buyer::buyer;
-use crate::cast::{Post, fate, operator, schedule};
-use crate::core::{Violation, World};
+use crate::environment::{Violation, World};
+use crate::executor::{self, Stage};
 use crate::fault::{Fault, Weather};
 use crate::plan::{Plan, Without};
-use crate::stage::{self, Stage};
 use crate::tally::Tally;
 use crate::trace::Trace;
 
@@ -75,7 +75,7 @@ fn play(stage: &Stage, plan: Plan) {
         stage.act(fate(stage.clone(), at, place, happening));
     }
     let post = Post::default();
-    stage::run(stage, |stage| {
+    executor::run(stage, |stage| {
         post.take(stage);
         stage.is_idle() && is_at_rest(stage, *quiet.borrow())
     });

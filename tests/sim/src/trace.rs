@@ -7,7 +7,7 @@ use engine::domain::inventory::{HeldLine, HoldReply, pack_lines};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
-use world::{Call, Reply};
+use model_stores::{Call, Reply};
 
 use crate::fault::Fault;
 use crate::plan::START;

@@ -7,12 +7,12 @@
 //! are compared. `docs/chaos.md` says what is measured and how.
 
 pub mod engine_process;
+pub mod fakes;
 pub mod faults;
 pub mod proxy;
 pub mod report;
 pub mod rig;
 pub mod round;
-pub mod stand_ins;
 
 use std::io;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use loadtest::controller::Reins;
 use loadtest::credentials::Credentials;
-use loadtest::mix::Mix;
-use loadtest::reins::Reins;
+use loadtest::profile::Mix;
 use loadtest::{Load, RushError};
 use local::data_dir;
 use local::endpoints::EndpointsError;

@@ -21,11 +21,11 @@ use ops::audit::Target;
 
 use super::Error;
 use super::engine_process::EngineProcess;
+use super::fakes::StandIns;
+use super::proxy::faults::Trouble;
 use super::proxy::http::HttpProxy;
 use super::proxy::pipe::Pipe;
 use super::proxy::resp::RedisProxy;
-use super::proxy::trouble::Trouble;
-use super::stand_ins::StandIns;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "chaos-";

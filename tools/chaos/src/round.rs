@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::Error;
 use super::faults::{Fault, Lost, Scene};
 use super::rig::Setup;
-use loadtest::reins::{Answer, Seen};
+use loadtest::controller::{Answer, Seen};
 use ops::audit;
 use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{DECLINED, Failure, out};
+use chaos::fakes;
 use chaos::faults::Kind;
 use chaos::rig::Setup;
 use chaos::round::Round;
-use chaos::stand_ins;
 use chaos::{self, Options, Plan};
 
 /// Break real servers while a crowd buys, and prove that nothing was oversold, lost or left undecided.
@@ -139,7 +139,7 @@ impl StandInsCommand {
     /// # Errors
     /// One of them does not start.
     pub async fn run(self, data_dir: &Path) -> Result<ExitCode, Failure> {
-        stand_ins::serve(data_dir).await?;
+        fakes::serve(data_dir).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

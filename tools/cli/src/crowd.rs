@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use loadtest::arrivals::Shape;
-use loadtest::mix::Mix;
+use loadtest::profile::Mix;
 use loadtest::{CONNECTIONS, Load};
 
 /// How many are on the site at once in a closed loop.

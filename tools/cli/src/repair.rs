@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use engine::domain::time::Timestamp;
-use engine::flows::difference::Explanation;
+use engine::flows::discrepancy::Explanation;
 use engine::flows::reconcile::{Outcome, Report, Run, dry_run, reconcile_all};
 use engine::flows::stuck::{Found, Kind, Stuck, stuck};
 use engine::ports::Ports as _;
@@ -70,7 +70,7 @@ fn exit(is_well: bool) -> ExitCode {
 
 fn run_as_json(run: &Run, dry: bool) -> String {
     let difference = |(difference, outcome): &(_, Outcome)| {
-        let mut written = json!(engine::flows::difference::Difference::explain(difference));
+        let mut written = json!(engine::flows::discrepancy::Difference::explain(difference));
         written["outcome"] = json!(outcome);
         written
     };

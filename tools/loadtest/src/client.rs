@@ -22,7 +22,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::reins::Reins;
+use super::controller::Reins;
 use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.

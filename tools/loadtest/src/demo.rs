@@ -11,7 +11,7 @@ use reqwest::Method;
 
 use crate::RushError;
 use crate::credentials::Credentials;
-use crate::mix::Mix;
+use crate::profile::Mix;
 use importers::pretix::{Prices, RowOrder};
 use importers::train12306::Tables;
 use importers::{self, Terms, pretix, read_bounded};

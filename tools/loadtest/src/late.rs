@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 use engine::domain::choice::Together;
 use engine::domain::ids::Legs;
+use engine::domain::requested::MOST_SEATS;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::MOST_SEATS;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
 use super::client::Call;
-use super::mix::Conduct;
+use super::profile::Conduct;
+use super::session::{Asked, Rush, line};
 use super::stopwatch::Endpoint;
-use super::visit::{Asked, Rush, line};
 
 /// How long the late wait between two looks at a sale in which seats are still held, in
 /// milliseconds.

@@ -9,27 +9,27 @@
 //! in it needs a lock.
 
 pub mod arrivals;
+mod behaviour;
 mod charts;
 pub mod client;
-mod conduct;
+pub mod controller;
 pub mod cpu;
 pub mod credentials;
 pub mod demo;
 mod late;
 pub mod ledger;
-pub mod mix;
 mod open_loop;
 pub mod page;
+pub mod profile;
 mod progress;
 pub mod published;
-pub mod reins;
 pub mod replay;
 pub mod report;
 pub mod series;
+pub mod session;
 pub mod stopwatch;
 pub mod tally;
 pub mod venue;
-pub mod visit;
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -48,16 +48,16 @@ use local::endpoints::Endpoints;
 
 use self::arrivals::Shape;
 use self::client::{BadAddress, Client};
+use self::controller::Reins;
 use self::credentials::Credentials;
 use self::ledger::Ledger;
-use self::mix::Mix;
+use self::profile::Mix;
 use self::progress::Progress;
-use self::reins::Reins;
 use self::report::{Report, Sold};
 use self::series::Series;
+use self::session::Rush;
 use self::tally::Tally;
 use self::venue::Venue;
-use self::visit::Rush;
 
 /// How many requests may be under way at once unless told otherwise; the gateway takes 400
 /// connections.
@@ -102,7 +102,7 @@ impl Load {
         match self {
             Self::Open { connections, .. } => connections,
             // Whoever is on the site may have a bot's twenty requests or two at once.
-            Self::Closed { at_once, .. } => at_once.max(1) + mix::HAMMERS,
+            Self::Closed { at_once, .. } => at_once.max(1) + profile::HAMMERS,
         }
     }
 

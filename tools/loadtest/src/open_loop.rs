@@ -15,7 +15,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use super::client::Place;
-use super::visit::{Asked, Busy, Rush};
+use super::session::{Asked, Busy, Rush};
 
 /// How much later than told people come back, in microseconds: not all at once.
 const JITTER_MICROS: u64 = 500_000;

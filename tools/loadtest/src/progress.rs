@@ -3,7 +3,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::series::Sample;
-use super::visit::Rush;
+use super::session::Rush;
 
 /// A bar of something that is counted.
 const COUNTED: &str = "{msg:>14} {bar:40} {pos}/{len}";

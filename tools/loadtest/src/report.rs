@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use crate::cpu::Shares;
 
-use super::mix::{Conduct, Mix};
+use super::profile::{Conduct, Mix};
 use super::series::Sample;
+use super::session::Rush;
 use super::stopwatch::{Endpoint, Percentiles};
-use super::visit::Rush;
 use super::{Load, Options};
 
 /// The generator was the bottleneck if it took up one request of a hundred later than this.

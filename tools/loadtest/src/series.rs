@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cpu::{Part, Shares};
 
-use super::visit::Rush;
+use super::session::Rush;
 
 /// How often a sample is taken.
 pub const PERIOD: Duration = Duration::from_secs(1);

@@ -8,7 +8,7 @@ use std::time::Instant;
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
-use super::mix::Conduct;
+use super::profile::Conduct;
 
 /// How many anomalies are kept in words; all are counted.
 const ANOMALIES_KEPT: usize = 100;

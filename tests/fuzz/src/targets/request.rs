@@ -3,8 +3,8 @@
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, SeatName, StopId};
 use engine::domain::number::OrderNumber;
+use engine::domain::requested::{MOST_LINES, MOST_SEATS, WantedLine, content};
 use engine::domain::sale::{Sale, Tier};
-use engine::domain::wanted::{MOST_LINES, MOST_SEATS, WantedLine, content};
 use lambda_http::Request;
 use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;

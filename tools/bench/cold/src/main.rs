@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use cold::Failure;
+use cold::environment::{CONNECTED, HELLO, World};
 use cold::report::{measure, table};
-use cold::world::{CONNECTED, HELLO, World};
 use shared::runtime::metrics::Function;
 
 /// Starts each function's real binary, lets it do its first work over TLS, and prints what that cost:

@@ -9,8 +9,8 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
 use crate::Failure;
+use crate::environment::World;
 use crate::sandbox::Sandbox;
-use crate::world::World;
 
 /// How many further requests a sandbox answers, for what one costs when it is warm.
 const WARM_REQUESTS: u32 = 20;

@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::environment::{Failure, World};
 use crate::event::{self, Sender};
-use crate::world::{Failure, World};
 
 /// The sale that is bought from.
 const SALE: &str = "costs";

@@ -9,13 +9,13 @@
 //! `scripts/handler-costs` counts both and keeps `docs/handler-costs.md`.
 
 pub mod cases;
+pub mod environment;
 pub mod event;
-pub mod world;
 
 use tokio::runtime::{Builder, Runtime};
 
 use cases::Work;
-use world::World;
+use environment::World;
 
 /// A runtime of one thread.
 ///

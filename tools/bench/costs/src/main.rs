@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
-use costs::world::{Failure, Own, Servers, World};
+use costs::environment::{Failure, Own, Servers, World};
 use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts: connections open, caches fill.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use allocation_counter::{AllocationInfo, measure};
-use costs::world::{Own, World};
+use costs::environment::{Own, World};
 use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts.

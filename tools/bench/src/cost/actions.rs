@@ -22,8 +22,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use shared::runtime::app::App;
 
+use super::environment::{Look, World, base_micros};
 use super::usage::Usage;
-use super::world::{Look, World, base_micros};
 use super::{Assumptions, Failure, Options};
 use crate::selling::{TIER, hall};
 use local::gateway::{self, Function, event};

@@ -6,7 +6,7 @@ use shared::runtime::metrics::{self, Metric};
 
 use super::actions::{Action, Measured, TICKETS};
 use super::prices::Prices;
-use super::scene::{Assumptions, Scene};
+use super::scenario::{Assumptions, Scene};
 use super::usage::{Line, Usage};
 
 /// What is deployed.

@@ -7,25 +7,25 @@
 
 mod actions;
 mod bill;
+mod environment;
 mod prices;
 mod report;
-mod scene;
+mod scenario;
 mod usage;
 mod watch;
-mod world;
 
 pub use actions::{Action, Measured};
 pub use bill::{Bill, Fixed};
 pub use prices::Prices;
 pub use report::Report;
-pub use scene::{Assumptions, Scene};
+pub use scenario::{Assumptions, Scene};
 pub use usage::{Line, Usage};
 
 use std::time::Duration;
 
 use serde::Serialize;
 
-use self::world::World;
+use self::environment::World;
 
 /// Why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -64,6 +64,6 @@ pub async fn run(options: Options) -> Result<Report, Failure> {
     let measured = actions::measure(&world, &options).await;
     world.stop().await?;
     let measured = measured?;
-    let scene = scene::run(&options).await?;
+    let scene = scenario::run(&options).await?;
     Ok(Report::of(options, measured, scene))
 }

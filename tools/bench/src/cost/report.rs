@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::Options;
 use super::actions::{Action, Measured};
 use super::bill::{self, Bill, Fixed};
-use super::scene::Scene;
+use super::scenario::Scene;
 use super::usage::Usage;
 
 /// The report.

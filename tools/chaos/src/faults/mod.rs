@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use loadtest::reins::Reins;
+use loadtest::controller::Reins;
 
 use self::network::{Network, To};
 use super::Error;

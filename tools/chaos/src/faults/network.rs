@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::redis::pair;
 use super::{Fault, Scene, Struck};
 use crate::Error;
-use crate::proxy::trouble::Trouble;
+use crate::proxy::faults::Trouble;
 
 /// The way to which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

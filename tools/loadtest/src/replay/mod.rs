@@ -16,7 +16,7 @@ use crate::RushError;
 use crate::cpu::{Meter, Part};
 use crate::credentials::Credentials;
 use crate::demo::{self, publish, settle};
-use crate::mix::Mix;
+use crate::profile::Mix;
 use crate::published::Published;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;

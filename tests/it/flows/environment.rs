@@ -8,9 +8,9 @@ use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::OrderState;
+use engine::domain::requested::WantedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::domain::wanted::WantedLine;
 use engine::flows::publish::publish;
 use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
@@ -24,7 +24,7 @@ use shared::runtime::config::{
     AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, SqsConfig,
 };
 
-use crate::ground::{self, Servers};
+use crate::backends::{self, Servers};
 
 /// When the tests happen.
 pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -69,7 +69,7 @@ impl World {
     /// Starts the servers and publishes the sale.
     pub async fn start() -> Self {
         let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
-            ground::servers().await;
+            backends::servers().await;
         let config = Config {
             redis: RedisConfig { topology: Topology::Single(endpoints.redis) },
             dynamodb: DynamoDbConfig {
@@ -79,7 +79,7 @@ impl World {
             sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
-            providers: ground::providers(&provider),
+            providers: backends::providers(&provider),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

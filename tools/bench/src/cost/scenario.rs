@@ -9,7 +9,7 @@ use super::{Failure, Options};
 use crate::selling::{hall, publish};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
-use loadtest::mix::Mix;
+use loadtest::profile::Mix;
 use loadtest::{CONNECTIONS, Load};
 use local::up::{self, Engine};
 

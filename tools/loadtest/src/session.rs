@@ -24,10 +24,10 @@ use engine::domain::sale::{AttendeeRule, Tier};
 use engine::domain::time::Timestamp;
 
 use super::client::{Bearer, Call, Client, Place, Refused, Reply};
+use super::controller::{Reins, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
-use super::mix::{self, Buyer, Conduct, HAMMERS, Mix, Way};
-use super::reins::{Reins, Turn};
+use super::profile::{self, Buyer, Conduct, HAMMERS, Mix, Way};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
@@ -234,7 +234,7 @@ impl Rush {
     /// Buyer number `index`.
     #[must_use]
     pub fn buyer(&self, index: u64) -> Buyer {
-        mix::buyer(self.mix, self.seed, index, &self.weights)
+        profile::buyer(self.mix, self.seed, index, &self.weights)
     }
 
     /// Repeats a request until it has an answer that is not "come back later".

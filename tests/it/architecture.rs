@@ -110,7 +110,7 @@ fn a_build_that_would_gather_jitter_is_stopped() {
 #[test]
 fn tests_stand_on_servers_that_can_be_exchanged() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let own = ["ground.rs", "rooms.rs", "servers.rs"].map(|name| tests.join(name));
+    let own = ["backends.rs", "architecture.rs", "servers.rs"].map(|name| tests.join(name));
     let starts = [
         "DynamoDb::memory",
         "DynamoDb::file",
@@ -126,7 +126,7 @@ fn tests_stand_on_servers_that_can_be_exchanged() {
         let start = starts.iter().find(|start| code.contains(**start));
         assert_eq!(start, None, "{}", file.display());
         let engines = code.matches("Engine::start(").count();
-        let on_this_ground = code.matches("Engine::start(ground::engine(").count();
-        assert_eq!(engines, on_this_ground, "{}", file.display());
+        let on_these_backends = code.matches("Engine::start(backends::engine(").count();
+        assert_eq!(engines, on_these_backends, "{}", file.display());
     }
 }

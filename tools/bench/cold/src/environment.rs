@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::certificates::Authority;
-use crate::front::Front;
+use crate::proxy::Front;
 
 const SALE: &str = "cold";
 const PRICE_MINOR: i64 = 4500;

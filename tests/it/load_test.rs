@@ -11,7 +11,7 @@ use engine::domain::time::Timestamp;
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::demo;
-use loadtest::mix::Mix;
+use loadtest::profile::Mix;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay;
 use loadtest::report::Report;
@@ -25,7 +25,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Barrier;
 
-use super::ground;
+use super::backends;
 
 /// How long anything may take before a test fails.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -318,7 +318,7 @@ fn elements(page: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
-    let engine = Engine::start(ground::engine(up::Options::ephemeral())).await.unwrap();
+    let engine = Engine::start(backends::engine(up::Options::ephemeral())).await.unwrap();
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
         .collect();
@@ -402,7 +402,7 @@ fn the_page_stands_by_itself(report: &Report) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_published_on_sale_is_replayed_in_small() {
-    if ground::is_foreign("a replay starts servers of its own") {
+    if backends::is_foreign("a replay starts servers of its own") {
         return;
     }
     let published = Published::named("tixcraft-2024").unwrap();

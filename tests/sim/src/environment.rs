@@ -14,12 +14,12 @@ use engine::domain::inventory::{LoadReply, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
 use engine::ports::{Freshness, Published, StoreError, Stored};
-use world::{Call, Driver, Reply, Stores};
+use model_stores::{Call, Driver, Reply, Stores};
 
-use crate::dice::{Dice, mix};
 use crate::fault::Fault;
-use crate::ghost::Ghost;
+use crate::oracle::Ghost;
 use crate::plan::{Plan, START};
+use crate::random::{Dice, mix};
 use crate::redis_log::RedisLog;
 use crate::tally::Tally;
 use crate::trace::{self, Trace};
@@ -126,7 +126,7 @@ pub(crate) struct World {
     /// The faults that struck, by the name of their place.
     pub struck: Vec<(u64, Fault)>,
     /// Messages that were sent and are not yet with a consumer.
-    pub sent: VecDeque<(u64, world::Sent)>,
+    pub sent: VecDeque<(u64, model_stores::Sent)>,
     /// Counts everything that changed a store.
     pub changes: u64,
     /// Counts the names of loads.
@@ -615,7 +615,7 @@ impl World {
             self.processes[process].cached = Some((self.now, published.clone()));
         }
         let key = mix(self.invocations[invocation].key, self.invocations[invocation].calls);
-        let waiting: Vec<world::Sent> = self.stores.queues.waiting.keys().cloned().collect();
+        let waiting: Vec<model_stores::Sent> = self.stores.queues.waiting.keys().cloned().collect();
         for sent in waiting {
             while self.stores.queues.take(&sent) {
                 self.sent.push_back((mix(key, self.sent.len() as u64), sent.clone()));

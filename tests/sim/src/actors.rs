@@ -18,12 +18,12 @@ use engine::flows::refund::refund;
 use engine::flows::sync::sync;
 use engine::ports::Stored;
 use engine::ports::messages::Refund;
-use world::{Message, Sent};
+use model_stores::{Message, Sent};
 
-use crate::dice::{Dice, mix};
+use crate::executor::Stage;
 use crate::fault::Fault;
 use crate::plan::{Happening, sale_id};
-use crate::stage::Stage;
+use crate::random::{Dice, mix};
 
 /// How long a message is hidden while a function works on it, in milliseconds (`template.yaml`).
 const HIDDEN_MS: i64 = 200_000;

@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
 use engine::domain::time::Timestamp;
-use world::Caller;
+use model_stores::Caller;
 
-use crate::core::{Line, Shared, World};
-use crate::dice::{Dice, mix};
+use crate::environment::{Line, Shared, World};
 use crate::fault::Fault;
+use crate::random::{Dice, mix};
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 

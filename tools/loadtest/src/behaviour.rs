@@ -15,9 +15,9 @@ use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captur
 
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;
-use super::mix::{Buyer, Conduct};
+use super::profile::{Buyer, Conduct};
+use super::session::{Acknowledged, Rush, is_refused};
 use super::stopwatch::Endpoint;
-use super::visit::{Acknowledged, Rush, is_refused};
 
 /// How often a buyer tries to pay at a provider that does not answer.
 const CHARGES_MOST: u32 = 60;

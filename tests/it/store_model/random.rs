@@ -14,10 +14,10 @@ use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
+use model_stores::{Call, Stores};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
-use world::{Call, Stores};
 
 /// When a sequence begins.
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);

@@ -17,9 +17,9 @@ use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, Refun
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
-use world::{Call, Place, Reply};
+use model_stores::{Call, Place, Reply};
 
-use crate::core::{World, writes_orders, writes_redis};
+use crate::environment::{World, writes_orders, writes_redis};
 use crate::fault::Fault;
 use crate::plan::sale_id;
 
