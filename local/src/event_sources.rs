@@ -19,7 +19,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// The most messages one receive gives. Source: `ReceiveMessage` in the SQS API reference.
-const RECEIVE_MOST: usize = 10;
+const MAX_RECEIVE: usize = 10;
 /// How long a receive waits for the first message; the longest that SQS allows.
 const WAIT_SECONDS: u64 = 20;
 /// How long a poller leaves a queue alone that it could not reach.
@@ -195,7 +195,7 @@ impl Poller {
             .sqs
             .receive_message()
             .queue_url(&self.mapping.url)
-            .max_number_of_messages(most.min(RECEIVE_MOST) as i32)
+            .max_number_of_messages(most.min(MAX_RECEIVE) as i32)
             .wait_time_seconds(wait_seconds as i32)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
@@ -236,7 +236,7 @@ impl Poller {
 
     /// Deletes what is done. What cannot be deleted comes again: functions bear that.
     async fn delete(&self, done: &[&Message]) {
-        for entries in done.chunks(RECEIVE_MOST) {
+        for entries in done.chunks(MAX_RECEIVE) {
             let entries = entries.iter().enumerate().filter_map(|(index, message)| {
                 DeleteMessageBatchRequestEntry::builder()
                     .id(index.to_string())

@@ -3,7 +3,7 @@
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use shared::dynamodb::{Dynamo, StoreConfig, Tables};
-use shared::runtime::app::STAND_IN_REGION;
+use shared::runtime::app::LOCAL_REGION;
 use shared::runtime::connections::{Https, Trust};
 
 use crate::endpoints::Endpoints;
@@ -14,7 +14,7 @@ pub fn sdk_config() -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .region(Region::new(STAND_IN_REGION))
+        .region(Region::new(LOCAL_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(Https::new(&Trust::public()))
         .build()

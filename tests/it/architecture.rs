@@ -114,7 +114,7 @@ fn tests_stand_on_servers_that_can_be_exchanged() {
     let starts = [
         "DynamoDb::memory",
         "DynamoDb::file",
-        "SqsStandin::start",
+        "FakeSqs::start",
         "Stack::ephemeral",
         "Stack::persistent",
         "Stack::start",

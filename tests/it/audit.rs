@@ -1,5 +1,5 @@
-//! The audit against real stores: a world that the engine made is clean; each way in which a store
-//! can be wrong is named, and only that; once it is put right, the world is clean again.
+//! The audit against real stores: a fixture that the engine made is clean; each way in which a store
+//! can be wrong is named, and only that; once it is put right, the fixture is clean again.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
@@ -12,7 +12,7 @@ use engine::domain::ids::{Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, User
 use engine::domain::inventory::{Hold, HoldReply, Line};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
-use engine::domain::requested::{WantedLine, content};
+use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
@@ -136,9 +136,13 @@ fn show() -> Sale {
     Sale::new(serde_json::from_value(file).unwrap()).unwrap()
 }
 
-fn wanted(tier: &str, legs: (u16, u16), choice: Choice, price_minor: i64) -> WantedLine {
+fn requested(tier: &str, legs: (u16, u16), choice: Choice, price_minor: i64) -> RequestedLine {
     let legs = Legs::new(legs.0, legs.1).unwrap();
-    WantedLine { line: Line { tier: id(tier), legs, choice }, price_minor, attendees: Vec::new() }
+    RequestedLine {
+        line: Line { tier: id(tier), legs, choice },
+        price_minor,
+        attendees: Vec::new(),
+    }
 }
 
 fn seats(seats: &[u32]) -> Choice {
@@ -191,7 +195,7 @@ struct Snapshot {
 impl Snapshot {
     /// The item with this sort key, in the partition if one is named.
     fn item(&self, table: &str, partition: Option<&str>, sort: &str) -> Item {
-        let has = |item: &Item, name: &str, wanted: &str| matches!(item.get(name), Some(AttributeValue::S(text) | AttributeValue::N(text)) if text == wanted);
+        let has = |item: &Item, name: &str, requested: &str| matches!(item.get(name), Some(AttributeValue::S(text) | AttributeValue::N(text)) if text == requested);
         let is_it = |item: &&Item| {
             has(item, "sk", sort) && partition.is_none_or(|partition| has(item, "pk", partition))
         };
@@ -246,7 +250,7 @@ async fn connect(url: &str) -> MultiplexedConnection {
     client.get_multiplexed_async_connection().await.unwrap()
 }
 
-struct World {
+struct Fixture {
     engine: Engine,
     mint: Mint,
     target: Target,
@@ -256,15 +260,15 @@ struct World {
     _dynamodb: Server<DynamoDb>,
 }
 
-impl World {
+impl Fixture {
     async fn start() -> Self {
         let redis = RedisServer::start(RedisOptions::default()).await.unwrap();
         let url = redis.url();
-        let world = Self::on(&url, &Topology::Single(url.clone())).await;
-        Self { _redis: Some(redis), ..world }
+        let fixture = Self::on(&url, &Topology::Single(url.clone())).await;
+        Self { _redis: Some(redis), ..fixture }
     }
 
-    /// A world whose engine finds Redis by its topology, and whose auditor finds it by one address.
+    /// A fixture whose engine finds Redis by its topology, and whose auditor finds it by one address.
     async fn on(url: &str, topology: &Topology) -> Self {
         let dynamodb = backends::dynamodb();
         let prefix = backends::prefix();
@@ -305,7 +309,7 @@ impl World {
         &self,
         published: &Published,
         user: &str,
-        line: WantedLine,
+        line: RequestedLine,
         now: Timestamp,
     ) -> OrderNumber {
         let user = UserId::new(user).unwrap();
@@ -337,21 +341,21 @@ impl World {
         let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();
         let other = publish(&self.engine, &show, &epoch(), NOW).await.unwrap();
 
-        let mut line = wanted("a", (0, 2), seats(&[0, 1]), 50);
+        let mut line = requested("a", (0, 2), seats(&[0, 1]), 50);
         line.attendees = vec![id("p"), id("q")];
         let paid = self.reserve(&g1, "alice", line, NOW).await;
         assert_eq!(self.pay(&train, paid, "pi_1", 100).await, PaymentOutcome::Accepted);
         let second = PaymentOutcome::Refund(RefundReason::SecondPayment);
         assert_eq!(self.pay(&train, paid, "pi_again", 100).await, second);
 
-        let late = self.reserve(&g1, "carol", wanted("a", (0, 1), best(1), 50), NOW).await;
+        let late = self.reserve(&g1, "carol", requested("a", (0, 1), best(1), 50), NOW).await;
         self.expire(&train, late).await;
-        let quick = self.reserve(&g1, "dora", wanted("a", (0, 1), seats(&[2]), 50), NOW).await;
+        let quick = self.reserve(&g1, "dora", requested("a", (0, 1), seats(&[2]), 50), NOW).await;
         assert_eq!(self.pay(&train, quick, "pi_quick", 50).await, PaymentOutcome::Accepted);
         let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
         assert_eq!(self.pay(&train, late, "pi_late", 50).await, too_late);
 
-        let rescued = self.reserve(&g1, "erin", wanted("a", (1, 2), seats(&[2]), 50), NOW).await;
+        let rescued = self.reserve(&g1, "erin", requested("a", (1, 2), seats(&[2]), 50), NOW).await;
         self.expire(&train, rescued).await;
         assert_eq!(self.pay(&train, rescued, "pi_rescue", 50).await, PaymentOutcome::Accepted);
 
@@ -361,12 +365,12 @@ impl World {
         let nobodys = PaymentOutcome::Refund(RefundReason::UnknownOrder);
         assert_eq!(self.pay(&train, unknown, "pi_unknown", 50).await, nobodys);
 
-        let spot = || wanted("ga", (1, 2), best(1), 20);
+        let spot = || requested("ga", (1, 2), best(1), 20);
         let cancelled = self.reserve(&g1, "bob", spot(), LATER).await;
         cancel(&self.engine, &id("bob"), cancelled, LATER).await.unwrap();
         let pending = self.reserve(&g1, "bob", spot(), LATER).await;
 
-        let line = wanted("floor", (0, 1), best(1), 70);
+        let line = requested("floor", (0, 1), best(1), 70);
         let other = self.reserve(&other, "alice", line, NOW).await;
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
         let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
@@ -377,16 +381,16 @@ impl World {
     async fn hold_only(&self, sale: &Sale, user: &str) -> OrderNumber {
         let user = UserId::new(user).unwrap();
         let order = self.mint.mint(NOW, &user);
-        let lines = [wanted("ga", (0, 1), best(2), 20)];
+        let lines = [requested("ga", (0, 1), best(2), 20)];
         let hold = Hold {
             sale: sale.id().clone(),
             epoch: epoch(),
             order,
             user,
-            content: content(&lines),
+            fingerprint: fingerprint(&lines),
             now: NOW,
             deadline: NOW.plus_seconds(600),
-            lines: lines.map(|wanted| wanted.line).into(),
+            lines: lines.map(|requested| requested.line).into(),
         };
         assert!(matches!(self.engine.seats.hold(&hold).await, Ok(HoldReply::Held { .. })));
         order
@@ -472,15 +476,15 @@ impl World {
 
 #[tokio::test]
 async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
-    let world = World::start().await;
-    let orders = world.live().await;
-    let report = world.audit().await;
+    let fixture = Fixture::start().await;
+    let orders = fixture.live().await;
+    let report = fixture.audit().await;
     assert!(report.clean, "{report}");
     for finding in &report.findings {
         assert!(finding.checked > 0, "nothing was held against {}", finding.rule.name());
     }
 
-    let snapshot = world.snapshot().await;
+    let snapshot = fixture.snapshot().await;
     let corruptions: Vec<(Change, Vec<String>)> = [
         wrong_claims(&snapshot, &orders),
         wrong_counts(&snapshot, &orders),
@@ -494,10 +498,10 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
     .flatten()
     .collect();
     for (change, expected) in &corruptions {
-        world.apply(change).await;
-        assert_eq!(&world.violations().await, expected);
-        world.restore(&snapshot).await;
-        assert_eq!(world.violations().await, [""; 0], "after {expected:?}");
+        fixture.apply(change).await;
+        assert_eq!(&fixture.violations().await, expected);
+        fixture.restore(&snapshot).await;
+        assert_eq!(fixture.violations().await, [""; 0], "after {expected:?}");
     }
     assert!(corruptions.len() >= 40, "{}", corruptions.len());
 }
@@ -965,10 +969,10 @@ fn wrong_records(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
 async fn a_cluster_is_audited_from_any_of_its_nodes() {
     let cluster = RedisCluster::start(Flavour::Auto).await.unwrap();
     let topology = Topology::Cluster(cluster.urls());
-    let world = World::on(&cluster.urls()[1], &topology).await;
-    world.live().await;
+    let fixture = Fixture::on(&cluster.urls()[1], &topology).await;
+    fixture.live().await;
     for redis in cluster.urls() {
-        let target = Target { redis, ..world.target.clone() };
+        let target = Target { redis, ..fixture.target.clone() };
         let report = audit::run(&target, &Options::at(LATER)).await.unwrap();
         assert!(report.clean, "{report}");
     }
@@ -976,13 +980,13 @@ async fn a_cluster_is_audited_from_any_of_its_nodes() {
 
 #[tokio::test]
 async fn one_sale_is_audited_without_the_others() {
-    let world = World::start().await;
-    world.live().await;
+    let fixture = Fixture::start().await;
+    fixture.live().await;
     let audit = async |sale: &str| {
         let options = Options { sale: Some(id(sale)), ..Options::at(LATER) };
-        audit::run(&world.target, &options).await
+        audit::run(&fixture.target, &options).await
     };
-    world.apply(&redis(["SETBIT", "{show}:taken:floor:0", "2", "1"])).await;
+    fixture.apply(&redis(["SETBIT", "{show}:taken:floor:0", "2", "1"])).await;
     assert!(audit("g1").await.unwrap().clean);
     let report = audit("show").await.unwrap();
     assert_eq!(report.broken(), [Rule::I4].into());
@@ -990,14 +994,14 @@ async fn one_sale_is_audited_without_the_others() {
     assert!(matches!(audit("none").await, Err(AuditError::NoSuchSale(_))));
 
     // What the reconciler repairs is what the audit had found.
-    reconcile(&world.engine, &epoch(), LATER).await.unwrap();
+    reconcile(&fixture.engine, &epoch(), LATER).await.unwrap();
     assert!(audit("show").await.unwrap().clean);
 }
 
 #[tokio::test]
 async fn a_ledger_is_held_against_the_stores() {
-    let world = World::start().await;
-    let Numbers { paid, late, rescued, other, unknown, .. } = world.live().await;
+    let fixture = Fixture::start().await;
+    let Numbers { paid, late, rescued, other, unknown, .. } = fixture.live().await;
     let mut file = tempfile::NamedTempFile::new().unwrap();
     let line = |order: OrderNumber, payment: &str, amount_minor: i64| {
         json!({"event": "captured", "order": order, "provider": "stripe", "payment": payment,
@@ -1013,7 +1017,7 @@ async fn a_ledger_is_held_against_the_stores() {
     let audit = async |sale: Option<&str>, file: &tempfile::NamedTempFile| {
         let ledger = Some(LedgerFacts::read(file.path()).unwrap());
         let options = Options { ledger, sale: sale.map(id), ..Options::at(LATER) };
-        let report = audit::run(&world.target, &options).await.unwrap();
+        let report = audit::run(&fixture.target, &options).await.unwrap();
         report.violations().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(audit(None, &file).await, [""; 0]);
@@ -1038,13 +1042,13 @@ async fn a_ledger_is_held_against_the_stores() {
 
 #[tokio::test]
 async fn stores_that_cannot_be_read_are_an_error() {
-    let world = World::start().await;
-    world.live().await;
-    let nowhere = Target { redis: "redis://127.0.0.1:1".to_owned(), ..world.target.clone() };
+    let fixture = Fixture::start().await;
+    fixture.live().await;
+    let nowhere = Target { redis: "redis://127.0.0.1:1".to_owned(), ..fixture.target.clone() };
     let options = Options::at(LATER);
     assert!(matches!(audit::run(&nowhere, &options).await, Err(AuditError::Redis(_))));
-    let empty = Target { table_prefix: "none-".to_owned(), ..world.target.clone() };
+    let empty = Target { table_prefix: "none-".to_owned(), ..fixture.target.clone() };
     assert!(matches!(audit::run(&empty, &options).await, Err(AuditError::DynamoDb(_))));
-    world.apply(&redis(["SET", "{g1}:sale", "a string"])).await;
-    assert!(matches!(audit::run(&world.target, &options).await, Err(AuditError::Redis(_))));
+    fixture.apply(&redis(["SET", "{g1}:sale", "a string"])).await;
+    assert!(matches!(audit::run(&fixture.target, &options).await, Err(AuditError::Redis(_))));
 }

@@ -12,7 +12,7 @@ use fake_payments::API_KEY;
 use local::endpoints::Endpoints;
 use local::payment;
 use local::queues::Queues;
-use local::servers::{DynamoDb, External, PaymentProvider, SqsStandin, Stack};
+use local::servers::{DynamoDb, External, FakeSqs, PaymentProvider, Stack};
 use local::stores;
 use local::up::Options;
 use shared::dynamodb::{Dynamo, create_tables};
@@ -108,11 +108,11 @@ pub fn dynamodb() -> Server<DynamoDb> {
 }
 
 /// An SQS.
-pub fn sqs() -> Server<SqsStandin> {
+pub fn sqs() -> Server<FakeSqs> {
     match external().sqs_url {
         Some(url) => Server { url, _own: None },
         None => {
-            let own = SqsStandin::start(sqs_standin::Options::default()).unwrap();
+            let own = FakeSqs::start(fake_sqs::Options::default()).unwrap();
             Server { url: own.endpoint().to_owned(), _own: Some(own) }
         }
     }

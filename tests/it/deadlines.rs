@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use reconcile::PARTS_END;
 use shared::dynamodb::{StoreConfig, Tables};
-use shared::http::respond::{ANSWER_MOST, PUBLISH_MOST};
+use shared::http::respond::{MAX_ANSWER, MAX_PUBLISH};
 use shared::redis::Bounds;
-use shared::runtime::app::WARM_UP_MOST;
-use shared::sqs::batch::BATCH_MOST;
+use shared::runtime::app::MAX_WARM_UP;
+use shared::sqs::batch::MAX_BATCH;
 use shared::sqs::{QueueConfig, QueueUrls};
 
 /// What a function needs besides to read its event, write its answer and log.
@@ -49,14 +49,14 @@ fn stopped_while_waiting(template: &str) -> Vec<String> {
     let mut stopped = Vec::new();
     for (name, seconds) in deadlines(template) {
         let (longest, is_behind_gateway) = match name.as_str() {
-            "SalesFunction" => (PUBLISH_MOST, true),
+            "SalesFunction" => (MAX_PUBLISH, true),
             "TokenGateFunction"
             | "ReserveFunction"
             | "OrdersFunction"
             | "CancelFunction"
-            | "PayCallbackFunction" => (ANSWER_MOST, true),
+            | "PayCallbackFunction" => (MAX_ANSWER, true),
             "ExpireOrdersFunction" | "SyncDbFunction" | "LoadSaleFunction" | "RefundFunction" => {
-                (BATCH_MOST, false)
+                (MAX_BATCH, false)
             }
             "ReconcileFunction" => (PARTS_END[2], false),
             other => panic!("how long may {other} take?"),
@@ -87,11 +87,11 @@ fn a_function_answers_before_it_is_stopped() {
 #[test]
 fn one_service_that_does_not_answer_leaves_time_to_say_so() {
     let redis = Bounds::default();
-    assert!((redis.connect + redis.response) * redis.attempts < ANSWER_MOST);
+    assert!((redis.connect + redis.response) * redis.attempts < MAX_ANSWER);
     // A pause is part of the time to connect, and leaves most of it for that.
     assert!(redis.pauses.1 * 10 <= redis.connect);
     let store = StoreConfig::new(Tables::with_prefix(""));
-    assert!(store.call_timeout + store.attempt_timeout < ANSWER_MOST);
+    assert!(store.call_timeout + store.attempt_timeout < MAX_ANSWER);
     let urls = QueueUrls {
         expiry: String::new(),
         sync: String::new(),
@@ -99,6 +99,6 @@ fn one_service_that_does_not_answer_leaves_time_to_say_so() {
         refund: String::new(),
     };
     let queue = QueueConfig::new(urls);
-    assert!(queue.call_timeout < ANSWER_MOST && queue.attempt_timeout < queue.call_timeout);
-    assert!(WARM_UP_MOST + REST < INIT);
+    assert!(queue.call_timeout < MAX_ANSWER && queue.attempt_timeout < queue.call_timeout);
+    assert!(MAX_WARM_UP + REST < INIT);
 }

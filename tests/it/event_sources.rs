@@ -9,13 +9,13 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
 use local::event_sources::{Mapping, Source, poll, schedule};
 use local::queues::{QueuePair, Queues, Redelivery};
-use local::servers::SqsStandin;
+use local::servers::FakeSqs;
 use local::stores;
 
 use crate::backends::{self, Server};
 
 /// How often a message is given out before it is dead.
-const RECEIVES_MOST: u32 = 3;
+const MAX_RECEIVES: u32 = 3;
 /// How long a received message is hidden, in seconds; the shortest that brings it back.
 const VISIBILITY: Duration = Duration::from_secs(1);
 
@@ -31,17 +31,17 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 /// The bodies that each invocation got, in order.
 type Seen = Arc<Mutex<Vec<Vec<String>>>>;
 
-struct World {
+struct Fixture {
     sqs: aws_sdk_sqs::Client,
     queues: Queues,
-    _server: Server<SqsStandin>,
+    _server: Server<FakeSqs>,
 }
 
-impl World {
+impl Fixture {
     async fn start(visibility: Duration) -> Self {
         let server = backends::sqs();
         let sqs = stores::sqs(&server.url);
-        let redelivery = Redelivery { visibility, receives_most: RECEIVES_MOST };
+        let redelivery = Redelivery { visibility, receives_most: MAX_RECEIVES };
         let queues = Queues::create(&sqs, &backends::prefix(), Some(redelivery)).await.unwrap();
         Self { sqs, queues, _server: server }
     }
@@ -110,31 +110,31 @@ fn deliveries(seen: &Seen) -> BTreeMap<String, usize> {
 
 #[tokio::test]
 async fn only_what_failed_comes_back_until_it_is_dead() {
-    let world = World::start(VISIBILITY).await;
-    world.send(&["good-1", "bad", "good-2"]).await;
+    let fixture = Fixture::start(VISIBILITY).await;
+    fixture.send(&["good-1", "bad", "good-2"]).await;
     let seen = Seen::default();
-    let source = world.poll(Duration::ZERO, {
+    let source = fixture.poll(Duration::ZERO, {
         let seen = Arc::clone(&seen);
         move |event| {
             let response = note(&seen, &event);
             async move { response }
         }
     });
-    let QueuePair { url, dead_url, .. } = &world.queues.sync;
-    until("the bad message is dead", async || world.count(dead_url).await == 1).await;
-    assert_eq!(world.count(url).await, 0, "nothing is left");
+    let QueuePair { url, dead_url, .. } = &fixture.queues.sync;
+    until("the bad message is dead", async || fixture.count(dead_url).await == 1).await;
+    assert_eq!(fixture.count(url).await, 0, "nothing is left");
     let counts = deliveries(&seen);
     assert_eq!((counts["good-1"], counts["good-2"]), (1, 1));
-    assert_eq!(counts["bad"], RECEIVES_MOST as usize);
+    assert_eq!(counts["bad"], MAX_RECEIVES as usize);
     source.stop().await;
 }
 
 #[tokio::test]
 async fn a_panic_fails_the_batch_and_not_the_poller() {
-    let world = World::start(VISIBILITY).await;
-    world.send(&["one"]).await;
+    let fixture = Fixture::start(VISIBILITY).await;
+    fixture.send(&["one"]).await;
     let seen = Seen::default();
-    let source = world.poll(Duration::ZERO, {
+    let source = fixture.poll(Duration::ZERO, {
         let seen = Arc::clone(&seen);
         move |event: SqsEvent| {
             let seen = Arc::clone(&seen);
@@ -145,28 +145,28 @@ async fn a_panic_fails_the_batch_and_not_the_poller() {
             }
         }
     });
-    let url = &world.queues.sync.url;
-    until("the message is done", async || world.count(url).await == 0).await;
+    let url = &fixture.queues.sync.url;
+    until("the message is done", async || fixture.count(url).await == 0).await;
     assert_eq!(deliveries(&seen)["one"], 2);
     source.stop().await;
 }
 
 #[tokio::test]
 async fn a_window_gathers_a_batch_larger_than_a_receive() {
-    let world = World::start(30 * VISIBILITY).await;
+    let fixture = Fixture::start(30 * VISIBILITY).await;
     let bodies: Vec<String> = (0..25).map(|number| format!("good-{number}")).collect();
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
-    world.send(&bodies).await;
+    fixture.send(&bodies).await;
     let seen = Seen::default();
-    let source = world.poll(Duration::from_millis(500), {
+    let source = fixture.poll(Duration::from_millis(500), {
         let seen = Arc::clone(&seen);
         move |event| {
             let response = note(&seen, &event);
             async move { response }
         }
     });
-    let url = &world.queues.sync.url;
-    until("all are done", async || world.count(url).await == 0).await;
+    let url = &fixture.queues.sync.url;
+    until("all are done", async || fixture.count(url).await == 0).await;
     source.stop().await;
     let sizes: Vec<usize> = seen.lock().unwrap().iter().map(Vec::len).collect();
     assert_eq!(sizes, [25]);

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 
-use engine::domain::sale::{MOST_LEGS, Sale, SaleFile};
+use engine::domain::sale::{MAX_LEGS, Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use importers::gtfs::{Feed, Prices, Train};
 use importers::{Finding, Import, SourceDefect, Terms};
@@ -85,7 +85,7 @@ fn each_trip_of_a_commuter_railway_becomes_a_sale() {
         assert_eq!((report.seats_read, report.seats_placed, report.seats_left_out), (362, 362, 0));
         let sale = Sale::new(file).unwrap();
         let file = sale.file();
-        assert!(usize::from(sale.legs()) <= MOST_LEGS);
+        assert!(usize::from(sale.legs()) <= MAX_LEGS);
         assert_eq!(usize::from(sale.legs()) + 1, file.stops.len());
         pairs += journeys(file);
         stops_most = stops_most.max(file.stops.len());

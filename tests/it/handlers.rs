@@ -12,7 +12,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::TierTotals;
 use engine::domain::time::Timestamp;
 use engine::ports::{Orders as _, Ports as _, Seats as _};
-use fake_payments::Mischief;
+use fake_payments::Fault;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::queues::Queues;
@@ -32,7 +32,7 @@ use crate::backends::{self, Servers};
 pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
-pub struct World {
+pub struct Fixture {
     pub app: App,
     config: Config,
     sqs: aws_sdk_sqs::Client,
@@ -171,7 +171,7 @@ fn train() -> Value {
     })
 }
 
-impl World {
+impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
         let Servers { stack, provider, endpoints, queues, sqs, dynamo } = backends::servers().await;
@@ -296,20 +296,20 @@ pub fn best(tier: &str, count: u16) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn seats_are_bought_from_admission_to_payment() {
-    let world = World::start().await;
-    let published = world.publish(&hall()).await.ok(200);
+    let fixture = Fixture::start().await;
+    let published = fixture.publish(&hall()).await.ok(200);
     assert_eq!((&published["state"], &published["version"]), (&json!("open"), &json!(1)));
     assert_eq!(published["tiers"][0]["row_bytes"], json!(1));
-    let again = world.publish(&hall()).await.ok(200);
+    let again = fixture.publish(&hall()).await.ok(200);
     assert_eq!(again["version"], json!(1), "the same file is no new version");
 
-    let listed = world.get(Sender::Nobody, "/sales").await;
+    let listed = fixture.get(Sender::Nobody, "/sales").await;
     assert_eq!(listed.cache_control, "public, max-age=1");
     assert_eq!(listed.ok(200)["sales"][0]["sale"], json!("hall"));
-    assert_eq!(world.get(Sender::Nobody, "/sales/hall").await.ok(200)["file"]["title"], "Hall");
+    assert_eq!(fixture.get(Sender::Nobody, "/sales/hall").await.ok(200)["file"]["title"], "Hall");
 
-    let admission = world.admission("alice", "hall", 2).await;
-    let bought = world.order("alice", "hall", &admission["token"], best("vip", 2)).await;
+    let admission = fixture.admission("alice", "hall", 2).await;
+    let bought = fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await;
     assert_eq!(bought.cache_control, "no-store");
     let order = bought.ok(201);
     assert_eq!(order["order"], admission["order"]);
@@ -319,9 +319,9 @@ async fn seats_are_bought_from_admission_to_payment() {
     assert_eq!(order["lines"], json!([line]));
     assert_eq!((&order["amount_minor"], &order["currency"]), (&json!(5000), &json!("EUR")));
     assert_eq!(order["remaining_allowance"], json!(2));
-    assert_eq!(world.waiting(&world.queues.expiry.url).await, 1);
+    assert_eq!(fixture.waiting(&fixture.queues.expiry.url).await, 1);
 
-    let left = world.get(Sender::Nobody, "/sales/hall/availability").await;
+    let left = fixture.get(Sender::Nobody, "/sales/hall/availability").await;
     assert_eq!(left.cache_control, "public, max-age=1");
     let left = left.ok(200);
     assert_eq!(left["tiers"][0]["available"], json!(14));
@@ -329,14 +329,14 @@ async fn seats_are_bought_from_admission_to_payment() {
     assert_eq!(free, [0b0011_1111, 0xff]);
 
     let accepted = json!({ "outcome": "accepted" });
-    assert_eq!(world.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
-    assert_eq!(world.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
-    let second = world.callback("pi_2", &order["order"], 5000).await.ok(200);
+    assert_eq!(fixture.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
+    assert_eq!(fixture.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
+    let second = fixture.callback("pi_2", &order["order"], 5000).await.ok(200);
     assert_eq!(second, json!({ "outcome": "refund", "reason": "second_payment" }));
-    assert_eq!(world.waiting(&world.queues.refund.url).await, 1);
+    assert_eq!(fixture.waiting(&fixture.queues.refund.url).await, 1);
 
     let target = format!("/orders/{}", order["order"].as_str().unwrap());
-    let shown = world.get(Sender::Buyer("alice"), &target).await.ok(200);
+    let shown = fixture.get(Sender::Buyer("alice"), &target).await.ok(200);
     assert_eq!(shown["state"], "paid");
     let payments: Vec<Value> = shown["payments"]
         .as_array()
@@ -346,44 +346,45 @@ async fn seats_are_bought_from_admission_to_payment() {
         .collect();
     let both = [json!(["pi_1", "accepted", null]), json!(["pi_2", "refund", "second_payment"])];
     assert_eq!(payments, both);
-    let repeated = world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    let repeated =
+        fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
     assert_eq!((&repeated["state"], &repeated["lines"]), (&json!("paid"), &order["lines"]));
     let cancel = format!("{target}/cancel");
-    let cancelled = world.json(Sender::Buyer("alice"), "POST", &cancel, &json!({})).await;
+    let cancelled = fixture.json(Sender::Buyer("alice"), "POST", &cancel, &json!({})).await;
     assert_eq!(cancelled.problem(409, "order-resolved")["state"], "paid");
 
-    let synced = sync_db::handle(&world.app, world.batch(&world.queues.sync.url).await).await;
+    let synced = sync_db::handle(&fixture.app, fixture.batch(&fixture.queues.sync.url).await).await;
     assert_eq!(failures(&synced), 0);
     let number: OrderNumber = order["order"].as_str().unwrap().parse().unwrap();
     let again = [json!({ "order": number }), json!("not json"), json!({ "order": number })];
-    let synced = sync_db::handle(&world.app, records(&again)).await;
+    let synced = sync_db::handle(&fixture.app, records(&again)).await;
     assert_eq!(failures(&synced), 1, "only what is malformed fails");
     let hall = SaleId::new("hall").unwrap();
-    let counted = world.app.ports.orders().statistics(&hall).await.unwrap();
+    let counted = fixture.app.ports.orders().statistics(&hall).await.unwrap();
     let once = TierTotals { tickets: 2, revenue_minor: 5000 };
     assert_eq!(counted, [(TierId::new("vip").unwrap(), once)]);
 
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     let event = serde_json::from_value(event).unwrap();
-    let report = reconcile::handle(&world.app, event).await.unwrap();
+    let report = reconcile::handle(&fixture.app, event).await.unwrap();
     assert!(report.is_quiet(), "{report:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_is_one_order() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
-    let admission = world.admission("alice", "hall", 2).await;
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let admission = fixture.admission("alice", "hall", 2).await;
     let token = &admission["token"];
 
     // A refused attempt does not use the token up.
-    let too_many = world.order("alice", "hall", token, best("vip", 3)).await;
+    let too_many = fixture.order("alice", "hall", token, best("vip", 3)).await;
     assert_eq!(too_many.problem(403, "not-admitted")["most_tickets"], json!(2));
     let seats = |names: [&str; 2]| json!([{ "tier": "vip", "seats": names }]);
-    let first = world.order("alice", "hall", token, seats(["vip-1-2", "vip-1-1"])).await.ok(201);
-    let again = world.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    let first = fixture.order("alice", "hall", token, seats(["vip-1-2", "vip-1-1"])).await.ok(201);
+    let again = fixture.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
     assert_eq!((&first["order"], &first["lines"]), (&again["order"], &again["lines"]));
-    let other = world.order("alice", "hall", token, seats(["vip-1-3", "vip-1-4"])).await;
+    let other = fixture.order("alice", "hall", token, seats(["vip-1-3", "vip-1-4"])).await;
     other.problem(422, "token-reused");
 
     // A token that has run out still finds its order, and makes no other.
@@ -395,56 +396,56 @@ async fn one_token_is_one_order() {
             tickets: 2,
             expires_at: Timestamp::from_ms(1_600_000_000_000),
         };
-        json!(world.app.admissions.sign(&grant, Timestamp::from_ms(0)).unwrap())
+        json!(fixture.app.admissions.sign(&grant, Timestamp::from_ms(0)).unwrap())
     };
     let number = first["order"].as_str().unwrap();
     let late = run_out(number, "alice");
-    let found = world.order("alice", "hall", &late, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    let found = fixture.order("alice", "hall", &late, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
     assert_eq!(found["order"], first["order"]);
-    let differs = world.order("alice", "hall", &late, seats(["vip-2-1", "vip-2-2"])).await;
+    let differs = fixture.order("alice", "hall", &late, seats(["vip-2-1", "vip-2-2"])).await;
     differs.problem(422, "token-reused");
     let unused = run_out("1024", "alice");
-    let refused = world.order("alice", "hall", &unused, seats(["vip-2-1", "vip-2-2"])).await;
+    let refused = fixture.order("alice", "hall", &unused, seats(["vip-2-1", "vip-2-2"])).await;
     refused.problem(403, "not-admitted");
 
     // Other people's tokens and orders.
-    let stolen = world.order("bob", "hall", token, best("vip", 2)).await;
+    let stolen = fixture.order("bob", "hall", token, best("vip", 2)).await;
     stolen.problem(403, "not-admitted");
     let target = format!("/orders/{number}");
-    world.get(Sender::Buyer("bob"), &target).await.problem(404, "not-found");
+    fixture.get(Sender::Buyer("bob"), &target).await.problem(404, "not-found");
     let cancel = format!("{target}/cancel");
-    let theirs = world.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await;
+    let theirs = fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await;
     theirs.problem(404, "not-found");
 
     // Cancelled, and cancelled again; its seats are free for the next.
     let alice = Sender::Buyer("alice");
-    let cancelled = world.json(alice, "POST", &cancel, &json!({})).await.ok(200);
+    let cancelled = fixture.json(alice, "POST", &cancel, &json!({})).await.ok(200);
     assert_eq!(cancelled["state"], "cancelled");
-    world.json(alice, "POST", &cancel, &json!({})).await.ok(200);
-    let ended = world.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await;
+    fixture.json(alice, "POST", &cancel, &json!({})).await.ok(200);
+    let ended = fixture.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await;
     assert_eq!(ended.problem(409, "order-resolved")["state"], "cancelled");
-    let next = world.buy("bob", "hall", seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    let next = fixture.buy("bob", "hall", seats(["vip-1-1", "vip-1-2"])).await.ok(201);
     assert_eq!(next["state"], "pending");
 
     // Money for the cancelled order whose seats are gone goes back.
-    let late = world.callback("pi_late", &json!(number), 5000).await.ok(200);
+    let late = fixture.callback("pi_late", &json!(number), 5000).await.ok(200);
     assert_eq!(late, json!({ "outcome": "refund", "reason": "too_late" }));
-    assert_eq!(world.get(alice, &target).await.ok(200)["state"], "refund_due");
+    assert_eq!(fixture.get(alice, &target).await.ok(200)["state"], "refund_due");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_that_goes_back_is_asked_of_the_provider_and_shown() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
     let alice = Sender::Buyer("alice");
     let lines = json!([{ "tier": "vip", "seats": ["vip-1-1", "vip-1-2"] }]);
-    let order = world.buy("alice", "hall", lines.clone()).await.ok(201);
+    let order = fixture.buy("alice", "hall", lines.clone()).await.ok(201);
     let number = order["order"].as_str().unwrap();
     let target = format!("/orders/{number}");
-    world.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await.ok(200);
-    world.buy("bob", "hall", lines.clone()).await.ok(201);
-    world.callback("pi_late", &json!(number), 5000).await.ok(200);
-    let shown = world.get(alice, &target).await.ok(200);
+    fixture.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await.ok(200);
+    fixture.buy("bob", "hall", lines.clone()).await.ok(201);
+    fixture.callback("pi_late", &json!(number), 5000).await.ok(200);
+    let shown = fixture.get(alice, &target).await.ok(200);
     assert_eq!(
         (&shown["state"], shown["payments"].as_array().unwrap().len()),
         (&json!("refund_due"), 1)
@@ -455,100 +456,100 @@ async fn money_that_goes_back_is_asked_of_the_provider_and_shown() {
     assert_eq!(payment["refund"]["state"], "requested");
 
     let euros = Money { amount_minor: 5000, currency: Currency::new("EUR").unwrap() };
-    world.provider.capture("pi_late", number.parse().unwrap(), euros, Timestamp::now()).unwrap();
-    let batch = world.batch(&world.queues.refund.url).await;
-    world.provider.next(Mischief::FailRefund);
-    assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 1, "it comes again");
-    world.provider.next(Mischief::LeaveRefundPending);
-    assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 0);
-    let shown = world.get(alice, &target).await.ok(200);
+    fixture.provider.capture("pi_late", number.parse().unwrap(), euros, Timestamp::now()).unwrap();
+    let batch = fixture.batch(&fixture.queues.refund.url).await;
+    fixture.provider.next(Fault::FailRefund);
+    assert_eq!(failures(&refund::handle(&fixture.app, batch.clone()).await), 1, "it comes again");
+    fixture.provider.next(Fault::LeaveRefundPending);
+    assert_eq!(failures(&refund::handle(&fixture.app, batch.clone()).await), 0);
+    let shown = fixture.get(alice, &target).await.ok(200);
     let refund = &shown["payments"][0]["refund"];
     assert_eq!((&shown["state"], &refund["state"]), (&json!("refund_due"), &json!("pending")));
-    world.provider.settle_refunds("pi_late", true).unwrap();
+    fixture.provider.settle_refunds("pi_late", true).unwrap();
     for _ in 0..2 {
-        assert_eq!(failures(&refund::handle(&world.app, batch.clone()).await), 0);
-        let done = world.get(alice, &target).await.ok(200);
+        assert_eq!(failures(&refund::handle(&fixture.app, batch.clone()).await), 0);
+        let done = fixture.get(alice, &target).await.ok(200);
         let refund = &done["payments"][0]["refund"];
         assert_eq!((&done["state"], &refund["state"]), (&json!("refunded"), &json!("refunded")));
     }
-    assert_eq!(world.provider.ledger()[0].refunds.len(), 1);
-    let nonsense = refund::handle(&world.app, records(&[json!("not json")])).await;
+    assert_eq!(fixture.provider.ledger()[0].refunds.len(), 1);
+    let nonsense = refund::handle(&fixture.app, records(&[json!("not json")])).await;
     assert_eq!(failures(&nonsense), 1, "left to the dead-letter queue");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn orders_are_listed_newest_first_by_pages() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
     let mut made = Vec::new();
     for _ in 0..3 {
-        made.push(world.buy("7", "hall", best("vip", 1)).await.ok(201)["order"].clone());
+        made.push(fixture.buy("7", "hall", best("vip", 1)).await.ok(201)["order"].clone());
     }
-    world.buy("1031", "hall", best("vip", 1)).await.ok(201);
+    fixture.buy("1031", "hall", best("vip", 1)).await.ok(201);
     let seven = Sender::Buyer("7");
-    let page = world.get(seven, "/orders?limit=2").await.ok(200);
+    let page = fixture.get(seven, "/orders?limit=2").await.ok(200);
     let numbers = |page: &Value| -> Vec<Value> {
         page["orders"].as_array().unwrap().iter().map(|order| order["order"].clone()).collect()
     };
     assert_eq!(numbers(&page), [made[2].clone(), made[1].clone()]);
     let next = format!("/orders?limit=2&before={}", page["next"].as_str().unwrap());
-    let page = world.get(seven, &next).await.ok(200);
+    let page = fixture.get(seven, &next).await.ok(200);
     assert_eq!(numbers(&page), [made[0].clone()]);
     assert_eq!(page.get("next"), None);
-    world.get(seven, "/orders?limit=0").await.problem(422, "invalid");
-    world.get(seven, "/orders?limit=x").await.problem(422, "invalid");
-    world.get(seven, "/orders?before=x").await.problem(422, "invalid");
-    world.get(Sender::Nobody, "/orders").await.problem(401, "not-authenticated");
+    fixture.get(seven, "/orders?limit=0").await.problem(422, "invalid");
+    fixture.get(seven, "/orders?limit=x").await.problem(422, "invalid");
+    fixture.get(seven, "/orders?before=x").await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, "/orders").await.problem(401, "not-authenticated");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_train_sells_journeys_with_attendees() {
-    let world = World::start().await;
-    world.publish(&train()).await.ok(200);
+    let fixture = Fixture::start().await;
+    fixture.publish(&train()).await.ok(200);
     let line = |from: &str, to: &str, seat: &str, attendee: &str| json!([{ "tier": "second", "from": from, "to": to, "seats": [seat], "attendees": [attendee] }]);
-    let first = world.buy("a", "g35", line("VNP", "JGK", "01-1A", "p1")).await.ok(201);
+    let first = fixture.buy("a", "g35", line("VNP", "JGK", "01-1A", "p1")).await.ok(201);
     assert_eq!(
         (&first["lines"][0]["from"], &first["amount_minor"]),
         (&json!("VNP"), &json!(18500))
     );
-    let second = world.buy("b", "g35", line("JGK", "NGH", "01-1A", "p2")).await.ok(201);
+    let second = fixture.buy("b", "g35", line("JGK", "NGH", "01-1A", "p2")).await.ok(201);
     assert_eq!(second["lines"][0]["tickets"][0], json!({ "seat": "01-1A", "attendee": "p2" }));
-    let whole = world.buy("c", "g35", line("VNP", "NGH", "01-1A", "p3")).await;
+    let whole = fixture.buy("c", "g35", line("VNP", "NGH", "01-1A", "p3")).await;
     let problem = whole.problem(409, "seat-taken");
     assert_eq!((&problem["tier"], &problem["seats"]), (&json!("second"), &json!(["01-1A"])));
-    let twice = world.buy("d", "g35", line("JGK", "NGH", "01-1B", "p1")).await;
+    let twice = fixture.buy("d", "g35", line("JGK", "NGH", "01-1B", "p1")).await;
     assert_eq!(twice.problem(409, "attendee-taken")["attendee"], "p1");
     let pattern = json!([{
         "tier": "second", "from": "VNP", "to": "NGH", "attendees": ["q1", "q2"],
         "pattern": [{ "column": "C" }, { "column": "D", "row": 1 }]
     }]);
-    let pattern = world.buy("e", "g35", pattern).await.ok(201);
+    let pattern = fixture.buy("e", "g35", pattern).await.ok(201);
     let tickets = json!([
         { "seat": "01-1C", "attendee": "q1" }, { "seat": "01-2D", "attendee": "q2" }
     ]);
     assert_eq!(pattern["lines"][0]["tickets"], tickets);
 
     let on = |query: &str| format!("/sales/g35/availability{query}");
-    let left = world.get(Sender::Nobody, &on("?from=VNP&to=JGK")).await.ok(200);
+    let left = fixture.get(Sender::Nobody, &on("?from=VNP&to=JGK")).await.ok(200);
     let tier = &left["tiers"][0];
     assert_eq!((&tier["available"], &tier["price_minor"]), (&json!(7), &json!(18500)));
     assert_eq!((&left["from"], &left["to"]), (&json!("VNP"), &json!("JGK")));
-    world.get(Sender::Nobody, &on("")).await.problem(422, "invalid");
-    world.get(Sender::Nobody, &on("?from=JGK&to=VNP")).await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, &on("")).await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, &on("?from=JGK&to=VNP")).await.problem(422, "invalid");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_refusal_has_its_problem() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
     let (nobody, alice, operator) = (Sender::Nobody, Sender::Buyer("alice"), Sender::Operator);
     let one = json!({ "tickets": 1 });
 
     // Who.
     let admissions = "/sales/hall/admissions";
-    world.json(nobody, "POST", admissions, &one).await.problem(401, "not-authenticated");
-    world.json(alice, "PUT", "/sales/hall", &hall()).await.problem(401, "not-authenticated");
-    world
+    fixture.json(nobody, "POST", admissions, &one).await.problem(401, "not-authenticated");
+    fixture.json(alice, "PUT", "/sales/hall", &hall()).await.problem(401, "not-authenticated");
+    fixture
         .json(alice, "POST", "/sales/hall/orders", &json!({ "lines": [] }))
         .await
         .problem(403, "not-admitted");
@@ -556,65 +557,65 @@ async fn each_refusal_has_its_problem() {
     // What.
     let raw = async |sender, method: &str, target: &str, content_type: &str, body: &str| {
         let headers = json!({ "content-type": content_type });
-        send(&world.app, request(sender, method, target, headers, body)).await
+        send(&fixture.app, request(sender, method, target, headers, body)).await
     };
     let json_type = "application/json";
     raw(alice, "POST", admissions, json_type, "{").await.problem(400, "malformed");
     raw(alice, "POST", admissions, "text/plain", "{}").await.problem(415, "unsupported-media-type");
     let long = format!("{{\"tickets\":1}}{}", " ".repeat(64 * 1024));
     raw(alice, "POST", admissions, json_type, &long).await.problem(413, "too-large");
-    let problem = world.json(alice, "POST", admissions, &json!({ "tickets": 5 })).await;
+    let problem = fixture.json(alice, "POST", admissions, &json!({ "tickets": 5 })).await;
     assert_eq!(problem.problem(422, "invalid")["at"], "tickets");
-    world.json(alice, "POST", admissions, &json!({})).await.problem(422, "invalid");
-    world.json(alice, "POST", "/sales/none/admissions", &one).await.problem(404, "not-found");
-    world.get(nobody, "/sales/none").await.problem(404, "not-found");
-    world.get(nobody, "/sales/none/availability").await.problem(404, "not-found");
-    world.get(alice, "/orders/1024").await.problem(404, "not-found");
-    world.get(alice, "/orders/none").await.problem(404, "not-found");
-    world.json(alice, "DELETE", "/sales/hall", &json!({})).await.problem(404, "not-found");
+    fixture.json(alice, "POST", admissions, &json!({})).await.problem(422, "invalid");
+    fixture.json(alice, "POST", "/sales/none/admissions", &one).await.problem(404, "not-found");
+    fixture.get(nobody, "/sales/none").await.problem(404, "not-found");
+    fixture.get(nobody, "/sales/none/availability").await.problem(404, "not-found");
+    fixture.get(alice, "/orders/1024").await.problem(404, "not-found");
+    fixture.get(alice, "/orders/none").await.problem(404, "not-found");
+    fixture.json(alice, "DELETE", "/sales/hall", &json!({})).await.problem(404, "not-found");
 
     // The operator.
     let mut broken = hall();
     broken["limit_per_buyer"] = json!(0);
-    let problem = world.publish(&broken).await.problem(422, "invalid");
+    let problem = fixture.publish(&broken).await.problem(422, "invalid");
     assert_eq!(problem["defects"][0]["at"], "limit_per_buyer");
-    let other = world.json(operator, "PUT", "/sales/other", &hall()).await;
+    let other = fixture.json(operator, "PUT", "/sales/other", &hall()).await;
     assert_eq!(other.problem(422, "invalid")["at"], "sale");
     let mut moved = hall();
     moved["tiers"].as_array_mut().unwrap().pop();
-    world.publish(&moved).await.problem(409, "seats-differ");
+    fixture.publish(&moved).await.problem(409, "seats-differ");
 
     // What is left.
     let required = json!([{ "tier": "small", "best": { "count": 3, "together": "required" } }]);
-    world.buy("alice", "hall", required).await.problem(409, "no-adjacent");
-    let problem = world.buy("alice", "hall", json!([{ "tier": "vip", "seats": ["vip-1-99"] }]));
+    fixture.buy("alice", "hall", required).await.problem(409, "no-adjacent");
+    let problem = fixture.buy("alice", "hall", json!([{ "tier": "vip", "seats": ["vip-1-99"] }]));
     assert_eq!(problem.await.problem(422, "invalid")["at"], "lines[0].seats[0]");
-    world.buy("carol", "hall", best("small", 4)).await.ok(201);
+    fixture.buy("carol", "hall", best("small", 4)).await.ok(201);
     assert_eq!(
-        world.buy("dave", "hall", best("small", 1)).await.problem(409, "sold-out")["tier"],
+        fixture.buy("dave", "hall", best("small", 1)).await.problem(409, "sold-out")["tier"],
         "small"
     );
-    let problem = world.buy("carol", "hall", best("vip", 1)).await.problem(403, "limit-reached");
+    let problem = fixture.buy("carol", "hall", best("vip", 1)).await.problem(403, "limit-reached");
     assert_eq!(problem["remaining_allowance"], json!(0));
 
     // The gate and the window.
     let mut soon = hall();
     soon["sale"] = json!("soon");
     soon["opens_at"] = json!("2099-01-01T00:00:00Z");
-    world.publish(&soon).await.ok(200);
-    let problem = world.json(alice, "POST", "/sales/soon/admissions", &one).await;
+    fixture.publish(&soon).await.ok(200);
+    let problem = fixture.json(alice, "POST", "/sales/soon/admissions", &one).await;
     assert_eq!(problem.problem(403, "sale-closed")["opens_at"], "2099-01-01T00:00:00.000Z");
     let mut slow = hall();
     slow["sale"] = json!("slow");
     slow["gate"]["user_lock_ms"] = json!(60_000);
-    world.publish(&slow).await.ok(200);
-    world.admission("alice", "slow", 1).await;
-    let problem = world.json(alice, "POST", "/sales/slow/admissions", &one).await;
+    fixture.publish(&slow).await.ok(200);
+    fixture.admission("alice", "slow", 1).await;
+    let problem = fixture.json(alice, "POST", "/sales/slow/admissions", &one).await;
     assert!(problem.problem(429, "too-many-requests")["retry_after_seconds"].as_u64() <= Some(60));
 
     // The provider.
     let callback = async |target: &str, headers: Value, body: &str| {
-        send(&world.app, request(nobody, "POST", target, headers, body)).await
+        send(&fixture.app, request(nobody, "POST", target, headers, body)).await
     };
     let stripe = "/payments/stripe/callback";
     callback(stripe, json!({}), "{}").await.problem(401, "not-authenticated");
@@ -629,7 +630,7 @@ async fn each_refusal_has_its_problem() {
     let created = r#"{"type":"payment_intent.created"}"#;
     let ignored = callback(stripe, json!({ "stripe-signature": ours(created) }), created).await;
     assert_eq!(ignored.ok(200), json!({ "outcome": "ignored" }));
-    let unknown = world.callback("pi_9", &json!("1024"), 1).await.ok(200);
+    let unknown = fixture.callback("pi_9", &json!("1024"), 1).await.ok(200);
     assert_eq!(unknown, json!({ "outcome": "refund", "reason": "unknown_order" }));
 }
 
@@ -639,37 +640,41 @@ fn overdue(order: &Value) -> Value {
 }
 
 /// Hands a batch to expire-orders; which of its messages failed.
-async fn failed_to_expire(world: &World, bodies: &[Value]) -> Vec<String> {
-    let handled = expire_orders::handle(&world.app, records(bodies)).await;
+async fn failed_to_expire(fixture: &Fixture, bodies: &[Value]) -> Vec<String> {
+    let handled = expire_orders::handle(&fixture.app, records(bodies)).await;
     handled.batch_item_failures.into_iter().map(|one| one.item_identifier).collect()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_early_expiry_message_hops_on() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
-    let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
-    let expiry = &world.queues.expiry.url;
-    let before = world.waiting(expiry).await;
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let order = fixture.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
+    let expiry = &fixture.queues.expiry.url;
+    let before = fixture.waiting(expiry).await;
     let bodies = [overdue(&order), json!("not json"), overdue(&json!("1024"))];
-    let failed = failed_to_expire(&world, &bodies).await;
+    let failed = failed_to_expire(&fixture, &bodies).await;
     assert_eq!(failed, ["1"], "only what is malformed fails");
-    assert_eq!(world.waiting(expiry).await, before + 1, "the order has time: its message goes on");
+    assert_eq!(
+        fixture.waiting(expiry).await,
+        before + 1,
+        "the order has time: its message goes on"
+    );
     let target = format!("/orders/{}", order.as_str().unwrap());
-    assert_eq!(world.get(Sender::Buyer("alice"), &target).await.ok(200)["state"], "pending");
+    assert_eq!(fixture.get(Sender::Buyer("alice"), &target).await.ok(200)["state"], "pending");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_order_that_cannot_be_read_holds_up_no_other_of_its_batch() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
-    let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
-    let unreadable = world.buy("bob", "hall", best("vip", 1)).await.ok(201)["order"].clone();
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let order = fixture.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();
+    let unreadable = fixture.buy("bob", "hall", best("vip", 1)).await.ok(201)["order"].clone();
     let number: u64 = unreadable.as_str().unwrap().parse().unwrap();
-    world
+    fixture
         .dynamodb
         .update_item()
-        .table_name(&world.orders_table)
+        .table_name(&fixture.orders_table)
         .key("gene", AttributeValue::N((number % 1024).to_string()))
         .key("sk", AttributeValue::S(format!("order#{number}")))
         .update_expression("SET #state = :nonsense")
@@ -680,88 +685,88 @@ async fn an_order_that_cannot_be_read_holds_up_no_other_of_its_batch() {
         .await
         .unwrap();
     let bodies = [overdue(&unreadable), overdue(&order), overdue(&json!("1024"))];
-    let failed = failed_to_expire(&world, &bodies).await;
+    let failed = failed_to_expire(&fixture, &bodies).await;
     assert_eq!(failed, ["0"], "the others are looked at by themselves");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sale_that_redis_has_lost_is_not_loaded_until_it_is_reconciled() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
-    let kept = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
-    world.lose_redis().await;
-    world.get(Sender::Nobody, "/sales/hall/availability").await.problem(503, "not-loaded");
-    let admission = world.admission("bob", "hall", 2).await;
-    let lost = world.order("bob", "hall", &admission["token"], best("vip", 1)).await;
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let kept = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
+    fixture.lose_redis().await;
+    fixture.get(Sender::Nobody, "/sales/hall/availability").await.problem(503, "not-loaded");
+    let admission = fixture.admission("bob", "hall", 2).await;
+    let lost = fixture.order("bob", "hall", &admission["token"], best("vip", 1)).await;
     lost.problem(503, "not-loaded");
 
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     let event = serde_json::from_value(event).unwrap();
-    let report = reconcile::handle(&world.app, event).await.unwrap();
+    let report = reconcile::handle(&fixture.app, event).await.unwrap();
     assert_eq!((report.loaded, report.failed), (1, 0));
-    let left = world.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
+    let left = fixture.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
     assert_eq!(left["tiers"][0]["available"], json!(14), "what alice holds is hers still");
     let token = &admission["token"];
-    let after = world.order("bob", "hall", token, best("vip", 1)).await.ok(201);
+    let after = fixture.order("bob", "hall", token, best("vip", 1)).await.ok(201);
     assert_ne!(after["lines"][0]["tickets"][0], kept["lines"][0]["tickets"][0]);
 }
 
 /// Nothing but requests, and the messages they send: no schedule comes to help.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_stand_meanwhile() {
-    let world = World::start().await;
-    world.publish(&hall()).await.ok(200);
-    let pending = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
-    let paid = world.buy("carol", "hall", best("vip", 1)).await.ok(201);
-    let admission = world.admission("bob", "hall", 2).await;
-    world.lose_redis().await;
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let pending = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
+    let paid = fixture.buy("carol", "hall", best("vip", 1)).await.ok(201);
+    let admission = fixture.admission("bob", "hall", 2).await;
+    fixture.lose_redis().await;
 
-    let refused = world.order("bob", "hall", &admission["token"], best("vip", 1)).await;
+    let refused = fixture.order("bob", "hall", &admission["token"], best("vip", 1)).await;
     refused.problem(503, "not-loaded");
-    let load = &world.queues.load.url;
-    assert_eq!(world.waiting(load).await, 1);
-    world
+    let load = &fixture.queues.load.url;
+    assert_eq!(fixture.waiting(load).await, 1);
+    fixture
         .order("bob", "hall", &admission["token"], best("vip", 1))
         .await
         .problem(503, "not-loaded");
-    assert_eq!(world.waiting(load).await, 1, "one request a second");
+    assert_eq!(fixture.waiting(load).await, 1, "one request a second");
 
     // Sales pause; reading does not, and money is taken.
-    world.get(Sender::Nobody, "/sales/hall").await.ok(200);
+    fixture.get(Sender::Nobody, "/sales/hall").await.ok(200);
     let target = |order: &Value| format!("/orders/{}", order["order"].as_str().unwrap());
-    let shown = world.get(Sender::Buyer("alice"), &target(&pending)).await.ok(200);
+    let shown = fixture.get(Sender::Buyer("alice"), &target(&pending)).await.ok(200);
     assert_eq!(shown["state"], "pending");
-    let looked_at = world.waiting(&world.queues.expiry.url).await;
-    let accepted = world.callback("pi_1", &paid["order"], 2500).await.ok(200);
+    let looked_at = fixture.waiting(&fixture.queues.expiry.url).await;
+    let accepted = fixture.callback("pi_1", &paid["order"], 2500).await.ok(200);
     assert_eq!(accepted, json!({ "outcome": "accepted" }));
-    let shown = world.get(Sender::Buyer("carol"), &target(&paid)).await.ok(200);
+    let shown = fixture.get(Sender::Buyer("carol"), &target(&paid)).await.ok(200);
     assert_eq!(shown["state"], "paid");
-    let [sync, expiry] = [&world.queues.sync.url, &world.queues.expiry.url];
-    assert_eq!(world.waiting(sync).await, 0, "counted when Redis has it as sold");
-    assert_eq!(world.waiting(expiry).await, looked_at + 1, "and looked at again for that");
+    let [sync, expiry] = [&fixture.queues.sync.url, &fixture.queues.expiry.url];
+    assert_eq!(fixture.waiting(sync).await, 0, "counted when Redis has it as sold");
+    assert_eq!(fixture.waiting(expiry).await, looked_at + 1, "and looked at again for that");
     let due = [overdue(&paid["order"])];
-    assert_eq!(failed_to_expire(&world, &due).await, ["0"], "too early: the message comes again");
+    assert_eq!(failed_to_expire(&fixture, &due).await, ["0"], "too early: the message comes again");
 
     // What asks twice, late, or for nothing, does no harm.
     let hall = json!({ "sale": "hall" });
     let bodies = [hall.clone(), json!("not json"), json!({ "sale": "none" }), hall.clone()];
-    let loaded = load_sale::handle(&world.app, records(&bodies)).await;
+    let loaded = load_sale::handle(&fixture.app, records(&bodies)).await;
     let failed: Vec<&str> =
         loaded.batch_item_failures.iter().map(|one| &*one.item_identifier).collect();
     assert_eq!(failed, ["1", "2"], "only what is malformed or of no sale");
-    let again = load_sale::handle(&world.app, records(&[hall])).await;
+    let again = load_sale::handle(&fixture.app, records(&[hall])).await;
     assert_eq!(failures(&again), 0);
-    assert_eq!(failed_to_expire(&world, &due).await, Vec::<String>::new());
-    assert_eq!(world.waiting(sync).await, 1, "it is sold, and to be counted");
+    assert_eq!(failed_to_expire(&fixture, &due).await, Vec::<String>::new());
+    assert_eq!(fixture.waiting(sync).await, 1, "it is sold, and to be counted");
 
-    let bought = world.order("bob", "hall", &admission["token"], best("vip", 1)).await.ok(201);
+    let bought = fixture.order("bob", "hall", &admission["token"], best("vip", 1)).await.ok(201);
     for other in [&pending, &paid] {
         assert_ne!(bought["lines"][0]["tickets"][0], other["lines"][0]["tickets"][0]);
     }
-    let left = world.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
+    let left = fixture.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
     assert_eq!(left["tiers"][0]["available"], json!(12));
     let (sale, tier) = (SaleId::new("hall").unwrap(), TierId::new("vip").unwrap());
-    let snapshot = world.app.ports.seats().snapshot(&sale, &tier, 1).await.unwrap();
+    let snapshot = fixture.app.ports.seats().snapshot(&sale, &tier, 1).await.unwrap();
     let sold: u32 = snapshot.grid.sold[0].iter().map(|byte| byte.count_ones()).sum();
     assert_eq!(sold, 1, "the load brings what was paid meanwhile as sold");
 }

@@ -10,7 +10,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::number::{Mint, OrderNumber};
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::admit::{self, admit};
@@ -81,7 +81,7 @@ fn tests_of(package: &str, files: Files, file: &Path, place: &Path) -> Vec<Strin
     let mut inside = Vec::new();
     let (mut is_test, mut is_list) = (false, false);
     for line in text.lines().map(str::trim) {
-        // The model checker's tests are a list of worlds.
+        // The model checker's tests are a list of fixtures.
         if is_list && !line.is_empty() && line != "}" {
             named.push([&[package], modules.as_slice(), &[line]].concat().join("::"));
         }
@@ -180,7 +180,7 @@ async fn order(
         legs: Legs::ONE,
         choice: Choice::Best { count: 2, together: Together::Preferred },
     };
-    let lines = vec![WantedLine { line, price_minor: 1000, attendees: Vec::new() }];
+    let lines = vec![RequestedLine { line, price_minor: 1000, attendees: Vec::new() }];
     let reservation =
         Reservation { published: published.clone(), number, user: user(buyer), lines };
     reserve(ports, &reservation, NOW).await
@@ -219,7 +219,7 @@ async fn the_places_of_those_who_left_are_given_to_the_next() {
     }
     admit(&ports, &published, &user("d"), 2, NOW).await.unwrap();
     let full = admit(&ports, &published, &user("e"), 2, NOW).await;
-    assert!(matches!(full, Err(admit::Refusal::Waiting(_))), "{full:?}");
+    assert!(matches!(full, Err(admit::Refusal::Waiting { .. })), "{full:?}");
     // Two were held and not paid for: they go to the next, who had been told to wait.
     let late = NOW.plus_seconds(601);
     expire(&ports, published.sale.id(), numbers[0], late).await.unwrap();

@@ -24,7 +24,7 @@ use super::backends;
 use super::described::{Answer, Description};
 
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 /// Refused by the parser of HTTP, before any of our code: no body, and so no type.
 const BARE: &str = "";
 
@@ -108,7 +108,7 @@ impl Raw {
             let _gone = stream.shutdown().await;
         }
         let mut answer = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        let read = tokio::time::timeout(DEADLINE, stream.read_to_end(&mut answer)).await;
         assert!(read.is_ok(), "the connection stays open: {:?}", String::from_utf8_lossy(&answer));
         parse(&answer)
     }
@@ -149,7 +149,7 @@ fn case(name: &str, request: Raw, expected: Expected) -> Case {
 }
 
 /// The engine and those who use it.
-struct World {
+struct Fixture {
     engine: Engine,
     alice: String,
     bob: String,
@@ -184,13 +184,13 @@ fn train() -> Value {
     hall("train", json!({ "stops": [stop("X"), stop("Y"), stop("Z")], "tiers": [tier] }))
 }
 
-impl World {
+impl Fixture {
     async fn start() -> Self {
         let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
         let alice = engine.token("alice").unwrap();
         let bob = engine.token("bob").unwrap();
         let operator = engine.operator_token().unwrap();
-        let world = Self { engine, alice, bob, operator, mint: Mint::new(4095) };
+        let fixture = Self { engine, alice, bob, operator, mint: Mint::new(4095) };
         let tiny =
             json!([{ "tier": "stalls", "name": "S", "price_minor": 1, "general_admission": 1 }]);
         for file in [
@@ -201,11 +201,11 @@ impl World {
             hall("full", json!({ "tiers": tiny })),
             train(),
         ] {
-            let put = world.put(file["sale"].as_str().unwrap(), file.to_string());
-            let published = world.send(&put).await;
+            let put = fixture.put(file["sale"].as_str().unwrap(), file.to_string());
+            let published = fixture.send(&put).await;
             assert_eq!(published.status, 200, "{:#}", published.json());
         }
-        world
+        fixture
     }
 
     fn address(&self) -> &str {
@@ -1369,21 +1369,21 @@ fn fault(expected: Expected, answer: &Answer, is_head: bool) -> Option<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let description = Description::new();
-    let mut cases = world.framing();
-    cases.extend(world.paths());
-    cases.extend(world.bearers());
-    cases.extend(world.bodies());
-    cases.extend(world.files());
-    cases.extend(world.admissions());
-    cases.extend(world.lines());
-    cases.extend(world.orders().await);
-    cases.extend(world.callbacks().await);
+    let mut cases = fixture.framing();
+    cases.extend(fixture.paths());
+    cases.extend(fixture.bearers());
+    cases.extend(fixture.bodies());
+    cases.extend(fixture.files());
+    cases.extend(fixture.admissions());
+    cases.extend(fixture.lines());
+    cases.extend(fixture.orders().await);
+    cases.extend(fixture.callbacks().await);
     let mut faults = Vec::new();
     let mut refused = 0;
     for (name, request, expected) in &cases {
-        let answer = world.send(request).await;
+        let answer = fixture.send(request).await;
         assert!(
             answer.status < 500,
             "{name}: {} {}",
@@ -1406,26 +1406,28 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
 
     // What was bought on the way is given up again; then nothing is held.
     for buyer in ["alice", "bob", "zo\u{eb}"] {
-        let bearer = world.engine.token(buyer).unwrap();
-        let listed = world.send(&Raw::new("GET", "/orders?limit=100").bearer(&bearer)).await.json();
+        let bearer = fixture.engine.token(buyer).unwrap();
+        let listed =
+            fixture.send(&Raw::new("GET", "/orders?limit=100").bearer(&bearer)).await.json();
         let pending = listed["orders"].as_array().unwrap().iter();
         for order in pending.filter(|order| order["state"] == "pending") {
             let path = format!("/orders/{}/cancel", order["order"].as_str().unwrap());
-            let cancelled = world.send(&Raw::new("POST", path).bearer(&bearer)).await;
+            let cancelled = fixture.send(&Raw::new("POST", path).bearer(&bearer)).await;
             assert_eq!(cancelled.status, 200);
         }
     }
-    let free = world.send(&Raw::new("GET", "/sales/hall/availability")).await.json();
+    let free = fixture.send(&Raw::new("GET", "/sales/hall/availability")).await.json();
     let free = |tier: usize| free["tiers"][tier]["available"].clone();
     assert_eq!(free(0), 16, "all stalls are free");
     assert_eq!(free(1), 26, "erin and grace have paid for two each");
-    let train = world.send(&Raw::new("GET", "/sales/train/availability?from=X&to=Z")).await.json();
+    let train =
+        fixture.send(&Raw::new("GET", "/sales/train/availability?from=X&to=Z")).await.json();
     assert_eq!(train["tiers"][0]["available"], 3);
 
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + DEADLINE;
     loop {
         let options = audit::Options::at(Timestamp::now());
-        let report = audit::run(&Target::from(world.engine.endpoints()), &options).await.unwrap();
+        let report = audit::run(&Target::from(fixture.engine.endpoints()), &options).await.unwrap();
         if report.clean {
             break;
         }
@@ -1433,5 +1435,5 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
         assert!(std::time::Instant::now() < deadline, "{report}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    world.engine.stop().await.unwrap();
+    fixture.engine.stop().await.unwrap();
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use engine::domain::time::Timestamp;
 use loadtest::credentials::Credentials;
-use loadtest::profile::Mix;
+use loadtest::profile::LoadProfile;
 use loadtest::{Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
@@ -21,7 +21,7 @@ use crate::backends;
 use crate::program::onsale;
 
 /// How long anything may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 /// At how many acknowledgements and captures the engine is killed.
 const KILLS: [usize; 3] = [60, 200, 400];
 
@@ -54,7 +54,7 @@ impl Up {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, is_up).await.expect("the engine comes up");
+        timeout(DEADLINE, is_up).await.expect("the engine comes up");
         up
     }
 
@@ -109,9 +109,9 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         url: format!("http://127.0.0.1:{port}"),
         sales: vec!["killed".to_owned()],
         load: Load::Closed { arrivals: 600, at_once: 24 },
-        mix: Mix::Everything,
+        mix: LoadProfile::Everything,
         seed: 9,
-        most: PATIENCE,
+        most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
         endpoints: None,
@@ -125,11 +125,11 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PATIENCE, selling).await.expect("the crowd goes on buying");
+        timeout(DEADLINE, selling).await.expect("the crowd goes on buying");
         assert!(!crowd.is_finished(), "the crowd was done before kill {kill}");
         up = up.kill_and_start().await;
     }
-    let report = timeout(PATIENCE, crowd).await.unwrap().unwrap().unwrap();
+    let report = timeout(DEADLINE, crowd).await.unwrap().unwrap().unwrap();
     println!("{}", report.tables());
     assert!(report.repeats > 0, "no request met a dead engine");
     assert_eq!(report.anomalies, Vec::<String>::new());
@@ -148,7 +148,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
             sleep(Duration::from_millis(500)).await;
         }
     };
-    let clean = timeout(PATIENCE, settled).await.expect("the audit becomes clean");
+    let clean = timeout(DEADLINE, settled).await.expect("the audit becomes clean");
     println!("{clean}");
     drop(up);
 }

@@ -1,5 +1,5 @@
 //! The crowd: it comes by the clock whatever becomes of those before it, measures from when a request
-//! was due, shows every conduct of its mix to a real engine, and notices an engine that answers wrongly.
+//! was due, shows every behaviour of its mix to a real engine, and notices an engine that answers wrongly.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use engine::domain::time::Timestamp;
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::demo;
-use loadtest::profile::Mix;
+use loadtest::profile::LoadProfile;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay;
 use loadtest::report::Report;
@@ -28,7 +28,7 @@ use tokio::sync::Barrier;
 use super::backends;
 
 /// How long anything may take before a test fails.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A sale of so many standing places.
 fn standing(sale: &str, spots: u32, pay_window_seconds: u32) -> Value {
@@ -180,7 +180,7 @@ fn open(arrivals: u64, within_seconds: f64, connections: usize) -> Load {
     Load::Open { arrivals, within_seconds, shape: Shape::Opening, connections }
 }
 
-async fn rush_on(url: &str, load: Load, mix: Mix, seed: u64) -> Report {
+async fn rush_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
     let options = Options {
@@ -189,27 +189,27 @@ async fn rush_on(url: &str, load: Load, mix: Mix, seed: u64) -> Report {
         load,
         mix,
         seed,
-        most: PATIENCE,
+        most: DEADLINE,
         ledger: None,
         progress: false,
         endpoints: None,
     };
     let run = loadtest::run(&options, Credentials::new(&secrets));
-    tokio::time::timeout(PATIENCE, run).await.expect("the crowd ends").unwrap()
+    tokio::time::timeout(DEADLINE, run).await.expect("the crowd ends").unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_open_loop_does_not_wait_for_answers() {
     // Nobody is answered before all forty have asked: whoever waits for an answer waits for ever.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(40))), sold_out).await;
-    let report = rush_on(&stub.url, open(40, 0.3, 100), Mix::Paying, 1).await;
+    let report = rush_on(&stub.url, open(40, 0.3, 100), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 40);
     assert_eq!((report.buyers, report.refusals["sold-out"]), (40, 40));
 
     // The control: ten in a closed loop are never more than ten.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(10))), sold_out).await;
     let closed = Load::Closed { arrivals: 40, at_once: 10 };
-    let report = rush_on(&stub.url, closed, Mix::Paying, 1).await;
+    let report = rush_on(&stub.url, closed, LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 10);
     assert_eq!(report.buyers, 40);
 }
@@ -219,7 +219,7 @@ async fn whoever_waits_for_a_slow_engine_is_measured_from_when_they_were_due() {
     const SLOW: Duration = Duration::from_millis(20);
     let stub = Stub::start(Until::Elapsed(SLOW), sold_out).await;
     // Twenty are due within 10 ms and go through one connection, 20 ms each.
-    let report = rush_on(&stub.url, open(20, 0.01, 1), Mix::Paying, 1).await;
+    let report = rush_on(&stub.url, open(20, 0.01, 1), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 1);
     let latency = report.latency["token-gate"];
     let slow_ms = SLOW.as_secs_f64() * 1000.0;
@@ -238,7 +238,7 @@ async fn the_same_seed_brings_the_same_people_in_the_same_order() {
     let mut crowds = Vec::new();
     for seed in [7, 7, 8] {
         let stub = Stub::start(Until::Elapsed(Duration::ZERO), sold_out).await;
-        rush_on(&stub.url, open(50, 0.05, 1), Mix::Paying, seed).await;
+        rush_on(&stub.url, open(50, 0.05, 1), LoadProfile::Paying, seed).await;
         let bodies: Vec<String> =
             stub.heard.lock().unwrap().iter().map(|heard| heard.body.clone()).collect();
         crowds.push((stub.askers(), bodies));
@@ -262,7 +262,7 @@ async fn people_come_back_when_told_to_until_they_lose_patience() {
         sold_out(heard)
     });
     let stub = stub.await;
-    let report = rush_on(&stub.url, open(200, 0.2, 50), Mix::Paying, 3).await;
+    let report = rush_on(&stub.url, open(200, 0.2, 50), LoadProfile::Paying, 3).await;
     assert_eq!(report.refusals["too-many-requests"], 200);
     assert!(report.returns > 0 && report.gave_up > 0, "{} came back", report.returns);
     assert_eq!(report.returns + report.gave_up, 200);
@@ -283,13 +283,13 @@ async fn an_engine_that_answers_wrongly_is_found_out() {
     })
     .await;
     let load = Load::Closed { arrivals: 100, at_once: 8 };
-    let report = rush_on(&stub.url, load, Mix::Even, 5).await;
+    let report = rush_on(&stub.url, load, LoadProfile::Even, 5).await;
     assert!(!report.is_good());
-    for conduct in ["forge-identity", "forge-admission", "hammer"] {
-        let one = report.behaviours.iter().find(|one| one.conduct == conduct).unwrap();
+    for behaviour in ["forge-identity", "forge-admission", "hammer"] {
+        let one = report.behaviours.iter().find(|one| one.behaviour == behaviour).unwrap();
         assert!(one.shown > 0 && one.as_expected == 0, "{one:?}");
-        let said = |anomaly: &String| anomaly.starts_with(conduct);
-        assert!(report.anomalies.iter().any(said), "{conduct}: {:?}", report.anomalies);
+        let said = |anomaly: &String| anomaly.starts_with(behaviour);
+        assert!(report.anomalies.iter().any(said), "{behaviour}: {:?}", report.anomalies);
     }
     assert!(report.anomalies.iter().any(|anomaly| anomaly.starts_with("reserve: 500")));
 }
@@ -335,9 +335,9 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
         url: engine.url().to_owned(),
         sales: vec!["everything".to_owned()],
         load: open(200, 2.0, 100),
-        mix: Mix::Even,
+        mix: LoadProfile::Even,
         seed: 11,
-        most: PATIENCE,
+        most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
         endpoints: Some(engine.endpoints().clone()),
@@ -350,7 +350,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     for one in &report.behaviours {
         assert!(one.shown > 0 && one.shown == one.as_expected, "{one:?}");
     }
-    demo::settle(&engine, Instant::now() + PATIENCE).await.unwrap();
+    demo::settle(&engine, Instant::now() + DEADLINE).await.unwrap();
     let facts = Some(LedgerFacts::read(&ledger).unwrap());
     let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
     let audit = audit::run(&Target::from(engine.endpoints()), &audited).await.unwrap();
@@ -396,7 +396,7 @@ fn the_page_stands_by_itself(report: &Report) {
     assert_eq!((count("script"), count("link"), count("img")), (0, 0, 0));
     assert!(!page.contains("url(") && !page.contains("@import"), "nothing is fetched");
     for one in &report.behaviours {
-        assert!(page.contains(one.conduct), "{}", one.conduct);
+        assert!(page.contains(one.behaviour), "{}", one.behaviour);
     }
 }
 
@@ -410,9 +410,9 @@ async fn a_published_on_sale_is_replayed_in_small() {
         published,
         scale: 0.001,
         load: open(890, 1.0, 100),
-        mix: Mix::Paying,
+        mix: LoadProfile::Paying,
         seed: 7,
-        most: PATIENCE,
+        most: DEADLINE,
         rate_per_second: 1000,
         progress: false,
     };

@@ -13,7 +13,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
 use engine::flows;
-use engine::flows::expire::expire_or_hop;
+use engine::flows::expire::expire_or_requeue;
 use engine::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
@@ -21,9 +21,9 @@ use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::MetricsConfig;
 use shared::runtime::metrics::{self, Dimensions, Function, Metric, Metrics, NAMESPACE};
 
-use crate::handlers::{PAYMENT_SECRET, Sender, World, best, hall, records, request, send};
+use crate::handlers::{Fixture, PAYMENT_SECRET, Sender, best, hall, records, request, send};
 use engine::domain::money::{Currency, Money};
-use fake_payments::Mischief;
+use fake_payments::Fault;
 use shared::providers::stripe::signature::sign;
 
 pub const STAGE: &str = "test";
@@ -178,15 +178,15 @@ fn stranger(record: &Value) -> Option<String> {
 }
 
 /// The servers, an engine whose metrics go to the sink, and a first piece of work done.
-async fn start() -> (World, Lines) {
-    let mut world = World::start().await;
+async fn start() -> (Fixture, Lines) {
+    let mut fixture = Fixture::start().await;
     let lines = Lines::default();
-    world.app.metrics = Metrics::to(STAGE, lines.clone());
-    world.publish(&hall()).await.ok(200);
+    fixture.app.metrics = Metrics::to(STAGE, lines.clone());
+    fixture.publish(&hall()).await.ok(200);
     let mut first = lines.counted();
     first.remove("Transactions");
     assert_eq!(first, counts(&[("ColdStarts sales", 1)]), "and no other work is the first again");
-    (world, lines)
+    (fixture, lines)
 }
 
 pub fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
@@ -217,58 +217,58 @@ async fn reconciled(app: &App, now: Timestamp) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_outcome_of_an_order_is_counted_once() {
-    let (world, lines) = start().await;
+    let (fixture, lines) = start().await;
     let expect = |what: &str, expected: &[(&str, u64)]| {
         assert_eq!(lines.counted(), counts(expected), "{what}");
     };
     let alice = Sender::Buyer("alice");
 
-    let admission = world.admission("alice", "hall", 2).await;
+    let admission = fixture.admission("alice", "hall", 2).await;
     let admitted = ("Admitted hall", 1);
     expect("admitted", &[admitted]);
-    let order = world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    let order = fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
     expect("held", &[("Held hall", 1), ("HeldTickets hall", 2), ("Transactions", 1)]);
-    world.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
     expect("the same order again", &[("Transactions", 1)]);
-    world.order("alice", "hall", &admission["token"], best("vip", 1)).await;
+    fixture.order("alice", "hall", &admission["token"], best("vip", 1)).await;
     expect("another order", &[("Refused token-reused", 1)]);
 
-    let accepted = world.callback("pi_1", &order["order"], 5000).await.ok(200);
+    let accepted = fixture.callback("pi_1", &order["order"], 5000).await.ok(200);
     assert_eq!(accepted["outcome"], "accepted");
     expect("paid", &[("Paid hall", 1), ("PaidTickets hall", 2), ("Transactions", 1)]);
-    world.callback("pi_1", &order["order"], 5000).await.ok(200);
+    fixture.callback("pi_1", &order["order"], 5000).await.ok(200);
     expect("the same payment again", &[]);
-    world.callback("pi_2", &order["order"], 5000).await.ok(200);
+    fixture.callback("pi_2", &order["order"], 5000).await.ok(200);
     expect("a second payment", &[("RefundsRequested", 1), ("Transactions", 2)]);
 
     let target = format!("/orders/{}", order["order"].as_str().unwrap());
-    world.get(alice, &target).await.ok(200);
-    world.get(alice, "/orders").await.ok(200);
-    world.get(alice, "/sales/hall/availability").await.ok(200);
+    fixture.get(alice, &target).await.ok(200);
+    fixture.get(alice, "/orders").await.ok(200);
+    fixture.get(alice, "/sales/hall/availability").await.ok(200);
     expect("reading", &[]);
-    world.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await;
+    fixture.json(alice, "POST", &format!("{target}/cancel"), &json!({})).await;
     expect("a paid order is not cancelled", &[("Refused order-resolved", 1)]);
 
-    let other = world.buy("bob", "hall", seat("vip-2-1")).await.ok(201);
+    let other = fixture.buy("bob", "hall", seat("vip-2-1")).await.ok(201);
     lines.take();
     let cancel = format!("/orders/{}/cancel", other["order"].as_str().unwrap());
-    world.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
+    fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
     expect("cancelled", &[("Cancelled hall", 1), ("Transactions", 1)]);
-    world.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
+    fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
     expect("cancelled again", &[]);
 
-    let late = world.buy("carol", "hall", seat("vip-2-2")).await.ok(201);
+    let late = fixture.buy("carol", "hall", seat("vip-2-2")).await.ok(201);
     lines.take();
     let due = [
         (sale(), number_of(&late)),
         (sale(), number_of(&other)),
         (sale(), "1024".parse().unwrap()),
     ];
-    let ports = &world.app.ports;
+    let ports = &fixture.app.ports;
     let after = Timestamp::now().plus_seconds(901);
     let expired = async |now| {
-        let work = expire_or_hop(ports, &due, now);
-        world.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
+        let work = expire_or_requeue(ports, &due, now);
+        fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
     };
     expired(Timestamp::now()).await;
     expect("it has time", &[]);
@@ -276,55 +276,55 @@ async fn each_outcome_of_an_order_is_counted_once() {
     expect("expired", &[("Expired hall", 1), ("Transactions", 1)]);
     expired(after).await;
     expect("expired before", &[]);
-    world.callback("pi_3", &late["order"], 2500).await.ok(200);
+    fixture.callback("pi_3", &late["order"], 2500).await.ok(200);
     expect("rescued", &[("Paid hall", 1), ("PaidTickets hall", 1), ("Transactions", 1)]);
 
     // A hold that goes behind the engine's back: the claims keep the seat.
-    let owner = world.buy("dave", "hall", seat("vip-2-3")).await.ok(201);
+    let owner = fixture.buy("dave", "hall", seat("vip-2-3")).await.ok(201);
     let record = ports.seats().record(&sale(), number_of(&owner)).await.unwrap().unwrap();
     let release = Release { sale: sale(), order: number_of(&owner), record };
     ports.seats().release(&release).await.unwrap();
-    let token = world.admission("erin", "hall", 1).await["token"].clone();
+    let token = fixture.admission("erin", "hall", 1).await["token"].clone();
     lines.take();
-    world.order("erin", "hall", &token, seat("vip-2-3")).await.problem(409, "seat-taken");
+    fixture.order("erin", "hall", &token, seat("vip-2-3")).await.problem(409, "seat-taken");
     let conflict = [("ClaimConflicts", 1), ("Refused seat-taken", 1), ("Transactions", 1)];
     expect("a claim conflict", &conflict);
-    world.order("erin", "hall", &token, seat("vip-2-2")).await.problem(409, "seat-taken");
+    fixture.order("erin", "hall", &token, seat("vip-2-2")).await.problem(409, "seat-taken");
     expect("a seat that Redis knows is taken", &[("Refused seat-taken", 1)]);
 
     let mut end = ports.orders().get(number_of(&order)).await.unwrap().unwrap();
     end.state = OrderState::Expired;
-    let reply = world.app.metrics.of(Function::Cancel, ports.orders().end(&end)).await.unwrap();
-    assert_eq!(reply, ChangeReply::Changed);
+    let reply = fixture.app.metrics.of(Function::Cancel, ports.orders().end(&end)).await.unwrap();
+    assert_eq!(reply, ChangeReply::Conflict);
     expect("the order has moved on", &[("VersionConflicts", 1), ("Transactions", 1)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_refusal_is_counted_by_its_type() {
-    let (world, lines) = start().await;
+    let (fixture, lines) = start().await;
     let expect = |what: &str, expected: &[(&str, u64)]| {
         assert_eq!(lines.counted(), counts(expected), "{what}");
     };
     let (nobody, alice) = (Sender::Nobody, Sender::Buyer("alice"));
     let one = json!({ "tickets": 1 });
-    world.json(nobody, "POST", "/sales/hall/admissions", &one).await;
+    fixture.json(nobody, "POST", "/sales/hall/admissions", &one).await;
     expect("who", &[("Refused not-authenticated", 1)]);
     // A stranger cannot make metrics by inventing sales.
     for invented in ["/sales/invented/admissions", "/sales/invented/orders"] {
         let body = json!({ "tickets": 1, "admission": "x", "lines": [] });
-        world.json(alice, "POST", invented, &body).await;
+        fixture.json(alice, "POST", invented, &body).await;
         let counted = lines.counted();
         assert_eq!(counted.len(), 1, "{counted:?}");
         assert!(counted.keys().all(|key| key.starts_with("Refused ")), "{counted:?}");
     }
-    world.get(nobody, "/sales/invented/availability").await.problem(404, "not-found");
+    fixture.get(nobody, "/sales/invented/availability").await.problem(404, "not-found");
     expect("no such sale", &[("Refused not-found", 1)]);
-    world.get(alice, "/orders/1024").await.problem(404, "not-found");
+    fixture.get(alice, "/orders/1024").await.problem(404, "not-found");
     expect("no such order", &[("Refused not-found", 1)]);
 
     let callback = async |headers: Value, body: &str| {
         let target = "/payments/stripe/callback";
-        send(&world.app, request(nobody, "POST", target, headers, body)).await
+        send(&fixture.app, request(nobody, "POST", target, headers, body)).await
     };
     callback(json!({}), "{}").await.problem(401, "not-authenticated");
     let unsigned = [("Refused not-authenticated", 1), ("PaymentsRefused not-authenticated", 1)];
@@ -342,11 +342,11 @@ async fn each_refusal_is_counted_by_its_type() {
     let mut tiny = hall();
     tiny["sale"] = json!("tiny");
     tiny["tiers"] = json!([{ "tier": "t", "name": "T", "price_minor": 1, "general_admission": 1 }]);
-    world.publish(&tiny).await.ok(200);
-    world.buy("alice", "tiny", best("t", 1)).await.ok(201);
+    fixture.publish(&tiny).await.ok(200);
+    fixture.buy("alice", "tiny", best("t", 1)).await.ok(201);
     lines.take();
     let ask =
-        async |who| world.json(Sender::Buyer(who), "POST", "/sales/tiny/admissions", &one).await;
+        async |who| fixture.json(Sender::Buyer(who), "POST", "/sales/tiny/admissions", &one).await;
     // The budget of a gate may let one more in than there is room for.
     let waiting = loop {
         let got = ask("bob").await;
@@ -361,27 +361,27 @@ async fn each_refusal_is_counted_by_its_type() {
     assert_eq!(waiting, counts(&[("Refused waiting", 1), ("Waiting tiny", 1)]));
 
     // Redis has lost the sale.
-    let token = world.admission("frank", "hall", 1).await["token"].clone();
-    world.lose_redis().await;
+    let token = fixture.admission("frank", "hall", 1).await["token"].clone();
+    fixture.lose_redis().await;
     lines.take();
-    world.order("frank", "hall", &token, best("vip", 1)).await.problem(503, "not-loaded");
+    fixture.order("frank", "hall", &token, best("vip", 1)).await.problem(503, "not-loaded");
     expect("not loaded", &[("ServerErrors not-loaded", 1)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_reconcile_finds_is_counted() {
-    let (world, lines) = start().await;
+    let (fixture, lines) = start().await;
     let expect = |what: &str, expected: &[(&str, u64)]| {
         assert_eq!(lines.counted(), counts(expected), "{what}");
     };
-    let app = &world.app;
+    let app = &fixture.app;
     let (drift, pending) = ("DriftFound", "PendingPastBound");
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     let event = || serde_json::from_value(event.clone()).unwrap();
     reconcile::handle(app, event()).await.unwrap();
     expect("nothing", &[(drift, 0), (pending, 0), ("Available hall", 20)]);
 
-    let order = world.buy("alice", "hall", best("vip", 2)).await.ok(201);
+    let order = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
     let forget = async || {
         let ports = &app.ports;
         let record = ports.seats().record(&sale(), number_of(&order)).await.unwrap().unwrap();
@@ -402,46 +402,46 @@ async fn what_reconcile_finds_is_counted() {
     let ended = [("Expired hall", 1), ("Transactions", 1), ("Available hall", 20)];
     let overdue: Vec<_> = [(drift, 0), (pending, 1)].into_iter().chain(ended).collect();
     expect("pending past its bound", &overdue);
-    let next = world.buy("bob", "hall", best("vip", 1)).await.ok(201);
+    let next = fixture.buy("bob", "hall", best("vip", 1)).await.ok(201);
     lines.take();
     reconciled(app, Timestamp::now().plus_seconds(901)).await;
     let soon: Vec<_> = [(drift, 0), (pending, 0)].into_iter().chain(ended).collect();
     expect("pending, and not past its bound", &soon);
 
-    world.lose_redis().await;
+    fixture.lose_redis().await;
     reconcile::handle(app, event()).await.unwrap();
     let counted = lines.counted();
     assert_eq!((counted["SalesReloaded"], counted[drift]), (1, 1), "{counted:?}");
-    world.lose_redis().await;
+    fixture.lose_redis().await;
     load_sale::handle(app, records(&[json!({ "sale": "hall" }), json!({ "sale": "hall" })])).await;
     assert_eq!(lines.counted().get("SalesReloaded"), Some(&1));
     load_sale::handle(app, records(&[json!({ "sale": "hall" })])).await;
     assert_eq!(lines.counted().get("SalesReloaded"), None, "nothing was lost");
 
     // Money that goes back, and the provider refuses.
-    world.callback("pi_1", &next["order"], 1).await.ok(200);
+    fixture.callback("pi_1", &next["order"], 1).await.ok(200);
     lines.take();
     let euros = Money { amount_minor: 1, currency: Currency::new("EUR").unwrap() };
-    world.provider.capture("pi_1", number_of(&next), euros, Timestamp::now()).unwrap();
-    world.provider.next(Mischief::RefuseRefund);
-    refund::handle(app, world.batch(&world.queues.refund.url).await).await;
+    fixture.provider.capture("pi_1", number_of(&next), euros, Timestamp::now()).unwrap();
+    fixture.provider.next(Fault::RefuseRefund);
+    refund::handle(app, fixture.batch(&fixture.queues.refund.url).await).await;
     expect("a refund that is refused", &[("RefundsFailed", 1), ("Transactions", 1)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_batch_of_two_sales_is_two_records() {
-    let (world, lines) = start().await;
+    let (fixture, lines) = start().await;
     let mut other = hall();
     other["sale"] = json!("other");
-    world.publish(&other).await.ok(200);
+    fixture.publish(&other).await.ok(200);
     let mut due = Vec::new();
     for sale in ["hall", "other"] {
-        let order = world.buy("alice", sale, best("vip", 1)).await.ok(201);
+        let order = fixture.buy("alice", sale, best("vip", 1)).await.ok(201);
         due.push((SaleId::new(sale).unwrap(), number_of(&order)));
     }
     lines.take();
-    let work = expire_or_hop(&world.app.ports, &due, Timestamp::now().plus_seconds(901));
-    world.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
+    let work = expire_or_requeue(&fixture.app.ports, &due, Timestamp::now().plus_seconds(901));
+    fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
     let records = lines.take();
     let of_record = |record: &Value| {
         let names = ["Sale", "Expired", "Transactions"];
@@ -456,17 +456,17 @@ async fn a_batch_of_two_sales_is_two_records() {
 /// What cannot be reached is counted as failed, once for each call however many attempts it took.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_does_not_answer_is_counted() {
-    let (mut world, lines) = start().await;
-    let order = world.buy("alice", "hall", best("vip", 1)).await.ok(201);
-    let mut end = world.app.ports.orders().get(number_of(&order)).await.unwrap().unwrap();
+    let (mut fixture, lines) = start().await;
+    let order = fixture.buy("alice", "hall", best("vip", 1)).await.ok(201);
+    let mut end = fixture.app.ports.orders().get(number_of(&order)).await.unwrap().unwrap();
     end.state = OrderState::Cancelled;
     lines.take();
-    world.lose_dynamodb().await;
-    world.app.metrics = Metrics::to(STAGE, lines.clone());
-    let app = &world.app;
+    fixture.lose_dynamodb().await;
+    fixture.app.metrics = Metrics::to(STAGE, lines.clone());
+    let app = &fixture.app;
     let (ended, shown) = tokio::join!(
         app.metrics.of(Function::Cancel, app.ports.orders().end(&end)),
-        world.get(Sender::Nobody, "/sales/hall"),
+        fixture.get(Sender::Nobody, "/sales/hall"),
     );
     ended.unwrap_err();
     shown.problem(503, "unavailable");
@@ -492,13 +492,13 @@ impl Write for Broken {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn metrics_that_fail_cost_no_request() {
-    let (mut world, lines) = start().await;
-    world.app.metrics = Metrics::to(STAGE, Broken);
-    world.buy("alice", "hall", best("vip", 1)).await.ok(201);
+    let (mut fixture, lines) = start().await;
+    fixture.app.metrics = Metrics::to(STAGE, Broken);
+    fixture.buy("alice", "hall", best("vip", 1)).await.ok(201);
     // And without a sink there is nothing.
-    world.app.metrics = Metrics::new(&MetricsConfig::Off);
+    fixture.app.metrics = Metrics::new(&MetricsConfig::Off);
     lines.0.lock().unwrap().clear();
-    world.buy("carol", "hall", best("vip", 1)).await.ok(201);
+    fixture.buy("carol", "hall", best("vip", 1)).await.ok(201);
     assert_eq!(lines.take(), Vec::<Value>::new());
 }
 

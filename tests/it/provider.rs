@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use engine::domain::ids::{Content, SaleId, UserId};
+use engine::domain::ids::{RequestFingerprint, SaleId, UserId};
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{
@@ -14,7 +14,7 @@ use engine::domain::order::{
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError};
-use fake_payments::{API_KEY, LedgerRefund, Mischief};
+use fake_payments::{API_KEY, Fault, LedgerRefund};
 use local::servers::PaymentProvider;
 use serde_json::{Value, json};
 use shared::providers::Providers;
@@ -37,7 +37,7 @@ fn order(number: OrderNumber) -> Order {
         state: OrderState::Pending,
         lines: Vec::new(),
         total: euros(500),
-        content: Content::new("0123456789abcdef").unwrap(),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         created_at: NOW,
         pay_by: NOW,
         changed_at: NOW,
@@ -79,14 +79,14 @@ async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     let another = Mint::new(8).mint(NOW, &UserId::new("bob").unwrap());
     provider.capture("pi_c", another, euros(500), NOW).unwrap();
     assert_eq!(ours.captures(&order).await, Ok(Some(vec![first.clone(), second.clone()])));
-    provider.next(Mischief::FailSearch);
+    provider.next(Fault::FailSearch);
     assert!(matches!(ours.captures(&order).await, Err(StoreError::Unavailable(_))));
 
     let record = to_refund(&first);
-    provider.next(Mischief::FailRefund);
+    provider.next(Fault::FailRefund);
     assert!(matches!(ours.refund(&record).await, Err(StoreError::Unknown(_))));
     assert!(refunds(&provider, "pi_b").is_empty());
-    provider.next(Mischief::LoseRefundAnswer);
+    provider.next(Fault::LoseRefundAnswer);
     assert!(matches!(ours.refund(&record).await, Err(StoreError::Unknown(_))));
     let (one, other) = tokio::join!(ours.refund(&record), ours.refund(&record));
     assert_eq!((one, other), (Ok(RefundReply::Refunded), Ok(RefundReply::Refunded)));
@@ -94,7 +94,7 @@ async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     assert_eq!(refunds(&provider, "pi_b"), [whole]);
 
     let record = to_refund(&second);
-    provider.next(Mischief::LeaveRefundPending);
+    provider.next(Fault::LeaveRefundPending);
     assert_eq!(ours.refund(&record).await, Ok(RefundReply::Pending));
     assert_eq!(ours.refund(&record).await, Ok(RefundReply::Pending));
     provider.settle_refunds("pi_a", true).unwrap();

@@ -12,7 +12,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Refund, Sync};
 use engine::ports::{Queue, StoreError};
 use local::queues::Queues;
-use local::servers::SqsStandin;
+use local::servers::FakeSqs;
 use local::stores::sdk_config;
 use serde_json::json;
 use shared::runtime::connections::{Https, Trust};
@@ -22,8 +22,8 @@ use crate::backends::{self, Server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-struct World {
-    server: Server<SqsStandin>,
+struct Fixture {
+    server: Server<FakeSqs>,
     queue: SqsQueue,
     urls: QueueUrls,
 }
@@ -38,7 +38,7 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
     SqsQueue::new(&sdk_config(), Https::new(&Trust::public()), config)
 }
 
-impl World {
+impl Fixture {
     async fn new() -> Self {
         let server = backends::sqs();
         let nowhere = QueueUrls {
@@ -82,22 +82,22 @@ fn payment(outcome: PaymentOutcome) -> PaymentRecord {
 
 #[tokio::test]
 async fn each_message_arrives_in_its_queue() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let sale = SaleId::new("show").unwrap();
     let due_at = NOW.plus_ms(900);
-    world.queue.expire_later(&sale, order(), NOW, due_at).await.unwrap();
-    world.queue.sync(order()).await.unwrap();
+    fixture.queue.expire_later(&sale, order(), NOW, due_at).await.unwrap();
+    fixture.queue.sync(order()).await.unwrap();
     let refund = payment(PaymentOutcome::Refund(RefundReason::TooLate));
-    world.queue.refund(&refund).await.unwrap();
+    fixture.queue.refund(&refund).await.unwrap();
 
-    let sync = world.receive(&world.urls.sync, 10).await;
+    let sync = fixture.receive(&fixture.urls.sync, 10).await;
     assert_eq!(Sync::read(sync[0].body().unwrap()), Ok(Sync { order: order() }));
-    let sent = world.receive(&world.urls.refund, 10).await;
+    let sent = fixture.receive(&fixture.urls.refund, 10).await;
     let sent = Refund::read(sent[0].body().unwrap()).unwrap();
     assert_eq!(Some(sent), Refund::of(&refund));
 
     // Less than a second is rounded up, so that the message is not early.
-    let expiry = world.receive(&world.urls.expiry, 10).await;
+    let expiry = fixture.receive(&fixture.urls.expiry, 10).await;
     let expected = Expiry { sale, order: order(), due_at };
     assert_eq!(Expiry::read(expiry[0].body().unwrap()), Ok(expected));
     let stamp = |name: MessageSystemAttributeName| -> i64 {
@@ -110,21 +110,21 @@ async fn each_message_arrives_in_its_queue() {
 
 #[tokio::test]
 async fn each_of_many_at_once_arrives_and_is_heard_of() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let number = |index: u64| (order().get() + index).to_string().parse::<OrderNumber>().unwrap();
-    let sends = (0..100).map(|index| world.queue.sync(number(index)));
+    let sends = (0..100).map(|index| fixture.queue.sync(number(index)));
     assert!(futures_util::future::join_all(sends).await.iter().all(Result::is_ok));
     let mut arrived = std::collections::BTreeSet::new();
     while arrived.len() < 100 {
-        let received = world.receive(&world.urls.sync, 20).await;
+        let received = fixture.receive(&fixture.urls.sync, 20).await;
         assert!(!received.is_empty(), "only {} arrived", arrived.len());
         arrived.extend(received.iter().map(|one| Sync::read(one.body().unwrap()).unwrap().order));
     }
     assert_eq!(arrived, (0..100).map(number).collect());
 
     // A queue that is not there refuses everyone who asked, in whatever request.
-    let nowhere = QueueUrls { sync: format!("{}-none", world.urls.sync), ..world.urls.clone() };
-    let nowhere = queue_at(&world.server.url, &nowhere);
+    let nowhere = QueueUrls { sync: format!("{}-none", fixture.urls.sync), ..fixture.urls.clone() };
+    let nowhere = queue_at(&fixture.server.url, &nowhere);
     let sends = (0..30).map(|index| nowhere.sync(number(index)));
     let refused = futures_util::future::join_all(sends).await;
     assert!(refused.iter().all(|sent| matches!(sent, Err(StoreError::Contract(_)))), "{refused:?}");
@@ -132,21 +132,21 @@ async fn each_of_many_at_once_arrives_and_is_heard_of() {
 
 #[tokio::test]
 async fn an_accepted_payment_is_never_sent_back() {
-    let world = World::new().await;
-    let error = world.queue.refund(&payment(PaymentOutcome::Accepted)).await.unwrap_err();
+    let fixture = Fixture::new().await;
+    let error = fixture.queue.refund(&payment(PaymentOutcome::Accepted)).await.unwrap_err();
     assert!(matches!(error, StoreError::Contract(_)), "{error}");
 }
 
 #[tokio::test]
 async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
-    let world = World::new().await;
-    let proxy = HttpProxy::start(&world.server.url, |_, before| match before {
+    let fixture = Fixture::new().await;
+    let proxy = HttpProxy::start(&fixture.server.url, |_, before| match before {
         0 => Act::LoseAnswer,
         _ => Act::Forward,
     })
     .await
     .unwrap();
-    let queue = queue_at(&proxy.url(), &world.urls);
+    let queue = queue_at(&proxy.url(), &fixture.urls);
     let sale = SaleId::new("show").unwrap();
     queue.expire_later(&sale, order(), NOW, NOW.plus_seconds(86_400)).await.unwrap();
     let sent = proxy.seen("SendMessage");
@@ -156,13 +156,13 @@ async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
 
 #[tokio::test]
 async fn a_queue_that_refuses_says_how() {
-    let world = World::new().await;
-    let lost = HttpProxy::start(&world.server.url, |_, _| Act::LoseRequest).await.unwrap();
-    let error = queue_at(&lost.url(), &world.urls).sync(order()).await.unwrap_err();
+    let fixture = Fixture::new().await;
+    let lost = HttpProxy::start(&fixture.server.url, |_, _| Act::LoseRequest).await.unwrap();
+    let error = queue_at(&lost.url(), &fixture.urls).sync(order()).await.unwrap_err();
     assert!(matches!(error, StoreError::Unknown(_)), "{error}");
 
-    let absent = QueueUrls { sync: format!("{}-not", world.urls.sync), ..world.urls.clone() };
-    let queue = queue_at(&world.server.url, &absent);
+    let absent = QueueUrls { sync: format!("{}-not", fixture.urls.sync), ..fixture.urls.clone() };
+    let queue = queue_at(&fixture.server.url, &absent);
     let error = queue.sync(order()).await.unwrap_err();
     assert!(matches!(error, StoreError::Contract(_)), "{error}");
 }

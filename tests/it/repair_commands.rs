@@ -15,7 +15,7 @@ use crate::backends;
 use crate::program::onsale;
 
 /// How long anything may take before the test fails.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a command printed, and its exit code.
 fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
@@ -52,7 +52,7 @@ async fn letters(dir: &Path, queue: &str, count: usize) -> Vec<Value> {
             sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(PATIENCE, wait).await.unwrap_or_else(|_| panic!("{count} dead letters of {queue}"))
+    timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{count} dead letters of {queue}"))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use engine::domain::ids::{Legs, Seat, TierId};
 use engine::domain::layout::Layout;
 use engine::domain::money::{Currency, Money};
-use engine::domain::requested::MOST_SEATS;
+use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::sale::{AttendeeRule, Sale, SaleFile, Tier};
 use engine::domain::time::Timestamp;
 use importers::written;
@@ -28,7 +28,7 @@ use crate::{backends, program};
 /// How many buyers are in the shop at once.
 const AT_ONCE: usize = 6;
 /// How long what everyone may see can be out of date, and then some.
-const PATIENCE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(20);
 
 /// A sample, and what its description in `sales/README.md` promises.
 struct Sample {
@@ -315,7 +315,7 @@ impl Shop {
             if left == Some(expected) {
                 return;
             }
-            assert!(since.elapsed() < PATIENCE, "{tier} has {left:?} left, not {expected}");
+            assert!(since.elapsed() < DEADLINE, "{tier} has {left:?} left, not {expected}");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
@@ -327,7 +327,7 @@ impl Shop {
         let buyer = async || {
             let (mut sold, mut party) = (0, party);
             while party > 0 {
-                assert!(since.elapsed() < PATIENCE, "{tier} is not sold out");
+                assert!(since.elapsed() < DEADLINE, "{tier} is not sold out");
                 let lines = vec![self.best(tier, legs, party, "preferred")];
                 match self.buy(lines, party).await {
                     Bought::Order(_) => sold += party,
@@ -352,7 +352,7 @@ impl Shop {
 
     /// Waits until everything that follows from the orders is done, and audits.
     pub async fn close(self) {
-        demo::settle(&self.engine, Instant::now() + PATIENCE).await.unwrap();
+        demo::settle(&self.engine, Instant::now() + DEADLINE).await.unwrap();
         let target = Target::from(self.engine.endpoints());
         let report = audit::run(&target, &audit::Options::at(Timestamp::now())).await.unwrap();
         assert!(report.clean, "{report}");
@@ -591,6 +591,10 @@ async fn a_night_train_sells_berths_by_the_night_and_seats_by_the_leg() {
 #[test]
 fn no_sample_offers_more_in_one_order_than_an_order_may_have() {
     for sample in [STADIUM, THEATRE, CLUB, G_TRAIN, NIGHT_TRAIN] {
-        assert!(usize::from(sample.file().limit_per_buyer) <= MOST_SEATS, "{}", sample.sale);
+        assert!(
+            usize::from(sample.file().limit_per_buyer) <= MAX_SEATS_PER_ORDER,
+            "{}",
+            sample.sale
+        );
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::ids::{
-    AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+    AttendeeId, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
+    TierId, UserId,
 };
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, Money};
@@ -36,7 +37,7 @@ use crate::metrics::{Lines, STAGE, counts};
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 const LIMIT: u16 = 6;
 
-struct World {
+struct Fixture {
     server: Server<DynamoDb>,
     db: Dynamo,
     orders: DynamoOrders,
@@ -56,7 +57,7 @@ fn config(endpoint: String, tables: Tables) -> StoreConfig {
     }
 }
 
-impl World {
+impl Fixture {
     async fn new() -> Self {
         let server = backends::dynamodb();
         let tables = Tables::with_prefix(&backends::prefix());
@@ -93,7 +94,7 @@ impl World {
             state: OrderState::Pending,
             lines,
             total: Money { amount_minor, currency: Currency::new("EUR").unwrap() },
-            content: Content::new("0123456789abcdef").unwrap(),
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: NOW,
             pay_by: NOW.plus_seconds(900),
             changed_at: NOW,
@@ -196,47 +197,47 @@ fn seat_leg(seat: u32, leg: u16) -> SeatLeg {
 
 #[tokio::test]
 async fn an_order_is_made_once_and_read_back() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let lines =
         vec![for_attendees(line("a", (1, 3), &[0, 130]), &["p1", "p2"]), line("b", (0, 4), &[7])];
-    let order = world.order("alice", lines);
-    assert_eq!(world.orders.get(order.number).await, Ok(None));
-    world.create(&order).await;
-    assert_eq!(world.orders.get(order.number).await, Ok(Some(order.clone())));
-    let again = world.orders.create(&order, LIMIT).await;
+    let order = fixture.order("alice", lines);
+    assert_eq!(fixture.orders.get(order.number).await, Ok(None));
+    fixture.create(&order).await;
+    assert_eq!(fixture.orders.get(order.number).await, Ok(Some(order.clone())));
+    let again = fixture.orders.create(&order, LIMIT).await;
     assert_eq!(again, Ok(CreateReply::Exists(Box::new(order.clone()))));
-    assert_eq!(world.tickets_of("alice").await, "3");
+    assert_eq!(fixture.tickets_of("alice").await, "3");
     let owned = |seat, leg| Claim { seat: Seat(seat), leg, order: order.number };
-    assert_eq!(world.claims().await, [owned(0, 1), owned(0, 2)]);
-    let next = world.orders.claims(&sale(), &tier("a"), 1).await.unwrap();
+    assert_eq!(fixture.claims().await, [owned(0, 1), owned(0, 2)]);
+    let next = fixture.orders.claims(&sale(), &tier("a"), 1).await.unwrap();
     assert_eq!(next, [owned(130, 1), owned(130, 2)]);
-    assert_eq!(world.orders.claims(&sale(), &tier("a"), 2).await, Ok(vec![]));
+    assert_eq!(fixture.orders.claims(&sale(), &tier("a"), 2).await, Ok(vec![]));
 }
 
 #[tokio::test]
 async fn every_refusal_has_its_rank() {
-    let world = World::new().await;
-    let first = world.order("alice", vec![for_attendees(line("a", (1, 3), &[0]), &["p1"])]);
-    world.create(&first).await;
-    let create = async |order: &Order, limit| world.orders.create(order, limit).await.unwrap();
+    let fixture = Fixture::new().await;
+    let first = fixture.order("alice", vec![for_attendees(line("a", (1, 3), &[0]), &["p1"])]);
+    fixture.create(&first).await;
+    let create = async |order: &Order, limit| fixture.orders.create(order, limit).await.unwrap();
 
     let all = for_attendees(line("a", (0, 4), &[0, 1]), &["p1", "p2"]);
-    let rival = world.order("alice", vec![all]);
+    let rival = fixture.order("alice", vec![all]);
     let taken = vec![seat_leg(0, 1), seat_leg(0, 2)];
     assert_eq!(create(&rival, 2).await, CreateReply::SeatsTaken(taken));
 
     let elsewhere = |attendee| vec![for_attendees(line("a", (0, 4), &[5, 6]), &[attendee, "p3"])];
-    let rival = world.order("alice", elsewhere("p1"));
-    assert_eq!(create(&rival, 2).await, CreateReply::LimitReached(1));
+    let rival = fixture.order("alice", elsewhere("p1"));
+    assert_eq!(create(&rival, 2).await, CreateReply::LimitReached { held: 1 });
     let p1 = AttendeeId::new("p1").unwrap();
     assert_eq!(create(&rival, 3).await, CreateReply::AttendeeTaken(p1));
 
     // More than the limit at once, by somebody who has none yet.
-    let rival = world.order("bob", elsewhere("p4"));
-    assert_eq!(create(&rival, 1).await, CreateReply::LimitReached(0));
+    let rival = fixture.order("bob", elsewhere("p4"));
+    assert_eq!(create(&rival, 1).await, CreateReply::LimitReached { held: 0 });
     // One person on two seats of one order.
     let p3 = AttendeeId::new("p3").unwrap();
-    let twice = world.order("bob", elsewhere("p3"));
+    let twice = fixture.order("bob", elsewhere("p3"));
     assert_eq!(create(&twice, 3).await, CreateReply::AttendeeTaken(p3));
 
     // The same number with other content outranks everything that stands against that.
@@ -246,36 +247,36 @@ async fn every_refusal_has_its_rank() {
     assert_eq!(create(&other, 0).await, CreateReply::Exists(Box::new(first)));
 
     // None of these left anything behind.
-    assert_eq!(world.claims().await.len(), 2);
-    assert_eq!(world.tickets_of("alice").await, "1");
-    assert_eq!(world.tickets_of("bob").await, "none");
-    let rival = world.order("bob", vec![for_attendees(line("a", (0, 1), &[0]), &["p2"])]);
-    world.create(&rival).await;
+    assert_eq!(fixture.claims().await.len(), 2);
+    assert_eq!(fixture.tickets_of("alice").await, "1");
+    assert_eq!(fixture.tickets_of("bob").await, "none");
+    let rival = fixture.order("bob", vec![for_attendees(line("a", (0, 1), &[0]), &["p2"])]);
+    fixture.create(&rival).await;
 }
 
 #[tokio::test]
 async fn what_no_caller_may_ask_is_a_broken_contract() {
-    let world = World::new().await;
-    let order = world.order("alice", seats(&[0]));
+    let fixture = Fixture::new().await;
+    let order = fixture.order("alice", seats(&[0]));
     let paid = after(&order, OrderEvent::Pay, Some("pi"));
     let accepted = record(&order, "pi", PaymentOutcome::Accepted);
     let contract = |error: StoreError| assert!(matches!(error, StoreError::Contract(_)), "{error}");
-    contract(world.orders.create(&paid, LIMIT).await.unwrap_err());
-    contract(world.orders.end(&paid).await.unwrap_err());
-    contract(world.orders.bury(&order).await.unwrap_err());
+    contract(fixture.orders.create(&paid, LIMIT).await.unwrap_err());
+    contract(fixture.orders.end(&paid).await.unwrap_err());
+    contract(fixture.orders.write_tombstone(&order).await.unwrap_err());
     let pay = Settlement::Pay(order.clone());
-    contract(world.orders.settle(&accepted, &pay, LIMIT).await.unwrap_err());
-    contract(world.orders.record_refund(&accepted, None).await.unwrap_err());
-    let seat_twice = world.order("alice", seats(&[0, 0]));
-    contract(world.orders.create(&seat_twice, LIMIT).await.unwrap_err());
+    contract(fixture.orders.settle(&accepted, &pay, LIMIT).await.unwrap_err());
+    contract(fixture.orders.record_refund(&accepted, None).await.unwrap_err());
+    let seat_twice = fixture.order("alice", seats(&[0, 0]));
+    contract(fixture.orders.create(&seat_twice, LIMIT).await.unwrap_err());
 }
 
 /// Runs 32 buyers for the same three seats; returns who was told that the seats are theirs.
-async fn rush(world: &World, guarded: bool) -> Vec<OrderNumber> {
+async fn rush(fixture: &Fixture, guarded: bool) -> Vec<OrderNumber> {
     let mut rushing = tokio::task::JoinSet::new();
     for buyer in 0..32 {
-        let order = world.order(&format!("{buyer}"), seats(&[3, 4, 5]));
-        let (orders, db) = (world.orders.clone(), world.db.clone());
+        let order = fixture.order(&format!("{buyer}"), seats(&[3, 4, 5]));
+        let (orders, db) = (fixture.orders.clone(), fixture.db.clone());
         rushing.spawn(async move {
             let sold = if guarded {
                 let reply = orders.create(&order, LIMIT).await.unwrap();
@@ -316,89 +317,90 @@ async fn create_unguarded(db: &Dynamo, order: &Order) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn seats_have_one_owner_however_many_want_them() {
-    let world = World::new().await;
-    let owners = rush(&world, true).await;
+    let fixture = Fixture::new().await;
+    let owners = rush(&fixture, true).await;
     assert_eq!(owners.len(), 1, "{owners:?}");
-    let claims = world.claims().await;
+    let claims = fixture.claims().await;
     assert_eq!(claims.len(), 3);
     assert!(claims.iter().all(|claim| claim.order == owners[0]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_the_condition_the_same_rush_sells_the_seats_again_and_again() {
-    let world = World::new().await;
-    let owners = rush(&world, false).await;
+    let fixture = Fixture::new().await;
+    let owners = rush(&fixture, false).await;
     assert_eq!(owners.len(), 32, "the control must oversell, or the test above proves nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_buyer_never_passes_the_limit() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut rushing = tokio::task::JoinSet::new();
     for seat in 0..32 {
-        let order = world.order("alice", seats(&[seat]));
-        let orders = world.orders.clone();
+        let order = fixture.order("alice", seats(&[seat]));
+        let orders = fixture.orders.clone();
         rushing.spawn(async move { orders.create(&order, LIMIT).await.unwrap() });
     }
     let replies = rushing.join_all().await;
-    let count = |wanted: &CreateReply| replies.iter().filter(|reply| *reply == wanted).count();
+    let count =
+        |requested: &CreateReply| replies.iter().filter(|reply| *reply == requested).count();
     assert_eq!(count(&CreateReply::Created), usize::from(LIMIT));
-    assert_eq!(count(&CreateReply::LimitReached(LIMIT)), 32 - usize::from(LIMIT));
-    assert_eq!(world.tickets_of("alice").await, LIMIT.to_string());
-    assert_eq!(world.claims().await.len(), usize::from(LIMIT));
+    assert_eq!(count(&CreateReply::LimitReached { held: LIMIT }), 32 - usize::from(LIMIT));
+    assert_eq!(fixture.tickets_of("alice").await, LIMIT.to_string());
+    assert_eq!(fixture.claims().await.len(), usize::from(LIMIT));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_ends_once() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let lines = vec![for_attendees(line("a", (0, 2), &[0, 1]), &["p1"]), line("b", (1, 2), &[0])];
-    let order = world.order("alice", lines);
+    let order = fixture.order("alice", lines);
     let ended = |event| after(&order, event, None);
-    let missing = world.orders.end(&ended(OrderEvent::Expire)).await;
-    assert_eq!(missing, Ok(ChangeReply::Changed));
-    world.create(&order).await;
-    assert_eq!(world.due(order.pay_by).await, BTreeSet::from([Due::Order(order.number)]));
-    assert_eq!(world.due(order.pay_by.plus_ms(-1)).await, BTreeSet::new());
+    let missing = fixture.orders.end(&ended(OrderEvent::Expire)).await;
+    assert_eq!(missing, Ok(ChangeReply::Conflict));
+    fixture.create(&order).await;
+    assert_eq!(fixture.due(order.pay_by).await, BTreeSet::from([Due::Order(order.number)]));
+    assert_eq!(fixture.due(order.pay_by.plus_ms(-1)).await, BTreeSet::new());
 
     let mut ending = tokio::task::JoinSet::new();
     for event in [OrderEvent::Cancel, OrderEvent::Expire].repeat(8) {
-        let (orders, end) = (world.orders.clone(), ended(event));
+        let (orders, end) = (fixture.orders.clone(), ended(event));
         ending.spawn(async move { (orders.end(&end).await.unwrap(), end) });
     }
     let replies = ending.join_all().await;
     let done: Vec<_> =
         replies.into_iter().filter(|(reply, _)| *reply == ChangeReply::Done).collect();
     assert_eq!(done.len(), 1);
-    assert_eq!(world.orders.get(order.number).await, Ok(Some(done[0].1.clone())));
-    assert_eq!(world.claims().await, []);
-    assert_eq!(world.tickets_of("alice").await, "0");
-    assert_eq!(world.due(order.pay_by).await, BTreeSet::new());
+    assert_eq!(fixture.orders.get(order.number).await, Ok(Some(done[0].1.clone())));
+    assert_eq!(fixture.claims().await, []);
+    assert_eq!(fixture.tickets_of("alice").await, "0");
+    assert_eq!(fixture.due(order.pay_by).await, BTreeSet::new());
 
     // Everything is free again, the attendee too.
-    let next = world.order("bob", order.lines.clone());
-    world.create(&next).await;
-    assert_eq!(world.orders.end(&done[0].1).await, Ok(ChangeReply::Changed));
-    assert_eq!(world.claims().await.len(), 4);
+    let next = fixture.order("bob", order.lines.clone());
+    fixture.create(&next).await;
+    assert_eq!(fixture.orders.end(&done[0].1).await, Ok(ChangeReply::Conflict));
+    assert_eq!(fixture.claims().await.len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn paying_and_ending_at_once_is_decided_once() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     for round in 0..16 {
-        let order = world.order(&round.to_string(), seats(&[round]));
-        world.create(&order).await;
+        let order = fixture.order(&round.to_string(), seats(&[round]));
+        fixture.create(&order).await;
         let (paid, expired) =
             (after(&order, OrderEvent::Pay, Some("pi")), after(&order, OrderEvent::Expire, None));
         let payment = record(&order, "pi", PaymentOutcome::Accepted);
         let settlement = Settlement::Pay(paid.clone());
         let (settled, ended) = tokio::join!(
-            world.orders.settle(&payment, &settlement, LIMIT),
-            world.orders.end(&expired)
+            fixture.orders.settle(&payment, &settlement, LIMIT),
+            fixture.orders.end(&expired)
         );
-        let state = world.orders.get(order.number).await.unwrap().unwrap().state;
+        let state = fixture.orders.get(order.number).await.unwrap().unwrap().state;
         match (settled.unwrap(), ended.unwrap()) {
-            (SettleReply::Settled, ChangeReply::Changed) => assert_eq!(state, OrderState::Paid),
-            (SettleReply::Changed, ChangeReply::Done) => assert_eq!(state, OrderState::Expired),
+            (SettleReply::Settled, ChangeReply::Conflict) => assert_eq!(state, OrderState::Paid),
+            (SettleReply::Conflict, ChangeReply::Done) => assert_eq!(state, OrderState::Expired),
             both => panic!("{both:?}"),
         }
     }
@@ -406,53 +408,53 @@ async fn paying_and_ending_at_once_is_decided_once() {
 
 #[tokio::test]
 async fn a_payment_is_decided_once() {
-    let world = World::new().await;
-    let order = world.order("alice", seats(&[0]));
-    world.create(&order).await;
-    let (paid, payment) = world.pay(&order).await;
-    assert_eq!(world.orders.get(order.number).await, Ok(Some(paid.clone())));
+    let fixture = Fixture::new().await;
+    let order = fixture.order("alice", seats(&[0]));
+    fixture.create(&order).await;
+    let (paid, payment) = fixture.pay(&order).await;
+    assert_eq!(fixture.orders.get(order.number).await, Ok(Some(paid.clone())));
     assert_eq!(
-        world.orders.payment(order.number, &payment.capture.key).await,
+        fixture.orders.payment(order.number, &payment.capture.key).await,
         Ok(Some(payment.clone()))
     );
-    assert_eq!(world.orders.payment(order.number, &key("pi2")).await, Ok(None));
+    assert_eq!(fixture.orders.payment(order.number, &key("pi2")).await, Ok(None));
 
     // The same payment again, then another one for the same order.
     let pay = Settlement::Pay(paid.clone());
-    let again = world.orders.settle(&payment, &pay, LIMIT).await;
+    let again = fixture.orders.settle(&payment, &pay, LIMIT).await;
     assert_eq!(again, Ok(SettleReply::Known(payment.clone())));
     let second = record(&order, "pi2", PaymentOutcome::Accepted);
-    assert_eq!(world.orders.settle(&second, &pay, LIMIT).await, Ok(SettleReply::Changed));
-    assert_eq!(world.orders.payment(order.number, &key("pi2")).await, Ok(None));
+    assert_eq!(fixture.orders.settle(&second, &pay, LIMIT).await, Ok(SettleReply::Conflict));
+    assert_eq!(fixture.orders.payment(order.number, &key("pi2")).await, Ok(None));
 
     // Paid is paid: it neither expires nor is cancelled.
     for event in [OrderEvent::Expire, OrderEvent::Cancel] {
         let end = after(&order, event, None);
-        assert_eq!(world.orders.end(&end).await, Ok(ChangeReply::Changed));
+        assert_eq!(fixture.orders.end(&end).await, Ok(ChangeReply::Conflict));
     }
-    assert_eq!(world.orders.get(order.number).await, Ok(Some(paid.clone())));
+    assert_eq!(fixture.orders.get(order.number).await, Ok(Some(paid.clone())));
 
     // A paid order is due a minute after it was paid, until it is synced.
     let due = BTreeSet::from([Due::Order(order.number)]);
-    assert_eq!(world.due(NOW.plus_seconds(64)).await, BTreeSet::new());
-    assert_eq!(world.due(NOW.plus_seconds(65)).await, due);
-    assert_eq!(world.orders.sync(&[paid]).await, Ok(vec![order.number]));
-    assert_eq!(world.due(NOW.plus_seconds(90_000)).await, BTreeSet::new());
+    assert_eq!(fixture.due(NOW.plus_seconds(64)).await, BTreeSet::new());
+    assert_eq!(fixture.due(NOW.plus_seconds(65)).await, due);
+    assert_eq!(fixture.orders.sync(&[paid]).await, Ok(vec![order.number]));
+    assert_eq!(fixture.due(NOW.plus_seconds(90_000)).await, BTreeSet::new());
 
     // The second one goes back, and is due until the money is back.
     let refund = record(&order, "pi2", PaymentOutcome::Refund(RefundReason::SecondPayment));
-    let settled = world.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
+    let settled = fixture.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
     assert_eq!(settled, Ok(SettleReply::Settled));
     let due = BTreeSet::from([Due::Refund(order.number, key("pi2"))]);
-    assert_eq!(world.due(NOW.plus_seconds(65)).await, due);
+    assert_eq!(fixture.due(NOW.plus_seconds(65)).await, due);
     let requested = refund.requested(NOW.plus_seconds(6)).unwrap();
     for _ in 0..2 {
-        let recorded = world.orders.record_refund(&requested, None).await;
+        let recorded = fixture.orders.record_refund(&requested, None).await;
         assert_eq!(recorded, Ok(ChangeReply::Done));
     }
-    assert_eq!(world.due(NOW.plus_seconds(305)).await, BTreeSet::new());
-    assert_eq!(world.due(NOW.plus_seconds(306)).await, due);
-    let known = world.orders.payment(order.number, &key("pi2")).await;
+    assert_eq!(fixture.due(NOW.plus_seconds(305)).await, BTreeSet::new());
+    assert_eq!(fixture.due(NOW.plus_seconds(306)).await, due);
+    let known = fixture.orders.payment(order.number, &key("pi2")).await;
     assert_eq!(known, Ok(Some(requested.clone())));
 
     // What the provider says outranks a request that comes late, and what is back stays back.
@@ -461,42 +463,42 @@ async fn a_payment_is_decided_once() {
     let refunded = failed.after_reply(&RefundReply::Refunded, at).unwrap();
     for (record, expected) in [
         (&failed, ChangeReply::Done),
-        (&requested, ChangeReply::Changed),
+        (&requested, ChangeReply::Conflict),
         (&refunded, ChangeReply::Done),
-        (&failed, ChangeReply::Changed),
-        (&refunded, ChangeReply::Changed),
+        (&failed, ChangeReply::Conflict),
+        (&refunded, ChangeReply::Conflict),
     ] {
-        assert_eq!(world.orders.record_refund(record, None).await, Ok(expected), "{record:?}");
+        assert_eq!(fixture.orders.record_refund(record, None).await, Ok(expected), "{record:?}");
     }
-    assert_eq!(world.due(NOW.plus_seconds(900_000)).await, BTreeSet::new());
-    let known = world.orders.payment(order.number, &key("pi2")).await;
+    assert_eq!(fixture.due(NOW.plus_seconds(900_000)).await, BTreeSet::new());
+    let known = fixture.orders.payment(order.number, &key("pi2")).await;
     assert_eq!(known, Ok(Some(refunded.clone())));
-    let ledger = world.orders.payments(order.number).await;
+    let ledger = fixture.orders.payments(order.number).await;
     assert_eq!(ledger, Ok(vec![payment, refunded]));
 }
 
 #[tokio::test]
 async fn money_after_the_end_rescues_the_order_or_goes_back() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let lines = vec![for_attendees(line("a", (0, 2), &[0]), &["p1"])];
-    let order = world.order("alice", lines.clone());
-    world.create(&order).await;
+    let order = fixture.order("alice", lines.clone());
+    fixture.create(&order).await;
     let rescued = |order: &Order| Settlement::Rescue(after(order, OrderEvent::Rescue, Some("pi")));
     let accepted = record(&order, "pi", PaymentOutcome::Accepted);
 
     // Not from pending.
     let expired = after(&order, OrderEvent::Expire, None);
-    let reply = world.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
-    assert_eq!(reply, Ok(SettleReply::Changed));
+    let reply = fixture.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
+    assert_eq!(reply, Ok(SettleReply::Conflict));
 
-    assert_eq!(world.orders.end(&expired).await, Ok(ChangeReply::Done));
+    assert_eq!(fixture.orders.end(&expired).await, Ok(ChangeReply::Done));
     let paying = Settlement::Pay(after(&order, OrderEvent::Pay, Some("pi")));
-    assert_eq!(world.orders.settle(&accepted, &paying, LIMIT).await, Ok(SettleReply::Changed));
-    let reply = world.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
+    assert_eq!(fixture.orders.settle(&accepted, &paying, LIMIT).await, Ok(SettleReply::Conflict));
+    let reply = fixture.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
     assert_eq!(reply, Ok(SettleReply::Settled));
-    assert_eq!(world.claims().await.len(), 2);
-    assert_eq!(world.tickets_of("alice").await, "1");
-    let reply = world.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
+    assert_eq!(fixture.claims().await.len(), 2);
+    assert_eq!(fixture.tickets_of("alice").await, "1");
+    let reply = fixture.orders.settle(&accepted, &rescued(&expired), LIMIT).await;
     assert_eq!(reply, Ok(SettleReply::Known(accepted)));
 
     // Gone: a seat, an attendee, the limit.
@@ -506,82 +508,84 @@ async fn money_after_the_end_rescues_the_order_or_goes_back() {
         (line("a", (0, 2), &[9]), 0),
     ];
     for (buyer, (line, limit)) in ["bob", "carol", "dan"].into_iter().zip(cases) {
-        let order = world.order(buyer, vec![line.clone()]);
+        let order = fixture.order(buyer, vec![line.clone()]);
         let expired = after(&order, OrderEvent::Expire, None);
         // It was expired long ago: write it so, by way of another free seat.
         let elsewhere = Order { lines: seats(&[50]), ..order.clone() };
-        world.create(&elsewhere).await;
+        fixture.create(&elsewhere).await;
         let end = Order { lines: seats(&[50]), ..expired.clone() };
-        assert_eq!(world.orders.end(&end).await, Ok(ChangeReply::Done));
+        assert_eq!(fixture.orders.end(&end).await, Ok(ChangeReply::Done));
         let accepted = record(&order, "pi", PaymentOutcome::Accepted);
-        let reply = world.orders.settle(&accepted, &rescued(&expired), limit).await;
+        let reply = fixture.orders.settle(&accepted, &rescued(&expired), limit).await;
         assert_eq!(reply, Ok(SettleReply::Gone));
-        assert_eq!(world.orders.payment(order.number, &key("pi")).await, Ok(None));
+        assert_eq!(fixture.orders.payment(order.number, &key("pi")).await, Ok(None));
 
         let refund = record(&order, "pi", PaymentOutcome::Refund(RefundReason::TooLate));
         let too_late = after(&expired, OrderEvent::PayTooLate, Some("pi"));
         let settlement = Settlement::PayTooLate(too_late.clone());
-        let reply = world.orders.settle(&refund, &settlement, LIMIT).await;
+        let reply = fixture.orders.settle(&refund, &settlement, LIMIT).await;
         assert_eq!(reply, Ok(SettleReply::Settled));
-        let stored = world.orders.get(order.number).await.unwrap().unwrap();
+        let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
         assert_eq!((stored.state, stored.payment), (OrderState::RefundDue, Some(key("pi"))));
-        let reply = world.orders.settle(&refund, &settlement, LIMIT).await;
+        let reply = fixture.orders.settle(&refund, &settlement, LIMIT).await;
         assert_eq!(reply, Ok(SettleReply::Known(refund)));
         let second = record(&order, "pi2", PaymentOutcome::Refund(RefundReason::TooLate));
-        let reply = world.orders.settle(&second, &settlement, LIMIT).await;
-        assert_eq!(reply, Ok(SettleReply::Changed));
+        let reply = fixture.orders.settle(&second, &settlement, LIMIT).await;
+        assert_eq!(reply, Ok(SettleReply::Conflict));
     }
 
     // Money for an order that never was.
-    let never = world.order("erin", lines);
+    let never = fixture.order("erin", lines);
     let refund = record(&never, "pi", PaymentOutcome::Refund(RefundReason::UnknownOrder));
-    let reply = world.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
+    let reply = fixture.orders.settle(&refund, &Settlement::RefundOnly, LIMIT).await;
     assert_eq!(reply, Ok(SettleReply::Settled));
-    assert_eq!(world.orders.get(never.number).await, Ok(None));
+    assert_eq!(fixture.orders.get(never.number).await, Ok(None));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_tombstone_and_an_order_exclude_each_other() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     for seat in 0..16 {
-        let order = world.order(&format!("{seat}"), seats(&[seat]));
+        let order = fixture.order(&format!("{seat}"), seats(&[seat]));
         let expired = after(&order, OrderEvent::Expire, None);
         let tombstone = Order { lines: Vec::new(), ..expired };
-        let (created, buried) =
-            tokio::join!(world.orders.create(&order, LIMIT), world.orders.bury(&tombstone));
-        let stored = world.orders.get(order.number).await.unwrap().unwrap();
+        let (created, buried) = tokio::join!(
+            fixture.orders.create(&order, LIMIT),
+            fixture.orders.write_tombstone(&tombstone)
+        );
+        let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
         match (created.unwrap(), buried.unwrap()) {
-            (CreateReply::Created, ChangeReply::Changed) => assert_eq!(stored, order),
+            (CreateReply::Created, ChangeReply::Conflict) => assert_eq!(stored, order),
             (CreateReply::Exists(there), ChangeReply::Done) => {
                 assert_eq!(*there, tombstone);
                 assert_eq!(stored, tombstone);
             }
             both => panic!("{both:?}"),
         }
-        assert_eq!(world.orders.bury(&tombstone).await, Ok(ChangeReply::Changed));
-        let again = world.orders.create(&order, LIMIT).await;
+        assert_eq!(fixture.orders.write_tombstone(&tombstone).await, Ok(ChangeReply::Conflict));
+        let again = fixture.orders.create(&order, LIMIT).await;
         assert_eq!(again, Ok(CreateReply::Exists(Box::new(stored))));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_counted_once_however_often_it_is_synced() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut orders = Vec::new();
     for seat in 0..20_u32 {
         // Two journeys share each seat, so that one batch marks it sold for both.
         for legs in [(0, 2), (2, 4)] {
             let lines = vec![line("a", legs, &[seat]), line("b", legs, &[seat * 7])];
-            let order = world.order(&format!("{seat}"), lines);
-            world.create(&order).await;
-            orders.push(world.pay(&order).await.0);
+            let order = fixture.order(&format!("{seat}"), lines);
+            fixture.create(&order).await;
+            orders.push(fixture.pay(&order).await.0);
         }
     }
     // One that was never paid, whatever its record says, and one that is no order at all.
-    let pending = world.order("x", seats(&[100]));
-    world.create(&pending).await;
+    let pending = fixture.order("x", seats(&[100]));
+    fixture.create(&pending).await;
     let unpaid = after(&pending, OrderEvent::Pay, Some("pi"));
-    let unknown = after(&world.order("y", seats(&[101])), OrderEvent::Pay, Some("pi"));
+    let unknown = after(&fixture.order("y", seats(&[101])), OrderEvent::Pay, Some("pi"));
     let numbers: BTreeSet<OrderNumber> = orders.iter().map(|order| order.number).collect();
     orders.insert(3, unpaid);
     orders.insert(30, unknown);
@@ -590,20 +594,20 @@ async fn an_order_is_counted_once_however_often_it_is_synced() {
 
     let mut syncing = tokio::task::JoinSet::new();
     for start in 0..4 {
-        let (db, mut orders) = (world.orders.clone(), orders.clone());
+        let (db, mut orders) = (fixture.orders.clone(), orders.clone());
         orders.rotate_left(start * 11);
         syncing.spawn(async move { db.sync(&orders).await.unwrap() });
     }
     let counted: Vec<OrderNumber> = syncing.join_all().await.concat();
     assert_eq!(counted.len(), 40, "each exactly once");
     assert_eq!(counted.into_iter().collect::<BTreeSet<_>>(), numbers);
-    let statistics = || async { world.orders.statistics(&sale()).await.unwrap() };
+    let statistics = || async { fixture.orders.statistics(&sale()).await.unwrap() };
     let total = TierTotals { tickets: 40, revenue_minor: 20_000 };
     assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);
-    assert_eq!(world.orders.sync(&orders).await, Ok(vec![]));
+    assert_eq!(fixture.orders.sync(&orders).await, Ok(vec![]));
     assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);
 
-    let get = world.db.client().get_item().table_name(&world.db.config().tables.seats);
+    let get = fixture.db.client().get_item().table_name(&fixture.db.config().tables.seats);
     let block = tables::block_key(&sale(), &tier("a"), 0);
     let seat = get
         .key("pk", AttributeValue::S(block))
@@ -613,19 +617,19 @@ async fn an_order_is_counted_once_however_often_it_is_synced() {
     let mut sold = seat["sold"].as_ns().unwrap().clone();
     sold.sort();
     assert_eq!(sold, ["0", "1", "2", "3"]);
-    assert_eq!(world.claims().await.len(), 20 * 4 + 1);
+    assert_eq!(fixture.claims().await.len(), 20 * 4 + 1);
 }
 
 #[tokio::test]
 async fn one_batch_writes_each_counter_once() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut paid = Vec::new();
     for seat in 0..8 {
-        let order = world.order(&format!("{seat}"), seats(&[seat]));
-        world.create(&order).await;
-        paid.push(world.pay(&order).await.0);
+        let order = fixture.order(&format!("{seat}"), seats(&[seat]));
+        fixture.create(&order).await;
+        paid.push(fixture.pay(&order).await.0);
     }
-    let (proxy, orders) = world.behind(|_, _| Act::Forward).await;
+    let (proxy, orders) = fixture.behind(|_, _| Act::Forward).await;
     assert_eq!(orders.sync(&paid).await.map(|counted| counted.len()), Ok(8));
     let writes = proxy.seen("TransactWriteItems");
     assert_eq!(writes.len(), 1);
@@ -635,26 +639,26 @@ async fn one_batch_writes_each_counter_once() {
 
 #[tokio::test]
 async fn a_buyer_sees_the_own_orders_newest_first() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut numbers = Vec::new();
     for seat in 0..5 {
-        let order = world.order("1", seats(&[seat]));
-        world.create(&order).await;
+        let order = fixture.order("1", seats(&[seat]));
+        fixture.create(&order).await;
         numbers.push(order.number);
     }
     // The same gene, and a name that begins alike; and a number that is no order.
     for (seat, other) in [(10, "1025"), (11, "10"), (12, "1 0")] {
-        world.create(&world.order(other, seats(&[seat]))).await;
+        fixture.create(&fixture.order(other, seats(&[seat]))).await;
     }
-    let dead = after(&world.order("1", seats(&[20])), OrderEvent::Expire, None);
+    let dead = after(&fixture.order("1", seats(&[20])), OrderEvent::Expire, None);
     let tombstone = Order { lines: Vec::new(), ..dead };
-    assert_eq!(world.orders.bury(&tombstone).await, Ok(ChangeReply::Done));
+    assert_eq!(fixture.orders.write_tombstone(&tombstone).await, Ok(ChangeReply::Done));
 
     numbers.reverse();
     let user = UserId::new("1").unwrap();
     let (mut before, mut seen, mut pages) = (None, Vec::new(), Vec::new());
     loop {
-        let page = world.orders.of_user(&user, before, 2).await.unwrap();
+        let page = fixture.orders.of_user(&user, before, 2).await.unwrap();
         pages.push(page.orders.len());
         seen.extend(page.orders.iter().map(|order| order.number));
         before = page.next;
@@ -664,28 +668,28 @@ async fn a_buyer_sees_the_own_orders_newest_first() {
     }
     assert_eq!(pages, [2, 2, 1]);
     assert_eq!(seen, numbers);
-    let whole = world.orders.of_user(&user, None, 5).await.unwrap();
+    let whole = fixture.orders.of_user(&user, None, 5).await.unwrap();
     assert_eq!((whole.orders.len(), whole.next), (5, None));
     let nobody = UserId::new("nobody").unwrap();
-    let none = world.orders.of_user(&nobody, None, 5).await.unwrap();
+    let none = fixture.orders.of_user(&nobody, None, 5).await.unwrap();
     assert_eq!((none.orders, none.next), (vec![], None));
 }
 
 #[tokio::test]
 async fn many_orders_are_read_in_the_order_asked_for() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let mut numbers = Vec::new();
     for user in 0..130 {
-        let order = world.order(&format!("{user}"), Vec::new());
+        let order = fixture.order(&format!("{user}"), Vec::new());
         let tombstone = after(&order, OrderEvent::Expire, None);
-        assert_eq!(world.orders.bury(&tombstone).await, Ok(ChangeReply::Done));
+        assert_eq!(fixture.orders.write_tombstone(&tombstone).await, Ok(ChangeReply::Done));
         numbers.push(order.number);
     }
     numbers.reverse();
-    let missing = world.order("z", Vec::new()).number;
+    let missing = fixture.order("z", Vec::new()).number;
     let asked = [&numbers[..], &[missing, numbers[0]]].concat();
     // The first two batches come back with every key but the first unprocessed.
-    let (proxy, orders) = world
+    let (proxy, orders) = fixture
         .behind(|request, before| match (request.operation.as_str(), before) {
             ("BatchGetItem", 0 | 1) => {
                 let answer = json!({
@@ -703,7 +707,7 @@ async fn many_orders_are_read_in_the_order_asked_for() {
     assert_eq!(proxy.seen("BatchGetItem").len(), 4);
     assert_eq!(orders.get_many(&[]).await, Ok(vec![]));
 
-    let (_proxy, orders) = world
+    let (_proxy, orders) = fixture
         .behind(|request, _| {
             Act::Answer(200, json!({ "UnprocessedKeys": request.body["RequestItems"] }))
         })
@@ -730,20 +734,20 @@ fn tokens(proxy: &HttpProxy) -> Vec<String> {
 
 #[tokio::test]
 async fn a_lost_answer_leads_to_one_order() {
-    let world = World::new().await;
-    let order = world.order("alice", seats(&[0, 1]));
+    let fixture = Fixture::new().await;
+    let order = fixture.order("alice", seats(&[0, 1]));
     let (proxy, orders) =
-        world.behind(|_, before| if before == 0 { Act::LoseAnswer } else { Act::Forward }).await;
+        fixture.behind(|_, before| if before == 0 { Act::LoseAnswer } else { Act::Forward }).await;
     assert_eq!(orders.create(&order, LIMIT).await, Ok(CreateReply::Created));
     let tokens_seen = tokens(&proxy);
     assert_eq!(tokens_seen.len(), 2);
     assert_eq!(tokens_seen[0], tokens_seen[1], "the same attempt");
-    assert_eq!(world.tickets_of("alice").await, "2");
-    assert_eq!(world.claims().await.len(), 2);
+    assert_eq!(fixture.tickets_of("alice").await, "2");
+    assert_eq!(fixture.claims().await.len(), 2);
 
     // The same for its end, and for a request that never got through.
     let end = after(&order, OrderEvent::Cancel, None);
-    let (_proxy, orders) = world
+    let (_proxy, orders) = fixture
         .behind(|_, before| match before {
             0 => Act::LoseRequest,
             1 => Act::LoseAnswer,
@@ -751,44 +755,44 @@ async fn a_lost_answer_leads_to_one_order() {
         })
         .await;
     assert_eq!(orders.end(&end).await, Ok(ChangeReply::Done));
-    assert_eq!(world.tickets_of("alice").await, "0");
+    assert_eq!(fixture.tickets_of("alice").await, "0");
 
     // It ended less than ten minutes ago; the same number is not a success from memory.
-    let again = world.orders.create(&order, LIMIT).await;
+    let again = fixture.orders.create(&order, LIMIT).await;
     assert_eq!(again, Ok(CreateReply::Exists(Box::new(end))));
 }
 
 #[tokio::test]
 async fn without_any_answer_the_outcome_is_unknown() {
-    let world = World::new().await;
-    let order = world.order("alice", seats(&[0]));
-    let (proxy, orders) = world.behind(|_, _| Act::LoseAnswer).await;
+    let fixture = Fixture::new().await;
+    let order = fixture.order("alice", seats(&[0]));
+    let (proxy, orders) = fixture.behind(|_, _| Act::LoseAnswer).await;
     assert!(matches!(orders.create(&order, LIMIT).await, Err(StoreError::Unknown(_))));
     assert_eq!(proxy.seen("TransactWriteItems").len(), 4, "bounded");
     // It did happen, and repeating it finds the order.
-    let again = world.orders.create(&order, LIMIT).await;
+    let again = fixture.orders.create(&order, LIMIT).await;
     assert_eq!(again, Ok(CreateReply::Exists(Box::new(order.clone()))));
 
     // Throttled to the end after one lost answer: it may have happened all the same.
-    let other = world.order("alice", seats(&[1]));
+    let other = fixture.order("alice", seats(&[1]));
     let (_proxy, orders) =
-        world.behind(|_, before| if before == 0 { Act::LoseAnswer } else { throttled() }).await;
+        fixture.behind(|_, before| if before == 0 { Act::LoseAnswer } else { throttled() }).await;
     assert!(matches!(orders.create(&other, LIMIT).await, Err(StoreError::Unknown(_))));
-    assert_eq!(world.claims().await.len(), 2);
+    assert_eq!(fixture.claims().await.len(), 2);
 
     // A read changes nothing, so that nothing is unknown about it.
     assert!(matches!(
-        world.behind(|_, _| Act::LoseAnswer).await.1.get(order.number).await,
+        fixture.behind(|_, _| Act::LoseAnswer).await.1.get(order.number).await,
         Err(StoreError::Unavailable(_))
     ));
     let broken = json!({ "__type": "InternalServerError", "message": "?" });
-    let (_proxy, orders) = world.behind(move |_, _| Act::Answer(500, broken.clone())).await;
+    let (_proxy, orders) = fixture.behind(move |_, _| Act::Answer(500, broken.clone())).await;
     assert!(matches!(orders.create(&other, LIMIT).await, Err(StoreError::Unknown(_))));
 }
 
 #[tokio::test]
 async fn a_server_that_never_answers_is_given_up() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     // Accepts connections into its backlog, and reads nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let config = StoreConfig {
@@ -797,16 +801,16 @@ async fn a_server_that_never_answers_is_given_up() {
         ..config(format!("http://{}", silent.local_addr().unwrap()), Tables::with_prefix(""))
     };
     let orders = DynamoOrders::new(Dynamo::new(&sdk_config(), config));
-    let order = world.order("alice", seats(&[0]));
+    let order = fixture.order("alice", seats(&[0]));
     assert!(matches!(orders.create(&order, LIMIT).await, Err(StoreError::Unknown(_))));
     assert!(matches!(orders.get(order.number).await, Err(StoreError::Unavailable(_))));
 }
 
 #[tokio::test]
 async fn conflicts_and_throttling_are_tried_again() {
-    let world = World::new().await;
-    let order = world.order("alice", seats(&[0, 1]));
-    let (proxy, orders) = world
+    let fixture = Fixture::new().await;
+    let order = fixture.order("alice", seats(&[0, 1]));
+    let (proxy, orders) = fixture
         .behind(|_, before| match before {
             0 => conflict(4),
             1 => throttled(),
@@ -822,14 +826,14 @@ async fn conflicts_and_throttling_are_tried_again() {
     let tokens: BTreeSet<String> = tokens(&proxy).into_iter().collect();
     assert_eq!(tokens.len(), 3, "nothing happened, so each is an attempt of its own");
 
-    let (proxy, orders) = world.behind(|_, _| conflict(4)).await;
+    let (proxy, orders) = fixture.behind(|_, _| conflict(4)).await;
     let end = after(&order, OrderEvent::Cancel, None);
     let ended = metrics.of(Function::Cancel, orders.end(&end)).await;
     assert!(matches!(ended, Err(StoreError::Unavailable(_))));
     let failed = [("TransactionFailures", 1), ("Transactions", 1), ("VersionConflicts", 1)];
     assert_eq!(lines.counted(), counts(&failed));
     assert_eq!(proxy.seen("TransactWriteItems").len(), 4, "bounded");
-    assert_eq!(world.orders.get(order.number).await, Ok(Some(order)));
+    assert_eq!(fixture.orders.get(order.number).await, Ok(Some(order)));
 }
 
 fn file(id: &str, title: &str, seats: u32) -> SaleFile {
@@ -858,17 +862,17 @@ fn file(id: &str, title: &str, seats: u32) -> SaleFile {
     serde_json::from_value(file).unwrap()
 }
 
-async fn chunks(world: &World) -> usize {
-    let scan = world.db.client().scan().table_name(&world.db.config().tables.sales);
+async fn chunks(fixture: &Fixture) -> usize {
+    let scan = fixture.db.client().scan().table_name(&fixture.db.config().tables.sales);
     let items = scan.consistent_read(true).send().await.unwrap().items.unwrap();
     items.iter().filter(|item| item["sk"].as_s().unwrap().starts_with("file#")).count()
 }
 
 #[tokio::test]
 async fn a_sale_is_published_replaced_and_read() {
-    let world = World::new().await;
-    let catalogue = DynamoCatalogue::new(world.db.clone());
-    let elsewhere = DynamoCatalogue::new(world.db.clone());
+    let fixture = Fixture::new().await;
+    let catalogue = DynamoCatalogue::new(fixture.db.clone());
+    let elsewhere = DynamoCatalogue::new(fixture.db.clone());
     let id = SaleId::new("hall").unwrap();
     let read = async |catalogue: &DynamoCatalogue, freshness| {
         catalogue.sale(&id, freshness).await.unwrap()
@@ -880,10 +884,10 @@ async fn a_sale_is_published_replaced_and_read() {
     let big = file("hall", "A big hall", 60_000);
     let bytes = serde_json::to_vec(&big).unwrap().len();
     assert!(bytes > 1_000_000, "{bytes}");
-    assert_eq!(catalogue.publish(&big, Some(1)).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.publish(&big, Some(1)).await, Ok(ChangeReply::Conflict));
     assert_eq!(catalogue.publish(&big, None).await, Ok(ChangeReply::Done));
-    assert_eq!(catalogue.publish(&big, None).await, Ok(ChangeReply::Changed));
-    assert_eq!(chunks(&world).await, bytes.div_ceil(256 * 1024));
+    assert_eq!(catalogue.publish(&big, None).await, Ok(ChangeReply::Conflict));
+    assert_eq!(chunks(&fixture).await, bytes.div_ceil(256 * 1024));
     let first = read(&catalogue, Freshness::Cached).await.unwrap();
     assert_eq!((first.version, &first.epoch, first.sale.file()), (1, &None, &big));
     assert_eq!(read(&elsewhere, Freshness::Fresh).await.unwrap().sale.file(), &big);
@@ -891,8 +895,8 @@ async fn a_sale_is_published_replaced_and_read() {
     // Replaced by another process: the memory here lags, a fresh read does not.
     let small = file("hall", "A small hall", 10);
     assert_eq!(elsewhere.publish(&small, Some(1)).await, Ok(ChangeReply::Done));
-    assert_eq!(elsewhere.publish(&big, Some(1)).await, Ok(ChangeReply::Changed));
-    assert_eq!(chunks(&world).await, 1);
+    assert_eq!(elsewhere.publish(&big, Some(1)).await, Ok(ChangeReply::Conflict));
+    assert_eq!(chunks(&fixture).await, 1);
     assert_eq!(read(&elsewhere, Freshness::Cached).await.unwrap().version, 2);
     assert_eq!(read(&catalogue, Freshness::Cached).await.unwrap().version, 1);
     let fresh = read(&catalogue, Freshness::Fresh).await.unwrap();
@@ -911,14 +915,14 @@ async fn a_sale_is_published_replaced_and_read() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_publications_one_wins_and_is_whole() {
-    let world = World::new().await;
-    let catalogue = DynamoCatalogue::new(world.db.clone());
+    let fixture = Fixture::new().await;
+    let catalogue = DynamoCatalogue::new(fixture.db.clone());
     let id = SaleId::new("hall").unwrap();
     assert_eq!(catalogue.publish(&file("hall", "0", 20_000), None).await, Ok(ChangeReply::Done));
     for version in 1..4 {
         let mut publishing = tokio::task::JoinSet::new();
         for rival in 0..6 {
-            let db = world.db.clone();
+            let db = fixture.db.clone();
             publishing.spawn(async move {
                 let catalogue = DynamoCatalogue::new(db);
                 let title = format!("{version}-{rival}");
@@ -927,7 +931,7 @@ async fn of_many_publications_one_wins_and_is_whole() {
                 (reply == ChangeReply::Done).then_some(title)
             });
         }
-        let reader = DynamoCatalogue::new(world.db.clone());
+        let reader = DynamoCatalogue::new(fixture.db.clone());
         reader.sale(&id, Freshness::Fresh).await.unwrap().unwrap();
         let winners: Vec<String> = publishing.join_all().await.into_iter().flatten().collect();
         assert_eq!(winners.len(), 1);
@@ -938,16 +942,16 @@ async fn of_many_publications_one_wins_and_is_whole() {
 
 #[tokio::test]
 async fn a_publication_that_dies_between_chunks_changes_nothing() {
-    let world = World::new().await;
+    let fixture = Fixture::new().await;
     let id = SaleId::new("hall").unwrap();
-    let healthy = DynamoCatalogue::new(world.db.clone());
+    let healthy = DynamoCatalogue::new(fixture.db.clone());
     let old = file("hall", "Old", 20_000);
     assert_eq!(healthy.publish(&old, None).await, Ok(ChangeReply::Done));
-    let before = chunks(&world).await;
+    let before = chunks(&fixture).await;
     assert!(before > 1);
 
     // The process gets one chunk through and no more.
-    let proxy = HttpProxy::start(&world.server.url, |request, before| {
+    let proxy = HttpProxy::start(&fixture.server.url, |request, before| {
         match (request.operation.as_str(), before) {
             ("PutItem", 0) => Act::Forward,
             _ => Act::LoseRequest,
@@ -955,31 +959,31 @@ async fn a_publication_that_dies_between_chunks_changes_nothing() {
     })
     .await
     .unwrap();
-    let dying = DynamoCatalogue::new(world.db_at(proxy.url(), 2));
+    let dying = DynamoCatalogue::new(fixture.db_at(proxy.url(), 2));
     let new = file("hall", "New", 25_000);
     assert!(dying.publish(&new, Some(1)).await.unwrap_err().retryable());
-    assert_eq!(chunks(&world).await, before + 1);
-    let reader = DynamoCatalogue::new(world.db.clone());
+    assert_eq!(chunks(&fixture).await, before + 1);
+    let reader = DynamoCatalogue::new(fixture.db.clone());
     let found = reader.sale(&id, Freshness::Fresh).await.unwrap().unwrap();
     assert_eq!((found.version, found.sale.file()), (1, &old));
 
     // The next publication cleans up behind it.
     assert_eq!(healthy.publish(&new, Some(1)).await, Ok(ChangeReply::Done));
     let bytes = serde_json::to_vec(&new).unwrap().len();
-    assert_eq!(chunks(&world).await, bytes.div_ceil(256 * 1024));
+    assert_eq!(chunks(&fixture).await, bytes.div_ceil(256 * 1024));
     let found = reader.sale(&id, Freshness::Fresh).await.unwrap().unwrap();
     assert_eq!((found.version, found.sale.file()), (2, &new));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_loads_a_sale_and_names_its_epoch() {
-    let world = World::new().await;
-    let catalogue = DynamoCatalogue::new(world.db.clone());
+    let fixture = Fixture::new().await;
+    let catalogue = DynamoCatalogue::new(fixture.db.clone());
     let id = SaleId::new("hall").unwrap();
     let epoch = |text: &str| Epoch::new(text).unwrap();
     let until = NOW.plus_seconds(30);
     let none = catalogue.lease(&id, &epoch("e0"), NOW, until).await;
-    assert_eq!(none, Ok(ChangeReply::Changed), "no sale");
+    assert_eq!(none, Ok(ChangeReply::Conflict), "no sale");
     assert_eq!(catalogue.publish(&file("hall", "Hall", 10), None).await, Ok(ChangeReply::Done));
 
     let mut leasing = tokio::task::JoinSet::new();
@@ -995,23 +999,23 @@ async fn one_loads_a_sale_and_names_its_epoch() {
         .filter_map(|(reply, rival)| (reply.unwrap() == ChangeReply::Done).then_some(rival))
         .collect();
     let [winner] = won.as_slice() else { panic!("{won:?} have the lease") };
-    assert_eq!(catalogue.loaded(&id, &epoch("e0")).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.loaded(&id, &epoch("e0")).await, Ok(ChangeReply::Conflict));
 
     // Whoever has it prolongs it; nobody else takes it before it has run out.
     let later = until.plus_seconds(30);
     assert_eq!(catalogue.prolong(&id, winner, later).await, Ok(ChangeReply::Done));
-    assert_eq!(catalogue.lease(&id, &epoch("e1"), until, later).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.lease(&id, &epoch("e1"), until, later).await, Ok(ChangeReply::Conflict));
 
     // It ran out: another takes it, and the first comes too late, also to prolong it.
     let end = later.plus_seconds(30);
     assert_eq!(catalogue.lease(&id, &epoch("e2"), later, end).await, Ok(ChangeReply::Done));
-    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Changed));
-    assert_eq!(catalogue.loaded(&id, winner).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Conflict));
+    assert_eq!(catalogue.loaded(&id, winner).await, Ok(ChangeReply::Conflict));
     assert_eq!(catalogue.loaded(&id, &epoch("e2")).await, Ok(ChangeReply::Done));
     // It has ended: not even its last holder has it any more.
-    assert_eq!(catalogue.prolong(&id, &epoch("e2"), end).await, Ok(ChangeReply::Changed));
-    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Changed));
-    assert_eq!(catalogue.loaded(&id, &epoch("e2")).await, Ok(ChangeReply::Changed));
+    assert_eq!(catalogue.prolong(&id, &epoch("e2"), end).await, Ok(ChangeReply::Conflict));
+    assert_eq!(catalogue.prolong(&id, winner, end).await, Ok(ChangeReply::Conflict));
+    assert_eq!(catalogue.loaded(&id, &epoch("e2")).await, Ok(ChangeReply::Conflict));
     let found = catalogue.sale(&id, Freshness::Cached).await.unwrap().unwrap();
     assert_eq!(found.epoch, Some(epoch("e2")));
 

@@ -24,7 +24,7 @@ const SERVE_ON: &str = "ONSALE_TEST_UP_ON";
 /// Names what its tables and queues are called.
 const SERVE_AS: &str = "ONSALE_TEST_UP_AS";
 /// What the engine may have resident while it does nothing, its servers aside, in kB.
-const IDLE_KB_MOST: u64 = 150 * 1024;
+const MAX_IDLE_KB: u64 = 150 * 1024;
 
 /// Asks until it is so; fails the test after half a minute.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
@@ -407,7 +407,7 @@ async fn an_order_survives_kill_9_and_is_paid_after_it() {
     let (mut process, caller) = Process::up(dir.path(), &prefix).await;
     let resident_kb = process.resident_kb();
     println!("idle: {resident_kb} kB resident");
-    assert!(resident_kb < IDLE_KB_MOST, "{resident_kb} kB resident");
+    assert!(resident_kb < MAX_IDLE_KB, "{resident_kb} kB resident");
     caller.put_sale(&hall("hall-9", 300)).await;
     let order = caller.buy_two("alice", "hall-9").await;
     let number = order["order"].as_str().unwrap();

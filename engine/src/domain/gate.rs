@@ -1,6 +1,6 @@
 //! The admission gate of one sale, shard by shard: the rules of `lua/admit.lua`.
 //!
-//! A shard admits a buyer if the sale is not known to be dry, the buyer was not admitted a moment
+//! A shard admits a buyer if the sale is not known to be exhausted, the buyer was not admitted a moment
 //! ago, the shard's rate allows it, and its budget is not used up. The budget is a share of what is
 //! left, in tickets; when it is used up, the caller looks at what is really left and tops it up, so
 //! that a gate never strands tickets. Over-admission is harmless: the hold refuses.
@@ -38,11 +38,11 @@ pub struct Admit {
 pub struct TopUp {
     /// The generation that was found exhausted: of many callers that saw it, one tops up.
     pub generation: u64,
-    /// The new budget, in tickets. Zero makes the shard dry for a while.
+    /// The new budget, in tickets. Zero makes the shard exhausted for a while.
     pub budget: i64,
-    /// How long a shard without budget answers `dry` without looking again, in milliseconds.
-    pub dry_ms: u32,
-    /// True if orders still hold seats that may come back: `dry` then means waiting, not sold out.
+    /// How long a shard without budget answers `exhausted` without looking again, in milliseconds.
+    pub exhausted_ms: u32,
+    /// True if orders still hold seats that may come back: `exhausted` then means waiting, not sold out.
     pub holds: bool,
 }
 
@@ -51,19 +51,28 @@ pub struct TopUp {
 pub enum AdmitReply {
     /// The buyer may order.
     Admitted,
-    /// Nothing was left a moment ago.
-    Dry {
-        /// Ask again after so many milliseconds.
+    /// The sale had nothing left at the last top-up.
+    Exhausted {
+        /// Milliseconds after which asking again is worth it.
         retry_ms: i64,
         /// True if seats are held that may come back.
         holds: bool,
     },
-    /// The buyer was admitted a moment ago; ask again after so many milliseconds.
-    Locked(i64),
-    /// The shard's rate is used up; ask again after so many milliseconds.
-    TooFast(i64),
-    /// The budget of this generation is used up: look at what is left and top up.
-    Exhausted(u64),
+    /// The buyer was admitted less than the buyer's lock ago.
+    Locked {
+        /// Milliseconds until the lock ends.
+        retry_ms: i64,
+    },
+    /// The shard's rate for this second is used up.
+    TooFast {
+        /// Milliseconds until the next second.
+        retry_ms: i64,
+    },
+    /// The shard's budget is used up: look at what is left and top up.
+    BudgetUsedUp {
+        /// The generation of that budget, which a top-up must name.
+        generation: u64,
+    },
 }
 
 /// The shard that a buyer's admissions go through.
@@ -83,9 +92,9 @@ pub struct GateShard {
     pub second: i64,
     /// Admissions in that second.
     pub admitted: u32,
-    /// Until when the shard answers `dry`.
-    pub dry_until: Option<Timestamp>,
-    /// Whether seats were held when the shard went dry.
+    /// Until when the shard answers `exhausted`.
+    pub exhausted_until: Option<Timestamp>,
+    /// Whether seats were held when the shard became exhausted.
     pub holds: bool,
     /// Until when each buyer waits.
     pub locks: BTreeMap<UserId, Timestamp>,
@@ -100,25 +109,26 @@ impl GateShard {
         if let Some(top_up) = top_up {
             self.budget = Some(top_up.budget);
             self.generation += 1;
-            self.dry_until = (top_up.budget <= 0).then(|| now.plus_ms(i64::from(top_up.dry_ms)));
+            self.exhausted_until =
+                (top_up.budget <= 0).then(|| now.plus_ms(i64::from(top_up.exhausted_ms)));
             self.holds = top_up.holds;
         } else {
             self.budget = Some(budget);
         }
-        if let Some(until) = self.dry_until.filter(|until| *until > now) {
-            return AdmitReply::Dry { retry_ms: until.ms_since(now), holds: self.holds };
+        if let Some(until) = self.exhausted_until.filter(|until| *until > now) {
+            return AdmitReply::Exhausted { retry_ms: until.ms_since(now), holds: self.holds };
         }
         if let Some(until) = self.locks.get(&command.user).filter(|until| **until > now) {
-            return AdmitReply::Locked(until.ms_since(now));
+            return AdmitReply::Locked { retry_ms: until.ms_since(now) };
         }
         let second = now.ms().div_euclid(1000);
         let admitted = if self.second == second { self.admitted } else { 0 };
         if admitted >= command.rate_per_second {
-            return AdmitReply::TooFast((second + 1) * 1000 - now.ms());
+            return AdmitReply::TooFast { retry_ms: (second + 1) * 1000 - now.ms() };
         }
         let budget = self.budget.unwrap_or(0);
         if budget <= 0 {
-            return AdmitReply::Exhausted(self.generation);
+            return AdmitReply::BudgetUsedUp { generation: self.generation };
         }
         self.budget = Some(budget - i64::from(command.tickets));
         self.second = second;
@@ -150,14 +160,14 @@ mod tests {
     fn each_refusal_has_its_reason() {
         let mut shard = GateShard::default();
         assert_eq!(shard.admit(&ask("a", 0)), AdmitReply::Admitted);
-        assert_eq!(shard.admit(&ask("a", 10)), AdmitReply::Locked(4990));
+        assert_eq!(shard.admit(&ask("a", 10)), AdmitReply::Locked { retry_ms: 4990 });
         assert_eq!(
             shard.admit(&ask("b", 20)),
             AdmitReply::Admitted,
             "a last ticket is not stranded"
         );
-        assert_eq!(shard.admit(&ask("c", 30)), AdmitReply::TooFast(970));
-        assert_eq!(shard.admit(&ask("c", 1000)), AdmitReply::Exhausted(0));
+        assert_eq!(shard.admit(&ask("c", 30)), AdmitReply::TooFast { retry_ms: 970 });
+        assert_eq!(shard.admit(&ask("c", 1000)), AdmitReply::BudgetUsedUp { generation: 0 });
     }
 
     #[test]
@@ -165,7 +175,10 @@ mod tests {
         let mut shard = GateShard::default();
         assert_eq!(shard.admit(&ask("a", 0)), AdmitReply::Admitted);
         for now_ms in [1, 2500, 4999] {
-            assert_eq!(shard.admit(&ask("a", now_ms)), AdmitReply::Locked(5000 - now_ms));
+            assert_eq!(
+                shard.admit(&ask("a", now_ms)),
+                AdmitReply::Locked { retry_ms: 5000 - now_ms }
+            );
         }
         assert_eq!(shard.admit(&ask("a", 5000)), AdmitReply::Admitted);
     }
@@ -173,7 +186,8 @@ mod tests {
     #[test]
     fn of_many_that_saw_it_exhausted_one_tops_up() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let top_up = |budget| Some(TopUp { generation: 0, budget, dry_ms: 1000, holds: false });
+        let top_up =
+            |budget| Some(TopUp { generation: 0, budget, exhausted_ms: 1000, holds: false });
         let refill = Admit { top_up: top_up(10), ..ask("a", 0) };
         assert_eq!(shard.admit(&refill), AdmitReply::Admitted);
         let late = Admit { top_up: top_up(10), ..ask("b", 1) };
@@ -182,14 +196,17 @@ mod tests {
     }
 
     #[test]
-    fn a_dry_shard_refuses_quickly_for_a_while() {
+    fn an_exhausted_shard_refuses_quickly_for_a_while() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let nothing = TopUp { generation: 0, budget: 0, dry_ms: 1000, holds: true };
+        let nothing = TopUp { generation: 0, budget: 0, exhausted_ms: 1000, holds: true };
         assert_eq!(
             shard.admit(&Admit { top_up: Some(nothing), ..ask("a", 0) }),
-            AdmitReply::Dry { retry_ms: 1000, holds: true }
+            AdmitReply::Exhausted { retry_ms: 1000, holds: true }
         );
-        assert_eq!(shard.admit(&ask("b", 400)), AdmitReply::Dry { retry_ms: 600, holds: true });
-        assert_eq!(shard.admit(&ask("b", 1000)), AdmitReply::Exhausted(1));
+        assert_eq!(
+            shard.admit(&ask("b", 400)),
+            AdmitReply::Exhausted { retry_ms: 600, holds: true }
+        );
+        assert_eq!(shard.admit(&ask("b", 1000)), AdmitReply::BudgetUsedUp { generation: 1 });
     }
 }

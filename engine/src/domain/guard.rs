@@ -62,7 +62,7 @@ pub enum Guard {
     /// The orders are asked before a buyer is told no: Redis may have forgotten.
     AskBeforeRefusing,
     /// An admission used again for something else is refused.
-    ContentCheck,
+    FingerprintCheck,
     /// A buyer cancels only an own order.
     BuyerCheck,
 }
@@ -95,7 +95,7 @@ impl Guard {
         Self::AskProvider,
         Self::AmountCheck,
         Self::AskBeforeRefusing,
-        Self::ContentCheck,
+        Self::FingerprintCheck,
         Self::BuyerCheck,
     ];
 }

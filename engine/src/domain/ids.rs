@@ -168,7 +168,7 @@ text_id!(
 text_id!(
     /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
     /// another fingerprint is refused.
-    Content, "content fingerprint", "16 hexadecimal digits",
+    RequestFingerprint, "content fingerprint", "16 hexadecimal digits",
     |text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()),
     schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
 );
@@ -236,7 +236,7 @@ mod tests {
         }
         assert!(UserId::new("auth0|张三").is_ok());
         assert!(PaymentId::new("pi_3 x").is_err());
-        assert!(Content::new("0123456789abcdeF").is_err());
+        assert!(RequestFingerprint::new("0123456789abcdeF").is_err());
     }
 
     #[test]

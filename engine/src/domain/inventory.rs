@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::choice::{Choice, NoChoice, Taken};
 use super::guard::{Guard, stands};
-use super::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use super::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use super::number::OrderNumber;
 use super::sale::SaleState;
 use super::time::Timestamp;
@@ -87,7 +87,7 @@ pub struct HoldRecord {
     /// Who holds.
     pub user: UserId,
     /// What was asked for.
-    pub content: Content,
+    pub fingerprint: RequestFingerprint,
     /// Until when it may be paid.
     pub deadline: Timestamp,
     /// What is held.
@@ -147,9 +147,9 @@ impl HoldRecord {
     /// The record as text. The user comes last because it is free text.
     #[must_use]
     pub fn pack(&self) -> String {
-        let Self { user, content, deadline, lines } = self;
+        let Self { user, fingerprint, deadline, lines } = self;
         let (deadline, tickets) = (deadline.ms(), self.tickets());
-        format!("{deadline}|{}|{tickets}|{}|{user}", content.as_str(), pack_lines(lines))
+        format!("{deadline}|{}|{tickets}|{}|{user}", fingerprint.as_str(), pack_lines(lines))
     }
 
     /// Reads what [`HoldRecord::pack`] wrote.
@@ -160,11 +160,11 @@ impl HoldRecord {
         let read = || {
             let mut parts = text.splitn(5, '|');
             let deadline = Timestamp::from_ms(parts.next()?.parse().ok()?);
-            let content = Content::new(parts.next()?).ok()?;
+            let fingerprint = RequestFingerprint::new(parts.next()?).ok()?;
             let tickets: u16 = parts.next()?.parse().ok()?;
             let lines = unpack_lines(parts.next()?).ok()?;
             let user = UserId::new(parts.next()?).ok()?;
-            let record = Self { user, content, deadline, lines };
+            let record = Self { user, fingerprint, deadline, lines };
             (record.tickets() == tickets).then_some(record)
         };
         read().ok_or_else(|| MalformedRecord(text.to_owned()))
@@ -295,7 +295,7 @@ pub struct Hold {
     /// For whom.
     pub user: UserId,
     /// The fingerprint of what is asked for.
-    pub content: Content,
+    pub fingerprint: RequestFingerprint,
     /// What time it is.
     pub now: Timestamp,
     /// Until when it may be paid.
@@ -323,7 +323,10 @@ pub enum HoldReply {
     /// The sale takes no reservations now.
     SaleClosed,
     /// The buyer would have more tickets than the limit; so many more are allowed.
-    LimitReached(u16),
+    LimitReached {
+        /// Tickets that the buyer may still have.
+        remaining: u16,
+    },
     /// These chosen seats are not free.
     SeatTaken(TierId, Vec<Seat>),
     /// Fewer seats are free than asked for, or the pattern fits nowhere.
@@ -375,7 +378,7 @@ pub enum ReleaseReply {
     /// The order holds nothing.
     NotHeld,
     /// The order holds something else than the caller saw; nothing was written.
-    Changed,
+    Conflict,
 }
 
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
@@ -399,7 +402,7 @@ pub enum MarkReply {
     /// The order holds nothing.
     NotHeld,
     /// The order holds something else than the caller saw; nothing was written.
-    Changed,
+    Conflict,
 }
 
 /// Write the hold of a pending order that Redis has forgotten.
@@ -424,7 +427,7 @@ pub enum RestoreReply {
     /// The order has a hold, now or already.
     Restored,
     /// Seats were freed since the caller looked, or one of these is sold: look again.
-    Changed,
+    Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
 }
@@ -451,7 +454,7 @@ pub enum RepairReply {
     /// The seat-legs are free again.
     Repaired,
     /// Seats were freed since the caller looked: look again.
-    Changed,
+    Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
 }
@@ -524,7 +527,7 @@ impl Inventory {
         LoadReply::Loaded
     }
 
-    /// Holds every line of an order, or none. The same number with the same content is answered
+    /// Holds every line of an order, or none. The same number with the same fingerprint is answered
     /// with the same seats.
     pub fn hold(&mut self, command: &Hold) -> HoldReply {
         let Some((_, terms)) = self.loaded.as_ref().filter(|_| self.knows(&command.epoch)) else {
@@ -533,8 +536,8 @@ impl Inventory {
         let bought = self.bought.get(&command.user).copied().unwrap_or(0);
         let replayed = self.holds.get(&command.order).filter(|_| stands(Guard::HoldReplay));
         if let Some(record) = replayed {
-            let is_same = record.content == command.content && record.user == command.user;
-            if stands(Guard::ContentCheck) && !is_same {
+            let is_same = record.fingerprint == command.fingerprint && record.user == command.user;
+            if stands(Guard::FingerprintCheck) && !is_same {
                 return HoldReply::ContentDiffers;
             }
             if record.deadline <= command.now {
@@ -548,10 +551,10 @@ impl Inventory {
         if stands(Guard::SaleWindow) && !is_open {
             return HoldReply::SaleClosed;
         }
-        let wanted: usize = command.lines.iter().map(|line| line.choice.count()).sum();
-        let left = terms.limit.saturating_sub(bought);
-        if wanted > usize::from(left) {
-            return HoldReply::LimitReached(left);
+        let requested: usize = command.lines.iter().map(|line| line.choice.count()).sum();
+        let remaining = terms.limit.saturating_sub(bought);
+        if requested > usize::from(remaining) {
+            return HoldReply::LimitReached { remaining };
         }
         let mut lines = Vec::with_capacity(command.lines.len());
         for Line { tier, legs, choice } in &command.lines {
@@ -570,12 +573,12 @@ impl Inventory {
         }
         let record = HoldRecord {
             user: command.user.clone(),
-            content: command.content.clone(),
+            fingerprint: command.fingerprint.clone(),
             deadline: command.deadline,
             lines,
         };
         self.put_hold(command.order, &record);
-        let allowance = left - record.tickets();
+        let allowance = remaining - record.tickets();
         HoldReply::Held { record, allowance }
     }
 
@@ -614,7 +617,7 @@ impl Inventory {
         match self.holds.get(&command.order) {
             None if stands(Guard::ReleaseOnlyHeld) => return ReleaseReply::NotHeld,
             Some(record) if stands(Guard::ReleaseSeen) && *record != command.record => {
-                return ReleaseReply::Changed;
+                return ReleaseReply::Conflict;
             }
             None | Some(_) => {}
         }
@@ -631,7 +634,7 @@ impl Inventory {
         match self.holds.get(&command.order) {
             None => return MarkReply::NotHeld,
             Some(record) if stands(Guard::ReleaseSeen) && *record != command.record => {
-                return MarkReply::Changed;
+                return MarkReply::Conflict;
             }
             Some(_) => {}
         }
@@ -665,12 +668,12 @@ impl Inventory {
         let freed = |line: &HeldLine| self.tiers.get(&line.tier).map(|grid| grid.freed);
         let is_unfreed = lines.iter().map(freed).eq(command.freed.iter().copied().map(Some));
         if stands(Guard::RestoreCounter) && !is_unfreed {
-            return RestoreReply::Changed;
+            return RestoreReply::Conflict;
         }
         let mut is_sold = false;
         self.for_each_seat_leg(lines, |grid, leg, seat| is_sold |= grid.is_sold(leg, seat));
         if stands(Guard::RestoreUnsold) && is_sold {
-            return RestoreReply::Changed;
+            return RestoreReply::Conflict;
         }
         self.put_hold(command.order, &command.record);
         RestoreReply::Restored
@@ -685,7 +688,7 @@ impl Inventory {
             return RepairReply::NotLoaded;
         };
         if stands(Guard::RepairCounter) && grid.freed != command.freed {
-            return RepairReply::Changed;
+            return RepairReply::Conflict;
         }
         for (leg, seat) in &command.leaked {
             grid.set_taken(*leg, *seat, false);
@@ -784,7 +787,7 @@ mod tests {
             epoch: epoch(),
             order: number(order),
             user: UserId::new(user).unwrap(),
-            content: Content::new("00000000000000aa").unwrap(),
+            fingerprint: RequestFingerprint::new("00000000000000aa").unwrap(),
             now: NOW,
             deadline: NOW.plus_seconds(600),
             lines,
@@ -840,9 +843,9 @@ mod tests {
         let after = inventory.clone();
         let later = Hold { now: NOW.plus_seconds(599), ..hold.clone() };
         assert_eq!(inventory.hold(&later), first);
-        let content = Content::new("00000000000000bb").unwrap();
-        let other_content = Hold { content, ..hold.clone() };
-        assert_eq!(inventory.hold(&other_content), HoldReply::ContentDiffers);
+        let fingerprint = RequestFingerprint::new("00000000000000bb").unwrap();
+        let other_fingerprint = Hold { fingerprint, ..hold.clone() };
+        assert_eq!(inventory.hold(&other_fingerprint), HoldReply::ContentDiffers);
         let other_user = Hold { user: UserId::new("v").unwrap(), ..hold.clone() };
         assert_eq!(inventory.hold(&other_user), HoldReply::ContentDiffers);
         let late = Hold { now: NOW.plus_seconds(600), ..hold };
@@ -863,8 +866,8 @@ mod tests {
             }),
             (ask(9, "u", one(these(&[99]))), HoldReply::SeatTaken(tier("b"), vec![Seat(99)])),
             (ask(9, "u", vec![line("c", (0, 1), best(1))]), HoldReply::SoldOut(tier("c"))),
-            (ask(9, "u", one(best(4))), HoldReply::LimitReached(4)),
-            (ask(9, "y", one(best(1))), HoldReply::LimitReached(0)),
+            (ask(9, "u", one(best(4))), HoldReply::LimitReached { remaining: 4 }),
+            (ask(9, "y", one(best(1))), HoldReply::LimitReached { remaining: 0 }),
             (
                 Hold { epoch: Epoch::new("e2").unwrap(), ..ask(9, "u", one(best(1))) },
                 HoldReply::NotLoaded,
@@ -918,7 +921,7 @@ mod tests {
         let hold = ask(1, "u", vec![line("a", (0, 2), best(2))]);
         let record = held(&mut inventory, &hold);
         let other = HoldRecord { deadline: NOW, ..record.clone() };
-        assert_eq!(inventory.release(&release(1, &other)), ReleaseReply::Changed);
+        assert_eq!(inventory.release(&release(1, &other)), ReleaseReply::Conflict);
         assert_eq!(inventory.release(&release(2, &record)), ReleaseReply::NotHeld);
         assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);
         assert_eq!(inventory.tiers[&tier("a")].taken, fresh.tiers[&tier("a")].taken);
@@ -980,7 +983,7 @@ mod tests {
             taken: vec![SeatLeg { tier: tier("a"), leg: 0, seat: Seat(0) }],
         };
         let other = HoldRecord { deadline: NOW, ..record.clone() };
-        assert_eq!(inventory.mark(&mark(&other)), MarkReply::Changed);
+        assert_eq!(inventory.mark(&mark(&other)), MarkReply::Conflict);
         assert_eq!(inventory.mark(&mark(&record)), MarkReply::Marked);
         let grid = &inventory.tiers[&tier("a")];
         assert!(grid.is_taken(0, Seat(0)) && !grid.is_taken(1, Seat(0)));
@@ -1021,12 +1024,12 @@ mod tests {
         let mut paid = loaded();
         let record = held(&mut paid, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         paid.sell(&sell(1, &record));
-        assert_eq!(paid.restore(&restore(record.clone())), RestoreReply::Changed);
+        assert_eq!(paid.restore(&restore(record.clone())), RestoreReply::Conflict);
         assert_eq!(bought(&paid, "u"), Some(2), "no ticket is counted twice");
         let mut ended = loaded();
         held(&mut ended, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         ended.release(&Release { sale: sale(), order: number(1), record: record.clone() });
-        assert_eq!(ended.restore(&restore(record)), RestoreReply::Changed);
+        assert_eq!(ended.restore(&restore(record)), RestoreReply::Conflict);
         assert!(ended.holds.is_empty() && bought(&ended, "u").is_none());
     }
 
@@ -1050,12 +1053,12 @@ mod tests {
         let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), best(1))]));
         inventory.release(&release(1, &record));
         let before = inventory.clone();
-        assert_eq!(inventory.repair(&repair), RepairReply::Changed);
+        assert_eq!(inventory.repair(&repair), RepairReply::Conflict);
         assert_eq!(inventory, before);
         let again = Repair { freed: 1, ..repair };
         assert_eq!(inventory.repair(&again), RepairReply::Repaired);
         assert!(!inventory.tiers[&tier("a")].is_taken(0, Seat(5)));
-        assert_eq!(inventory.repair(&again), RepairReply::Changed, "a repair counts as freeing");
+        assert_eq!(inventory.repair(&again), RepairReply::Conflict, "a repair counts as freeing");
     }
 
     #[test]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::guard::{Guard, stands};
 use super::ids::{
-    AttendeeId, Content, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+    AttendeeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
+    UserId,
 };
 use super::inventory::{HeldLine, HoldRecord};
 use super::money::Money;
@@ -201,7 +202,7 @@ pub struct Order {
     /// What it costs.
     pub total: Money,
     /// The fingerprint of what was asked for.
-    pub content: Content,
+    pub fingerprint: RequestFingerprint,
     /// When it was made.
     pub created_at: Timestamp,
     /// Until when it may be paid.
@@ -250,7 +251,7 @@ impl Order {
     pub fn hold_record(&self) -> HoldRecord {
         HoldRecord {
             user: self.user.clone(),
-            content: self.content.clone(),
+            fingerprint: self.fingerprint.clone(),
             deadline: self.pay_by,
             lines: self.held_lines(),
         }
@@ -477,7 +478,7 @@ mod tests {
                 }],
             }],
             total: Money { amount_minor: 500, currency },
-            content: Content::new("0123456789abcdef").unwrap(),
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: now,
             pay_by: now.plus_seconds(60),
             changed_at: now,

@@ -6,7 +6,7 @@ use super::order::{Order, OrderEvent, OrderState, PaymentRecord};
 use super::time::Timestamp;
 
 /// Most characters of a provider's refusal that are kept.
-pub const REFUSAL_CHARACTERS_MOST: usize = 200;
+pub const MAX_REFUSAL_CHARACTERS: usize = 200;
 
 /// Where a refund stands.
 #[derive(
@@ -168,7 +168,7 @@ impl Order {
 /// Text of others, fit to be stored and shown: printable, on one line, of bounded length.
 fn one_line(text: &str) -> String {
     let printable = |character: char| if character.is_control() { ' ' } else { character };
-    text.chars().map(printable).take(REFUSAL_CHARACTERS_MOST).collect()
+    text.chars().map(printable).take(MAX_REFUSAL_CHARACTERS).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +202,6 @@ mod tests {
     fn a_refusal_is_kept_on_one_line_of_bounded_length() {
         assert_eq!(one_line("no\nmoney\u{7}"), "no money ");
         let kept = one_line(&"余".repeat(1000));
-        assert_eq!(kept.chars().count(), REFUSAL_CHARACTERS_MOST);
+        assert_eq!(kept.chars().count(), MAX_REFUSAL_CHARACTERS);
     }
 }

@@ -3,21 +3,21 @@
 use sha2::{Digest, Sha256};
 
 use super::choice::{Choice, Together};
-use super::ids::{AttendeeId, Content, SeatName};
+use super::ids::{AttendeeId, RequestFingerprint, SeatName};
 use super::inventory::{HoldRecord, Line};
 use super::order::{OrderLine, Ticket};
 use super::sale::Sale;
 
 /// Most lines of an order.
-pub const MOST_LINES: usize = 4;
+pub const MAX_LINES_PER_ORDER: usize = 4;
 /// Most seats of an order: with its claims, its count and its attendees it must fit one
 /// DynamoDB transaction of 100 items.
-pub const MOST_SEATS: usize = 10;
+pub const MAX_SEATS_PER_ORDER: usize = 10;
 
 /// One line of a request, checked against its sale.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedLine {
-    /// What is wanted.
+pub struct RequestedLine {
+    /// What is requested.
     pub line: Line,
     /// The price of each ticket, in minor units.
     pub price_minor: i64,
@@ -28,14 +28,14 @@ pub struct WantedLine {
 /// The fingerprint of a request: the first eight bytes, in hexadecimal, of the SHA-256 of its
 /// lines in a canonical text. The price is not part of it: it follows from the rest.
 #[must_use]
-pub fn content(lines: &[WantedLine]) -> Content {
+pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
     let mut hash = Sha256::new();
     // Each part is written with its length, so that no two requests share one text.
     let mut part = |text: &str| {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text.as_bytes());
     };
-    for WantedLine { line, attendees, price_minor: _ } in lines {
+    for RequestedLine { line, attendees, price_minor: _ } in lines {
         part("line");
         part(line.tier.as_str());
         part(&format!("{}-{}", line.legs.from(), line.legs.to()));
@@ -60,37 +60,39 @@ pub fn content(lines: &[WantedLine]) -> Content {
     }
     let digest = hash.finalize();
     let text: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    Content::new(text).unwrap_or_else(|_| unreachable!("eight bytes are 16 hexadecimal digits"))
+    RequestFingerprint::new(text)
+        .unwrap_or_else(|_| unreachable!("eight bytes are 16 hexadecimal digits"))
 }
 
-/// The lines of an order from what was wanted and what was held: seats get their names, prices
+/// The lines of an order from what was requested and what was held: seats get their names, prices
 /// and attendees.
 ///
 /// Returns `None` if the hold is not of these lines, which only a broken contract can cause.
 #[must_use]
 pub fn order_lines(
     sale: &Sale,
-    wanted: &[WantedLine],
+    requested: &[RequestedLine],
     record: &HoldRecord,
 ) -> Option<Vec<OrderLine>> {
-    if wanted.len() != record.lines.len() {
+    if requested.len() != record.lines.len() {
         return None;
     }
-    let line = |(wanted, held): (&WantedLine, &super::inventory::HeldLine)| {
-        let is_whole = held.seats.len() == wanted.line.choice.count();
-        let tier = sale.tier(&held.tier).filter(|_| held.tier == wanted.line.tier && is_whole)?;
+    let line = |(requested, held): (&RequestedLine, &super::inventory::HeldLine)| {
+        let is_whole = held.seats.len() == requested.line.choice.count();
+        let tier =
+            sale.tier(&held.tier).filter(|_| held.tier == requested.line.tier && is_whole)?;
         let ticket = |(index, seat): (usize, &super::ids::Seat)| {
             let name: SeatName = tier.layout.name(*seat)?;
-            Some(Ticket { seat: *seat, name, attendee: wanted.attendees.get(index).cloned() })
+            Some(Ticket { seat: *seat, name, attendee: requested.attendees.get(index).cloned() })
         };
         Some(OrderLine {
             tier: held.tier.clone(),
             legs: held.legs,
-            price_minor: wanted.price_minor,
+            price_minor: requested.price_minor,
             tickets: held.seats.iter().enumerate().map(ticket).collect::<Option<_>>()?,
         })
     };
-    wanted.iter().zip(&record.lines).map(line).collect()
+    requested.iter().zip(&record.lines).map(line).collect()
 }
 
 /// What some lines cost, in minor units.
@@ -105,10 +107,10 @@ mod tests {
     use crate::domain::choice::Offset;
     use crate::domain::ids::{Legs, Seat, TierId};
 
-    fn wanted(tier: &str, choice: Choice, attendees: &[&str]) -> WantedLine {
+    fn requested(tier: &str, choice: Choice, attendees: &[&str]) -> RequestedLine {
         let line = Line { tier: TierId::new(tier).unwrap(), legs: Legs::ONE, choice };
         let attendees = attendees.iter().map(|id| AttendeeId::new(*id).unwrap()).collect();
-        WantedLine { line, price_minor: 1, attendees }
+        RequestedLine { line, price_minor: 1, attendees }
     }
 
     #[test]
@@ -116,24 +118,24 @@ mod tests {
         let best = |count, together| Choice::Best { count, together };
         let at = |row, column| Offset { row, column };
         let requests = [
-            vec![wanted("a", best(2, Together::Required), &[])],
-            vec![wanted("b", best(2, Together::Required), &[])],
-            vec![wanted("a", best(3, Together::Required), &[])],
-            vec![wanted("a", best(2, Together::Preferred), &[])],
-            vec![wanted("a", best(2, Together::Required), &["x", "y"])],
-            vec![wanted("a", best(2, Together::Required), &["y", "x"])],
-            vec![wanted("a", Choice::Seats(vec![Seat(1), Seat(2)]), &[])],
-            vec![wanted("a", Choice::Seats(vec![Seat(12)]), &[])],
-            vec![wanted("a", Choice::Pattern { column: 1, offsets: vec![at(0, 1)] }, &[])],
-            vec![wanted("a", Choice::Pattern { column: 1, offsets: vec![at(1, 0)] }, &[])],
+            vec![requested("a", best(2, Together::Required), &[])],
+            vec![requested("b", best(2, Together::Required), &[])],
+            vec![requested("a", best(3, Together::Required), &[])],
+            vec![requested("a", best(2, Together::Preferred), &[])],
+            vec![requested("a", best(2, Together::Required), &["x", "y"])],
+            vec![requested("a", best(2, Together::Required), &["y", "x"])],
+            vec![requested("a", Choice::Seats(vec![Seat(1), Seat(2)]), &[])],
+            vec![requested("a", Choice::Seats(vec![Seat(12)]), &[])],
+            vec![requested("a", Choice::Pattern { column: 1, offsets: vec![at(0, 1)] }, &[])],
+            vec![requested("a", Choice::Pattern { column: 1, offsets: vec![at(1, 0)] }, &[])],
             vec![
-                wanted("a", Choice::Seats(vec![Seat(1)]), &[]),
-                wanted("b", Choice::Seats(vec![Seat(2)]), &[]),
+                requested("a", Choice::Seats(vec![Seat(1)]), &[]),
+                requested("b", Choice::Seats(vec![Seat(2)]), &[]),
             ],
         ];
-        let prints: std::collections::HashSet<Content> =
-            requests.iter().map(|request| content(request)).collect();
+        let prints: std::collections::HashSet<RequestFingerprint> =
+            requests.iter().map(|request| fingerprint(request)).collect();
         assert_eq!(prints.len(), requests.len());
-        assert_eq!(content(&requests[0]), content(&requests[0].clone()));
+        assert_eq!(fingerprint(&requests[0]), fingerprint(&requests[0].clone()));
     }
 }

@@ -18,18 +18,18 @@ pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 use super::time::Timestamp;
 
 /// Most tiers of a sale: a script takes the keys of every tier it may touch.
-pub const MOST_TIERS: usize = 64;
+pub const MAX_TIERS: usize = 64;
 /// Most legs of a sale.
-pub const MOST_LEGS: usize = 64;
+pub const MAX_LEGS: usize = 64;
 /// Most seats of a sale, all tiers together.
-pub const MOST_SEATS: usize = 1_000_000;
+pub const MAX_SEATS_PER_SALE: usize = 1_000_000;
 /// Most bytes of a sale's bitmaps of what is taken, all tiers and legs together: what one script
 /// loads at once. Every row is as long as its tier's longest.
-pub const MOST_BITMAP_BYTES: usize = 16_000_000;
+pub const MAX_BITMAP_BYTES: usize = 16_000_000;
 /// Most places of one row.
-pub const MOST_PLACES_PER_ROW: usize = 1024;
+pub const MAX_PLACES_PER_ROW: usize = 1024;
 /// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
-pub const MOST_PRICE_MINOR: i64 = 1_000_000_000_000;
+pub const MAX_PRICE_MINOR: i64 = 1_000_000_000_000;
 /// Longest and shortest payment window, in seconds. Windows over 15 minutes hop through the queue.
 pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
 
@@ -62,13 +62,13 @@ pub struct SaleFile {
     pub attendees: AttendeeRule,
     /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = MOST_LEGS + 1))]
+    #[schemars(length(max = MAX_LEGS + 1))]
     pub stops: Vec<Stop>,
     /// How the admission gate is set.
     #[serde(default)]
     pub gate: GateSettings,
     /// What is sold.
-    #[schemars(length(min = 1, max = MOST_TIERS))]
+    #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
 }
 
@@ -148,21 +148,21 @@ pub struct TierFile {
     pub name: String,
     /// The price of any journey, in minor units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = MOST_PRICE_MINOR))]
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
     pub price_minor: Option<i64>,
     /// The price by journey; a journey without a fare is not sold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fares: Vec<Fare>,
     /// Column letters from left to right, `null` for the aisle; needed for patterns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = MOST_PLACES_PER_ROW))]
+    #[schemars(length(max = MAX_PLACES_PER_ROW))]
     pub columns: Vec<Option<String>>,
     /// Blocks or coaches, most desirable first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<Section>,
     /// A number of spots without a place, called `<tier>-1`, `<tier>-2` and so on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = MOST_SEATS))]
+    #[schemars(range(min = 1, max = MAX_SEATS_PER_SALE))]
     pub general_admission: Option<u32>,
     /// Seats of the plan that are not sold (kills, house seats).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -178,7 +178,7 @@ pub struct Fare {
     /// Where it ends.
     pub to: StopId,
     /// Its price, in minor units.
-    #[schemars(range(min = 0, max = MOST_PRICE_MINOR))]
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
     pub price_minor: i64,
 }
 
@@ -365,10 +365,10 @@ fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
         bitmap_bytes = bitmap_bytes.saturating_add(bytes).saturating_add(spots.div_ceil(8));
     }
     let legs = file.stops.len().max(2) - 1;
-    if places > MOST_SEATS {
+    if places > MAX_SEATS_PER_SALE {
         return Err(vec![Defect::new("tiers", "must have at most 1,000,000 places in all")]);
     }
-    if bitmap_bytes.saturating_mul(legs) > MOST_BITMAP_BYTES {
+    if bitmap_bytes.saturating_mul(legs) > MAX_BITMAP_BYTES {
         let rule = "rows × bytes of the longest row × legs must be at most 16,000,000 in all";
         return Err(vec![Defect::new("tiers", rule)]);
     }
@@ -410,7 +410,7 @@ fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
         "must be 5 to 86,400",
     );
     refuse(file.tiers.is_empty(), "tiers", "must not be empty");
-    refuse(file.tiers.len() > MOST_TIERS, "tiers", "must be at most 64");
+    refuse(file.tiers.len() > MAX_TIERS, "tiers", "must be at most 64");
 }
 
 /// The index of each stop, checked to be one of at least two and at most 65 distinct ones.
@@ -424,7 +424,7 @@ fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap<StopId, u1
             ));
         }
     }
-    if file.stops.len() == 1 || file.stops.len() > MOST_LEGS + 1 {
+    if file.stops.len() == 1 || file.stops.len() > MAX_LEGS + 1 {
         defects.push(Defect::new("stops", "must be absent, or 2 to 65 stops"));
     }
     index_of
@@ -462,7 +462,7 @@ fn lay_out(
 const PRICE_RULE: &str = "must be 0 to 1,000,000,000,000 minor units";
 
 fn is_price(price_minor: i64) -> bool {
-    (0..=MOST_PRICE_MINOR).contains(&price_minor)
+    (0..=MAX_PRICE_MINOR).contains(&price_minor)
 }
 
 fn read_fares(
@@ -555,7 +555,7 @@ fn check_places(
     places: Result<RowPlaces, &'static str>,
 ) -> Result<RowPlaces, &'static str> {
     let places = places?;
-    if !(1..=MOST_PLACES_PER_ROW).contains(&places.len()) {
+    if !(1..=MAX_PLACES_PER_ROW).contains(&places.len()) {
         Err("must have 1 to 1,024 places")
     } else if !tier.columns.is_empty() && places.len() > tier.columns.len() {
         Err("has more places than the tier has columns")
@@ -566,7 +566,7 @@ fn check_places(
 
 fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
     // Patterns count columns, and the distance between two, in 16 bits.
-    if tier.columns.len() > MOST_PLACES_PER_ROW {
+    if tier.columns.len() > MAX_PLACES_PER_ROW {
         defects.push(Defect::new(format!("{at}.columns"), "must be at most 1,024"));
         return;
     }
@@ -584,7 +584,7 @@ fn check_columns(tier: &TierFile, at: &str, defects: &mut Vec<Defect>) {
 }
 
 /// Most seats in two tiers that are told one by one: a few lines can describe a million of them.
-const MOST_CLASHES: usize = 100;
+const MAX_CLASHES: usize = 100;
 
 /// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
 fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
@@ -605,7 +605,7 @@ fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
         let rule = format!("seat {name} stands in tier {first} and again in tier {tier}");
         Some(Defect::new("tiers", rule))
     });
-    defects.extend(clashes.take(MOST_CLASHES));
+    defects.extend(clashes.take(MAX_CLASHES));
 }
 
 #[cfg(test)]
@@ -680,7 +680,7 @@ mod tests {
         file["tiers"][0]["columns"] = far.collect();
         let defects = read(file.clone()).unwrap_err();
         assert!(defects[0].contains("columns: must be at most 1,024"), "{defects:?}");
-        let most = std::iter::repeat_n(json!(null), MOST_PLACES_PER_ROW - 1).chain([json!("Z")]);
+        let most = std::iter::repeat_n(json!(null), MAX_PLACES_PER_ROW - 1).chain([json!("Z")]);
         file["tiers"][0]["columns"] = most.collect();
         assert_eq!(read(file).unwrap().tiers()[0].layout.column("Z"), Some(1023));
     }
@@ -790,7 +790,7 @@ mod tests {
         let mut file = train();
         let tier = |tier: &str| json!({"tier": tier, "name": tier, "price_minor": 1, "sections": [{"section": "S", "rows": [{"row": "1", "to": "40", "seats": {"first": 1, "count": 10}}]}]});
         file["tiers"] = json!([tier("a"), tier("b")]);
-        assert_eq!(read(file).unwrap_err().len(), MOST_CLASHES);
+        assert_eq!(read(file).unwrap_err().len(), MAX_CLASHES);
     }
 
     #[test]

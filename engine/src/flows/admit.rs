@@ -7,7 +7,7 @@ use crate::domain::time::Timestamp;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 
 /// How long a gate that found nothing left refuses without looking again, in milliseconds.
-const DRY_MS: u32 = 1000;
+const EXHAUSTED_MS: u32 = 1000;
 
 /// Why a buyer was not admitted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -21,13 +21,18 @@ pub enum Refusal {
     /// Nothing is left, and nothing is held that could come back.
     #[error("the sale is sold out")]
     SoldOut,
-    /// Nothing is left now, but seats are held that may come back, in so many milliseconds at the
-    /// earliest.
+    /// Nothing is left now, but seats are held that may come back.
     #[error("nothing is left now; held seats may come back")]
-    Waiting(i64),
-    /// The buyer, or everyone together, asked too often; again after so many milliseconds.
+    Waiting {
+        /// Milliseconds after which asking again is worth it.
+        retry_ms: i64,
+    },
+    /// The buyer, or everyone together, asked too often.
     #[error("too many requests")]
-    TooFast(i64),
+    TooFast {
+        /// Milliseconds after which asking again is worth it.
+        retry_ms: i64,
+    },
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -62,17 +67,19 @@ pub async fn admit(
     for _ in 0..2 {
         match ports.gate().admit(&command).await? {
             AdmitReply::Admitted => return Ok(()),
-            AdmitReply::Dry { retry_ms, holds: true } => return Err(Refusal::Waiting(retry_ms)),
-            AdmitReply::Dry { holds: false, .. } => return Err(Refusal::SoldOut),
-            AdmitReply::Locked(retry_ms) | AdmitReply::TooFast(retry_ms) => {
-                return Err(Refusal::TooFast(retry_ms));
+            AdmitReply::Exhausted { retry_ms, holds: true } => {
+                return Err(Refusal::Waiting { retry_ms });
             }
-            AdmitReply::Exhausted(generation) => {
+            AdmitReply::Exhausted { holds: false, .. } => return Err(Refusal::SoldOut),
+            AdmitReply::Locked { retry_ms } | AdmitReply::TooFast { retry_ms } => {
+                return Err(Refusal::TooFast { retry_ms });
+            }
+            AdmitReply::BudgetUsedUp { generation } => {
                 command.top_up = Some(top_up(ports, sale, generation).await?);
             }
         }
     }
-    Err(Refusal::TooFast(i64::from(DRY_MS)))
+    Err(Refusal::TooFast { retry_ms: i64::from(EXHAUSTED_MS) })
 }
 
 fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
@@ -99,5 +106,5 @@ async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopU
     let taken = ports.seats().count_taken(sale.id(), &tiers, sale.legs()).await?;
     let free = (places * u64::from(sale.legs())).saturating_sub(taken);
     let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
-    Ok(TopUp { generation, budget: budget(sale, free), dry_ms: DRY_MS, holds })
+    Ok(TopUp { generation, budget: budget(sale, free), exhausted_ms: EXHAUSTED_MS, holds })
 }

@@ -59,7 +59,7 @@ pub async fn cancel(
                 release(ports, &end.sale, number).await?;
                 return Ok(end);
             }
-            ChangeReply::Changed => {}
+            ChangeReply::Conflict => {}
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())

@@ -1,8 +1,8 @@
-//! Differences: everything that reconcile finds not to be as it should, each with what the two
+//! Discrepancies: everything that reconcile finds not to be as it should, each with what the two
 //! stores say, why that can be, and what is done about it.
 //!
 //! Finding only reads. The same list is printed by a dry run and carried out by a real one, so that
-//! what is explained is what is done. What carries a difference out checks again, where it matters
+//! what is explained is what is done. What carries a discrepancy out checks again, where it matters
 //! with a compare-and-set, that it is still there: the stores go on while they are read.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -22,7 +22,7 @@ const SEATS_NAMED: usize = 8;
 
 /// One thing that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Difference {
+pub enum Discrepancy {
     /// Redis has no load of the sale that the catalogue names.
     NotLoaded {
         /// The sale.
@@ -85,7 +85,7 @@ impl Asked {
     }
 }
 
-/// A difference in words.
+/// A discrepancy in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
     /// What kind it is.
@@ -106,7 +106,7 @@ pub struct Explanation {
     pub repair: &'static str,
 }
 
-impl Difference {
+impl Discrepancy {
     /// The order that it is about, if it is about one.
     #[must_use]
     pub fn order(&self) -> Option<OrderNumber> {
@@ -122,7 +122,7 @@ impl Difference {
         }
     }
 
-    /// The difference in words.
+    /// The discrepancy in words.
     #[must_use]
     pub fn explain(&self) -> Explanation {
         let of_sale = |kind, sale: &SaleId| Explanation {
@@ -267,7 +267,7 @@ fn is_settled(grid: &TierGrid, leg: u16, seat: Seat) -> bool {
 }
 
 /// One sale in both stores.
-pub(crate) struct Picture {
+pub(crate) struct SaleSnapshot {
     /// Tier by tier, what Redis has.
     snapshots: BTreeMap<TierId, Snapshot>,
     /// Everything that DynamoDB claims, and every order that can differ: that holds, or claims what
@@ -275,7 +275,7 @@ pub(crate) struct Picture {
     owned: Owned,
 }
 
-impl Picture {
+impl SaleSnapshot {
     /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
     /// its bitmaps, the holds after them), then what DynamoDB claims, then the orders. A seat-leg
     /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
@@ -290,7 +290,7 @@ impl Picture {
     /// claims are its own for good. A Redis that has forgotten is older, and what it then says is sold
     /// was so, and is. So this order was paid before the bitmap was read, and before the first claim:
     /// all of its seat-legs were seen, as claims, and `is_settled` was asked of each. Of a paid order
-    /// without a hold all that can be found is [`Difference::NotSold`], which is one of them that is
+    /// without a hold all that can be found is [`Discrepancy::NotSold`], which is one of them that is
     /// not settled. What is found of holds and of leaked seats needs no owner: orders that hold are
     /// read whatever they claim, and a claim counts whoever's it is.
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
@@ -310,8 +310,8 @@ impl Picture {
 
     /// Everything in which Redis differs from DynamoDB: first the holds that go, then what was
     /// forgotten, then what is taken for nobody.
-    pub(crate) fn differences(&self, published: &Published) -> Vec<Difference> {
-        let mut found: Vec<Difference> = self.holds_that_differ().collect();
+    pub(crate) fn discrepancies(&self, published: &Published) -> Vec<Discrepancy> {
+        let mut found: Vec<Discrepancy> = self.holds_that_differ().collect();
         found.extend(self.forgotten(published));
         let tiers = published.sale.tiers().iter();
         found.extend(tiers.filter_map(|tier| self.leaked(published, tier)));
@@ -332,31 +332,31 @@ impl Picture {
 
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
     /// reservation on its way, or waits for its deadline.
-    fn holds_that_differ(&self) -> impl Iterator<Item = Difference> {
+    fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {
         self.holds().into_iter().filter_map(|(number, record)| {
             let order = self.owned.orders.get(&number)?;
             let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
-            let differs = || Difference::HoldDiffers(Box::new(order.clone()), record.clone());
+            let differs = || Discrepancy::HoldDiffers(Box::new(order.clone()), record.clone());
             (!agrees).then(differs)
         })
     }
 
     /// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
     /// hold of the same seats, taken while theirs was forgotten, may have given them back.
-    fn forgotten(&self, published: &Published) -> impl Iterator<Item = Difference> {
+    fn forgotten(&self, published: &Published) -> impl Iterator<Item = Discrepancy> {
         let holds = self.holds();
         self.owned.orders.values().filter_map(move |order| {
             let is_held = holds.contains_key(&order.number);
             let restore = || self.restore(published, order);
             let boxed = || Box::new(order.clone());
             match (order.state, is_held) {
-                (OrderState::Pending, false) => Some(Difference::Forgotten(boxed(), restore()?)),
+                (OrderState::Pending, false) => Some(Discrepancy::Forgotten(boxed(), restore()?)),
                 // Seats that were held between reading bitmaps and holds look free too: no harm.
                 (OrderState::Pending, true) if !self.has_taken(&order.held_lines()) => {
-                    Some(Difference::HeldAndFree(boxed(), restore()?))
+                    Some(Discrepancy::HeldAndFree(boxed(), restore()?))
                 }
                 (OrderState::Paid, false) if !self.has_sold(&order.held_lines()) => {
-                    Some(Difference::NotSold(boxed()))
+                    Some(Discrepancy::NotSold(boxed()))
                 }
                 (OrderState::Pending | OrderState::Paid, _)
                 | (
@@ -396,7 +396,7 @@ impl Picture {
     }
 
     /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
-    fn leaked(&self, published: &Published, tier: &Tier) -> Option<Difference> {
+    fn leaked(&self, published: &Published, tier: &Tier) -> Option<Discrepancy> {
         let Snapshot { grid, holds } = self.snapshots.get(&tier.tier)?;
         let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
         let mut owned: HashSet<(u16, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
@@ -416,7 +416,7 @@ impl Picture {
             return None;
         }
         let (sale, epoch) = (published.sale.id().clone(), published.epoch.clone()?);
-        Some(Difference::Leaked(Repair {
+        Some(Discrepancy::Leaked(Repair {
             sale,
             epoch,
             tier: tier.tier.clone(),

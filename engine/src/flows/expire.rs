@@ -101,7 +101,7 @@ async fn expire_some(
 
 /// [`expire_all`], and those that still have time are looked at again when it is over: what becomes
 /// of each, in their order. This is what the expiry queue's function does with its messages.
-pub async fn expire_or_hop(
+pub async fn expire_or_requeue(
     ports: &impl Ports,
     due: &[(SaleId, OrderNumber)],
     now: Timestamp,
@@ -162,7 +162,7 @@ async fn end(
                 Some(_) if !stands(Guard::Tombstone) => ChangeReply::Done,
                 Some(record) => {
                     let tombstone = tombstone(ports, sale, number, record, now).await?;
-                    ports.orders().bury(&tombstone).await?
+                    ports.orders().write_tombstone(&tombstone).await?
                 }
             },
         };
@@ -171,10 +171,10 @@ async fn end(
                 release(ports, sale, number).await?;
                 return Ok(Expired::Ended);
             }
-            ChangeReply::Changed if attempt < ATTEMPTS => {
+            ChangeReply::Conflict if attempt < ATTEMPTS => {
                 order = ports.orders().get(number).await?
             }
-            ChangeReply::Changed => break,
+            ChangeReply::Conflict => break,
         }
     }
     Err(StoreError::Unavailable(format!("order {number} keeps changing")))
@@ -241,7 +241,7 @@ async fn tombstone(
         state: OrderState::Expired,
         lines: Vec::new(),
         total: published.sale.money(0),
-        content: record.content,
+        fingerprint: record.fingerprint,
         created_at: now,
         pay_by: record.deadline,
         changed_at: now,

@@ -36,7 +36,7 @@ pub async fn release(ports: &impl Ports, sale: &SaleId, order: OrderNumber) -> S
         let command = Release { sale: sale.clone(), order, record };
         match ports.seats().release(&command).await? {
             ReleaseReply::Released | ReleaseReply::NotHeld => return Ok(()),
-            ReleaseReply::Changed => {}
+            ReleaseReply::Conflict => {}
         }
     }
     Err(StoreError::Unavailable(format!("the hold of order {order} keeps changing")))

@@ -4,10 +4,10 @@
 //! One process loads a sale at a time, under a lease in the catalogue whose token is the name of
 //! the load, its epoch. A loader that lives prolongs its lease; one that died is succeeded when its
 //! lease has run out. The lease only saves work. What keeps a loader that was frozen, and thaws
-//! after others have loaded the sale and sold seats, from putting its old picture in place is this:
+//! after others have loaded the sale and sold seats, from putting its old snapshot in place is this:
 //! - the script writes only over the epoch that the loader has seen, so not over a later load;
 //! - a loader that finds its lease taken or ended stops before it writes;
-//! - if Redis has lost the later load too, just after that look, the old picture gets in, but under an epoch that the catalogue
+//! - if Redis has lost the later load too, just after that look, the old snapshot gets in, but under an epoch that the catalogue
 //!   does not name: every script refuses it, and the next load writes over it;
 //! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
 //!
@@ -147,7 +147,7 @@ async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loa
                 let loaded = ports.catalogue().loaded(lease.id, lease.epoch).await?;
                 return Ok(match loaded {
                     ChangeReply::Done => Loaded::Now { orders },
-                    ChangeReply::Changed => Loaded::Busy,
+                    ChangeReply::Conflict => Loaded::Busy,
                 });
             }
         }
@@ -193,7 +193,7 @@ impl<'a, P: Ports> Lease<'a, P> {
         let until = self.clock.time().plus_ms(LEASE_MS);
         match self.ports.catalogue().prolong(self.id, self.epoch, until).await? {
             ChangeReply::Done => self.until = until,
-            ChangeReply::Changed => {
+            ChangeReply::Conflict => {
                 let text = format!("another loader has succeeded to the lease of {}", self.id);
                 return Err(StoreError::Unavailable(text));
             }

@@ -84,7 +84,7 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 }
                 return Ok(record.into());
             }
-            SettleReply::Changed => {}
+            SettleReply::Conflict => {}
             SettleReply::Gone => rescue = false,
         }
     }

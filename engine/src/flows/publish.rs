@@ -45,7 +45,7 @@ pub async fn publish(
     let is_same = existing.as_ref().is_some_and(|existing| existing.sale.file() == file);
     if !is_same {
         let replaces = existing.as_ref().map(|existing| existing.version);
-        if catalogue.publish(file, replaces).await? == ChangeReply::Changed {
+        if catalogue.publish(file, replaces).await? == ChangeReply::Conflict {
             return Err(Refusal::Busy);
         }
     }

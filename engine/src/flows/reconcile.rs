@@ -2,7 +2,7 @@
 //!
 //! It finishes what is due in DynamoDB and in Redis, loads sales that Redis has lost, and compares
 //! the two tier by tier: hold by hold, with a compare-and-set, while the sale goes on. Everything it
-//! finds is a [`Difference`]; a dry run only lists them.
+//! finds is a [`Discrepancy`]; a dry run only lists them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
@@ -19,7 +19,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
-use crate::flows::discrepancy::{Asked, Difference, Explanation, Picture};
+use crate::flows::discrepancy::{Asked, Discrepancy, Explanation, SaleSnapshot};
 use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, sale_of, sell};
 use crate::flows::load::{Loaded, load, terms};
@@ -30,7 +30,7 @@ use crate::ports::{
 };
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
-const MOST_DUE: u16 = 500;
+const MAX_DUE: u16 = 500;
 /// How many pieces of due work are done at once.
 const TOGETHER: usize = 16;
 /// How long after its last order can have been paid a sale is at rest: it is then compared once in
@@ -81,29 +81,29 @@ impl Report {
         *self == Self::default()
     }
 
-    /// How many differences between Redis and DynamoDB were repaired.
+    /// How many discrepancies between Redis and DynamoDB were repaired.
     #[must_use]
     pub fn repairs(&self) -> u32 {
         self.aligned + self.restored + self.sold + self.freed
     }
 
-    /// Where repairs of such a difference are counted.
-    fn field(&mut self, difference: &Difference) -> &mut u32 {
-        match difference {
-            Difference::NotLoaded { .. } => &mut self.loaded,
-            Difference::Terms { .. } => &mut self.terms,
-            Difference::Overdue(..) | Difference::HoldOverdue(..) => &mut self.expired,
-            Difference::Uncounted(..) => &mut self.synced,
-            Difference::Refund(..) => &mut self.refunds,
-            Difference::HoldDiffers(..) => &mut self.aligned,
-            Difference::Forgotten(..) | Difference::HeldAndFree(..) => &mut self.restored,
-            Difference::NotSold(_) => &mut self.sold,
-            Difference::Leaked(_) => &mut self.freed,
+    /// Where repairs of such a discrepancy are counted.
+    fn field(&mut self, discrepancy: &Discrepancy) -> &mut u32 {
+        match discrepancy {
+            Discrepancy::NotLoaded { .. } => &mut self.loaded,
+            Discrepancy::Terms { .. } => &mut self.terms,
+            Discrepancy::Overdue(..) | Discrepancy::HoldOverdue(..) => &mut self.expired,
+            Discrepancy::Uncounted(..) => &mut self.synced,
+            Discrepancy::Refund(..) => &mut self.refunds,
+            Discrepancy::HoldDiffers(..) => &mut self.aligned,
+            Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,
+            Discrepancy::NotSold(_) => &mut self.sold,
+            Discrepancy::Leaked(_) => &mut self.freed,
         }
     }
 }
 
-/// What became of a difference.
+/// What became of a discrepancy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -122,11 +122,11 @@ pub enum Outcome {
 pub struct Run {
     /// What it did, counted.
     pub report: Report,
-    /// Each difference.
-    pub found: Vec<(Difference, Outcome)>,
+    /// Each discrepancy.
+    pub found: Vec<(Discrepancy, Outcome)>,
     /// What could not be looked at, and why.
     pub unread: Vec<String>,
-    /// How many of the differences are such that Redis does not agree with DynamoDB, and has had time
+    /// How many of the discrepancies are such that Redis does not agree with DynamoDB, and has had time
     /// to.
     pub drift: u64,
     /// How many orders were pending past their bound, [`PENDING_BOUND_SECONDS`].
@@ -144,7 +144,7 @@ pub async fn reconcile(ports: &impl Ports, epoch: &Epoch, now: Timestamp) -> Sto
     run(ports, epoch, now).await.map(|run| run.report)
 }
 
-/// [`reconcile`] with each difference and what became of it.
+/// [`reconcile`] with each discrepancy and what became of it.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -169,7 +169,7 @@ pub async fn run_until(
     Pass::new(ports, Some(epoch), now, true).go(ends).await
 }
 
-/// [`reconcile`] of every sale, also those at rest, with each difference and what became of it.
+/// [`reconcile`] of every sale, also those at rest, with each discrepancy and what became of it.
 ///
 /// # Errors
 /// As [`reconcile`].
@@ -295,22 +295,22 @@ impl<'a, P: Ports> Pass<'a, P> {
 
     async fn finish_shard(&mut self, shard: u8) -> Stored<BTreeSet<OrderNumber>> {
         let mut finished = BTreeSet::new();
-        let due = self.ports.orders().due(shard, self.now, MOST_DUE).await?;
+        let due = self.ports.orders().due(shard, self.now, MAX_DUE).await?;
         let numbers = due.iter().filter_map(|due| match due {
             Due::Order(number) => Some(*number),
             Due::Refund(..) => None,
         });
         let mut orders = read_each(self.ports, numbers.collect()).await;
-        let mut differences = Vec::new();
+        let mut discrepancies = Vec::new();
         for due in due {
             match due {
                 Due::Refund(order, payment) => {
-                    differences.push(Difference::Refund(order, payment));
+                    discrepancies.push(Discrepancy::Refund(order, payment));
                 }
                 Due::Order(number) => match orders.remove(&number) {
                     Some(Ok(order)) => {
                         let asked = self.ask(&order).await;
-                        differences.extend(unfinished(order, asked));
+                        discrepancies.extend(unfinished(order, asked));
                     }
                     Some(Err(error)) => self.unread(&number, &error),
                     // The index is ahead of its table, or names an order twice.
@@ -319,12 +319,12 @@ impl<'a, P: Ports> Pass<'a, P> {
             }
         }
         // A refund leaves its order where it is.
-        let finishes = |difference: &Difference| {
-            let is_refund = matches!(difference, Difference::Refund(..));
-            difference.order().filter(|_| !is_refund)
+        let finishes = |discrepancy: &Discrepancy| {
+            let is_refund = matches!(discrepancy, Discrepancy::Refund(..));
+            discrepancy.order().filter(|_| !is_refund)
         };
-        let numbers: Vec<_> = differences.iter().map(finishes).collect();
-        for (number, outcome) in numbers.into_iter().zip(self.meet_all(differences).await) {
+        let numbers: Vec<_> = discrepancies.iter().map(finishes).collect();
+        for (number, outcome) in numbers.into_iter().zip(self.meet_all(discrepancies).await) {
             match outcome {
                 Outcome::Found | Outcome::Repaired | Outcome::Changed => {
                     finished.extend(number);
@@ -361,102 +361,103 @@ impl<'a, P: Ports> Pass<'a, P> {
                 let catalogue = terms(&published.sale);
                 if told != catalogue {
                     let sale = sale.clone();
-                    self.meet(Difference::Terms { sale, redis: told, catalogue }).await;
+                    self.meet(Discrepancy::Terms { sale, redis: told, catalogue }).await;
                 }
             }
             head => {
                 let (sale, redis) = (sale.clone(), head.map(|(epoch, _)| epoch));
                 let catalogue = published.epoch.clone();
-                let outcome =
-                    self.meet(Difference::NotLoaded { sale: sale.clone(), redis, catalogue }).await;
+                let outcome = self
+                    .meet(Discrepancy::NotLoaded { sale: sale.clone(), redis, catalogue })
+                    .await;
                 if outcome != Outcome::Repaired {
                     return Ok(None);
                 }
                 published = sale_of(self.ports, &sale, Freshness::Fresh).await?;
             }
         }
-        let due = self.ports.seats().due(sale, self.now, usize::from(MOST_DUE)).await?;
+        let due = self.ports.seats().due(sale, self.now, usize::from(MAX_DUE)).await?;
         let due: Vec<OrderNumber> =
             due.into_iter().filter(|number| !finished.contains(number)).collect();
         let mut orders = read_each(self.ports, due.clone()).await;
-        let mut differences = Vec::new();
+        let mut discrepancies = Vec::new();
         for number in due {
             match orders.remove(&number).transpose() {
                 Ok(order) => {
                     let order = order.map(Box::new);
-                    differences.push(Difference::HoldOverdue(sale.clone(), number, order));
+                    discrepancies.push(Discrepancy::HoldOverdue(sale.clone(), number, order));
                 }
                 Err(error) => self.unread(&number, &error),
             }
         }
-        self.meet_all(differences).await;
+        self.meet_all(discrepancies).await;
         Ok(Some(published))
     }
 
     /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
     async fn compare(&mut self, published: &Published) -> Stored<()> {
-        let picture = Picture::read(self.ports, &published.sale).await?;
-        self.run.available.push((published.sale.id().clone(), picture.available()));
-        for difference in picture.differences(published) {
-            self.meet(difference).await;
+        let snapshot = SaleSnapshot::read(self.ports, &published.sale).await?;
+        self.run.available.push((published.sale.id().clone(), snapshot.available()));
+        for discrepancy in snapshot.discrepancies(published) {
+            self.meet(discrepancy).await;
         }
         Ok(())
     }
 
-    /// Notes a difference and, unless the run is a dry one, carries it out.
-    async fn meet(&mut self, difference: Difference) -> Outcome {
+    /// Notes a discrepancy and, unless the run is a dry one, carries it out.
+    async fn meet(&mut self, discrepancy: Discrepancy) -> Outcome {
         let done = match self.epoch {
             None => None,
-            Some(epoch) => Some(carry_out(self.ports, &difference, epoch, self.now).await),
+            Some(epoch) => Some(carry_out(self.ports, &discrepancy, epoch, self.now).await),
         };
-        self.note(difference, done)
+        self.note(discrepancy, done)
     }
 
     /// [`Pass::meet`] for many that have nothing to do with each other, some at a time: an order
     /// that ends may have to wait for the payment provider.
-    async fn meet_all(&mut self, differences: Vec<Difference>) -> Vec<Outcome> {
+    async fn meet_all(&mut self, discrepancies: Vec<Discrepancy>) -> Vec<Outcome> {
         let (ports, now) = (self.ports, self.now);
         let mut done: BTreeMap<usize, Stored<u32>> = match self.epoch {
             None => BTreeMap::new(),
             Some(epoch) => {
-                let numbered = differences.iter().enumerate();
+                let numbered = discrepancies.iter().enumerate();
                 let work: Vec<_> = numbered
-                    .map(|(index, difference)| async move {
-                        (index, carry_out(ports, difference, epoch, now).await)
+                    .map(|(index, discrepancy)| async move {
+                        (index, carry_out(ports, discrepancy, epoch, now).await)
                     })
                     .collect();
                 stream::iter(work).buffer_unordered(TOGETHER).collect().await
             }
         };
-        let numbered = differences.into_iter().enumerate();
-        numbered.map(|(index, difference)| self.note(difference, done.remove(&index))).collect()
+        let numbered = discrepancies.into_iter().enumerate();
+        numbered.map(|(index, discrepancy)| self.note(discrepancy, done.remove(&index))).collect()
     }
 
-    /// Notes a difference and what its repair came to; `None` if it was only found.
-    fn note(&mut self, difference: Difference, done: Option<Stored<u32>>) -> Outcome {
+    /// Notes a discrepancy and what its repair came to; `None` if it was only found.
+    fn note(&mut self, discrepancy: Discrepancy, done: Option<Stored<u32>>) -> Outcome {
         let outcome = match done {
             None => Outcome::Found,
             Some(Ok(0)) => Outcome::Changed,
             Some(Ok(number)) => {
-                *self.run.report.field(&difference) += number;
+                *self.run.report.field(&discrepancy) += number;
                 Outcome::Repaired
             }
             Some(Err(error)) => {
-                let Explanation { kind, sale, order, .. } = difference.explain();
+                let Explanation { kind, sale, order, .. } = discrepancy.explain();
                 tracing::warn!(kind, ?sale, ?order, %error, "left to the next run");
                 self.run.report.failed += 1;
                 Outcome::Failed(error.to_string())
             }
         };
-        if let Difference::Overdue(order, _) = &difference
+        if let Discrepancy::Overdue(order, _) = &discrepancy
             && order.pay_by.plus_seconds(PENDING_BOUND_SECONDS) <= self.now
         {
             self.past_bound.insert(order.number);
         }
-        if outcome != Outcome::Changed && is_drift(&difference, self.now) {
+        if outcome != Outcome::Changed && is_drift(&discrepancy, self.now) {
             self.run.drift += 1;
         }
-        self.run.found.push((difference, outcome.clone()));
+        self.run.found.push((discrepancy, outcome.clone()));
         outcome
     }
 
@@ -499,25 +500,25 @@ fn of_shard(shard: u8) -> String {
 }
 
 /// True if Redis does not agree with DynamoDB though it has had time to. Work that is late is no drift.
-fn is_drift(difference: &Difference, now: Timestamp) -> bool {
-    match difference {
-        Difference::NotLoaded { .. } | Difference::Terms { .. } | Difference::Leaked(_) => true,
-        Difference::HoldDiffers(order, _)
-        | Difference::Forgotten(order, _)
-        | Difference::HeldAndFree(order, _)
-        | Difference::NotSold(order) => order.changed_at.plus_seconds(SETTLED_SECONDS) <= now,
-        Difference::Overdue(..)
-        | Difference::Uncounted(..)
-        | Difference::Refund(..)
-        | Difference::HoldOverdue(..) => false,
+fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
+    match discrepancy {
+        Discrepancy::NotLoaded { .. } | Discrepancy::Terms { .. } | Discrepancy::Leaked(_) => true,
+        Discrepancy::HoldDiffers(order, _)
+        | Discrepancy::Forgotten(order, _)
+        | Discrepancy::HeldAndFree(order, _)
+        | Discrepancy::NotSold(order) => order.changed_at.plus_seconds(SETTLED_SECONDS) <= now,
+        Discrepancy::Overdue(..)
+        | Discrepancy::Uncounted(..)
+        | Discrepancy::Refund(..)
+        | Discrepancy::HoldOverdue(..) => false,
     }
 }
 
 /// What is unfinished about an order that the index names. The index may be behind.
-fn unfinished(order: Order, asked: Asked) -> Option<Difference> {
+fn unfinished(order: Order, asked: Asked) -> Option<Discrepancy> {
     match order.state {
-        OrderState::Pending => Some(Difference::Overdue(Box::new(order), asked)),
-        OrderState::Paid if !order.synced => Some(Difference::Uncounted(Box::new(order), asked)),
+        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), asked)),
+        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), asked)),
         OrderState::Paid
         | OrderState::Cancelled
         | OrderState::Expired
@@ -557,47 +558,47 @@ async fn read_each(
     found.filter_map(|(number, order)| Some((number, order.transpose()?))).collect()
 }
 
-/// Repairs one difference; how much that was, 0 if it was no longer there.
+/// Repairs one discrepancy; how much that was, 0 if it was no longer there.
 async fn carry_out(
     ports: &impl Ports,
-    difference: &Difference,
+    discrepancy: &Discrepancy,
     epoch: &Epoch,
     now: Timestamp,
 ) -> Stored<u32> {
-    match difference {
-        Difference::NotLoaded { sale, .. } => match load(ports, sale, epoch, now).await? {
+    match discrepancy {
+        Discrepancy::NotLoaded { sale, .. } => match load(ports, sale, epoch, now).await? {
             Loaded::Now { orders } => {
                 tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
                 Ok(1)
             }
             Loaded::Already | Loaded::Busy => Ok(0),
         },
-        Difference::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
-        Difference::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,
-        Difference::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
-        Difference::Uncounted(order, _) => {
+        Discrepancy::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
+        Discrepancy::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,
+        Discrepancy::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
+        Discrepancy::Uncounted(order, _) => {
             sell(ports, order).await?;
             sync::sync(ports, &[order.number]).await.map(|counted| counted as u32)
         }
-        Difference::Refund(order, payment) => {
+        Discrepancy::Refund(order, payment) => {
             match ports.orders().payment(*order, payment).await? {
                 Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
                 None => Ok(0),
             }
         }
-        Difference::HoldDiffers(order, _) => align(ports, order).await.map(|()| 1),
-        Difference::NotSold(order) => sell(ports, order).await.map(|()| 1),
-        Difference::Forgotten(_, restore) | Difference::HeldAndFree(_, restore) => {
+        Discrepancy::HoldDiffers(order, _) => align(ports, order).await.map(|()| 1),
+        Discrepancy::NotSold(order) => sell(ports, order).await.map(|()| 1),
+        Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
             Ok(match ports.seats().restore(restore).await? {
                 RestoreReply::Restored => 1,
                 // The order may have ended, or the sale was lost: the next run looks again.
-                RestoreReply::Changed | RestoreReply::NotLoaded => 0,
+                RestoreReply::Conflict | RestoreReply::NotLoaded => 0,
             })
         }
-        Difference::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
+        Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
             RepairReply::Repaired => repair.leaked.len() as u32,
             // Seats were freed meanwhile, or the sale was lost: the next run looks again.
-            RepairReply::Changed | RepairReply::NotLoaded => 0,
+            RepairReply::Conflict | RepairReply::NotLoaded => 0,
         }),
     }
 }

@@ -19,7 +19,7 @@ pub async fn request(ports: &impl Ports, record: &PaymentRecord, now: Timestamp)
     ports.queue().refund(record).await?;
     match ports.orders().record_refund(&requested, None).await? {
         // Changed: its consumer was quicker than this.
-        ChangeReply::Done | ChangeReply::Changed => Ok(()),
+        ChangeReply::Done | ChangeReply::Conflict => Ok(()),
     }
 }
 
@@ -93,6 +93,6 @@ async fn record_reply(
     };
     match ports.orders().record_refund(&after, order.as_ref()).await? {
         ChangeReply::Done => Ok(after.refund),
-        ChangeReply::Changed => Ok(None),
+        ChangeReply::Conflict => Ok(None),
     }
 }

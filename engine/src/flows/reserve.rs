@@ -3,13 +3,13 @@
 use futures_util::future::join;
 
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{AttendeeId, Content, Seat, SeatName, TierId, UserId};
+use crate::domain::ids::{AttendeeId, RequestFingerprint, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, ReleaseReply, SeatLeg,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::domain::requested::{WantedLine, content, order_lines, total_minor};
+use crate::domain::requested::{RequestedLine, fingerprint, order_lines, total_minor};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::align_to;
@@ -31,7 +31,7 @@ pub struct Reservation {
     /// Who asks; the admission was given to this buyer.
     pub user: UserId,
     /// What is wanted.
-    pub lines: Vec<WantedLine>,
+    pub lines: Vec<RequestedLine>,
 }
 
 /// A reservation that succeeded, now or at an earlier attempt.
@@ -53,8 +53,11 @@ pub enum Refusal {
     #[error("the sale takes no reservations now")]
     SaleClosed,
     /// The buyer may have only so many more tickets.
-    #[error("the limit allows {0} more tickets")]
-    LimitReached(u16),
+    #[error("the limit allows {remaining} more tickets")]
+    LimitReached {
+        /// Tickets that the buyer may still have.
+        remaining: u16,
+    },
     /// These chosen seats belong to others.
     #[error("seats are taken in tier {0}")]
     SeatTaken(TierId, Vec<SeatName>),
@@ -96,12 +99,12 @@ pub async fn reserve(
     reservation: &Reservation,
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
-    let content = content(&reservation.lines);
+    let fingerprint = fingerprint(&reservation.lines);
     for _ in 0..ATTEMPTS {
-        let reply = hold(ports, reservation, &content, now).await?;
+        let reply = hold(ports, reservation, &fingerprint, now).await?;
         let (record, allowance) = match held(&reservation.published.sale, reply) {
             Ok(held) => held,
-            Err(refusal) => return existing_or(ports, reservation, &content, refusal).await,
+            Err(refusal) => return existing_or(ports, reservation, &fingerprint, refusal).await,
         };
         match claim(ports, reservation, &record, now).await? {
             Claimed::Created(order) => {
@@ -109,7 +112,7 @@ pub async fn reserve(
             }
             Claimed::Exists(existing) => {
                 align_to(ports, &existing, &record).await?;
-                return found(*existing, reservation, &content, Some(allowance));
+                return found(*existing, reservation, &fingerprint, Some(allowance));
             }
             Claimed::SeatsTaken(lost) => {
                 give_up_lost(ports, reservation, record, &lost).await?;
@@ -122,7 +125,7 @@ pub async fn reserve(
                 // makes it just after this look loses its hold; the sweeper writes it again.
                 if let Some(order) = ports.orders().get(reservation.number).await? {
                     align_to(ports, &order, &record).await?;
-                    return found(order, reservation, &content, Some(allowance));
+                    return found(order, reservation, &fingerprint, Some(allowance));
                 }
                 give_back(ports, reservation, record).await?;
                 return Err(refusal);
@@ -141,9 +144,9 @@ pub async fn repeat(
     ports: &impl Ports,
     reservation: &Reservation,
 ) -> Result<Option<Reserved>, Refusal> {
-    let content = content(&reservation.lines);
+    let fingerprint = fingerprint(&reservation.lines);
     match ports.orders().get(reservation.number).await? {
-        Some(order) => found(order, reservation, &content, None).map(Some),
+        Some(order) => found(order, reservation, &fingerprint, None).map(Some),
         None => Ok(None),
     }
 }
@@ -153,7 +156,7 @@ pub async fn repeat(
 async fn hold(
     ports: &impl Ports,
     reservation: &Reservation,
-    content: &Content,
+    fingerprint: &RequestFingerprint,
     now: Timestamp,
 ) -> Result<HoldReply, StoreError> {
     let sale = &reservation.published.sale;
@@ -166,10 +169,10 @@ async fn hold(
                 epoch,
                 order: reservation.number,
                 user: reservation.user.clone(),
-                content: content.clone(),
+                fingerprint: fingerprint.clone(),
                 now,
                 deadline: now.plus_seconds(pay_window),
-                lines: reservation.lines.iter().map(|wanted| wanted.line.clone()).collect(),
+                lines: reservation.lines.iter().map(|requested| requested.line.clone()).collect(),
             };
             // A lost reply is asked again: the number makes `hold` answer the same hold.
             let reply = match ports.seats().hold(&command).await {
@@ -198,7 +201,7 @@ fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, u16), Refusal> {
         HoldReply::ContentDiffers => Refusal::TokenReused,
         HoldReply::HoldExpired => Refusal::HoldExpired,
         HoldReply::SaleClosed => Refusal::SaleClosed,
-        HoldReply::LimitReached(left) => Refusal::LimitReached(left),
+        HoldReply::LimitReached { remaining } => Refusal::LimitReached { remaining },
         HoldReply::SeatTaken(tier, seats) => seat_taken(sale, tier, &seats),
         HoldReply::SoldOut(tier) => Refusal::SoldOut(tier),
         HoldReply::NoAdjacent(tier) => Refusal::NoAdjacent(tier),
@@ -237,7 +240,7 @@ async fn claim(
         state: OrderState::Pending,
         total: sale.money(total_minor(&lines)),
         lines,
-        content: record.content.clone(),
+        fingerprint: record.fingerprint.clone(),
         created_at: now,
         pay_by: record.deadline,
         changed_at: now,
@@ -257,8 +260,8 @@ async fn claim(
         CreateReply::Created => Claimed::Created(order),
         CreateReply::Exists(existing) => Claimed::Exists(existing),
         CreateReply::SeatsTaken(lost) => Claimed::SeatsTaken(lost),
-        CreateReply::LimitReached(count) => {
-            Claimed::Refused(Refusal::LimitReached(limit.saturating_sub(count)))
+        CreateReply::LimitReached { held } => {
+            Claimed::Refused(Refusal::LimitReached { remaining: limit.saturating_sub(held) })
         }
         CreateReply::AttendeeTaken(attendee) => Claimed::Refused(Refusal::AttendeeTaken(attendee)),
     })
@@ -274,7 +277,7 @@ async fn give_back(
     let sale = reservation.published.sale.id().clone();
     let release = Release { sale, order: reservation.number, record };
     match ports.seats().release(&release).await? {
-        ReleaseReply::Released | ReleaseReply::NotHeld | ReleaseReply::Changed => Ok(()),
+        ReleaseReply::Released | ReleaseReply::NotHeld | ReleaseReply::Conflict => Ok(()),
     }
 }
 
@@ -291,13 +294,13 @@ async fn give_up_lost(
     match ports.seats().mark(&mark).await? {
         // If it is gone or another, the same request sent twice, or expiry, was quicker; the
         // reconciler finds what that left wrong.
-        MarkReply::Marked | MarkReply::NotHeld | MarkReply::Changed => Ok(()),
+        MarkReply::Marked | MarkReply::NotHeld | MarkReply::Conflict => Ok(()),
     }
 }
 
 /// The refusal if seats that the buyer had chosen are lost: other seats were not asked for.
 fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusal> {
-    reservation.lines.iter().find_map(|WantedLine { line, .. }| {
+    reservation.lines.iter().find_map(|RequestedLine { line, .. }| {
         let is_chosen = matches!(line.choice, crate::domain::choice::Choice::Seats(_));
         let of_line = lost.iter().filter(|seat_leg| seat_leg.tier == line.tier);
         let mut seats: Vec<Seat> = of_line.map(|seat_leg| seat_leg.seat).collect();
@@ -313,14 +316,14 @@ fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusa
 async fn existing_or(
     ports: &impl Ports,
     reservation: &Reservation,
-    content: &Content,
+    fingerprint: &RequestFingerprint,
     refusal: Refusal,
 ) -> Result<Reserved, Refusal> {
     if !stands(Guard::AskBeforeRefusing) {
         return Err(refusal);
     }
     match ports.orders().get(reservation.number).await? {
-        Some(order) => found(order, reservation, content, None),
+        Some(order) => found(order, reservation, fingerprint, None),
         None => Err(refusal),
     }
 }
@@ -329,13 +332,13 @@ async fn existing_or(
 fn found(
     order: Order,
     reservation: &Reservation,
-    content: &Content,
+    fingerprint: &RequestFingerprint,
     allowance: Option<u16>,
 ) -> Result<Reserved, Refusal> {
     if order.user != reservation.user {
         return Err(Refusal::NumberClash);
     }
-    if stands(Guard::ContentCheck) && order.content != *content {
+    if stands(Guard::FingerprintCheck) && order.fingerprint != *fingerprint {
         return Err(Refusal::TokenReused);
     }
     match order.state {

@@ -17,7 +17,7 @@ use crate::ports::{
 };
 
 /// Most work that is looked at in one shard of the index, or in one sale's deadlines.
-const MOST_DUE: u16 = 1000;
+const MAX_DUE: u16 = 1000;
 /// How far ahead the index is asked for refunds: one that the provider has refused is due again after
 /// a day and an hour, and waits for somebody all that time.
 const REFUNDS_AHEAD_SECONDS: i64 = 26 * 60 * 60;
@@ -88,8 +88,8 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
     let mut found = Found::default();
     let mut known = BTreeSet::new();
     for shard in 0..DUE_SHARDS {
-        let due = ports.orders().due(shard, bound, MOST_DUE).await?;
-        found.more |= due.len() >= usize::from(MOST_DUE);
+        let due = ports.orders().due(shard, bound, MAX_DUE).await?;
+        found.more |= due.len() >= usize::from(MAX_DUE);
         for due in due {
             match due {
                 Due::Order(number) => match ports.orders().get(number).await {
@@ -120,9 +120,9 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
         }
     }
     for sale in ports.catalogue().sales().await? {
-        match ports.seats().due(&sale, bound, usize::from(MOST_DUE)).await {
+        match ports.seats().due(&sale, bound, usize::from(MAX_DUE)).await {
             Ok(due) => {
-                found.more |= due.len() >= usize::from(MOST_DUE);
+                found.more |= due.len() >= usize::from(MAX_DUE);
                 let holds = due.into_iter().filter(|number| !known.contains(number));
                 for number in holds {
                     found.stuck.push(of_hold(ports, &sale, number).await);

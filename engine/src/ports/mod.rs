@@ -16,8 +16,8 @@ mod seats;
 pub use catalogue::{Catalogue, Freshness, Published};
 pub use gate::Gate;
 pub use orders::{
-    ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS, MOST_ITEMS, Orders, Page,
-    SEATS_PER_BLOCK, SettleReply, Settlement, block_of, due_shard,
+    ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS,
+    Orders, Page, SEATS_PER_BLOCK, SettleReply, Settlement, block_of, due_shard,
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};

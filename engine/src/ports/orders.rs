@@ -10,7 +10,7 @@ use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use crate::domain::time::Timestamp;
 
 /// The most items of one transaction (a quota of DynamoDB).
-pub const MOST_ITEMS: usize = 100;
+pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// How long after a payment was decided what follows from it should be finished, in seconds:
 /// until then the sweeper leaves it to the messages.
 pub const FOLLOW_UP_SECONDS: i64 = 60;
@@ -28,8 +28,11 @@ pub enum CreateReply {
     Exists(Box<Order>),
     /// Other orders own these of its seat-legs.
     SeatsTaken(Vec<SeatLeg>),
-    /// The buyer has so many tickets already that these would pass the limit.
-    LimitReached(u16),
+    /// These tickets would pass the buyer's limit.
+    LimitReached {
+        /// Tickets of the sale that the buyer has already.
+        held: u16,
+    },
     /// Another ticket of the sale names this attendee.
     AttendeeTaken(AttendeeId),
 }
@@ -40,7 +43,7 @@ pub enum ChangeReply {
     /// It is done.
     Done,
     /// The order is not, or no longer, in the state that the change starts from: read it again.
-    Changed,
+    Conflict,
 }
 
 /// What deciding a payment does to its order.
@@ -75,7 +78,7 @@ pub enum SettleReply {
     /// The payment was decided before, like this.
     Known(PaymentRecord),
     /// The order is not in the state that the decision starts from: read it again.
-    Changed,
+    Conflict,
     /// The order cannot be rescued: a seat, an attendee or the limit stands against it.
     Gone,
 }
@@ -138,7 +141,10 @@ pub trait Orders: Send + Sync {
     /// `end` is the order as it shall be.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes an order without lines, in state expired, if the number is unused.
-    fn bury(&self, tombstone: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    fn write_tombstone(
+        &self,
+        tombstone: &Order,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Records what became of a payment, and does to its order what that means. The order in the
     /// settlement is as it shall be; `limit` is the buyer's, for a rescue.
     fn settle(

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::PROVIDER;
-use crate::faults::{Asked, Mischief, Plan};
+use crate::faults::{Asked, Fault, Plan};
 use crate::ledger::{LedgerEntry, LedgerRefund};
 
 /// Everything the provider knows.
@@ -291,31 +291,32 @@ impl Accounts {
         let mischief = book.plan.take(Asked::Refund);
         let (status, body) = match mischief {
             // Turned away at the door: nothing is kept under the key.
-            Some(Mischief::FailRefund) => {
+            Some(Fault::FailRefund) => {
                 return Ok(error(503, "api_error", None, "The provider is not available."));
             }
-            Some(Mischief::RefuseRefund) => {
+            Some(Fault::RefuseRefund) => {
                 let text = "Insufficient funds in your account.";
                 error(400, INVALID, Some("balance_insufficient"), text)
             }
-            Some(Mischief::LeaveRefundPending) => book.refund(&request, true, now)?,
-            Some(Mischief::LoseRefundAnswer | Mischief::FailSearch | Mischief::FindNothing)
-            | None => book.refund(&request, false, now)?,
+            Some(Fault::LeaveRefundPending) => book.refund(&request, true, now)?,
+            Some(Fault::LoseRefundAnswer | Fault::FailSearch | Fault::FindNothing) | None => {
+                book.refund(&request, false, now)?
+            }
         };
         if let Some(key) = request.key {
             let kept = Kept { asked: request.asked, status, body: body.clone() };
             book.change(Change::Answered(key, kept))?;
         }
-        let lost = mischief == Some(Mischief::LoseRefundAnswer);
+        let lost = mischief == Some(Fault::LoseRefundAnswer);
         Ok(if lost { (LOST, Value::Null) } else { (status, body) })
     }
 
     /// What goes wrong with a search that comes now.
-    pub(crate) fn search_mischief(&self) -> Option<Mischief> {
+    pub(crate) fn search_fault(&self) -> Option<Fault> {
         self.book().plan.take(Asked::Captures)
     }
 
-    pub(crate) fn next(&self, mischief: Mischief) {
+    pub(crate) fn next(&self, mischief: Fault) {
         self.book().plan.add(mischief);
     }
 

@@ -19,10 +19,10 @@ use tokio::net::TcpListener;
 use crate::API_KEY;
 use crate::Error;
 use crate::account::{Accounts, Answer, LOST, RefundRequest, error};
-use crate::faults::Mischief;
+use crate::faults::Fault;
 
 /// The largest form; Stripe's are smaller.
-const BODY_BYTES_MOST: usize = 64 * 1024;
+const MAX_BODY_BYTES: usize = 64 * 1024;
 
 type Shared = State<Arc<Accounts>>;
 type Form = BTreeMap<String, String>;
@@ -72,16 +72,16 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
             let text = "This stand-in searches for metadata['order']:'<number>' only.";
             return Ok(error(400, "invalid_request_error", None, text));
         };
-        let found = match accounts.search_mischief() {
-            Some(Mischief::FailSearch) => {
+        let found = match accounts.search_fault() {
+            Some(Fault::FailSearch) => {
                 return Ok(error(500, "api_error", None, "The search is not available."));
             }
-            Some(Mischief::FindNothing) => Vec::new(),
+            Some(Fault::FindNothing) => Vec::new(),
             Some(
-                Mischief::FailRefund
-                | Mischief::LoseRefundAnswer
-                | Mischief::RefuseRefund
-                | Mischief::LeaveRefundPending,
+                Fault::FailRefund
+                | Fault::LoseRefundAnswer
+                | Fault::RefuseRefund
+                | Fault::LeaveRefundPending,
             )
             | None => accounts.of_order(order),
         };
@@ -129,7 +129,7 @@ async fn ledger(State(accounts): Shared) -> Response {
 
 /// What shall go wrong next: a list of names, in order.
 async fn mischief(State(accounts): Shared, body: Bytes) -> Response {
-    match serde_json::from_slice::<Vec<Mischief>>(&body) {
+    match serde_json::from_slice::<Vec<Fault>>(&body) {
         Ok(plan) => {
             plan.into_iter().for_each(|mischief| accounts.next(mischief));
             written((200, json!({})))
@@ -148,7 +148,7 @@ async fn answered(
     if bearer != Some(&format!("Bearer {API_KEY}")) {
         return written(error(401, "invalid_request_error", None, "Invalid API Key provided."));
     }
-    let Ok(body) = axum::body::to_bytes(body, BODY_BYTES_MOST).await else {
+    let Ok(body) = axum::body::to_bytes(body, MAX_BODY_BYTES).await else {
         return written(error(400, "invalid_request_error", None, "The body is too long."));
     };
     let query = parts.uri.query().unwrap_or_default().as_bytes();

@@ -17,7 +17,7 @@ pub(super) enum Asked {
 /// What goes wrong with one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Mischief {
+pub enum Fault {
     /// A search is answered with 500.
     FailSearch,
     /// A search finds nothing, as if the payments were too new.
@@ -32,7 +32,7 @@ pub enum Mischief {
     LeaveRefundPending,
 }
 
-impl Mischief {
+impl Fault {
     fn asked(self) -> Asked {
         match self {
             Self::FailSearch | Self::FindNothing => Asked::Captures,
@@ -46,15 +46,15 @@ impl Mischief {
 
 /// What shall go wrong, in order.
 #[derive(Debug, Default)]
-pub(super) struct Plan(VecDeque<Mischief>);
+pub(super) struct Plan(VecDeque<Fault>);
 
 impl Plan {
-    pub(super) fn add(&mut self, mischief: Mischief) {
+    pub(super) fn add(&mut self, mischief: Fault) {
         self.0.push_back(mischief);
     }
 
     /// What goes wrong with a request that comes now.
-    pub(super) fn take(&mut self, asked: Asked) -> Option<Mischief> {
+    pub(super) fn take(&mut self, asked: Asked) -> Option<Fault> {
         let at = self.0.iter().position(|mischief| mischief.asked() == asked)?;
         self.0.remove(at)
     }

@@ -29,7 +29,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
-pub use crate::faults::Mischief;
+pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
 
 /// The provider that it is: the segment of the callback's path, and of a payment's key.
@@ -112,7 +112,7 @@ impl PaymentProvider {
     }
 
     /// The next request of a kind goes wrong; those before it in this way first.
-    pub fn next(&self, mischief: Mischief) {
+    pub fn next(&self, mischief: Fault) {
         self.accounts.next(mischief);
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::attributes::{QueueAttributes, is_attribute};
 use crate::change::{Change, DeduplicationRecord, QueueRecord, Snapshot};
 use crate::error::{ErrorKind, SqsError};
-use crate::faults::{Mischief, Trickster, mix};
+use crate::faults::{Faults, Trickster, mix};
 use crate::fifo::Original;
 use crate::message::{Content, Message, Place, Seq};
 use crate::moves::MoveTask;
@@ -89,7 +89,7 @@ impl Broker {
     /// of any other; `durable` says whether changes are collected for a file.
     pub fn new(
         home: Home,
-        mischief: Mischief,
+        mischief: Faults,
         nonce: u64,
         durable: bool,
         kept: Snapshot,
@@ -192,7 +192,7 @@ impl Broker {
     }
 
     /// From now on misbehave like this.
-    pub fn set_mischief(&mut self, mischief: Mischief) {
+    pub fn set_faults(&mut self, mischief: Faults) {
         self.trickster = Trickster::new(mischief);
     }
 

@@ -9,7 +9,7 @@ pub(crate) const REORDER_WINDOW: usize = 64;
 /// It concerns standard queues only: a FIFO queue keeps its promises. The draws come from
 /// `seed` in the order of the requests, so a run with one client can be repeated exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Mischief {
+pub struct Faults {
     /// Probability, 0 to 1, that a delivered message is delivered once more. The copy has the
     /// same message id and content, and deleting the first delivery does not remove it.
     pub duplicate: f64,
@@ -25,13 +25,13 @@ pub struct Mischief {
 /// The draws of one configuration.
 #[derive(Debug)]
 pub(crate) struct Trickster {
-    mischief: Mischief,
+    mischief: Faults,
     state: u64,
 }
 
 impl Trickster {
     /// Draws from the seed of this configuration.
-    pub fn new(mischief: Mischief) -> Self {
+    pub fn new(mischief: Faults) -> Self {
         Trickster { mischief, state: mischief.seed }
     }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_without_mischief() {
-        let mut trickster = Trickster::new(Mischief::default());
+        let mut trickster = Trickster::new(Faults::default());
         for _ in 0..100 {
             assert!(!trickster.duplicates());
             assert_eq!(trickster.pick(100), 0);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_seed_repeats_its_draws_and_the_rate_is_kept() {
-        let mischief = Mischief { duplicate: 0.25, reorder: 0.5, delay_ms_max: 9, seed: 7 };
+        let mischief = Faults { duplicate: 0.25, reorder: 0.5, delay_ms_max: 9, seed: 7 };
         let (mut one, mut other) = (Trickster::new(mischief), Trickster::new(mischief));
         let mut doubled = 0;
         for _ in 0..4_000 {

@@ -1,7 +1,7 @@
 //! A small stand-in for Amazon SQS on one machine.
 //!
 //! It speaks AWS JSON 1.0 over HTTP on the loopback interface, which is what the AWS SDKs
-//! speak: point a client's endpoint at [`SqsStandin::endpoint`] and use it as it is. Queues with
+//! speak: point a client's endpoint at [`FakeSqs::endpoint`] and use it as it is. Queues with
 //! their attributes, delays, visibility, redrive and dead-letter queues, FIFO groups and
 //! deduplication, batches, long polls, purges, tags and move tasks behave as the API reference
 //! says, and refuse with its error codes.
@@ -11,17 +11,17 @@
 //! is in it before its reply is sent, so a killed process forgets nothing that it has confirmed.
 //!
 //! On request it does what a standard queue may do and seldom does: deliver twice, out of
-//! order, late ([`Mischief`]).
+//! order, late ([`Faults`]).
 //!
 //! What it is not: a replacement for SQS. One process, one machine, no permissions, no
 //! encryption, no throttling, no signature checks; it listens on 127.0.0.1 only. The older query
 //! protocol (XML) is not spoken. Production is SQS.
 //!
 //! ```no_run
-//! # async fn example() -> Result<(), sqs_standin::StartError> {
-//! use sqs_standin::{Options, SqsStandin};
+//! # async fn example() -> Result<(), fake_sqs::StartError> {
+//! use fake_sqs::{Options, FakeSqs};
 //!
-//! let sqs = SqsStandin::start(Options::default())?;
+//! let sqs = FakeSqs::start(Options::default())?;
 //! println!("{}", sqs.endpoint());
 //! sqs.shutdown().await;
 //! # Ok(())
@@ -56,7 +56,7 @@ use crate::change::Snapshot;
 use crate::server::{Server, now_ms};
 use crate::store::Store;
 
-pub use crate::faults::Mischief;
+pub use crate::faults::Faults;
 
 /// What the names of its threads begin with, by which their processor time is known.
 pub const THREADS: &str = "sqs-standin";
@@ -80,7 +80,7 @@ pub struct Options {
     /// The account in the queues' ARNs and URLs: twelve digits.
     pub account: String,
     /// How to misbehave; the default is not at all.
-    pub mischief: Mischief,
+    pub mischief: Faults,
     /// Whether a queue can be purged only once in sixty seconds and a deleted queue's name used
     /// again only after sixty, as at Amazon. Off by default: tests start over more often.
     pub cooldowns: bool,
@@ -93,7 +93,7 @@ impl Default for Options {
             port: 0,
             region: "us-east-1".to_owned(),
             account: "000000000000".to_owned(),
-            mischief: Mischief::default(),
+            mischief: Faults::default(),
             cooldowns: false,
         }
     }
@@ -117,7 +117,7 @@ pub enum StartError {
 
 /// A running stand-in. It has its own threads and stops when dropped.
 #[derive(Debug)]
-pub struct SqsStandin {
+pub struct FakeSqs {
     endpoint: String,
     server: Arc<Server>,
     stop: Option<oneshot::Sender<()>>,
@@ -125,7 +125,7 @@ pub struct SqsStandin {
     thread: Option<JoinHandle<()>>,
 }
 
-impl SqsStandin {
+impl FakeSqs {
     /// Starts a server; it answers when this returns. With a file, this reads it first.
     ///
     /// # Errors
@@ -173,7 +173,7 @@ impl SqsStandin {
             let _ = stopped_tell.send(());
         })?;
         let (stop, stopped, thread) = (Some(stop), Some(stopped), Some(thread));
-        Ok(SqsStandin { endpoint, server, stop, stopped, thread })
+        Ok(FakeSqs { endpoint, server, stop, stopped, thread })
     }
 
     /// Where it listens, for a client's endpoint: `http://127.0.0.1:<port>`.
@@ -182,8 +182,8 @@ impl SqsStandin {
     }
 
     /// From now on misbehave like this; the draws start at its seed.
-    pub fn set_mischief(&self, mischief: Mischief) {
-        self.server.set_mischief(mischief);
+    pub fn set_faults(&self, mischief: Faults) {
+        self.server.set_faults(mischief);
     }
 
     /// Stops it: open requests are dropped, and what was confirmed is in the file.
@@ -195,7 +195,7 @@ impl SqsStandin {
     }
 }
 
-impl Drop for SqsStandin {
+impl Drop for FakeSqs {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

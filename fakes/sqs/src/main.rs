@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use sqs_standin::{Options, SqsStandin, StartError};
+use fake_sqs::{FakeSqs, Options, StartError};
 
 /// A small stand-in for Amazon SQS on one machine.
 #[derive(Debug, Parser)]
@@ -20,7 +20,7 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), StartError> {
     let Arguments { port, file } = Arguments::parse();
-    let standin = SqsStandin::start(Options { port, file, ..Options::default() })?;
+    let standin = FakeSqs::start(Options { port, file, ..Options::default() })?;
     println!("{}", standin.endpoint());
     tokio::signal::ctrl_c().await?;
     standin.shutdown().await;

@@ -18,7 +18,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::broker::{Broker, Wake};
 use crate::error::{ErrorKind, SqsError};
-use crate::faults::Mischief;
+use crate::faults::Faults;
 use crate::queue::QueueId;
 use crate::store::Store;
 use crate::wire::{Receive, Reply, Request};
@@ -78,8 +78,8 @@ impl Server {
     }
 
     /// From now on misbehave like this.
-    pub fn set_mischief(&self, mischief: Mischief) {
-        self.lock().broker.set_mischief(mischief);
+    pub fn set_faults(&self, mischief: Faults) {
+        self.lock().broker.set_faults(mischief);
     }
 
     /// Answers one request.

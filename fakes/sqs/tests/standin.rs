@@ -16,8 +16,8 @@ use aws_sdk_sqs::types::{
     DeleteMessageBatchRequestEntry, MessageAttributeValue, MessageSystemAttributeName,
     QueueAttributeName, SendMessageBatchRequestEntry,
 };
+use fake_sqs::{FakeSqs, Faults, Options, StartError};
 use shared::runtime::connections::{Https, Trust};
-use sqs_standin::{Mischief, Options, SqsStandin, StartError};
 use tokio::sync::Notify;
 
 fn client(endpoint: &str) -> Client {
@@ -33,9 +33,9 @@ fn client(endpoint: &str) -> Client {
     Client::from_conf(config)
 }
 
-fn start(file: Option<&Path>) -> (SqsStandin, Client) {
+fn start(file: Option<&Path>) -> (FakeSqs, Client) {
     let file = file.map(Path::to_owned);
-    let sqs = SqsStandin::start(Options { file, ..Options::default() }).unwrap();
+    let sqs = FakeSqs::start(Options { file, ..Options::default() }).unwrap();
     let client = client(sqs.endpoint());
     (sqs, client)
 }
@@ -195,12 +195,12 @@ async fn mischief_can_be_turned_on_and_off() {
     let url = create(&client, "q", &[]).await;
     let receive = || client.receive_message().queue_url(&url).max_number_of_messages(10).send();
     let send = || client.send_message().queue_url(&url).message_body("x").send();
-    sqs.set_mischief(Mischief { duplicate: 1.0, ..Mischief::default() });
+    sqs.set_faults(Faults { duplicate: 1.0, ..Faults::default() });
     send().await.unwrap();
     assert!(receive().await.unwrap().messages.is_some());
     assert!(receive().await.unwrap().messages.is_some(), "delivered twice");
     assert!(receive().await.unwrap().messages.is_none());
-    sqs.set_mischief(Mischief::default());
+    sqs.set_faults(Faults::default());
     send().await.unwrap();
     assert!(receive().await.unwrap().messages.is_some());
     assert!(receive().await.unwrap().messages.is_none());
@@ -211,7 +211,7 @@ async fn a_file_brings_everything_back() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("queues.db");
     let (sqs, one) = start(Some(&file));
-    let error = SqsStandin::start(Options { file: Some(file.clone()), ..Options::default() });
+    let error = FakeSqs::start(Options { file: Some(file.clone()), ..Options::default() });
     assert!(matches!(error, Err(StartError::File { .. })), "one server a file");
     let url = create(&one, "q", &[(QueueAttributeName::VisibilityTimeout, "900")]).await;
     let fifo = create(
@@ -273,7 +273,7 @@ fn a_file_of_another_program_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("notes.txt");
     std::fs::write(&file, "this is no database, and it is long enough to be looked at").unwrap();
-    let error = SqsStandin::start(Options { file: Some(file.clone()), ..Options::default() });
+    let error = FakeSqs::start(Options { file: Some(file.clone()), ..Options::default() });
     assert!(matches!(error, Err(StartError::File { .. })), "{error:?}");
     let text = std::fs::read_to_string(file).unwrap();
     assert!(text.starts_with("this is no database"), "and left alone");

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::expire_or_hop;
+use engine::flows::expire::expire_or_requeue;
 use engine::ports::Stored;
 use engine::ports::messages::Expiry;
 use shared::runtime::app::App;
@@ -18,5 +18,5 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 /// Ends the orders whose time is up; the messages of the others hop on through the queue.
 async fn expire_orders(app: &App, messages: Vec<Expiry>, now: Timestamp) -> Vec<Stored<()>> {
     let due: Vec<_> = messages.into_iter().map(|message| (message.sale, message.order)).collect();
-    expire_or_hop(&app.ports, &due, now).await
+    expire_or_requeue(&app.ports, &due, now).await
 }

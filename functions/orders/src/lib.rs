@@ -16,7 +16,7 @@ use shared::runtime::metrics::Function;
 /// Orders of a page, unless the request says how many.
 pub const PAGE: u16 = 20;
 /// Most orders of a page.
-pub const MOST: u16 = 100;
+pub const MAX: u16 = 100;
 
 /// Answers one request.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -60,7 +60,7 @@ async fn show(
 async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
     let buyer = Buyer::of(request)?;
     let before = checks::query(request, "before")?;
-    let most = checks::query_within(request, "limit", 1..=MOST)?.unwrap_or(PAGE);
+    let most = checks::query_within(request, "limit", 1..=MAX)?.unwrap_or(PAGE);
     let page = app.ports.orders().of_user(buyer.user(), before, most).await?;
     Ok(Answer(shown(app, page).await?))
 }

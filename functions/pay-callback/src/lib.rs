@@ -26,7 +26,7 @@ async fn pay_callback(
     now: Timestamp,
 ) -> Result<Answer<CallbackReply>, Problem> {
     let Route::PaymentCallback(provider) = Route::of(request)? else { return Err(NoRoute.into()) };
-    checks::check_size(request, checks::MOST_BODY_BYTES)?;
+    checks::check_size(request, checks::MAX_BODY_BYTES)?;
     let secrets = app.payment_secrets(&provider)?;
     let payment = secrets.verify(signature::header(request), request.body(), now)?;
     match event::capture(&payment)? {

@@ -11,7 +11,7 @@ use lambda_http::{Body, Request};
 use shared::http::identity::Operator;
 use shared::http::reservation::journey;
 use shared::http::respond::{
-    Answer, Cacheable, Document, PUBLISH_MOST, Reply as _, refuse, respond, respond_within,
+    Answer, Cacheable, Document, MAX_PUBLISH, Reply as _, refuse, respond, respond_within,
 };
 use shared::http::route::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
@@ -36,7 +36,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, now)).await,
         Ok(Route::PublishSale(sale)) => {
-            respond_within(PUBLISH_MOST, publish(app, request, &sale, now)).await
+            respond_within(MAX_PUBLISH, publish(app, request, &sale, now)).await
         }
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,

@@ -46,16 +46,16 @@ use routes::Matched;
 
 /// The largest request that a function can be invoked with.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
-pub const BODY_BYTES_MOST: usize = 6 * 1024 * 1024;
+pub const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
 /// How much of a body that is too large is read and thrown away, so that its sender gets to read
 /// the answer; API Gateway's own limit.
-const DRAIN_BYTES_MOST: usize = 10 * 1024 * 1024;
+const MAX_DRAIN_BYTES: usize = 10 * 1024 * 1024;
 /// How long a request may take: API Gateway gives up after 30 s.
 const TIMEOUT: Duration = Duration::from_secs(29);
 /// How many connections may be open at once. With two connections to the stores for each
 /// invocation, both ends of which are in this process, it stays below the usual limit of 1,024
 /// open files.
-const CONNECTIONS_MOST: usize = 400;
+const MAX_CONNECTIONS: usize = 400;
 /// How many invocations may run at once; the others wait in line.
 const CONCURRENCY: usize = 64;
 /// How many more are kept for payments, so that buyers cannot starve them; payments take a
@@ -92,7 +92,7 @@ impl Gateway {
             routes,
             started_ms: Utc::now().timestamp_millis(),
             requests: AtomicU64::new(0),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MOST)),
+            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             places: Arc::new(Semaphore::new(CONCURRENCY)),
             payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY)),
         });
@@ -334,21 +334,21 @@ fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
 async fn read(parts: &http::request::Parts, body: Body) -> Result<Bytes, Refusal> {
     let announced = parts.headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced: usize = announced.and_then(|text| text.parse().ok()).unwrap_or(0);
-    if announced > DRAIN_BYTES_MOST {
-        return Err(Refusal::TooLarge(BODY_BYTES_MOST));
+    if announced > MAX_DRAIN_BYTES {
+        return Err(Refusal::TooLarge(MAX_BODY_BYTES));
     }
     let mut chunks = body.into_data_stream();
-    let mut whole = Vec::with_capacity(announced.min(BODY_BYTES_MOST));
+    let mut whole = Vec::with_capacity(announced.min(MAX_BODY_BYTES));
     let mut count = 0;
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|_gone| Refusal::BadRequest("The body ended too early."))?;
         count += chunk.len();
-        if count > DRAIN_BYTES_MOST {
+        if count > MAX_DRAIN_BYTES {
             break;
         }
-        if count <= BODY_BYTES_MOST {
+        if count <= MAX_BODY_BYTES {
             whole.extend_from_slice(&chunk);
         }
     }
-    if count > BODY_BYTES_MOST { Err(Refusal::TooLarge(BODY_BYTES_MOST)) } else { Ok(whole.into()) }
+    if count > MAX_BODY_BYTES { Err(Refusal::TooLarge(MAX_BODY_BYTES)) } else { Ok(whole.into()) }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Error, Flavour, Patience, RedisOptions, RedisServer};
+use super::{Deadline, Error, Flavour, RedisOptions, RedisServer};
 
 /// How many slots a cluster has.
 /// Source: <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
@@ -91,7 +91,7 @@ impl RedisCluster {
     /// [`Error::TimedOut`] when they do not agree in time.
     pub async fn agree(&self) -> Result<(), Error> {
         for node in &self.nodes {
-            let patience = Patience::with("the cluster to agree", AGREE_SECONDS);
+            let patience = Deadline::with("the cluster to agree", AGREE_SECONDS);
             while !sees_whole_cluster(node, self.nodes.len()).await? {
                 patience.pause().await?;
             }

@@ -2,7 +2,7 @@
 //!
 //! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
 //! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
-//! ([`SqsStandin`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
+//! ([`FakeSqs`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
 //! number of them run side by side, and each stops when its handle is dropped. In place of each,
 //! servers that somebody else runs will do ([`External`]). The payment provider
 //! ([`PaymentProvider`]) stands beside them.
@@ -17,9 +17,9 @@ pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
 pub use fake_payments::PaymentProvider;
+pub use fake_sqs::{FakeSqs, THREADS as SQS_THREADS};
 pub use kept::{Kept, Signal, signal};
 pub use redis::{RedisOptions, RedisServer};
-pub use sqs_standin::{SqsStandin, THREADS as SQS_THREADS};
 
 use std::io;
 use std::net::TcpListener;
@@ -81,7 +81,7 @@ pub enum Error {
     Provider(#[from] fake_payments::Error),
     /// The SQS stand-in did not start.
     #[error("sqs: {0}")]
-    Sqs(#[from] sqs_standin::StartError),
+    Sqs(#[from] fake_sqs::StartError),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -159,7 +159,7 @@ enum RedisSide {
 pub struct Stack {
     redis: RedisSide,
     dynamodb: Server<DynamoDb>,
-    sqs: Server<SqsStandin>,
+    sqs: Server<FakeSqs>,
 }
 
 impl Stack {
@@ -206,7 +206,7 @@ impl Stack {
         })?;
         let sqs = Server::at(external.sqs_url.as_ref(), || {
             let file = data_dir.map(|dir| dir.join("sqs.sqlite"));
-            SqsStandin::start(sqs_standin::Options { file, ..Default::default() })
+            FakeSqs::start(fake_sqs::Options { file, ..Default::default() })
         })?;
         Ok(Self { redis, dynamodb, sqs })
     }
@@ -275,13 +275,13 @@ pub fn free_port() -> Result<u16, Error> {
 /// The patience one has for something that another process is about to do: ask whether it is so,
 /// [pause](Self::pause), ask again.
 #[derive(Debug)]
-pub struct Patience {
+pub struct Deadline {
     what: String,
     seconds: u64,
     since: Instant,
 }
 
-impl Patience {
+impl Deadline {
     /// Starts waiting for `what`, for at most `seconds`.
     pub fn with(what: impl Into<String>, seconds: u64) -> Self {
         Self { what: what.into(), seconds, since: Instant::now() }

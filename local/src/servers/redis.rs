@@ -10,7 +10,7 @@ use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
 use super::kept::{Kept, Signal, signal};
-use super::{Error, Flavour, Patience, binary, free_port};
+use super::{Deadline, Error, Flavour, binary, free_port};
 use crate::owned_dir::Owner;
 
 /// How often another port is tried when somebody else took the one that was free.
@@ -181,7 +181,7 @@ impl RedisServer {
     /// [`Error::TimedOut`] when it does not get it in time.
     pub async fn followed(&self) -> Result<(), Error> {
         let mut connection = self.connect().await?;
-        let patience = Patience::with("the replica to follow its master", READY_SECONDS);
+        let patience = Deadline::with("the replica to follow its master", READY_SECONDS);
         loop {
             let mut ask = redis::cmd("INFO");
             let info: String = ask.arg("replication").query_async(&mut connection).await?;
@@ -254,7 +254,7 @@ impl RedisServer {
         let Some(child) = self.child.as_mut() else {
             return Ok(());
         };
-        let patience = Patience::with("the server to end", STOP_SECONDS);
+        let patience = Deadline::with("the server to end", STOP_SECONDS);
         while child.ended().map_err(Error::io("waiting for the server"))?.is_none() {
             patience.pause().await?;
         }
@@ -270,7 +270,7 @@ impl RedisServer {
             .map_err(Error::io(format!("running {}", self.program.display())))?;
         self.child = Some(child);
         let awaited = format!("{} to answer", self.program.display());
-        let patience = Patience::with(awaited, READY_SECONDS);
+        let patience = Deadline::with(awaited, READY_SECONDS);
         while !self.answers().await {
             if let Some(exited) = self.exited()? {
                 return Err(exited);
@@ -406,7 +406,7 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
     // Nothing is lost: whatever the server acknowledged is in its file already. It may end by itself
     // meanwhile.
     let _gone = signal(&pid, Signal::Kill);
-    let patience = Patience::with("the server left behind to end", STOP_SECONDS);
+    let patience = Deadline::with("the server left behind to end", STOP_SECONDS);
     while serves(&pid, dir) {
         patience.pause().await?;
     }

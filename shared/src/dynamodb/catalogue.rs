@@ -23,11 +23,11 @@ use engine::ports::{Catalogue, ChangeReply, Freshness, Published, StoreError, St
 /// Bytes of one chunk, well below the 400 KB of an item.
 const CHUNK_BYTES: usize = 256 * 1024;
 /// Most chunks of one file: 16 MB, more than any function can be sent.
-const MOST_CHUNKS: usize = 64;
+const MAX_CHUNKS: usize = 64;
 /// How often a file that is replaced while it is read is read again.
-const MOST_READS: usize = 5;
+const MAX_READS: usize = 5;
 /// Most sales that are remembered.
-const MOST_REMEMBERED: usize = 1024;
+const MAX_REMEMBERED: usize = 1024;
 
 /// The catalogue of sales, in DynamoDB, with a small memory.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Memory {
 
     fn remember(&self, id: &SaleId, found: Option<(String, Published)>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= MOST_REMEMBERED && !entries.contains_key(id) {
+        if entries.len() >= MAX_REMEMBERED && !entries.contains_key(id) {
             entries.clear();
         }
         entries.insert(id.clone(), Entry { checked: Instant::now(), found });
@@ -152,7 +152,7 @@ impl DynamoCatalogue {
 
     /// The sale as it is now.
     async fn read(&self, id: &SaleId) -> Stored<Option<Published>> {
-        for _ in 0..MOST_READS {
+        for _ in 0..MAX_READS {
             let Some(header) = self.header(id).await? else {
                 self.memory.remember(id, None);
                 return Ok(None);
@@ -181,7 +181,7 @@ impl DynamoCatalogue {
             "#pk = :sale AND begins_with(#sk, :chunks)",
             [("sale", text(id)), ("chunks", text(chunks_prefix(&header.file)))],
         );
-        let chunks = self.db.query(query.consistent_read(true), MOST_CHUNKS).await?;
+        let chunks = self.db.query(query.consistent_read(true), MAX_CHUNKS).await?;
         if chunks.len() != header.chunks {
             return Ok(None);
         }
@@ -205,7 +205,7 @@ impl DynamoCatalogue {
     async fn write_chunks(&self, id: &SaleId, file: &str, json: &[u8]) -> Stored<usize> {
         let chunks = json.chunks(CHUNK_BYTES);
         let count = chunks.len();
-        if count > MOST_CHUNKS {
+        if count > MAX_CHUNKS {
             return Err(broken(id, format!("a file of {} bytes", json.len())));
         }
         for (index, chunk) in chunks.enumerate() {
@@ -258,7 +258,7 @@ impl DynamoCatalogue {
 fn reply(done: Transacted) -> ChangeReply {
     match done {
         Transacted::Done => ChangeReply::Done,
-        Transacted::Refused(_) => ChangeReply::Changed,
+        Transacted::Refused(_) => ChangeReply::Conflict,
     }
 }
 
@@ -327,7 +327,7 @@ impl Catalogue for DynamoCatalogue {
         let reply = reply(written?);
         let tidied = match reply {
             ChangeReply::Done => self.tidy(id, |sk| is_obsolete(sk, &name, version)).await,
-            ChangeReply::Changed => {
+            ChangeReply::Conflict => {
                 let ours = chunks_prefix(&name);
                 self.tidy(id, |sk| sk.starts_with(&ours)).await
             }

@@ -26,7 +26,7 @@ use super::items::{Item, item, number, text};
 use super::tables::{SALES_LIST, Tables};
 use crate::runtime::connections::pause;
 use crate::runtime::metrics::{Metric, count};
-use engine::ports::{MOST_ITEMS, StoreError, Stored};
+use engine::ports::{MAX_TRANSACTION_ITEMS, StoreError, Stored};
 
 /// A sort key that no item has.
 const NOTHING: &str = "#";
@@ -318,7 +318,7 @@ impl Dynamo {
     }
 
     async fn carry_out(&self, leading: usize, items: Vec<TransactWriteItem>) -> Stored<Transacted> {
-        if items.len() > MOST_ITEMS {
+        if items.len() > MAX_TRANSACTION_ITEMS {
             return Err(StoreError::Contract(format!("a transaction of {} items", items.len())));
         }
         let mut patience = self.patience();

@@ -170,7 +170,7 @@ pub(super) fn order_item(order: &Order) -> Item {
             ("lines", AttributeValue::L(order.lines.iter().map(line_value).collect())),
             ("amount_minor", number(order.total.amount_minor)),
             ("currency", text(order.total.currency)),
-            ("content", text(&order.content)),
+            ("content", text(&order.fingerprint)),
             ("created_ms", number(order.created_at.ms())),
             ("pay_by_ms", number(order.pay_by.ms())),
             ("changed_ms", number(order.changed_at.ms())),
@@ -233,7 +233,7 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
         state,
         lines: fields.maps("lines")?.iter().map(read_line).collect::<Stored<_>>()?,
         total: read_money(&fields)?,
-        content: fields.text("content")?,
+        fingerprint: fields.text("content")?,
         created_at: fields.time("created_ms")?,
         pay_by: fields.time("pay_by_ms")?,
         changed_at: fields.time("changed_ms")?,
@@ -349,7 +349,7 @@ pub(super) fn attendee_item(order: &Order, attendee: &AttendeeId) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::ids::{Content, PaymentId, ProviderId, SeatName, TierId};
+    use engine::domain::ids::{PaymentId, ProviderId, RequestFingerprint, SeatName, TierId};
     use engine::domain::money::Currency;
 
     fn order(state: OrderState) -> Order {
@@ -372,7 +372,7 @@ mod tests {
                 tickets: vec![ticket(400_000, Some("id 1")), ticket(1, None)],
             }],
             total: Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() },
-            content: Content::new("0123456789abcdef").unwrap(),
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: now,
             pay_by: now.plus_seconds(900),
             changed_at: now.plus_ms(7),

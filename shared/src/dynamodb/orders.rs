@@ -20,8 +20,8 @@ use engine::domain::order::{
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::{
-    ChangeReply, Claim, CreateReply, Due, FOLLOW_UP_SECONDS, MOST_ITEMS, Orders, Page, SettleReply,
-    Settlement, StoreError, Stored, block_of,
+    ChangeReply, Claim, CreateReply, Due, FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS, Orders, Page,
+    SettleReply, Settlement, StoreError, Stored, block_of,
 };
 
 /// The orders of every sale, in DynamoDB.
@@ -58,7 +58,7 @@ impl Obstacles {
         if !self.seats.is_empty() {
             return Some(CreateReply::SeatsTaken(self.seats));
         }
-        let limit = self.tickets.map(CreateReply::LimitReached);
+        let limit = self.tickets.map(|held| CreateReply::LimitReached { held });
         limit.or_else(|| self.attendee.map(CreateReply::AttendeeTaken))
     }
 }
@@ -222,7 +222,7 @@ fn batches<'a>(orders: &[&'a Order]) -> Vec<Vec<&'a Order>> {
         match batches.last_mut() {
             Some(batch) if weight(order) <= room => batch.push(order),
             _ => {
-                room = MOST_ITEMS;
+                room = MAX_TRANSACTION_ITEMS;
                 batches.push(vec![order]);
             }
         }
@@ -332,7 +332,7 @@ impl Orders for DynamoOrders {
         plan.extend(self.frees_of(end)?);
         let Err(verdicts) = self.carry_out(1, plan).await? else { return Ok(ChangeReply::Done) };
         if failed_leader(&verdicts, |part| matches!(part, Part::Order)).is_some() {
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         // Its claims are gone. Either another transaction was ending it meanwhile, or they were
         // never its own.
@@ -340,17 +340,17 @@ impl Orders for DynamoOrders {
             Some(order) if order.state == OrderState::Pending => Err(StoreError::Contract(
                 format!("order {}: pending without its claims: {verdicts:?}", end.number),
             )),
-            _ => Ok(ChangeReply::Changed),
+            _ => Ok(ChangeReply::Conflict),
         }
     }
 
-    async fn bury(&self, tombstone: &Order) -> Stored<ChangeReply> {
+    async fn write_tombstone(&self, tombstone: &Order) -> Stored<ChangeReply> {
         must(tombstone, tombstone.is_tombstone(), "is buried with lines")?;
         must(tombstone, tombstone.state == OrderState::Expired, "is buried alive")?;
         let plan = vec![(Part::Order, put_new(self.orders(), order_item(tombstone))?)];
         Ok(match self.carry_out(1, plan).await? {
             Ok(()) => ChangeReply::Done,
-            Err(_) => ChangeReply::Changed,
+            Err(_) => ChangeReply::Conflict,
         })
     }
 
@@ -387,7 +387,7 @@ impl Orders for DynamoOrders {
             return Ok(SettleReply::Known(read_payment(known)?));
         }
         if failed_leader(&verdicts, |part| matches!(part, Part::Order)).is_some() {
-            return Ok(SettleReply::Changed);
+            return Ok(SettleReply::Conflict);
         }
         Ok(SettleReply::Gone)
     }
@@ -404,7 +404,7 @@ impl Orders for DynamoOrders {
         let leading = plan.len();
         Ok(match self.carry_out(leading, plan).await? {
             Ok(()) => ChangeReply::Done,
-            Err(_) => ChangeReply::Changed,
+            Err(_) => ChangeReply::Conflict,
         })
     }
 

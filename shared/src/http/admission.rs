@@ -4,9 +4,9 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body, within};
+use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body, within};
 use engine::domain::number::OrderNumber;
-use engine::domain::requested::MOST_SEATS;
+use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
@@ -15,7 +15,7 @@ use engine::domain::time::Timestamp;
 #[serde(deny_unknown_fields, expecting = "an object with tickets")]
 pub struct AdmissionBody {
     /// For how many tickets at most: no more than the sale's limit.
-    #[schemars(range(min = 1, max = MOST_SEATS))]
+    #[schemars(range(min = 1, max = MAX_SEATS_PER_ORDER))]
     tickets: u16,
 }
 
@@ -25,7 +25,7 @@ impl AdmissionBody {
     /// # Errors
     /// Returns the first check that it does not pass.
     pub fn read(request: &Request) -> Result<Self, Refusal> {
-        json_body(request, MOST_BODY_BYTES)
+        json_body(request, MAX_BODY_BYTES)
     }
 
     /// For how many tickets: no more than an order of this sale could ever have.
@@ -33,7 +33,7 @@ impl AdmissionBody {
     /// # Errors
     /// Returns [`Refusal::Invalid`].
     pub fn tickets(&self, sale: &Sale) -> Result<u16, Refusal> {
-        let most = sale.file().limit_per_buyer.min(MOST_SEATS as u16);
+        let most = sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16);
         within("tickets", self.tickets, 1..=most)?;
         Ok(self.tickets)
     }

@@ -13,11 +13,11 @@ use engine::domain::sale::Defect;
 use engine::ports::{Catalogue, Freshness, Ports, Published, StoreError};
 
 /// Most bytes of a buyer's or a provider's request body.
-pub const MOST_BODY_BYTES: usize = 64 * 1024;
+pub const MAX_BODY_BYTES: usize = 64 * 1024;
 /// Most bytes of a sale file; API Gateway takes 10 MB, Lambda 6 MB.
-pub const MOST_SALE_FILE_BYTES: usize = 5 * 1024 * 1024;
+pub const MAX_SALE_FILE_BYTES: usize = 5 * 1024 * 1024;
 /// Most characters of a parser's message that are repeated to the caller: it quotes the request.
-const MOST_MESSAGE_CHARS: usize = 200;
+const MAX_MESSAGE_CHARS: usize = 200;
 
 /// Why a request is refused before any flow sees it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,7 +97,7 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
     let mut parser = serde_json::Deserializer::from_slice(text);
     let read = T::deserialize(Objects(&mut parser)).and_then(|read| parser.end().map(|()| read));
     read.map_err(|error| {
-        let message: String = error.to_string().chars().take(MOST_MESSAGE_CHARS).collect();
+        let message: String = error.to_string().chars().take(MAX_MESSAGE_CHARS).collect();
         match error.classify() {
             Category::Data => Refusal::Shape(message),
             Category::Syntax | Category::Eof | Category::Io => Refusal::Malformed(message),

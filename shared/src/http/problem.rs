@@ -470,8 +470,12 @@ impl From<admit::Refusal> for Problem {
             }
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
             Refusal::SoldOut => Self::new(Kind::SoldOut, detail),
-            Refusal::Waiting(ms) => Self::new(Kind::Waiting, detail).retry_after_ms(ms),
-            Refusal::TooFast(ms) => Self::new(Kind::TooManyRequests, detail).retry_after_ms(ms),
+            Refusal::Waiting { retry_ms } => {
+                Self::new(Kind::Waiting, detail).retry_after_ms(retry_ms)
+            }
+            Refusal::TooFast { retry_ms } => {
+                Self::new(Kind::TooManyRequests, detail).retry_after_ms(retry_ms)
+            }
             Refusal::Store(error) => error.into(),
         }
     }
@@ -484,8 +488,8 @@ impl From<reserve::Refusal> for Problem {
         match refusal {
             Refusal::NotLoaded => not_loaded(),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
-            Refusal::LimitReached(left) => {
-                Self::new(Kind::LimitReached, detail).with("remaining_allowance", left)
+            Refusal::LimitReached { remaining } => {
+                Self::new(Kind::LimitReached, detail).with("remaining_allowance", remaining)
             }
             Refusal::SeatTaken(tier, seats) => {
                 Self::new(Kind::SeatTaken, detail).with("tier", tier).with("seats", seats)
@@ -643,7 +647,7 @@ mod tests {
             (Refusal::NotLoaded, (503, "not-loaded", Some(2), none())),
             (Refusal::SaleClosed, (403, "sale-closed", None, none())),
             (
-                Refusal::LimitReached(1),
+                Refusal::LimitReached { remaining: 1 },
                 (403, "limit-reached", None, json!({ "remaining_allowance": 1 })),
             ),
             (
@@ -688,8 +692,11 @@ mod tests {
             ),
             (shown(admit::Refusal::SaleClosed), (403, "sale-closed", None, none())),
             (shown(admit::Refusal::SoldOut), (409, "sold-out", None, none())),
-            (shown(admit::Refusal::Waiting(0)), (429, "waiting", Some(1), none())),
-            (shown(admit::Refusal::TooFast(4001)), (429, "too-many-requests", Some(5), none())),
+            (shown(admit::Refusal::Waiting { retry_ms: 0 }), (429, "waiting", Some(1), none())),
+            (
+                shown(admit::Refusal::TooFast { retry_ms: 4001 }),
+                (429, "too-many-requests", Some(5), none()),
+            ),
             (shown(cancel::Refusal::NotFound), (404, "not-found", None, none())),
             (
                 shown(cancel::Refusal::Resolved(OrderState::Paid)),
@@ -742,7 +749,7 @@ mod tests {
 
     #[test]
     fn a_problem_is_a_flat_document() {
-        let problem = Problem::from(reserve::Refusal::LimitReached(0));
+        let problem = Problem::from(reserve::Refusal::LimitReached { remaining: 0 });
         assert_eq!(
             serde_json::to_value(&problem).unwrap(),
             json!({

@@ -6,12 +6,12 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::http::checks::{MOST_BODY_BYTES, Refusal, json_body};
+use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use crate::http::tokens;
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId, TierId};
 use engine::domain::inventory::Line;
-use engine::domain::requested::{MOST_LINES, MOST_SEATS, WantedLine};
+use engine::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
 
 /// The header that may carry the admission token instead of the body.
@@ -24,8 +24,8 @@ pub struct ReservationBody {
     /// The admission token, unless the header `Admission` carries it.
     #[serde(default)]
     admission: Option<String>,
-    /// What is wanted, at most one line a tier, and at most ten seats in all.
-    #[schemars(length(min = 1, max = MOST_LINES))]
+    /// What is requested, at most one line a tier, and at most ten seats in all.
+    #[schemars(length(min = 1, max = MAX_LINES_PER_ORDER))]
     lines: Vec<LineBody>,
 }
 
@@ -48,18 +48,18 @@ struct LineBody {
     to: Option<StopId>,
     /// Exactly these seats.
     #[serde(default)]
-    #[schemars(length(min = 1, max = MOST_SEATS), extend("uniqueItems" = true))]
+    #[schemars(length(min = 1, max = MAX_SEATS_PER_ORDER), extend("uniqueItems" = true))]
     seats: Option<Vec<SeatName>>,
     /// So many of the best.
     #[serde(default)]
     best: Option<BestBody>,
     /// A first seat and its neighbours, anywhere in the tier.
     #[serde(default)]
-    #[schemars(length(min = 1, max = MOST_SEATS))]
+    #[schemars(length(min = 1, max = MAX_SEATS_PER_ORDER))]
     pattern: Option<Vec<PlaceBody>>,
     /// Who will use the tickets: nobody is named, or one for each ticket.
     #[serde(default)]
-    #[schemars(length(max = MOST_SEATS), extend("uniqueItems" = true))]
+    #[schemars(length(max = MAX_SEATS_PER_ORDER), extend("uniqueItems" = true))]
     attendees: Vec<AttendeeId>,
 }
 
@@ -69,7 +69,7 @@ struct LineBody {
 #[schemars(rename = "Best")]
 struct BestBody {
     /// How many.
-    #[schemars(range(min = 1, max = MOST_SEATS))]
+    #[schemars(range(min = 1, max = MAX_SEATS_PER_ORDER))]
     count: u16,
     /// Whether scattered seats will do.
     #[serde(default = "preferred")]
@@ -106,7 +106,7 @@ impl ReservationBody {
     /// # Errors
     /// Returns the first check that it does not pass.
     pub fn read(request: &Request) -> Result<Self, Refusal> {
-        let mut body: Self = json_body(request, MOST_BODY_BYTES)?;
+        let mut body: Self = json_body(request, MAX_BODY_BYTES)?;
         let header = request.headers().get(ADMISSION_HEADER);
         let header = header.and_then(|value| value.to_str().ok()).map(str::to_owned);
         body.admission = body.admission.or(header);
@@ -121,28 +121,28 @@ impl ReservationBody {
         self.admission.as_deref().ok_or(tokens::Defect::Missing)
     }
 
-    /// What is wanted, checked against its sale. Chosen seats come in ascending order, each with
+    /// What is requested, checked against its sale. Chosen seats come in ascending order, each with
     /// its attendee, so that a repeat in another order is the same request.
     ///
     /// # Errors
     /// Returns the first check that it does not pass.
-    pub fn wanted(&self, sale: &Sale) -> Result<Vec<WantedLine>, Refusal> {
+    pub fn requested(&self, sale: &Sale) -> Result<Vec<RequestedLine>, Refusal> {
         self.check_line_count()?;
         self.check_each_tier_once()?;
         let asked = |(index, line)| Asked { sale, at: format!("lines[{index}]"), line };
         let lines = self.lines.iter().enumerate().map(asked);
-        let wanted: Vec<WantedLine> =
-            lines.map(|asked| asked.wanted()).collect::<Result<_, _>>()?;
-        check_seat_count(&wanted)?;
-        check_each_attendee_once(&wanted)?;
-        Ok(wanted)
+        let requested: Vec<RequestedLine> =
+            lines.map(|asked| asked.requested()).collect::<Result<_, _>>()?;
+        check_seat_count(&requested)?;
+        check_each_attendee_once(&requested)?;
+        Ok(requested)
     }
 
     fn check_line_count(&self) -> Result<(), Refusal> {
-        if (1..=MOST_LINES).contains(&self.lines.len()) {
+        if (1..=MAX_LINES_PER_ORDER).contains(&self.lines.len()) {
             Ok(())
         } else {
-            Err(Refusal::invalid("lines", format!("must be 1 to {MOST_LINES} lines")))
+            Err(Refusal::invalid("lines", format!("must be 1 to {MAX_LINES_PER_ORDER} lines")))
         }
     }
 
@@ -158,18 +158,18 @@ impl ReservationBody {
     }
 }
 
-fn check_seat_count(wanted: &[WantedLine]) -> Result<(), Refusal> {
-    let seats: usize = wanted.iter().map(|wanted| wanted.line.choice.count()).sum();
-    if seats <= MOST_SEATS {
+fn check_seat_count(requested: &[RequestedLine]) -> Result<(), Refusal> {
+    let seats: usize = requested.iter().map(|requested| requested.line.choice.count()).sum();
+    if seats <= MAX_SEATS_PER_ORDER {
         Ok(())
     } else {
-        Err(Refusal::invalid("lines", format!("an order has at most {MOST_SEATS} seats")))
+        Err(Refusal::invalid("lines", format!("an order has at most {MAX_SEATS_PER_ORDER} seats")))
     }
 }
 
-fn check_each_attendee_once(wanted: &[WantedLine]) -> Result<(), Refusal> {
+fn check_each_attendee_once(requested: &[RequestedLine]) -> Result<(), Refusal> {
     let mut seen = HashSet::new();
-    let mut attendees = wanted.iter().flat_map(|wanted| &wanted.attendees);
+    let mut attendees = requested.iter().flat_map(|requested| &requested.attendees);
     match attendees.find(|attendee| !seen.insert(*attendee)) {
         None => Ok(()),
         Some(_) => Err(Refusal::invalid("lines", "an attendee may have only one ticket")),
@@ -177,14 +177,18 @@ fn check_each_attendee_once(wanted: &[WantedLine]) -> Result<(), Refusal> {
 }
 
 impl Asked<'_> {
-    fn wanted(&self) -> Result<WantedLine, Refusal> {
+    fn requested(&self) -> Result<RequestedLine, Refusal> {
         let tier = self.known_tier()?;
         let legs = journey(self.sale, &self.at, self.line.from.as_ref(), self.line.to.as_ref())?;
         let price_minor = self.price(tier, legs)?;
         let choice = self.choice(tier)?;
         self.check_attendee_count(choice.count())?;
         let line = Line { tier: tier.tier.clone(), legs, choice };
-        Ok(in_seat_order(WantedLine { line, price_minor, attendees: self.line.attendees.clone() }))
+        Ok(in_seat_order(RequestedLine {
+            line,
+            price_minor,
+            attendees: self.line.attendees.clone(),
+        }))
     }
 
     fn refuse<T>(&self, part: &str, rule: impl Into<String>) -> Result<T, Refusal> {
@@ -270,10 +274,10 @@ impl Asked<'_> {
     }
 
     fn check_count(&self, part: &str, count: usize) -> Result<(), Refusal> {
-        if (1..=MOST_SEATS).contains(&count) {
+        if (1..=MAX_SEATS_PER_ORDER).contains(&count) {
             Ok(())
         } else {
-            self.refuse(part, format!("must be 1 to {MOST_SEATS} seats"))
+            self.refuse(part, format!("must be 1 to {MAX_SEATS_PER_ORDER} seats"))
         }
     }
 
@@ -318,17 +322,17 @@ pub fn journey(
 }
 
 /// Chosen seats in ascending order, each with its attendee.
-fn in_seat_order(wanted: WantedLine) -> WantedLine {
-    let WantedLine { line, price_minor, attendees } = wanted;
+fn in_seat_order(requested: RequestedLine) -> RequestedLine {
+    let RequestedLine { line, price_minor, attendees } = requested;
     let Choice::Seats(seats) = line.choice else {
-        return WantedLine { line, price_minor, attendees };
+        return RequestedLine { line, price_minor, attendees };
     };
     let mut attendees = attendees.into_iter();
     let mut pairs: Vec<(Seat, Option<AttendeeId>)> =
         seats.into_iter().map(|seat| (seat, attendees.next())).collect();
     pairs.sort();
     let (seats, attendees): (Vec<Seat>, Vec<Option<AttendeeId>>) = pairs.into_iter().unzip();
-    WantedLine {
+    RequestedLine {
         line: Line { choice: Choice::Seats(seats), ..line },
         price_minor,
         attendees: attendees.into_iter().flatten().collect(),
@@ -404,14 +408,14 @@ mod tests {
         sale(json!({ "attendees": attendees, "tiers": tiers }))
     }
 
-    fn wanted(sale: &Sale, lines: Value) -> Result<Vec<WantedLine>, Refusal> {
+    fn requested(sale: &Sale, lines: Value) -> Result<Vec<RequestedLine>, Refusal> {
         let body = json!({ "lines": lines }).to_string();
-        parse::<ReservationBody>(body.as_bytes())?.wanted(sale)
+        parse::<ReservationBody>(body.as_bytes())?.requested(sale)
     }
 
     fn refusals(sale: &Sale, cases: &[(Value, &str)]) {
         for (lines, expected) in cases {
-            let refusal = wanted(sale, lines.clone()).expect_err(expected).to_string();
+            let refusal = requested(sale, lines.clone()).expect_err(expected).to_string();
             assert!(refusal.contains(expected), "{lines}: {refusal:?} does not say {expected:?}");
         }
     }
@@ -484,7 +488,7 @@ mod tests {
                 (line(json!(["p", "q", "r"])), "attendees: must name all 2"),
             ],
         );
-        assert_eq!(wanted(&sale, line(json!(["p", "q"]))).unwrap()[0].attendees.len(), 2);
+        assert_eq!(requested(&sale, line(json!(["p", "q"]))).unwrap()[0].attendees.len(), 2);
     }
 
     #[test]
@@ -526,17 +530,18 @@ mod tests {
     fn a_pattern_is_a_column_and_offsets() {
         let places = json!([{"column": "B"}, {"column": "A"}, {"column": "B", "row": 1}]);
         let lines = json!([{ "tier": "second", "from": "X", "to": "Z", "pattern": places }]);
-        let wanted = wanted(&train(), lines).unwrap();
+        let requested = requested(&train(), lines).unwrap();
         let offsets = vec![Offset { row: 0, column: -2 }, Offset { row: 1, column: 0 }];
-        assert_eq!(wanted[0].line.choice, Choice::Pattern { column: 2, offsets });
-        assert_eq!((wanted[0].price_minor, wanted[0].line.legs.count()), (300, 2));
+        assert_eq!(requested[0].line.choice, Choice::Pattern { column: 2, offsets });
+        assert_eq!((requested[0].price_minor, requested[0].line.legs.count()), (300, 2));
     }
 
     #[test]
     fn chosen_seats_are_sorted_with_their_attendees() {
         let sale = concert("optional");
         let lines = |seats: Value, attendees: Value| {
-            wanted(&sale, json!([{ "tier": "a", "seats": seats, "attendees": attendees }])).unwrap()
+            requested(&sale, json!([{ "tier": "a", "seats": seats, "attendees": attendees }]))
+                .unwrap()
         };
         let one = lines(json!(["a-3", "a-1", "a-2"]), json!(["r", "p", "q"]));
         assert_eq!(one[0].line.choice, Choice::Seats(vec![Seat(0), Seat(1), Seat(2)]));

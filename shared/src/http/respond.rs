@@ -15,9 +15,9 @@ use engine::ports::StoreError;
 /// How long a request may take. Each step has a limit of its own, but not every chain of them stays
 /// below the function's deadline, at which nobody would be answered at all; a buyer who is told that
 /// the outcome is not known can find out.
-pub const ANSWER_MOST: Duration = Duration::from_secs(8);
+pub const MAX_ANSWER: Duration = Duration::from_secs(8);
 /// How long publishing a sale may take, which is written seat by seat.
-pub const PUBLISH_MOST: Duration = Duration::from_secs(27);
+pub const MAX_PUBLISH: Duration = Duration::from_secs(27);
 
 /// `200 OK` with a body that nobody else may be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,11 +84,11 @@ fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<
 }
 
 /// The response to a request, refused or not, once its handler is done or has had
-/// [`ANSWER_MOST`]. A handler may be left anywhere: what it has begun, the same request finishes.
+/// [`MAX_ANSWER`]. A handler may be left anywhere: what it has begun, the same request finishes.
 pub async fn respond<R: Reply>(
     handler: impl Future<Output = Result<R, Problem>>,
 ) -> Response<Body> {
-    respond_within(ANSWER_MOST, handler).await
+    respond_within(MAX_ANSWER, handler).await
 }
 
 /// The same for a handler that may have another time.

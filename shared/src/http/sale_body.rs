@@ -2,7 +2,7 @@
 
 use lambda_http::Request;
 
-use crate::http::checks::{MOST_SALE_FILE_BYTES, Refusal, json_body};
+use crate::http::checks::{MAX_SALE_FILE_BYTES, Refusal, json_body};
 use engine::domain::ids::SaleId;
 use engine::domain::sale::{Sale, SaleFile};
 
@@ -11,7 +11,7 @@ use engine::domain::sale::{Sale, SaleFile};
 /// # Errors
 /// Returns the first check that it does not pass; broken rules of the file come all at once.
 pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
-    let file: SaleFile = json_body(request, MOST_SALE_FILE_BYTES)?;
+    let file: SaleFile = json_body(request, MAX_SALE_FILE_BYTES)?;
     if file.sale != *id {
         return Err(Refusal::invalid("sale", "must be the id in the path"));
     }

@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::http::identity::Buyer;
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::time::Timestamp;
 
 const ISSUER: &str = "onsale";
 const AUDIENCE: &str = "onsale-orders";
 /// Most bytes of a token; ours have about 400 and the user id's.
-const MOST_BYTES: usize = 2048;
+const MAX_BYTES: usize = 2048;
 
 /// Why a token does not admit its bearer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -99,9 +99,9 @@ impl Admission {
     ///
     /// # Errors
     /// Returns [`Defect::TooManyTickets`].
-    pub fn check_tickets(&self, lines: &[WantedLine]) -> Result<(), Defect> {
+    pub fn check_tickets(&self, lines: &[RequestedLine]) -> Result<(), Defect> {
         let most = self.grant.tickets;
-        let tickets: usize = lines.iter().map(|wanted| wanted.line.choice.count()).sum();
+        let tickets: usize = lines.iter().map(|requested| requested.line.choice.count()).sum();
         if tickets <= usize::from(most) { Ok(()) } else { Err(Defect::TooManyTickets(most)) }
     }
 }
@@ -185,7 +185,7 @@ impl AdmissionKeys {
     }
 
     fn claims(&self, token: &str) -> Result<Claims, Defect> {
-        if token.len() > MOST_BYTES {
+        if token.len() > MAX_BYTES {
             return Err(Defect::Malformed);
         }
         let header = jsonwebtoken::decode_header(token).map_err(|_| Defect::Malformed)?;
@@ -339,7 +339,7 @@ mod tests {
     fn an_order_has_no_more_tickets_than_were_admitted() {
         let token = AdmissionKeys::new([NEW]).sign(&grant(), NOW).unwrap();
         let admission = check(&token).unwrap();
-        let line = |count| WantedLine {
+        let line = |count| RequestedLine {
             line: Line {
                 tier: TierId::new("a").unwrap(),
                 legs: Legs::ONE,

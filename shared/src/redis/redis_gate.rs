@@ -46,18 +46,18 @@ impl Gate for RedisGate {
             .arg("first_budget", command.first_budget)
             .arg("generation", top_up.map_or(String::new(), |new| new.generation.to_string()))
             .arg("budget", top_up.map_or(0, |new| new.budget))
-            .arg("dry_ms", top_up.map_or(0, |new| new.dry_ms))
+            .arg("dry_ms", top_up.map_or(0, |new| new.exhausted_ms))
             .arg("holds", holds(top_up.is_some_and(|new| new.holds)));
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "admitted" => Ok(AdmitReply::Admitted),
             "dry" => {
                 let held = reply.values.get(1).is_some_and(|value| value == holds(true));
-                Ok(AdmitReply::Dry { retry_ms: reply.value(0)?, holds: held })
+                Ok(AdmitReply::Exhausted { retry_ms: reply.value(0)?, holds: held })
             }
-            "locked" => Ok(AdmitReply::Locked(reply.value(0)?)),
-            "too_fast" => Ok(AdmitReply::TooFast(reply.value(0)?)),
-            "exhausted" => Ok(AdmitReply::Exhausted(reply.value(0)?)),
+            "locked" => Ok(AdmitReply::Locked { retry_ms: reply.value(0)? }),
+            "too_fast" => Ok(AdmitReply::TooFast { retry_ms: reply.value(0)? }),
+            "exhausted" => Ok(AdmitReply::BudgetUsedUp { generation: reply.value(0)? }),
             _ => Err(reply.unexpected()),
         }
     }

@@ -231,7 +231,7 @@ fn hold_call<'s>(scripts: &'s Scripts, command: &Hold) -> Stored<Call<'s>> {
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
         .arg("user", command.user.as_str())
-        .arg("content", command.content.as_str())
+        .arg("content", command.fingerprint.as_str())
         .arg("now_ms", command.now.ms())
         .arg("deadline_ms", command.deadline.ms());
     refuse_repeated_tiers(command.lines.iter().map(|line| &line.tier))?;
@@ -281,7 +281,7 @@ impl Seats for RedisSeats {
             "content_differs" => Ok(HoldReply::ContentDiffers),
             "hold_expired" => Ok(HoldReply::HoldExpired),
             "sale_closed" => Ok(HoldReply::SaleClosed),
-            "limit_reached" => Ok(HoldReply::LimitReached(reply.value(0)?)),
+            "limit_reached" => Ok(HoldReply::LimitReached { remaining: reply.value(0)? }),
             "seat_taken" => {
                 let seats = reply.values.get(1).and_then(|seats| unpack_seats(seats));
                 let seats = seats.ok_or_else(|| reply.unexpected())?;
@@ -317,7 +317,7 @@ impl Seats for RedisSeats {
         match reply.tag.as_str() {
             "released" => Ok(ReleaseReply::Released),
             "not_held" => Ok(ReleaseReply::NotHeld),
-            "changed" => Ok(ReleaseReply::Changed),
+            "changed" => Ok(ReleaseReply::Conflict),
             _ => Err(reply.unexpected()),
         }
     }
@@ -337,7 +337,7 @@ impl Seats for RedisSeats {
         match reply.tag.as_str() {
             "marked" => Ok(MarkReply::Marked),
             "not_held" => Ok(MarkReply::NotHeld),
-            "changed" => Ok(MarkReply::Changed),
+            "changed" => Ok(MarkReply::Conflict),
             _ => Err(reply.unexpected()),
         }
     }
@@ -353,7 +353,7 @@ impl Seats for RedisSeats {
         }
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
-            "changed" => Ok(RestoreReply::Changed),
+            "changed" => Ok(RestoreReply::Conflict),
             "restored" => Ok(RestoreReply::Restored),
             "not_loaded" => Ok(RestoreReply::NotLoaded),
             _ => Err(reply.unexpected()),
@@ -383,7 +383,7 @@ impl Seats for RedisSeats {
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "repaired" => Ok(RepairReply::Repaired),
-            "changed" => Ok(RepairReply::Changed),
+            "changed" => Ok(RepairReply::Conflict),
             "not_loaded" => Ok(RepairReply::NotLoaded),
             _ => Err(reply.unexpected()),
         }

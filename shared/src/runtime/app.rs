@@ -30,10 +30,10 @@ use engine::ports::{Ports, StoreError, Stored};
 
 /// The region of servers that stand in for AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
-pub const STAND_IN_REGION: &str = "us-east-1";
+pub const LOCAL_REGION: &str = "us-east-1";
 /// How long a cold start waits for what it connects to. Whoever has not answered by then is met by
 /// the first request, which says so to its buyer.
-pub const WARM_UP_MOST: Duration = Duration::from_secs(2);
+pub const MAX_WARM_UP: Duration = Duration::from_secs(2);
 
 /// What a function cannot do without: it connects to it before its first request, and does not
 /// start without the secrets. The others connect on their first use.
@@ -225,10 +225,10 @@ impl App {
     }
 
     /// Connects to what the function needs, all at once, so that the first request need not. What
-    /// does not answer within [`WARM_UP_MOST`] is left to that request.
+    /// does not answer within [`MAX_WARM_UP`] is left to that request.
     pub async fn warm_up(&self, needs: &[Need]) {
         let each = needs.iter().map(|need| async move {
-            match timeout(WARM_UP_MOST, self.ports.warm_up(*need)).await {
+            match timeout(MAX_WARM_UP, self.ports.warm_up(*need)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::warn!(?need, %error, "started without it"),
                 Err(late) => tracing::warn!(?need, %late, "started without it"),
@@ -296,7 +296,7 @@ async fn sdk_config(config: &Config, https: &Https) -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local");
     SdkConfig::builder()
         .behavior_version(BehaviorVersion::latest())
-        .region(Region::new(STAND_IN_REGION))
+        .region(Region::new(LOCAL_REGION))
         .credentials_provider(SharedCredentialsProvider::new(credentials))
         .http_client(https.clone())
         .build()

@@ -17,7 +17,7 @@ use engine::ports::{StoreError, Stored};
 
 /// How long a batch may take: below the deadline of the functions that consume queues, so that it is
 /// known, and logged, why its messages come again.
-pub const BATCH_MOST: Duration = Duration::from_secs(27);
+pub const MAX_BATCH: Duration = Duration::from_secs(27);
 
 // Both box the handler's future: a flow over three clients is large and deeply nested.
 
@@ -30,7 +30,7 @@ pub async fn each<M: Message, F>(
 where
     F: Future<Output = Vec<Stored<()>>>,
 {
-    each_within(BATCH_MOST, event, handle).await
+    each_within(MAX_BATCH, event, handle).await
 }
 
 async fn each_within<M: Message, F>(
@@ -67,7 +67,7 @@ pub async fn together<M: Message, F>(
 where
     F: Future<Output = Stored<()>>,
 {
-    together_within(BATCH_MOST, event, handle).await
+    together_within(MAX_BATCH, event, handle).await
 }
 
 async fn together_within<M: Message, F>(

@@ -16,7 +16,7 @@ use crate::dynamodb::errors::failure;
 use engine::ports::{StoreError, Stored};
 
 /// The most messages of one request (a quota of SQS).
-const MOST_TOGETHER: usize = 10;
+const MAX_TOGETHER: usize = 10;
 
 /// The messages of one queue. Clones share it.
 #[derive(Debug, Clone)]
@@ -36,12 +36,12 @@ impl Waiting {
     /// The letters of the next request, if one should begin now: for a letter that finds nothing
     /// under way, and whenever a request is full.
     fn begin(&mut self) -> Option<Vec<Letter>> {
-        let is_time = !self.is_sending || self.letters.len() >= MOST_TOGETHER;
+        let is_time = !self.is_sending || self.letters.len() >= MAX_TOGETHER;
         if self.letters.is_empty() || !is_time {
             return None;
         }
         self.is_sending = true;
-        let count = self.letters.len().min(MOST_TOGETHER);
+        let count = self.letters.len().min(MAX_TOGETHER);
         Some(self.letters.drain(..count).collect())
     }
 
@@ -196,11 +196,11 @@ mod tests {
         assert_eq!(begun(&mut waiting), None, "one is under way");
         waiting.end();
         assert_eq!(begun(&mut waiting), Some(4));
-        letters(&mut waiting, MOST_TOGETHER);
-        assert_eq!(begun(&mut waiting), Some(MOST_TOGETHER), "a full request waits for nothing");
-        letters(&mut waiting, MOST_TOGETHER + 1);
+        letters(&mut waiting, MAX_TOGETHER);
+        assert_eq!(begun(&mut waiting), Some(MAX_TOGETHER), "a full request waits for nothing");
+        letters(&mut waiting, MAX_TOGETHER + 1);
         waiting.end();
-        assert_eq!(begun(&mut waiting), Some(MOST_TOGETHER));
+        assert_eq!(begun(&mut waiting), Some(MAX_TOGETHER));
         waiting.end();
         assert_eq!(begun(&mut waiting), Some(1));
     }

@@ -10,7 +10,7 @@ use engine::domain::ids::SaleId;
 /// The least time between two requests for one sale.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Most sales that are remembered.
-const MOST_REMEMBERED: usize = 1024;
+const MAX_REMEMBERED: usize = 1024;
 
 /// When each sale was asked for last.
 #[derive(Debug, Default)]
@@ -24,10 +24,10 @@ impl Throttle {
         if asked.get(sale).is_some_and(is_early) {
             return false;
         }
-        if asked.len() >= MOST_REMEMBERED {
+        if asked.len() >= MAX_REMEMBERED {
             asked.retain(|_, last| is_early(last));
         }
-        if asked.len() >= MOST_REMEMBERED {
+        if asked.len() >= MAX_REMEMBERED {
             // Better to ask too often than to remember without bound.
             asked.clear();
         }
@@ -60,9 +60,9 @@ mod tests {
     fn it_remembers_no_more_than_its_bound() {
         let throttle = Throttle::default();
         let start = Instant::now();
-        for index in 0..3 * MOST_REMEMBERED {
+        for index in 0..3 * MAX_REMEMBERED {
             assert!(throttle.admits(&sale(index), start));
         }
-        assert!(throttle.0.lock().unwrap().len() <= MOST_REMEMBERED);
+        assert!(throttle.0.lock().unwrap().len() <= MAX_REMEMBERED);
     }
 }

@@ -9,7 +9,7 @@ use engine::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
 use engine::domain::inventory::{Inventory, Line, SeatLeg};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::flows::cancel::cancel;
 use engine::flows::pay::pay;
@@ -45,7 +45,7 @@ impl Driver for Watched {
     }
 }
 
-struct World {
+struct Fixture {
     ports: Caller<Watched>,
     sale: Sale,
     mint: Mint,
@@ -54,7 +54,7 @@ struct World {
 /// What a comparison found, of which kind and order, and which orders it read.
 type Compared = (Vec<(&'static str, Option<OrderNumber>)>, BTreeSet<OrderNumber>);
 
-impl World {
+impl Fixture {
     async fn start() -> Self {
         let file = json!({
             "sale": "pair", "title": "Pair", "currency": "EUR",
@@ -68,16 +68,16 @@ impl World {
         });
         let sale = Sale::new(serde_json::from_value(file).unwrap()).unwrap();
         let watched = Watched { stores: Mutex::default(), asked: Mutex::default() };
-        let world = Self { ports: Caller(watched), sale, mint: Mint::new(3) };
-        publish(&world.ports, &world.sale, &epoch("first"), NOW).await.unwrap();
-        world
+        let fixture = Self { ports: Caller(watched), sale, mint: Mint::new(3) };
+        publish(&fixture.ports, &fixture.sale, &epoch("first"), NOW).await.unwrap();
+        fixture
     }
 
     /// An order for seats of both tiers over both legs, by somebody who has not been here yet.
     async fn buy(&self, user: &str) -> Order {
         let user = UserId::new(user).unwrap();
         let published = self.ports.sale(self.sale.id(), Freshness::Fresh).await.unwrap().unwrap();
-        let wanted = |tier: &str, price_minor, count| WantedLine {
+        let requested = |tier: &str, price_minor, count| RequestedLine {
             line: Line {
                 tier: TierId::new(tier).unwrap(),
                 legs: Legs::new(0, 2).unwrap(),
@@ -86,7 +86,8 @@ impl World {
             price_minor,
             attendees: vec![],
         };
-        let lines = vec![wanted("hall", 500, HALL_SEATS), wanted("balcony", 900, BALCONY_SEATS)];
+        let lines =
+            vec![requested("hall", 500, HALL_SEATS), requested("balcony", 900, BALCONY_SEATS)];
         let number = self.mint.mint(NOW, &user);
         let reservation = Reservation { published, number, user, lines };
         reserve(&self.ports, &reservation, NOW).await.unwrap().order
@@ -135,8 +136,8 @@ impl World {
         self.ports.0.asked.lock().unwrap().clear();
         let run = dry_run(&self.ports, NOW).await.unwrap();
         assert!(run.unread.is_empty(), "{run:?}");
-        let found = run.found.iter().map(|(difference, _)| {
-            let explained = difference.explain();
+        let found = run.found.iter().map(|(discrepancy, _)| {
+            let explained = discrepancy.explain();
             (explained.kind, explained.order)
         });
         let asked = self.ports.0.asked.lock().unwrap();
@@ -164,62 +165,62 @@ fn of(orders: &[&Order]) -> BTreeSet<OrderNumber> {
 
 #[tokio::test]
 async fn a_sale_that_is_sold_out_and_settled_is_compared_without_reading_an_order() {
-    let world = World::start().await;
-    let orders = world.sold_out().await;
-    assert_eq!(world.compare().await, (vec![], BTreeSet::new()));
+    let fixture = Fixture::start().await;
+    let orders = fixture.sold_out().await;
+    assert_eq!(fixture.compare().await, (vec![], BTreeSet::new()));
 
     // Whichever seat-leg Redis loses of whichever order, as sold or as taken: that order is read, and
-    // no other, and the difference is found.
+    // no other, and the discrepancy is found.
     for order in &orders {
         let lines = order.held_lines();
         for at in lines.iter().flat_map(|line| line.seat_legs()) {
             for bitmap in [Bitmap::Sold, Bitmap::Taken] {
-                world.set(bitmap, &at, false);
+                fixture.set(bitmap, &at, false);
                 let expected = (vec![("not-sold", Some(order.number))], of(&[order]));
-                assert_eq!(world.compare().await, expected, "{bitmap:?} {at:?}");
-                world.set(bitmap, &at, true);
+                assert_eq!(fixture.compare().await, expected, "{bitmap:?} {at:?}");
+                fixture.set(bitmap, &at, true);
             }
         }
     }
-    assert_eq!(world.compare().await, (vec![], BTreeSet::new()));
+    assert_eq!(fixture.compare().await, (vec![], BTreeSet::new()));
 }
 
 /// The other states, each among orders that are settled.
 #[tokio::test]
 async fn an_order_that_holds_or_is_not_paid_is_read_whatever_redis_says_of_its_seats() {
-    let world = World::start().await;
-    let paid = world.buy("paid").await;
-    let pending = world.buy("pending").await;
-    let forgotten = world.buy("forgotten").await;
-    world.pay(&paid).await;
-    world.spoil(|inventory| inventory.holds.remove(&forgotten.number).unwrap());
+    let fixture = Fixture::start().await;
+    let paid = fixture.buy("paid").await;
+    let pending = fixture.buy("pending").await;
+    let forgotten = fixture.buy("forgotten").await;
+    fixture.pay(&paid).await;
+    fixture.spoil(|inventory| inventory.holds.remove(&forgotten.number).unwrap());
     let found = vec![("forgotten", Some(forgotten.number))];
-    assert_eq!(world.compare().await, (found, of(&[&pending, &forgotten])));
+    assert_eq!(fixture.compare().await, (found, of(&[&pending, &forgotten])));
 
     // Settled seats, and a hold that should be gone.
-    world.spoil(|inventory| inventory.holds.insert(paid.number, paid.hold_record()));
-    world.spoil(|inventory| inventory.holds.insert(forgotten.number, forgotten.hold_record()));
+    fixture.spoil(|inventory| inventory.holds.insert(paid.number, paid.hold_record()));
+    fixture.spoil(|inventory| inventory.holds.insert(forgotten.number, forgotten.hold_record()));
     let found = vec![("hold-differs", Some(paid.number))];
-    assert_eq!(world.compare().await, (found, of(&[&paid, &pending, &forgotten])));
-    world.spoil(|inventory| inventory.holds.remove(&paid.number));
+    assert_eq!(fixture.compare().await, (found, of(&[&paid, &pending, &forgotten])));
+    fixture.spoil(|inventory| inventory.holds.remove(&paid.number));
 
     // Of a pending order that holds, one seat-leg is free.
     let at = pending.held_lines()[1].seat_legs().last().unwrap();
-    world.set(Bitmap::Taken, &at, false);
+    fixture.set(Bitmap::Taken, &at, false);
     let found = vec![("held-and-free", Some(pending.number))];
-    assert_eq!(world.compare().await, (found, of(&[&pending, &forgotten])));
-    world.set(Bitmap::Taken, &at, true);
+    assert_eq!(fixture.compare().await, (found, of(&[&pending, &forgotten])));
+    fixture.set(Bitmap::Taken, &at, true);
 
     // An order that has ended claims nothing; its hold came back with an older Redis, and then only
     // its bits did.
-    cancel(&world.ports, &pending.user, pending.number, NOW).await.unwrap();
+    cancel(&fixture.ports, &pending.user, pending.number, NOW).await.unwrap();
     let lines = pending.held_lines();
     let bits: Vec<SeatLeg> = lines.iter().flat_map(|line| line.seat_legs()).collect();
-    bits.iter().for_each(|at| world.set(Bitmap::Taken, at, true));
-    world.spoil(|inventory| inventory.holds.insert(pending.number, pending.hold_record()));
+    bits.iter().for_each(|at| fixture.set(Bitmap::Taken, at, true));
+    fixture.spoil(|inventory| inventory.holds.insert(pending.number, pending.hold_record()));
     let found = vec![("hold-differs", Some(pending.number))];
-    assert_eq!(world.compare().await, (found, of(&[&pending, &forgotten])));
-    world.spoil(|inventory| inventory.holds.remove(&pending.number));
+    assert_eq!(fixture.compare().await, (found, of(&[&pending, &forgotten])));
+    fixture.spoil(|inventory| inventory.holds.remove(&pending.number));
     let found = vec![("leaked", None), ("leaked", None)];
-    assert_eq!(world.compare().await, (found, of(&[&forgotten])));
+    assert_eq!(fixture.compare().await, (found, of(&[&forgotten])));
 }

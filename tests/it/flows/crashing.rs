@@ -175,7 +175,7 @@ each_call_is_a_step! { Gate by gate:
 each_call_is_a_step! { Orders by orders:
     fn create(order: &Order, limit: u16) -> CreateReply;
     fn end(end: &Order) -> ChangeReply;
-    fn bury(tombstone: &Order) -> ChangeReply;
+    fn write_tombstone(tombstone: &Order) -> ChangeReply;
     fn settle(payment: &PaymentRecord, settlement: &Settlement, limit: u16) -> SettleReply;
     fn record_refund(payment: &PaymentRecord, order: Option<&Order>) -> ChangeReply;
     fn sync(orders: &[Order]) -> Vec<OrderNumber>;

@@ -8,7 +8,7 @@ use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::OrderState;
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
@@ -33,7 +33,7 @@ pub const PAY_WINDOW_SECONDS: i64 = 60;
 const SEATS: u32 = 640;
 
 /// The engine's ports on real servers.
-pub struct World {
+pub struct Fixture {
     stack: Stack,
     /// The ports.
     pub ports: LivePorts,
@@ -65,7 +65,7 @@ fn sale() -> Sale {
     Sale::new(serde_json::from_value(file).unwrap()).unwrap()
 }
 
-impl World {
+impl Fixture {
     /// Starts the servers and publishes the sale.
     pub async fn start() -> Self {
         let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
@@ -100,9 +100,9 @@ impl World {
             self.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
         let choice = Choice::Best { count, together: Together::Required };
         let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
-        let wanted = WantedLine { line, price_minor: 500, attendees: vec![] };
+        let requested = RequestedLine { line, price_minor: 500, attendees: vec![] };
         let number: OrderNumber = self.mint.mint(NOW, &user);
-        Reservation { published, number, user, lines: vec![wanted] }
+        Reservation { published, number, user, lines: vec![requested] }
     }
 
     /// A connection to Redis, to do what no engine does.

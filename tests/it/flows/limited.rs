@@ -21,7 +21,7 @@ const SALES: usize = 6;
 /// A run that is stuck takes so long: its place in the order must not come again each time.
 const MINUTES_A_RUN: i64 = 5;
 /// Until everything else was done once. With five others, each before the stuck one in every second
-/// run, one in a million worlds would need more; the order is the same in each.
+/// run, one in a million fixtures would need more; the order is the same in each.
 const RUNS: i64 = 20;
 
 /// Stores that answer at once, but for one call.

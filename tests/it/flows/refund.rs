@@ -13,16 +13,16 @@ use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund;
 use engine::flows::reserve::reserve;
 use engine::ports::{Orders, Ports, StoreError};
-use fake_payments::Mischief;
+use fake_payments::Fault;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
-use super::environment::{NOW, PAY_WINDOW_SECONDS, World, epoch, sale_id};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
 
 /// When the payment window of every order is over.
 const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);
 
-impl World {
+impl Fixture {
     /// A pending order of a new buyer.
     async fn pending(&self, user: &str) -> Order {
         let reservation = self.reservation(user).await;
@@ -75,23 +75,23 @@ fn key_of(capture: &Capture) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn money_goes_back_once_from_any_crash_point_on() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     for lost in [false, true] {
         let calls = at_every_call(async |call, cut| {
-            let (order, capture) = world.too_late(&format!("{lost}-{call}-{cut:?}")).await;
+            let (order, capture) = fixture.too_late(&format!("{lost}-{call}-{cut:?}")).await;
             if lost {
-                world.provider.next(Mischief::LoseRefundAnswer);
+                fixture.provider.next(Fault::LoseRefundAnswer);
             }
-            let crashing = Crashing::at(&world.ports, call, cut);
+            let crashing = Crashing::at(&fixture.ports, call, cut);
             let _ = refund(&crashing, order.number, &capture.key, LATE).await;
             // The message comes again; where an answer is still to be lost, once more.
-            let _ = refund(&world.ports, order.number, &capture.key, LATE).await;
-            let done = world.refunded(&capture, LATE).await;
+            let _ = refund(&fixture.ports, order.number, &capture.key, LATE).await;
+            let done = fixture.refunded(&capture, LATE).await;
             assert_eq!(done.state, RefundState::Refunded, "{}", key_of(&capture));
-            assert_eq!(world.state(order.number).await, Some(OrderState::Refunded));
-            assert_eq!(world.sent_back(&capture), ["succeeded"], "{}", key_of(&capture));
+            assert_eq!(fixture.state(order.number).await, Some(OrderState::Refunded));
+            assert_eq!(fixture.sent_back(&capture), ["succeeded"], "{}", key_of(&capture));
             // And a message that comes days later finds nothing to do.
-            assert_eq!(world.refunded(&capture, LATE.plus_seconds(1_000_000)).await, done);
+            assert_eq!(fixture.refunded(&capture, LATE.plus_seconds(1_000_000)).await, done);
             crashing.has_died()
         })
         .await;
@@ -99,67 +99,68 @@ async fn money_goes_back_once_from_any_crash_point_on() {
         // Payment, provider, order and record; an attempt that loses the answer ends there.
         assert_eq!(calls, if lost { 2 } else { 4 });
     }
-    world.must_be_consistent().await;
+    fixture.must_be_consistent().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_provider_says_is_recorded_and_asked_again_when_it_is_time() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let later = |seconds| LATE.plus_seconds(seconds);
-    let (order, capture) = world.too_late("slow").await;
-    world.provider.next(Mischief::LeaveRefundPending);
-    assert_eq!(world.refunded(&capture, LATE).await.state, RefundState::Pending);
-    assert_eq!(world.refunded(&capture, later(1)).await.state, RefundState::Pending);
-    assert_eq!(world.state(order.number).await, Some(OrderState::RefundDue));
-    world.provider.settle_refunds("pi_slow", false).unwrap();
-    let failed = world.refunded(&capture, later(2)).await;
+    let (order, capture) = fixture.too_late("slow").await;
+    fixture.provider.next(Fault::LeaveRefundPending);
+    assert_eq!(fixture.refunded(&capture, LATE).await.state, RefundState::Pending);
+    assert_eq!(fixture.refunded(&capture, later(1)).await.state, RefundState::Pending);
+    assert_eq!(fixture.state(order.number).await, Some(OrderState::RefundDue));
+    fixture.provider.settle_refunds("pi_slow", false).unwrap();
+    let failed = fixture.refunded(&capture, later(2)).await;
     assert_eq!(failed.state, RefundState::Failed);
     assert_eq!(failed.refusal.as_deref(), Some("failed: expired_or_canceled_card"));
-    assert_eq!(world.sent_back(&capture), ["failed"], "no other is sent after one that failed");
+    assert_eq!(fixture.sent_back(&capture), ["failed"], "no other is sent after one that failed");
 
-    let (_, refused) = world.too_late("poor").await;
-    world.provider.next(Mischief::RefuseRefund);
-    let failed = world.refunded(&refused, LATE).await;
+    let (_, refused) = fixture.too_late("poor").await;
+    fixture.provider.next(Fault::RefuseRefund);
+    let failed = fixture.refunded(&refused, LATE).await;
     let why = failed.refusal.as_deref().unwrap();
     assert_eq!(why, "balance_insufficient: Insufficient funds in your account.");
-    assert_eq!(world.record(&refused).await.refund, Some(failed));
+    assert_eq!(fixture.record(&refused).await.refund, Some(failed));
 
-    let (_, unheard) = world.too_late("down").await;
-    world.provider.next(Mischief::FailRefund);
-    let error = refund(&world.ports, unheard.order, &unheard.key, LATE).await.unwrap_err();
+    let (_, unheard) = fixture.too_late("down").await;
+    fixture.provider.next(Fault::FailRefund);
+    let error = refund(&fixture.ports, unheard.order, &unheard.key, LATE).await.unwrap_err();
     assert!(error.retryable(), "{error}");
     let state = |record: PaymentRecord| record.refund.unwrap().state;
-    assert_eq!(state(world.record(&unheard).await), RefundState::Requested);
+    assert_eq!(state(fixture.record(&unheard).await), RefundState::Requested);
 
     // The sweeper asks again for what nothing was heard of: after five minutes, and a day.
-    let swept =
-        async |now: Timestamp| reconcile(&world.ports, &epoch("sweep"), now).await.unwrap().refunds;
+    let swept = async |now: Timestamp| {
+        reconcile(&fixture.ports, &epoch("sweep"), now).await.unwrap().refunds
+    };
     swept(LATE).await;
     assert_eq!(swept(later(299)).await, 0);
     assert_eq!(swept(later(300)).await, 1, "the one that is requested");
     assert_eq!(swept(later(25 * 3600 + 2)).await, 3, "and those that failed");
     assert_eq!(swept(later(25 * 3600 + 3)).await, 0);
-    assert_eq!(world.refunded(&unheard, later(400)).await.state, RefundState::Refunded);
+    assert_eq!(fixture.refunded(&unheard, later(400)).await.state, RefundState::Refunded);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_money_moves_on_the_word_of_a_message() {
-    let world = World::start().await;
-    let order = world.pending("honest").await;
-    let capture = world.captured("pi_honest", &order, order.total);
+    let fixture = Fixture::start().await;
+    let order = fixture.pending("honest").await;
+    let capture = fixture.captured("pi_honest", &order, order.total);
     let broken = |error: StoreError| assert!(matches!(error, StoreError::Contract(_)), "{error}");
-    broken(refund(&world.ports, order.number, &capture.key, NOW).await.unwrap_err());
-    let paid = pay(&world.ports, &capture, NOW).await.unwrap();
+    broken(refund(&fixture.ports, order.number, &capture.key, NOW).await.unwrap_err());
+    let paid = pay(&fixture.ports, &capture, NOW).await.unwrap();
     assert_eq!((paid.outcome, paid.refund), (PaymentOutcome::Accepted, None));
-    broken(refund(&world.ports, order.number, &capture.key, NOW).await.unwrap_err());
-    assert!(world.sent_back(&capture).is_empty());
-    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+    broken(refund(&fixture.ports, order.number, &capture.key, NOW).await.unwrap_err());
+    assert!(fixture.sent_back(&capture).is_empty());
+    assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_and_other_money_go_back_each_for_itself() {
-    let world = World::start().await;
-    let order = world.pending("parts").await;
+    let fixture = Fixture::start().await;
+    let order = fixture.pending("parts").await;
     let Money { amount_minor, currency } = order.total;
     let of = |amount_minor: i64| Money { amount_minor, currency };
     let yuan = Money { currency: Currency::new("CNY").unwrap(), amount_minor };
@@ -170,40 +171,40 @@ async fn parts_and_other_money_go_back_each_for_itself() {
         ("pi_yuan", yuan, RefundReason::WrongCurrency),
     ];
     for (name, amount, reason) in wrong {
-        let capture = world.captured(name, &order, amount);
-        let record = pay(&world.ports, &capture, NOW).await.unwrap();
+        let capture = fixture.captured(name, &order, amount);
+        let record = pay(&fixture.ports, &capture, NOW).await.unwrap();
         assert_eq!(record.outcome, PaymentOutcome::Refund(reason), "{name}");
-        assert_eq!(world.refunded(&capture, NOW).await.state, RefundState::Refunded, "{name}");
-        assert_eq!(world.sent_back(&capture), ["succeeded"], "{name}");
-        assert_eq!(world.state(order.number).await, Some(OrderState::Pending), "{name}");
+        assert_eq!(fixture.refunded(&capture, NOW).await.state, RefundState::Refunded, "{name}");
+        assert_eq!(fixture.sent_back(&capture), ["succeeded"], "{name}");
+        assert_eq!(fixture.state(order.number).await, Some(OrderState::Pending), "{name}");
     }
-    let whole = world.captured("pi_whole", &order, order.total);
-    pay(&world.ports, &whole, NOW.plus_seconds(1)).await.unwrap();
-    let second = world.captured("pi_second", &order, order.total);
-    pay(&world.ports, &second, NOW.plus_seconds(2)).await.unwrap();
+    let whole = fixture.captured("pi_whole", &order, order.total);
+    pay(&fixture.ports, &whole, NOW.plus_seconds(1)).await.unwrap();
+    let second = fixture.captured("pi_second", &order, order.total);
+    pay(&fixture.ports, &second, NOW.plus_seconds(2)).await.unwrap();
 
-    let ledger = world.ports.orders().payments(order.number).await.unwrap();
+    let ledger = fixture.ports.orders().payments(order.number).await.unwrap();
     let names: Vec<&str> =
         ledger.iter().map(|record| record.capture.key.payment.as_str()).collect();
     assert_eq!(names, ["pi_half", "pi_more", "pi_rest", "pi_yuan", "pi_whole", "pi_second"]);
-    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+    assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_crash_point_on() {
-    let world = World::start().await;
+    let fixture = Fixture::start().await;
     let calls = at_every_call(async |call, cut| {
         let name = format!("lost-{call}-{cut:?}");
-        let order = world.pending(&name).await;
+        let order = fixture.pending(&name).await;
         // A part that goes back, the payment, and one too many.
         let amount = Money { amount_minor: 1, ..order.total };
-        let part = world.captured(&format!("pi_1_{name}"), &order, amount);
-        let whole = world.captured(&format!("pi_2_{name}"), &order, order.total);
-        let second = world.captured(&format!("pi_3_{name}"), &order, order.total);
-        let crashing = Crashing::at(&world.ports, call, cut);
+        let part = fixture.captured(&format!("pi_1_{name}"), &order, amount);
+        let whole = fixture.captured(&format!("pi_2_{name}"), &order, order.total);
+        let second = fixture.captured(&format!("pi_3_{name}"), &order, order.total);
+        let crashing = Crashing::at(&fixture.ports, call, cut);
         let _ = expire(&crashing, &sale_id(), order.number, LATE).await;
-        assert_eq!(world.expired(&order, LATE).await, Expired::Resolved, "{name}");
-        assert_eq!(world.state(order.number).await, Some(OrderState::Paid), "{name}");
+        assert_eq!(fixture.expired(&order, LATE).await, Expired::Resolved, "{name}");
+        assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid), "{name}");
         // A process that died may have left what follows from its decisions to the provider's
         // calls, which come again, or to the sweeper.
         for (capture, outcome) in [
@@ -211,46 +212,46 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
             (whole, PaymentOutcome::Accepted),
             (second, PaymentOutcome::Refund(RefundReason::SecondPayment)),
         ] {
-            let callback = pay(&world.ports, &capture, LATE).await.unwrap();
+            let callback = pay(&fixture.ports, &capture, LATE).await.unwrap();
             assert_eq!(callback.outcome, outcome, "{name}");
         }
         crashing.has_died()
     })
     .await;
     println!("expire with money at the provider: cut off at each of {calls} calls");
-    world.must_be_consistent().await;
-    reconcile(&world.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
-    let quiet = reconcile(&world.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
+    fixture.must_be_consistent().await;
+    reconcile(&fixture.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
+    let quiet = reconcile(&fixture.ports, &epoch("later"), LATE.plus_seconds(61)).await.unwrap();
     assert!(quiet.is_quiet(), "{quiet:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_waits_a_minute_for_a_provider_that_does_not_answer() {
-    let world = World::start().await;
-    let order = world.pending("patient").await;
-    let capture = world.captured("pi_patient", &order, order.total);
+    let fixture = Fixture::start().await;
+    let order = fixture.pending("patient").await;
+    let capture = fixture.captured("pi_patient", &order, order.total);
     let end = LATE.plus_seconds(PROVIDER_GRACE_SECONDS);
     for (now, again) in [
         (LATE, LATE.plus_seconds(15)),
         (end.plus_seconds(-20), end.plus_seconds(-5)),
         (end.plus_seconds(-5), end),
     ] {
-        world.provider.next(Mischief::FailSearch);
-        assert_eq!(world.expired(&order, now).await, Expired::NotDue(again));
-        assert_eq!(world.state(order.number).await, Some(OrderState::Pending));
+        fixture.provider.next(Fault::FailSearch);
+        assert_eq!(fixture.expired(&order, now).await, Expired::NotDue(again));
+        assert_eq!(fixture.state(order.number).await, Some(OrderState::Pending));
     }
-    world.provider.next(Mischief::FailSearch);
-    assert_eq!(world.expired(&order, end).await, Expired::Ended);
+    fixture.provider.next(Fault::FailSearch);
+    assert_eq!(fixture.expired(&order, end).await, Expired::Ended);
     // The money comes to light all the same, and the seats are still free.
-    let record = pay(&world.ports, &capture, end).await.unwrap();
+    let record = pay(&fixture.ports, &capture, end).await.unwrap();
     assert_eq!(record.outcome, PaymentOutcome::Accepted);
-    assert_eq!(world.state(order.number).await, Some(OrderState::Paid));
+    assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
 
     // A search that does not know the payment yet is as good as none: the order ends.
-    let order = world.pending("early").await;
-    let capture = world.captured("pi_early", &order, order.total);
-    world.provider.next(Mischief::FindNothing);
-    assert_eq!(world.expired(&order, LATE).await, Expired::Ended);
-    let record = pay(&world.ports, &capture, LATE).await.unwrap();
+    let order = fixture.pending("early").await;
+    let capture = fixture.captured("pi_early", &order, order.total);
+    fixture.provider.next(Fault::FindNothing);
+    assert_eq!(fixture.expired(&order, LATE).await, Expired::Ended);
+    let record = pay(&fixture.ports, &capture, LATE).await.unwrap();
     assert_eq!(record.outcome, PaymentOutcome::Accepted);
 }

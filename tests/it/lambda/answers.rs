@@ -1,4 +1,4 @@
-//! The same request to both worlds: the deployed binary under AWS's emulator, and the gateway that runs
+//! The same request to both fixtures: the deployed binary under AWS's emulator, and the gateway that runs
 //! the handlers in this process. Both stand on the same servers, so that each meets what the other has
 //! done, and their answers must be the same.
 
@@ -52,9 +52,9 @@ impl Answer {
 
 const HEADERS: [&str; 4] = ["content-type", "cache-control", "retry-after", "www-authenticate"];
 
-/// Both worlds, on the same servers. Nothing polls the queues: what either sends stays there until the
+/// Both fixtures, on the same servers. Nothing polls the queues: what either sends stays there until the
 /// test hands it on.
-struct Worlds {
+struct Fixtures {
     gateway: Gateway,
     app: Arc<App>,
     http: reqwest::Client,
@@ -66,7 +66,7 @@ struct Worlds {
     data_dir: DataDir,
 }
 
-impl Worlds {
+impl Fixtures {
     async fn start() -> Self {
         let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
             backends::servers().await;
@@ -240,22 +240,22 @@ fn slug(body: &Value) -> &str {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sales_are_published_and_shown_alike() {
-    let worlds = Worlds::start().await;
-    let sales = worlds.sandbox("sales").await;
+    let fixtures = Fixtures::start().await;
+    let sales = fixtures.sandbox("sales").await;
     let put = "PUT /sales/{sale}";
     let file = hall("hall", 8, 900);
     let publish = Request::json(Sender::Operator, "PUT", "/sales/hall", &file);
-    let published = worlds.same(&sales, put, 200, &publish).await;
+    let published = fixtures.same(&sales, put, 200, &publish).await;
     assert_eq!(published["version"], json!(1), "the gateway found what the function had written");
     let mut defective = file.clone();
     defective["limit_per_buyer"] = json!(0);
     let defective = Request::json(Sender::Operator, "PUT", "/sales/hall", &defective);
-    assert_eq!(slug(&worlds.same(&sales, put, 422, &defective).await), "invalid");
+    assert_eq!(slug(&fixtures.same(&sales, put, 422, &defective).await), "invalid");
     let torn = Request { body: "{".to_owned(), ..publish.clone() };
-    assert_eq!(slug(&worlds.same(&sales, put, 400, &torn).await), "malformed");
+    assert_eq!(slug(&fixtures.same(&sales, put, 400, &torn).await), "malformed");
 
     let get = async |route, status, target: &str| {
-        worlds.same(&sales, route, status, &Request::get(Sender::Nobody, target)).await
+        fixtures.same(&sales, route, status, &Request::get(Sender::Nobody, target)).await
     };
     assert_eq!(get("GET /sales", 200, "/sales").await["sales"][0]["sale"], "hall");
     assert_eq!(get("GET /sales/{sale}", 200, "/sales/hall").await["state"], "open");
@@ -267,23 +267,23 @@ async fn sales_are_published_and_shown_alike() {
     assert_eq!(get("GET /openapi.json", 200, "/openapi.json").await["openapi"], "3.1.1");
     // What the gateway's authorizer keeps away, the function refuses as well.
     let stranger = Request { sender: Sender::Nobody, ..publish };
-    let deployed = worlds.deployed(&sales, put, &stranger).await;
+    let deployed = fixtures.deployed(&sales, put, &stranger).await;
     assert_eq!((deployed.status, slug(&deployed.body)), (401, "not-authenticated"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_are_bought_alike() {
-    let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 8, 900)).await;
-    let gate = worlds.sandbox("token-gate").await;
-    let reserve = worlds.sandbox("reserve").await;
+    let fixtures = Fixtures::start().await;
+    fixtures.publish(&hall("hall", 8, 900)).await;
+    let gate = fixtures.sandbox("token-gate").await;
+    let reserve = fixtures.sandbox("reserve").await;
     let admit = "POST /sales/{sale}/admissions";
     let make = "POST /sales/{sale}/orders";
 
-    // An admission is a new one each time: what is in it must be alike, and each world takes the
+    // An admission is a new one each time: what is in it must be alike, and each fixture takes the
     // other's.
-    let deployed = worlds.deployed(&gate, admit, &admission("alice", "hall", 2)).await;
-    let in_process = worlds.in_process(&admission("bob", "hall", 2)).await;
+    let deployed = fixtures.deployed(&gate, admit, &admission("alice", "hall", 2)).await;
+    let in_process = fixtures.in_process(&admission("bob", "hall", 2)).await;
     let shape = |answer: &Answer| {
         let body = answer.body.as_object().unwrap();
         let fields: Vec<String> = body.keys().cloned().collect();
@@ -292,19 +292,19 @@ async fn tickets_are_bought_alike() {
     assert_eq!(shape(&deployed), shape(&in_process));
     assert_eq!(deployed.status, 201);
     for (tickets, status) in [(0, 422), (99, 422)] {
-        worlds.same(&gate, admit, status, &admission("carol", "hall", tickets)).await;
+        fixtures.same(&gate, admit, status, &admission("carol", "hall", tickets)).await;
     }
-    worlds.same(&gate, admit, 404, &admission("carol", "nowhere", 1)).await;
+    fixtures.same(&gate, admit, 404, &admission("carol", "nowhere", 1)).await;
     let torn = Request { body: "{".to_owned(), ..admission("carol", "hall", 1) };
-    worlds.same(&gate, admit, 400, &torn).await;
+    fixtures.same(&gate, admit, 400, &torn).await;
 
     // The function makes Alice's order, and the gateway finds it; for Bob the other way round.
     let alice = order("alice", "hall", &deployed.body["token"], &best(2));
-    let made = worlds.same(&reserve, make, 201, &alice).await;
+    let made = fixtures.same(&reserve, make, 201, &alice).await;
     assert_eq!(made["order"], deployed.body["order"], "the order was named at admission");
     let bob = order("bob", "hall", &in_process.body["token"], &best(2));
-    assert_eq!(worlds.in_process(&bob).await.status, 201);
-    worlds.same(&reserve, make, 201, &bob).await;
+    assert_eq!(fixtures.in_process(&bob).await.status, 201);
+    fixtures.same(&reserve, make, 201, &bob).await;
 
     let refusals = [
         (400, "malformed", Request { body: "x".to_owned(), ..alice.clone() }),
@@ -313,93 +313,93 @@ async fn tickets_are_bought_alike() {
         (422, "token-reused", order("alice", "hall", &deployed.body["token"], &best(1))),
     ];
     for (status, expected, request) in refusals {
-        let body = worlds.same(&reserve, make, status, &request).await;
+        let body = fixtures.same(&reserve, make, status, &request).await;
         assert_eq!(slug(&body), expected, "{body:#}");
     }
-    let carol = worlds.admission("carol", "hall").await;
+    let carol = fixtures.admission("carol", "hall").await;
     let seat = made["lines"][0]["tickets"][0]["seat"].clone();
     let taken = json!([{ "tier": "floor", "seats": [seat] }]);
     let refused =
-        worlds.same(&reserve, make, 409, &order("carol", "hall", &carol["token"], &taken)).await;
+        fixtures.same(&reserve, make, 409, &order("carol", "hall", &carol["token"], &taken)).await;
     assert_eq!(slug(&refused), "seat-taken", "{refused:#}");
 
-    let orders = worlds.sandbox("orders").await;
+    let orders = fixtures.sandbox("orders").await;
     let number = made["order"].as_str().unwrap();
     let show = |user| Request::get(Sender::Buyer(user), format!("/orders/{number}"));
-    let shown = worlds.same(&orders, "GET /orders/{order}", 200, &show("alice")).await;
+    let shown = fixtures.same(&orders, "GET /orders/{order}", 200, &show("alice")).await;
     assert_eq!(shown["state"], "pending");
-    worlds.same(&orders, "GET /orders/{order}", 404, &show("bob")).await;
+    fixtures.same(&orders, "GET /orders/{order}", 404, &show("bob")).await;
     let mine = Request::get(Sender::Buyer("alice"), "/orders?limit=1");
-    let listed = worlds.same(&orders, "GET /orders", 200, &mine).await;
+    let listed = fixtures.same(&orders, "GET /orders", 200, &mine).await;
     assert_eq!(listed["orders"].as_array().unwrap().len(), 1);
     let too_many = Request::get(Sender::Buyer("alice"), "/orders?limit=0");
-    worlds.same(&orders, "GET /orders", 422, &too_many).await;
+    fixtures.same(&orders, "GET /orders", 422, &too_many).await;
 
-    let cancel = worlds.sandbox("cancel").await;
+    let cancel = fixtures.sandbox("cancel").await;
     let given_up = |user| {
         let target = format!("/orders/{number}/cancel");
         Request { method: "POST", ..Request::get(Sender::Buyer(user), target) }
     };
     let route = "POST /orders/{order}/cancel";
-    worlds.same(&cancel, route, 404, &given_up("bob")).await;
-    assert_eq!(worlds.same(&cancel, route, 200, &given_up("alice")).await["state"], "cancelled");
+    fixtures.same(&cancel, route, 404, &given_up("bob")).await;
+    assert_eq!(fixtures.same(&cancel, route, 200, &given_up("alice")).await["state"], "cancelled");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn payments_are_taken_counted_and_sent_back_alike() {
-    let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 8, 900)).await;
-    let callback = worlds.sandbox("pay-callback").await;
+    let fixtures = Fixtures::start().await;
+    fixtures.publish(&hall("hall", 8, 900)).await;
+    let callback = fixtures.sandbox("pay-callback").await;
     let route = "POST /payments/{provider}/callback";
     let pay = async |status, request: &Request<'static>| {
-        worlds.same(&callback, route, status, request).await
+        fixtures.same(&callback, route, status, request).await
     };
     let mut paid = Vec::new();
     for user in ["alice", "bob"] {
-        let order = worlds.order(user, "hall").await;
-        let request = worlds.paid(&format!("pi_{user}"), &order, 5000);
+        let order = fixtures.order(user, "hall").await;
+        let request = fixtures.paid(&format!("pi_{user}"), &order, 5000);
         // The function takes it, and to the gateway it is the same payment again.
         assert_eq!(pay(200, &request).await["outcome"], "accepted");
-        assert_eq!(worlds.state(user, &order).await, "paid");
+        assert_eq!(fixtures.state(user, &order).await, "paid");
         paid.push(order);
     }
-    let forged = Request { body: "{}".to_owned(), ..worlds.paid("pi_m", &paid[0], 5000) };
+    let forged = Request { body: "{}".to_owned(), ..fixtures.paid("pi_m", &paid[0], 5000) };
     assert_eq!(slug(&pay(401, &forged).await), "not-authenticated");
-    pay(200, &worlds.callback(&json!({ "id": "evt_1", "object": "event", "type": "charge.updated", "data": { "object": {} } }))).await;
-    let cancel = worlds.sandbox("cancel").await;
+    pay(200, &fixtures.callback(&json!({ "id": "evt_1", "object": "event", "type": "charge.updated", "data": { "object": {} } }))).await;
+    let cancel = fixtures.sandbox("cancel").await;
     let number = paid[0]["order"].as_str().unwrap();
     let target = format!("/orders/{number}/cancel");
     let given_up = Request { method: "POST", ..Request::get(Sender::Buyer("alice"), target) };
-    worlds.same(&cancel, "POST /orders/{order}/cancel", 409, &given_up).await;
+    fixtures.same(&cancel, "POST /orders/{order}/cancel", 409, &given_up).await;
 
     // What the function has sent is counted by the deployed consumer, once, and what is no message is
-    // reported, by both worlds in the same words.
-    let mut bodies = worlds.sent(&worlds.queues.sync).await;
+    // reported, by both fixtures in the same words.
+    let mut bodies = fixtures.sent(&fixtures.queues.sync).await;
     bodies.insert(1, "not a message".to_owned());
     let event = batch("sync", &bodies);
-    let sync = worlds.sandbox("sync-db").await;
-    assert_eq!(worlds.counted().await, 0);
+    let sync = fixtures.sandbox("sync-db").await;
+    assert_eq!(fixtures.counted().await, 0);
     let deployed = sync.invoke(&event).await;
-    assert_eq!(worlds.counted().await, 4, "tickets, by the deployed consumer");
+    assert_eq!(fixtures.counted().await, 4, "tickets, by the deployed consumer");
     assert_eq!(deployed, json!({ "batchItemFailures": [{ "itemIdentifier": message_id(1) }] }));
-    let again = sync_db::handle(&worlds.app, read(&event)).await;
+    let again = sync_db::handle(&fixtures.app, read(&event)).await;
     assert_eq!(deployed, serde_json::to_value(again).unwrap());
-    assert_eq!(worlds.counted().await, 4, "and once");
+    assert_eq!(fixtures.counted().await, 4, "and once");
 
     // A payment of too little goes back: the callback asks for it, the deployed consumer sends it.
-    let order = worlds.order("carol", "hall").await;
-    let provider = &worlds.provider;
+    let order = fixtures.order("carol", "hall").await;
+    let provider = &fixtures.provider;
     let amount = Money { amount_minor: 1, currency: Currency::new("EUR").unwrap() };
     let number = order["order"].as_str().unwrap().parse().unwrap();
     provider.capture("pi_carol", number, amount, Timestamp::now()).unwrap();
-    let too_little = pay(200, &worlds.paid("pi_carol", &order, 1)).await;
+    let too_little = pay(200, &fixtures.paid("pi_carol", &order, 1)).await;
     assert_eq!(too_little["outcome"], "refund", "{too_little:#}");
-    let event = batch("refund", &worlds.sent(&worlds.queues.refund).await);
-    let refund = worlds.sandbox("refund").await;
+    let event = batch("refund", &fixtures.sent(&fixtures.queues.refund).await);
+    let refund = fixtures.sandbox("refund").await;
     assert!(provider.ledger()[0].refunds.is_empty());
     let deployed = refund.invoke(&event).await;
     assert_eq!(deployed, json!({ "batchItemFailures": [] }), "{}", refund.log());
-    let again = refund::handle(&worlds.app, read(&event)).await;
+    let again = refund::handle(&fixtures.app, read(&event)).await;
     assert_eq!(deployed, serde_json::to_value(again).unwrap());
     // Nothing else has read the queue: what went back, the deployed function sent back, once.
     let ledger = provider.ledger();
@@ -412,62 +412,62 @@ fn read(event: &Value) -> SqsEvent {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_due_or_lost_is_put_right_alike() {
-    let worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 8, 5)).await;
-    let order = worlds.order("alice", "hall").await;
+    let fixtures = Fixtures::start().await;
+    fixtures.publish(&hall("hall", 8, 5)).await;
+    let order = fixtures.order("alice", "hall").await;
     let message = json!({ "sale": "hall", "order": order["order"], "due_at": order["pay_by"] });
     let event = batch("expiry", &["{}".to_owned(), message.to_string()]);
-    let expire = worlds.sandbox("expire-orders").await;
+    let expire = fixtures.sandbox("expire-orders").await;
     // Too early, the message hops on; when the time is up the order ends.
     let since = Instant::now();
-    while worlds.state("alice", &order).await != "expired" {
+    while fixtures.state("alice", &order).await != "expired" {
         assert!(since.elapsed() < Duration::from_secs(60), "{}", expire.log());
         let deployed = expire.invoke(&event).await;
         assert_eq!(deployed, json!({ "batchItemFailures": [{ "itemIdentifier": message_id(0) }] }));
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
-    let again = expire_orders::handle(&worlds.app, read(&event)).await;
+    let again = expire_orders::handle(&fixtures.app, read(&event)).await;
     assert_eq!(expire.invoke(&event).await, serde_json::to_value(again).unwrap());
 
-    // Redis loses everything: both worlds pause, the deployed consumer loads, both worlds go on.
-    let client = redis::Client::open(worlds.stack.endpoints().redis_url).unwrap();
+    // Redis loses everything: both fixtures pause, the deployed consumer loads, both fixtures go on.
+    let client = redis::Client::open(fixtures.stack.endpoints().redis_url).unwrap();
     let mut redis = client.get_multiplexed_async_connection().await.unwrap();
-    let sales = worlds.sandbox("sales").await;
+    let sales = fixtures.sandbox("sales").await;
     let route = "GET /sales/{sale}/availability";
     let availability = Request::get(Sender::Nobody, "/sales/hall/availability");
-    let load = worlds.sandbox("load-sale").await;
+    let load = fixtures.sandbox("load-sale").await;
     let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
-    let paused = worlds.deployed(&sales, route, &availability).await;
+    let paused = fixtures.deployed(&sales, route, &availability).await;
     assert_eq!((paused.status, slug(&paused.body)), (503, "not-loaded"));
-    let event = batch("load", &worlds.sent(&worlds.queues.load).await);
+    let event = batch("load", &fixtures.sent(&fixtures.queues.load).await);
     assert_eq!(load.invoke(&event).await, json!({ "batchItemFailures": [] }), "{}", load.log());
-    let left = worlds.same(&sales, route, 200, &availability).await;
+    let left = fixtures.same(&sales, route, 200, &availability).await;
     assert_eq!(left["tiers"][0]["available"], json!(80));
 
     // The schedule: the deployed function finds what there is to do, and leaves nothing.
     let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
-    let reconcile = worlds.sandbox("reconcile").await;
+    let reconcile = fixtures.sandbox("reconcile").await;
     let report = reconcile.invoke(&schedule()).await;
     assert_eq!(report["loaded"], json!(1), "{report} {}", reconcile.log());
     let quiet = reconcile.invoke(&schedule()).await;
     let event = serde_json::from_value(schedule()).unwrap();
-    let in_process = reconcile::handle(&worlds.app, event).await.unwrap();
+    let in_process = reconcile::handle(&fixtures.app, event).await.unwrap();
     assert_eq!(quiet, serde_json::to_value(in_process).unwrap());
-    worlds.same(&sales, route, 200, &availability).await;
+    fixtures.same(&sales, route, 200, &availability).await;
 }
 
 /// The comparison is one: of a function that is given another key, the answers differ.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_function_with_another_key_is_told_apart() {
-    let mut worlds = Worlds::start().await;
-    worlds.publish(&hall("hall", 8, 900)).await;
-    let given = worlds.admission("alice", "hall").await;
+    let mut fixtures = Fixtures::start().await;
+    fixtures.publish(&hall("hall", 8, 900)).await;
+    let given = fixtures.admission("alice", "hall").await;
     let other = "local:QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY=";
-    worlds.variables.insert("ONSALE_ADMISSION_KEYS", other.to_owned());
-    let reserve = worlds.sandbox("reserve").await;
+    fixtures.variables.insert("ONSALE_ADMISSION_KEYS", other.to_owned());
+    let reserve = fixtures.sandbox("reserve").await;
     let request = order("alice", "hall", &given["token"], &best(1));
-    let deployed = worlds.deployed(&reserve, "POST /sales/{sale}/orders", &request).await;
-    let in_process = worlds.in_process(&request).await;
+    let deployed = fixtures.deployed(&reserve, "POST /sales/{sale}/orders", &request).await;
+    let in_process = fixtures.in_process(&request).await;
     assert_eq!((deployed.status, in_process.status), (403, 201));
     assert_ne!(deployed.headers, in_process.headers);
 }

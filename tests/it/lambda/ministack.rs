@@ -34,7 +34,7 @@ use super::{behind, hall};
 use crate::backends;
 
 /// How long anything may take: two processors have several other tests to run.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 /// The account and region of everything on ministack.
 const ACCOUNT: &str = "000000000000";
 const REGION: &str = "us-east-1";
@@ -43,7 +43,7 @@ const REGION: &str = "us-east-1";
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let asked_since = Instant::now();
     while !is_so().await {
-        assert!(asked_since.elapsed() < PATIENCE, "{what}");
+        assert!(asked_since.elapsed() < DEADLINE, "{what}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -66,7 +66,7 @@ impl Ministack {
             if let Some(started) = Self::attempt(&program).await {
                 return started;
             }
-            assert!(asked_since.elapsed() < PATIENCE, "ministack does not start");
+            assert!(asked_since.elapsed() < DEADLINE, "ministack does not start");
         }
     }
 
@@ -93,10 +93,10 @@ impl Ministack {
             .spawn()
             .unwrap();
         let url = format!("http://127.0.0.1:{port}");
-        let http = reqwest::Client::builder().timeout(PATIENCE).build().unwrap();
+        let http = reqwest::Client::builder().timeout(DEADLINE).build().unwrap();
         let mut started = Self { child, url, port, http, directory };
         let since = Instant::now();
-        while since.elapsed() < PATIENCE {
+        while since.elapsed() < DEADLINE {
             if started.child.try_wait().unwrap().is_some() {
                 return None;
             }

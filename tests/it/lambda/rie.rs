@@ -16,7 +16,7 @@ use local::environment::Variables;
 use shared::runtime::metrics::Function;
 
 /// How long the emulator may take to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Every function.
 pub const FUNCTIONS: [&str; 11] = Function::NAMES;
@@ -87,7 +87,7 @@ impl Sandbox {
             if let Some(sandbox) = Self::attempt(bootstrap, name, variables).await {
                 return sandbox;
             }
-            assert!(asked_since.elapsed() < PATIENCE, "the emulator does not start for {name}");
+            assert!(asked_since.elapsed() < DEADLINE, "the emulator does not start for {name}");
         }
     }
 
@@ -118,7 +118,7 @@ impl Sandbox {
         let http = reqwest::Client::new();
         let mut sandbox = Self { child, url, http, one_at_a_time: Mutex::default(), directory };
         let started = Instant::now();
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < DEADLINE {
             if sandbox.child.try_wait().unwrap().is_some() {
                 return None;
             }

@@ -24,7 +24,7 @@ use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
 use super::sample_events::listed;
 use crate::backends;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Processes that end with the test.
 struct Running(Vec<Child>);
@@ -86,7 +86,7 @@ impl Watch {
         let since = Instant::now();
         while tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err() {
             let said = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
-            assert!(since.elapsed() < PATIENCE, "cargo lambda watch does not listen: {said}");
+            assert!(since.elapsed() < DEADLINE, "cargo lambda watch does not listen: {said}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for function in FUNCTIONS {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release, ReleaseReply,
     SeatLeg, Sell, SellReply, Terms, TierGrid,
@@ -20,7 +20,7 @@ use shared::redis::{Bounds, Connection, RedisSeats, Scripts, Topology};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 
-use super::environment::World;
+use super::environment::Fixture;
 use super::log::Log;
 use super::wire::{Loss, Wire};
 use super::{connect, patient, server};
@@ -67,7 +67,7 @@ pub(super) fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
         epoch: epoch(),
         order: order.to_string().parse().unwrap(),
         user: UserId::new("alice").unwrap(),
-        content: Content::new("0123456789abcdef").unwrap(),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         now: NOW,
         deadline: NOW.plus_seconds(600),
         lines: vec![Line { tier: tier(), legs, choice }],
@@ -412,7 +412,7 @@ async fn no_script_touches_a_key_that_it_was_not_given() {
     });
     let connection = connect(&server);
     for seed in 0..60 {
-        World::new(&connection, &Scripts::standard(), seed, "watched").run().await.unwrap();
+        Fixture::new(&connection, &Scripts::standard(), seed, "watched").run().await.unwrap();
     }
     tell(&server, &["ECHO", "end"]).await;
     let touched = watching.await.unwrap();

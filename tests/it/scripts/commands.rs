@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, TopUp};
-use engine::domain::ids::{Content, Epoch, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, Inventory, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
     Sell, Terms, TierGrid,
@@ -32,7 +32,7 @@ pub enum Command {
 
 /// What a sequence draws from.
 #[derive(Debug)]
-pub struct Dice {
+pub struct SeededRng {
     rng: StdRng,
     sale: SaleId,
     users: Vec<UserId>,
@@ -55,7 +55,7 @@ fn tier(name: &str) -> TierId {
     TierId::new(name).unwrap()
 }
 
-impl Dice {
+impl SeededRng {
     pub fn new(seed: u64, prefix: &str) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
         let calm = rng.random_bool(0.5);
@@ -157,9 +157,9 @@ impl Dice {
         self.users[self.rng.random_range(0..self.users.len())].clone()
     }
 
-    fn content(&mut self) -> Content {
+    fn fingerprint(&mut self) -> RequestFingerprint {
         let content: u64 = self.rng.random_range(0..3);
-        Content::new(format!("{content:016x}")).unwrap()
+        RequestFingerprint::new(format!("{content:016x}")).unwrap()
     }
 
     fn epoch(&mut self, model: &Inventory) -> Epoch {
@@ -266,7 +266,7 @@ impl Dice {
             epoch: self.epoch(model),
             order: self.order_to_hold(model),
             user: self.user(),
-            content: self.content(),
+            fingerprint: self.fingerprint(),
             now: self.now,
             deadline: self.now.plus_ms(self.rng.random_range(1..60_000)),
             lines,
@@ -285,7 +285,7 @@ impl Dice {
     fn new_record(&mut self, model: &Inventory) -> HoldRecord {
         HoldRecord {
             user: self.user(),
-            content: self.content(),
+            fingerprint: self.fingerprint(),
             deadline: self.now.plus_ms(self.rng.random_range(-10_000..60_000)),
             lines: self.held_lines(model),
         }
@@ -446,7 +446,7 @@ impl Dice {
         let top_up = TopUp {
             generation: self.rng.random_range(0..3),
             budget: self.rng.random_range(-1..6),
-            dry_ms: self.rng.random_range(0..30_000),
+            exhausted_ms: self.rng.random_range(0..30_000),
             holds: self.rng.random_bool(0.5),
         };
         Command::Admit(Admit {

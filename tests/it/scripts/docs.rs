@@ -5,7 +5,7 @@ use std::fs;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
@@ -83,7 +83,8 @@ async fn the_handbook_names_every_key_and_field() {
         first_budget: 10,
         top_up: None,
     };
-    let top_up = engine::domain::gate::TopUp { generation: 0, budget: 9, dry_ms: 1, holds: false };
+    let top_up =
+        engine::domain::gate::TopUp { generation: 0, budget: 9, exhausted_ms: 1, holds: false };
     let admit = Admit { top_up: Some(top_up), ..admit };
     let gate = RedisGate::new(connect(&server));
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);
@@ -136,7 +137,7 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
         epoch,
         order: "7".parse().unwrap(),
         user: user.clone(),
-        content: Content::new("0123456789abcdef").unwrap(),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         now: NOW,
         deadline: NOW.plus_seconds(600),
         lines: vec![Line { tier: tier.clone(), legs: Legs::new(0, 2).unwrap(), choice }],

@@ -12,16 +12,16 @@ use engine::ports::{Gate as _, Seats as _, Stored};
 use shared::redis::keys::{GateKeys, SaleKeys};
 use shared::redis::{Connection, RedisGate, RedisSeats, Scripts};
 
-use super::commands::{Command, Dice};
+use super::commands::{Command, SeededRng};
 
 /// Redis and the model, which must answer alike.
-pub struct World {
+pub struct Fixture {
     connection: Connection,
     seats: RedisSeats,
     gate: RedisGate,
     model: Inventory,
     shards: [GateShard; 2],
-    dice: Dice,
+    rng: SeededRng,
 }
 
 /// What a sequence came to.
@@ -40,7 +40,7 @@ fn same<T: Debug + PartialEq>(what: &str, redis: &Stored<T>, model: &T) -> Resul
     }
 }
 
-impl World {
+impl Fixture {
     pub fn new(
         connection: &Connection,
         scripts: &std::sync::Arc<Scripts>,
@@ -53,15 +53,15 @@ impl World {
             gate: RedisGate::with_scripts(connection.clone(), scripts.clone()),
             model: Inventory::default(),
             shards: Default::default(),
-            dice: Dice::new(seed, prefix),
+            rng: SeededRng::new(seed, prefix),
         }
     }
 
     /// Runs a whole sequence and compares every reply and the state at the end.
     pub async fn run(mut self) -> Result<Tally, String> {
         let mut tally = Tally::default();
-        for step in 0..self.dice.length() {
-            let command = self.dice.command(&self.model);
+        for step in 0..self.rng.length() {
+            let command = self.rng.command(&self.model);
             let reply = self.step(&command).await.map_err(|difference| {
                 format!("step {step}: {command:?}\nin state {:?}\n{difference}", self.model)
             })?;
@@ -116,7 +116,7 @@ impl World {
 
     /// Reads back everything of the sale.
     async fn compare_state(&self) -> Result<(), String> {
-        let sale = self.dice.sale();
+        let sale = self.rng.sale();
         let keys = SaleKeys(sale);
         let (model, seats) = (&self.model, &self.seats);
         let epoch = model.loaded.as_ref().map(|(epoch, _)| epoch.clone());
@@ -137,7 +137,7 @@ impl World {
             same("record", &seats.record(sale, *order).await, &record)?;
         }
         same("count of holds", &seats.count_holds(sale).await, &(holds.len() as u64))?;
-        for (now, most) in [(self.dice.now(), 2), (Timestamp::from_ms(i64::MAX >> 11), 100)] {
+        for (now, most) in [(self.rng.now(), 2), (Timestamp::from_ms(i64::MAX >> 11), 100)] {
             same("due", &seats.due(sale, now, most).await, &model.due(now, most))?;
         }
         let tiers: Vec<TierId> = model.tiers.keys().cloned().collect();
@@ -179,7 +179,7 @@ impl World {
 
     async fn compare_gate(&self) -> Result<(), String> {
         for (shard, model) in (0..).zip(&self.shards) {
-            let keys = GateKeys { sale: self.dice.sale(), shard };
+            let keys = GateKeys { sale: self.rng.sale(), shard };
             let gate: HashMap<String, String> =
                 self.read("HGETALL", &keys.gate()).await.map_err(|error| error.to_string())?;
             let field = |name: &str| gate.get(name).filter(|text| !text.is_empty());
@@ -189,13 +189,13 @@ impl World {
                 generation: number("generation").unwrap_or(0) as u64,
                 second: number("second").unwrap_or(0),
                 admitted: number("admitted").unwrap_or(0) as u32,
-                dry_until: number("dry_until_ms").map(Timestamp::from_ms),
+                exhausted_until: number("dry_until_ms").map(Timestamp::from_ms),
                 holds: field("holds").is_some_and(|text| text == "held"),
                 locks: model.locks.clone(),
             };
             same("gate", &Ok(&read), &model)?;
-            for user in self.dice.users() {
-                let now = self.dice.now();
+            for user in self.rng.users() {
+                let now = self.rng.now();
                 let until = model.locks.get(user).filter(|until| **until > now);
                 let lock: Option<i64> =
                     self.read("GET", &keys.lock(user)).await.map_err(|error| error.to_string())?;
@@ -208,7 +208,7 @@ impl World {
 
     /// Removes the sale, and finds nothing that should not have been there.
     async fn clean_up(&self) -> Result<(), String> {
-        let keys = SaleKeys(self.dice.sale());
+        let keys = SaleKeys(self.rng.sale());
         let mut known = vec![keys.sale(), keys.due()];
         for (tier, grid) in &self.model.tiers {
             known.push(keys.tier(tier));
@@ -219,7 +219,7 @@ impl World {
         let mut delete = redis::cmd("DEL");
         delete.arg(&known);
         let _: i64 = self.connection.query(&delete).await.map_err(|error| error.to_string())?;
-        let pattern = format!("{{{}}}*", self.dice.sale());
+        let pattern = format!("{{{}}}*", self.rng.sale());
         let left: Vec<String> =
             self.read("KEYS", &pattern).await.map_err(|error| error.to_string())?;
         same("keys left over", &Ok(left), &Vec::new())

@@ -10,7 +10,7 @@ use model_stores::{seed_in, seed_of_commit};
 use shared::redis::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
 
-use super::environment::{Tally, World};
+use super::environment::{Fixture, Tally};
 use super::{cluster, connect, patient, server};
 
 /// How many sequences run at once.
@@ -41,8 +41,8 @@ async fn run(
     let mut waiting = first..first + sequences;
     let (mut all, mut passed) = (Tally::default(), 0);
     let spawn = |running: &mut JoinSet<_>, seed: u64| {
-        let world = World::new(connection, scripts, seed, prefix);
-        running.spawn(async move { (seed, world.run().await) });
+        let fixture = Fixture::new(connection, scripts, seed, prefix);
+        running.spawn(async move { (seed, fixture.run().await) });
     };
     waiting.by_ref().take(AT_ONCE as usize).for_each(|seed| spawn(&mut running, seed));
     while let Some(ended) = running.join_next().await {
@@ -96,14 +96,14 @@ const REPLIES: [&str; 31] = [
     "Sell NotLoaded",
     "Release Released",
     "Release NotHeld",
-    "Release Changed",
+    "Release Conflict",
     "Mark Marked",
     "Mark NotHeld",
-    "Mark Changed",
+    "Mark Conflict",
     "Restore Restored",
     "Restore NotLoaded",
     "Repair Repaired",
-    "Repair Changed",
+    "Repair Conflict",
     "Repair NotLoaded",
     "Admit Admitted",
     "Admit Dry",

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
-use cold::proxy::Front;
+use cold::proxy::Proxy;
 use engine::domain::ids::SaleId;
 use engine::domain::inventory::Load;
 use engine::ports::{Seats, StoreError, Stored};
@@ -45,15 +45,15 @@ async fn a_cluster_behind_tls_is_followed_node_by_node() {
     let cluster = super::cluster().await;
     let authority = Authority::new().unwrap();
     let tls = authority.server(&["127.0.0.1"]).unwrap();
-    let mut fronts = Vec::new();
+    let mut proxies = Vec::new();
     for node in cluster.nodes() {
-        let front = Front::start(node.port(), Some(tls.clone())).await.unwrap();
-        let port = front.port().to_string();
-        // What a node says of itself leads through its front.
+        let proxy = Proxy::start(node.port(), Some(tls.clone())).await.unwrap();
+        let port = proxy.port().to_string();
+        // What a node says of itself leads through its proxy.
         let () = ask(node, &["CONFIG", "SET", "cluster-announce-port", &port]).await;
-        fronts.push(front);
+        proxies.push(proxy);
     }
-    let mut told: Vec<u16> = fronts.iter().map(Front::port).collect();
+    let mut told: Vec<u16> = proxies.iter().map(Proxy::port).collect();
     told.sort_unstable();
     let since = Instant::now();
     for node in cluster.nodes() {
@@ -78,10 +78,10 @@ async fn a_cluster_behind_tls_is_followed_node_by_node() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
-    let topology = Topology::Cluster(vec![fronts[0].redis_url()]);
+    let topology = Topology::Cluster(vec![proxies[0].redis_url()]);
     let trust = Trust::only(authority.pem().into()).unwrap();
     use_it(Connection::trusting(&topology, patient(), &trust).unwrap()).await.unwrap();
-    assert!(fronts.iter().all(|front| front.accepted() > 0), "each node was spoken to");
+    assert!(proxies.iter().all(|proxy| proxy.accepted() > 0), "each node was spoken to");
 
     let stranger = Trust::only(Authority::new().unwrap().pem().into()).unwrap();
     for trust in [stranger, Trust::public()] {

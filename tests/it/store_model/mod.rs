@@ -16,7 +16,7 @@ use model_stores::{Call, Reply, Stores, seed_in, seed_of_commit};
 use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
 use tokio::task::JoinSet;
 
-use self::random::Dice;
+use self::random::SeededRng;
 use crate::backends::{self, Server};
 
 /// How many sequences run at once.
@@ -24,7 +24,7 @@ const AT_ONCE: u64 = 4;
 /// How many sequences there are, and again as many as long as an answer was not met.
 const SEQUENCES: u64 = 60;
 /// How many times as many at most.
-const TIMES_AT_MOST: u64 = 20;
+const MAX_TIMES: u64 = 20;
 /// How many sequences a mistake in the model may survive.
 const MUTANT_SEQUENCES: u64 = 300;
 
@@ -37,14 +37,14 @@ const ANSWERS: [&str; 38] = [
     "Orders::create AttendeeTaken",
     "Orders::create Contract",
     "Orders::end Done",
-    "Orders::end Changed",
+    "Orders::end Conflict",
     "Orders::end Contract",
-    "Orders::bury Done",
-    "Orders::bury Changed",
-    "Orders::bury Contract",
+    "Orders::write_tombstone Done",
+    "Orders::write_tombstone Conflict",
+    "Orders::write_tombstone Contract",
     "Orders::settle Settled",
     "Orders::settle Known",
-    "Orders::settle Changed",
+    "Orders::settle Conflict",
     "Orders::settle Gone",
     "Orders::record_refund Done",
     "Orders::record_refund Changed",
@@ -88,7 +88,7 @@ struct Sequence {
     orders: DynamoOrders,
     catalogue: DynamoCatalogue,
     model: Stores,
-    dice: Dice,
+    rng: SeededRng,
     without: Option<Guard>,
 }
 
@@ -123,7 +123,7 @@ impl Sequence {
             catalogue: DynamoCatalogue::new(db.clone()),
             db,
             model: Stores::default(),
-            dice: Dice::new(seed),
+            rng: SeededRng::new(seed),
             without,
         }
     }
@@ -141,7 +141,7 @@ impl Sequence {
         asked! {
             Call::Create { order, limit } => Create: orders.create(order, *limit),
             Call::End { end } => End: orders.end(end),
-            Call::Bury { tombstone } => Bury: orders.bury(tombstone),
+            Call::WriteTombstone { tombstone } => WriteTombstone: orders.write_tombstone(tombstone),
             Call::Settle { payment, settlement, limit } =>
                 Settle: orders.settle(payment, settlement, *limit),
             Call::RecordRefund { payment, order } =>
@@ -170,7 +170,7 @@ impl Sequence {
     /// Gives one call to both sides; answers what both have said.
     async fn ask(&mut self, call: &Call) -> Result<String, String> {
         let real = self.real(call).await.expect("only orders and catalogue are asked");
-        let now = self.dice.now();
+        let now = self.rng.now();
         let mut apply = || self.model.apply(now, call);
         let model = match self.without {
             Some(guard) => without(guard, apply),
@@ -236,13 +236,13 @@ impl Sequence {
     /// Runs it and compares every answer, and everything at the end. The answers by name.
     async fn run(mut self) -> Result<BTreeMap<String, usize>, String> {
         let mut answers = BTreeMap::new();
-        for step in 0..self.dice.length() {
-            let call = self.dice.call(&self.model);
+        for step in 0..self.rng.length() {
+            let call = self.rng.call(&self.model);
             let answer = self.ask(&call).await;
             let answer = answer.map_err(|differs| format!("step {step}: {differs}"))?;
             *answers.entry(name(&call, &answer)).or_default() += 1;
         }
-        for call in self.dice.everything() {
+        for call in self.rng.everything() {
             self.ask(&call).await.map_err(|differs| format!("at the end: {differs}"))?;
         }
         self.compare_unread().await?;
@@ -290,7 +290,7 @@ async fn the_model_answers_as_the_store() {
     let sequences = asked_for.unwrap_or(SEQUENCES);
     println!("store: {sequences} sequences from ONSALE_SEED={seed}");
     let mut answers = BTreeMap::new();
-    for time in 0..if asked_for.is_some() { 1 } else { TIMES_AT_MOST } {
+    for time in 0..if asked_for.is_some() { 1 } else { MAX_TIMES } {
         let more = run(&server, seed + time * sequences, sequences, None).await;
         let more = more.unwrap_or_else(|(seed, passed, what)| {
             panic!(

@@ -2,7 +2,8 @@
 //! frequent.
 
 use engine::domain::ids::{
-    AttendeeId, Content, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, SeatName, TierId, UserId,
+    AttendeeId, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
+    TierId, UserId,
 };
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -27,7 +28,7 @@ const LEGS: u16 = 3;
 
 /// What a sequence draws from.
 #[derive(Debug)]
-pub struct Dice {
+pub struct SeededRng {
     rng: StdRng,
     now: Timestamp,
     /// The numbers that orders have, and whose they are.
@@ -38,7 +39,7 @@ pub struct Dice {
     pub tiers: Vec<TierId>,
 }
 
-impl Dice {
+impl SeededRng {
     pub fn new(seed: u64) -> Self {
         let numbers = ["7", "8", "7", "alice", "7", "8"].iter().enumerate().map(|(index, user)| {
             let user = UserId::new(*user).unwrap();
@@ -124,7 +125,7 @@ impl Dice {
             state: if self.once_in(40) { OrderState::Paid } else { OrderState::Pending },
             lines,
             total: Money { amount_minor: 500 * tickets, currency: Currency::new("EUR").unwrap() },
-            content: Content::new("0123456789abcdef").unwrap(),
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: self.now,
             pay_by: self.now.plus_ms(window),
             changed_at: self.now,
@@ -287,7 +288,7 @@ impl Dice {
                 let order = self.order();
                 let lines = if self.once_in(10) { order.lines.clone() } else { Vec::new() };
                 let state = OrderState::Expired;
-                Call::Bury { tombstone: Order { lines, state, ..order } }
+                Call::WriteTombstone { tombstone: Order { lines, state, ..order } }
             }
             8..=10 => self.settle(stores),
             11 => self.refund(stores).unwrap_or_else(|| self.read()),

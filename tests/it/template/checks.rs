@@ -37,7 +37,7 @@ const WARM: &[(&str, &str)] = &[("WarmWrites", "20000")];
 const ACCOUNT_RATE: u64 = 10_000;
 const ACCOUNT_BURST: u64 = 5_000;
 /// How long an HTTP API waits for its function, in seconds. Source: the quotas of API Gateway.
-const GATEWAY_PATIENCE: u64 = 30;
+const GATEWAY_TIMEOUT_SECONDS: u64 = 30;
 /// What an account may run at once unless its quota is raised, and what of it cannot be reserved.
 /// Source: the quotas of Lambda.
 const ACCOUNT_CONCURRENCY: u64 = 1_000;
@@ -720,9 +720,9 @@ fn table_keys(stack: &Stack) -> Vec<String> {
 
 fn warmth(stack: &Stack) -> Vec<String> {
     let writes = &stack.parameters["WarmWrites"];
-    let wanted = (writes != "4000")
+    let requested = (writes != "4000")
         .then(|| json!({ "ReadUnitsPerSecond": stack.parameters["WarmReads"], "WriteUnitsPerSecond": writes }));
-    let is = |of: &Value| of.get("WarmThroughput") == wanted.as_ref();
+    let is = |of: &Value| of.get("WarmThroughput") == requested.as_ref();
     let mut faults = Vec::new();
     for name in ["OrdersTable", "SeatsTable"] {
         let table = &stack.resources[name].properties;
@@ -915,7 +915,7 @@ fn routes(stack: &Stack) -> Vec<String> {
             stack.functions().find(|(_, name, _)| *name == logical).map(|(binary, ..)| binary);
         deployed.insert((key, authorizer, binary.unwrap_or("nobody").to_owned()));
     }
-    let wanted: BTreeSet<_> = ROUTES
+    let requested: BTreeSet<_> = ROUTES
         .iter()
         .map(|route| {
             let authorizer = match route.access {
@@ -932,7 +932,7 @@ fn routes(stack: &Stack) -> Vec<String> {
     let is_jwt = buyer["type"] == "jwt"
         && buyer["jwtConfiguration"] == jwt
         && buyer["identitySource"] == "$request.header.Authorization";
-    let differing = deployed.symmetric_difference(&wanted).map(|route| format!("{route:?}"));
+    let differing = deployed.symmetric_difference(&requested).map(|route| format!("{route:?}"));
     let mut faults: Vec<String> = differing.collect();
     faults.extend(unless("Buyer", [(is_jwt, "is no authorizer of the issuer's tokens")]));
     faults
@@ -1358,7 +1358,7 @@ fn machines(stack: &Stack) -> Vec<String> {
         ROUTES.iter().map(|route| kebab(&format!("{:?}", route.function))).collect();
     for (binary, _, function) in stack.functions() {
         let timeout = number(&function["Timeout"]).unwrap_or(u64::MAX);
-        let is_fitting = !called.contains(binary) || timeout < GATEWAY_PATIENCE;
+        let is_fitting = !called.contains(binary) || timeout < GATEWAY_TIMEOUT_SECONDS;
         faults.extend(unless(
             binary,
             [

@@ -11,7 +11,7 @@ use engine::domain::inventory::Line;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::Reservation;
@@ -213,7 +213,7 @@ impl Deployed {
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
         let due: Vec<_> = orders.iter().map(|number| (sale(), *number)).collect();
         let ports = &self.app("expire-orders").ports;
-        let outcomes = flows::expire::expire_or_hop(ports, &due, now).await;
+        let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
         outcomes.into_iter().filter_map(Result::err).collect()
     }
 
@@ -417,7 +417,7 @@ impl Deployed {
         let number = app.mint.mint(Timestamp::now(), &user);
         let choice = Choice::Best { count: 1, together: Together::Preferred };
         let line = Line { tier: TierId::new("vip").unwrap(), legs: Legs::ONE, choice };
-        let lines = vec![WantedLine { line, price_minor: PRICE, attendees: Vec::new() }];
+        let lines = vec![RequestedLine { line, price_minor: PRICE, attendees: Vec::new() }];
         let reservation = Reservation { published: published.unwrap(), number, user, lines };
         let dying = Crashing::at(&app.ports, 0, Cut::AfterTheCall);
         flows::reserve::reserve(&dying, &reservation, Timestamp::now()).await.unwrap_err();

@@ -157,7 +157,7 @@ calls! {
     Orders {
         Create: create(by order: Order, val limit: u16) -> CreateReply;
         End: end(by end: Order) -> ChangeReply;
-        Bury: bury(by tombstone: Order) -> ChangeReply;
+        WriteTombstone: write_tombstone(by tombstone: Order) -> ChangeReply;
         Settle: settle(by payment: PaymentRecord, by settlement: Settlement, val limit: u16)
             -> SettleReply;
         RecordRefund: record_refund(by payment: PaymentRecord, maybe order: Order) -> ChangeReply;
@@ -261,7 +261,9 @@ impl Stores {
             }
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
-            Call::Bury { tombstone } => Reply::Bury(self.orders.bury(tombstone)?),
+            Call::WriteTombstone { tombstone } => {
+                Reply::WriteTombstone(self.orders.write_tombstone(tombstone)?)
+            }
             Call::Settle { payment, settlement, limit } => {
                 Reply::Settle(self.orders.settle(payment, settlement, *limit)?)
             }

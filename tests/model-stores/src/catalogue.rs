@@ -79,7 +79,7 @@ impl CatalogueModel {
     /// `Contract` for a file with defects: nobody publishes one.
     pub fn publish(&mut self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {
         if self.sales.get(&file.sale).map(|listed| listed.version) != replaces {
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         let broken = |defects| StoreError::Contract(format!("sale {}: {defects:?}", file.sale));
         let sale = Arc::new(Sale::new(file.clone()).map_err(broken)?);
@@ -109,7 +109,7 @@ impl CatalogueModel {
                 listed.lease = Some((epoch.clone(), until));
                 ChangeReply::Done
             }
-            None => ChangeReply::Changed,
+            None => ChangeReply::Conflict,
         }
     }
 
@@ -120,7 +120,7 @@ impl CatalogueModel {
                 listed.lease = Some((epoch.clone(), until));
                 ChangeReply::Done
             }
-            None => ChangeReply::Changed,
+            None => ChangeReply::Conflict,
         }
     }
 
@@ -132,7 +132,7 @@ impl CatalogueModel {
                 listed.lease = None;
                 ChangeReply::Done
             }
-            None => ChangeReply::Changed,
+            None => ChangeReply::Conflict,
         }
     }
 

@@ -16,7 +16,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
 };
-use engine::ports::{FOLLOW_UP_SECONDS, MOST_ITEMS};
+use engine::ports::{FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS};
 use engine::ports::{block_of, due_shard};
 
 /// A seat-leg of a sale: what can be claimed.
@@ -78,7 +78,7 @@ fn must_fit(order: &Order, besides: usize) -> Stored<()> {
     must(order, tickets.all(|seat| seats.insert(seat)), "names a seat twice")?;
     must(order, named_twice(order).is_none(), "names an attendee twice")?;
     let items = besides + seats.len() + 1 + order.attendees().count();
-    must(order, items <= MOST_ITEMS, "is too long for a transaction")
+    must(order, items <= MAX_TRANSACTION_ITEMS, "is too long for a transaction")
 }
 
 /// What stands against an order's claims.
@@ -191,7 +191,7 @@ impl OrdersModel {
         }
         match self.obstacle(order, limit) {
             Some(Obstacle::Seats(lost)) => Ok(CreateReply::SeatsTaken(lost)),
-            Some(Obstacle::Tickets(count)) => Ok(CreateReply::LimitReached(count)),
+            Some(Obstacle::Tickets(count)) => Ok(CreateReply::LimitReached { held: count }),
             Some(Obstacle::Attendee(attendee)) => Ok(CreateReply::AttendeeTaken(attendee)),
             Some(Obstacle::Itself) => {
                 must(order, false, "has claims and does not exist").map(|()| CreateReply::Created)
@@ -213,14 +213,14 @@ impl OrdersModel {
         let ends = matches!(end.state, OrderState::Cancelled | OrderState::Expired);
         must(end, ends, "is ended in another state")?;
         must_fit(end, 1)?;
-        let Some(order) = self.orders.get(&end.number) else { return Ok(ChangeReply::Changed) };
+        let Some(order) = self.orders.get(&end.number) else { return Ok(ChangeReply::Conflict) };
         let is_pending = order.state == OrderState::Pending;
         if stands(Guard::StateCondition) && !is_pending {
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         if !self.owns_its_claims(end) {
             must(end, !is_pending, "is pending without its claims")?;
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         self.free(end);
         if let Some(order) = self.orders.get_mut(&end.number) {
@@ -235,11 +235,11 @@ impl OrdersModel {
     ///
     /// # Errors
     /// `Contract` for what the flows never ask for.
-    pub fn bury(&mut self, tombstone: &Order) -> Stored<ChangeReply> {
+    pub fn write_tombstone(&mut self, tombstone: &Order) -> Stored<ChangeReply> {
         must(tombstone, tombstone.is_tombstone(), "is buried with lines")?;
         must(tombstone, tombstone.state == OrderState::Expired, "is buried alive")?;
         if stands(Guard::NumberOnce) && self.orders.contains_key(&tombstone.number) {
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         self.orders.insert(tombstone.number, tombstone.clone());
         Ok(ChangeReply::Done)
@@ -283,10 +283,10 @@ impl OrdersModel {
         };
         if is_rescue && self.obstacle(order, limit).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
-            return Ok(if is_there { SettleReply::Gone } else { SettleReply::Changed });
+            return Ok(if is_there { SettleReply::Gone } else { SettleReply::Conflict });
         }
         let Some(stored) = self.orders.get_mut(&order.number).filter(fits) else {
-            return Ok(SettleReply::Changed);
+            return Ok(SettleReply::Conflict);
         };
         stored.state = order.state;
         stored.changed_at = order.changed_at;
@@ -366,7 +366,7 @@ impl OrdersModel {
             })
         };
         if !follows || !order.is_none_or(waits) {
-            return Ok(ChangeReply::Changed);
+            return Ok(ChangeReply::Conflict);
         }
         if let Some(order) = order
             && let Some(stored) = self.orders.get_mut(&order.number)

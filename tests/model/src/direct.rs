@@ -14,7 +14,7 @@ use crate::flow::{Flow, Outcome};
 use crate::scenario::Scenario;
 
 /// More polls than any flow needs whose calls are all answered at once.
-const MOST_POLLS: usize = 1000;
+const MAX_POLLS: usize = 1000;
 
 /// Stores that answer at once.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn run(
         let ports = Caller(Direct { stores: &shared, now });
         let mut future = pin!(flow.run(scenario, &ports));
         let mut context = Context::from_waker(Waker::noop());
-        let mut polls = (0..MOST_POLLS).map(|_| future.as_mut().poll(&mut context));
+        let mut polls = (0..MAX_POLLS).map(|_| future.as_mut().poll(&mut context));
         polls.find_map(|polled| match polled {
             Poll::Ready(outcome) => Some(outcome),
             Poll::Pending => None,

@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::task::{Answer, Task};
 
 /// How often a message is delivered before its queue gives it up.
-const MOST_DELIVERIES: u8 = 2;
+const MAX_DELIVERIES: u8 = 2;
 
 /// What becomes of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,7 +85,7 @@ fn is_write(call: &Call) -> bool {
         | Call::Admit { .. }
         | Call::Create { .. }
         | Call::End { .. }
-        | Call::Bury { .. }
+        | Call::WriteTombstone { .. }
         | Call::Settle { .. }
         | Call::RecordRefund { .. }
         | Call::Refund { .. }
@@ -218,7 +218,7 @@ impl Engine {
         for sent in visible.filter(|sent| delivers.reaches(&sent.message)) {
             let copies = queues.waiting.get(sent).copied().unwrap_or(0) as usize;
             let times = state.deliveries.get(sent).copied().unwrap_or(0);
-            if times < MOST_DELIVERIES && copies > Self::in_flight(state, sent) {
+            if times < MAX_DELIVERIES && copies > Self::in_flight(state, sent) {
                 actions.push(Action::Deliver(sent.clone(), false));
             }
             if state.left.copies > 0 {

@@ -4,7 +4,7 @@ use engine::domain::ids::Epoch;
 use engine::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::{self, cancel};
-use engine::flows::expire::expire_or_hop;
+use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
 use engine::flows::reconcile::reconcile;
@@ -153,7 +153,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
     match &sent.message {
         Message::Expiry { sale, order, due_at: _ } => {
             let due = [(sale.clone(), *order)];
-            expire_or_hop(ports, &due, now).await.into_iter().collect()
+            expire_or_requeue(ports, &due, now).await.into_iter().collect()
         }
         Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),
         Message::Load(sale) => load(ports, sale, epoch, now).await.map(|_loaded| ()),

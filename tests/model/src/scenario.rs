@@ -12,7 +12,7 @@ use engine::domain::inventory::Line;
 use engine::domain::money::Money;
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::reserve::Reservation;
@@ -38,7 +38,7 @@ pub struct Buyer {
     /// The number in the buyer's admission.
     pub number: OrderNumber,
     /// The lines of the request.
-    pub lines: Vec<WantedLine>,
+    pub lines: Vec<RequestedLine>,
     /// How often the request is sent.
     pub requests: u8,
     /// How often the buyer gives the order up.
@@ -145,8 +145,8 @@ impl Buyer {
         let user = UserId::new(user).unwrap();
         let number = OrderNumber::compose(START, attempt, 0, Gene::of(user.as_str()));
         let line = Line { tier: tier(), legs: Legs::new(legs.0, legs.1).unwrap(), choice };
-        let wanted = WantedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
-        Self { user, number, lines: vec![wanted], requests: 1, cancels: 0, payments: Vec::new() }
+        let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
+        Self { user, number, lines: vec![requested], requests: 1, cancels: 0, payments: Vec::new() }
     }
 
     /// A buyer of this very seat.

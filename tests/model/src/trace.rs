@@ -12,7 +12,7 @@ use crate::state::State;
 use crate::task;
 
 /// Longest text of an answer that has no words of its own.
-const MOST_CHARACTERS: usize = 160;
+const MAX_CHARACTERS: usize = 160;
 
 /// Each step in words, and at the end what is broken.
 #[must_use]
@@ -113,7 +113,7 @@ fn asked(scenario: &Scenario, call: &Call) -> String {
             format!("{} with {}", of(&order.number), seats(&order.held_lines()))
         }
         Call::End { end } => format!("{} as {}", of(&end.number), end.state.as_str()),
-        Call::Bury { tombstone } => of(&tombstone.number),
+        Call::WriteTombstone { tombstone } => of(&tombstone.number),
         Call::Settle { payment, settlement, .. } => {
             let what = match settlement {
                 Settlement::Pay(_) => "pay",
@@ -186,7 +186,7 @@ fn answer(reply: &Stored<Reply>) -> String {
         Err(error) => error.to_string(),
     };
     let inner = text.strip_prefix("Ok(").and_then(|text| text.strip_suffix(')')).unwrap_or(&text);
-    match inner.char_indices().nth(MOST_CHARACTERS) {
+    match inner.char_indices().nth(MAX_CHARACTERS) {
         Some((end, _)) => format!("{}…", &inner[..end]),
         None => inner.to_owned(),
     }

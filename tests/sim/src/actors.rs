@@ -9,7 +9,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, OrderState, PaymentKey};
 use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::expire_or_hop;
+use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
 use engine::flows::publish::{Refusal, publish};
@@ -20,17 +20,17 @@ use engine::ports::Stored;
 use engine::ports::messages::Refund;
 use model_stores::{Message, Sent};
 
-use crate::executor::Stage;
+use crate::executor::Executor;
 use crate::fault::Fault;
 use crate::plan::{Happening, sale_id};
-use crate::random::{Dice, mix};
+use crate::random::{SeededRng, mix};
 
 /// How long a message is hidden while a function works on it, in milliseconds (`template.yaml`).
 const HIDDEN_MS: i64 = 200_000;
 /// How often a message is received before it goes to the dead letters (`template.yaml`).
-const MOST_RECEIVES: u32 = 10;
+const MAX_RECEIVES: u32 = 10;
 /// Most messages of a batch.
-const MOST_TOGETHER: usize = 10;
+const MAX_TOGETHER: usize = 10;
 /// How often the sweeper runs, in milliseconds (`template.yaml`).
 const SWEEP_MS: i64 = 60_000;
 /// How many sweeps a storm of them has.
@@ -39,102 +39,102 @@ const STORM_SWEEPS: u64 = 40;
 const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 28_800];
 
 /// The name of the next load.
-fn new_epoch(stage: &Stage) -> Epoch {
+fn new_epoch(executor: &Executor) -> Epoch {
     let count = {
-        let mut world = stage.world.look();
-        world.loads += 1;
-        world.loads
+        let mut environment = executor.environment.look();
+        environment.loads += 1;
+        environment.loads
     };
     Epoch::new(format!("e{count}")).expect("it is a slug")
 }
 
 /// The operator publishes a sale, again until it is done.
-pub(crate) async fn operator(stage: Stage, sale: Sale, place: u64) {
+pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
     for turn in 0..40 {
-        let (sale, epoch) = (sale.clone(), new_epoch(&stage));
-        let done = stage
+        let (sale, epoch) = (sale.clone(), new_epoch(&executor));
+        let done = executor
             .invoke(format!("publish {turn}"), mix(place, turn), |ports, now| async move {
                 publish(&ports, &sale, &epoch, now).await
             })
             .await;
         match done {
             Some(Ok(_)) | Some(Err(Refusal::SeatsDiffer)) => return,
-            Some(Err(Refusal::Busy | Refusal::Store(_))) | None => stage.sleep(5_000).await,
+            Some(Err(Refusal::Busy | Refusal::Store(_))) | None => executor.sleep(5_000).await,
         }
     }
 }
 
-/// What happens to the whole world, when its time comes.
-pub(crate) async fn fate(stage: Stage, at_ms: i64, place: u64, happening: Happening) {
-    stage.sleep(at_ms).await;
+/// What happens to the whole environment, when its time comes.
+pub(crate) async fn fate(executor: Executor, at_ms: i64, place: u64, happening: Happening) {
+    executor.sleep(at_ms).await;
     match happening {
-        Happening::Failover { writes } => stage.world.look().fail_over(place, writes),
-        Happening::Flush => stage.world.look().flush(place),
+        Happening::Failover { writes } => executor.environment.look().fail_over(place, writes),
+        Happening::Flush => executor.environment.look().flush(place),
         Happening::Publish => {
             let (sale, seed) = {
-                let world = stage.world.look();
-                (world.plan.sale.clone(), world.plan.seed)
+                let environment = executor.environment.look();
+                (environment.plan.sale.clone(), environment.plan.seed)
             };
-            let mut dice = Dice::of(seed, place);
+            let mut rng = SeededRng::of(seed, place);
             let mut file = sale.file().clone();
-            file.limit_per_buyer = dice.between(1, 5) as u16;
-            let pauses = dice.chance(500);
+            file.limit_per_buyer = rng.between(1, 5) as u16;
+            let pauses = rng.chance(500);
             file.state = if pauses { SaleState::Paused } else { SaleState::Open };
             let changed = Sale::new(file.clone()).expect("only terms differ");
-            operator(stage.clone(), changed, place).await;
+            operator(executor.clone(), changed, place).await;
             if pauses {
-                stage.sleep(dice.between(1_000, 60_000)).await;
+                executor.sleep(rng.between(1_000, 60_000)).await;
                 file.state = SaleState::Open;
                 let open = Sale::new(file).expect("only terms differ");
-                operator(stage, open, mix(place, 99)).await;
+                operator(executor, open, mix(place, 99)).await;
             }
         }
     }
 }
 
 /// What the sweeper has to do, as far as it can be seen from outside.
-fn is_anything_due(stage: &Stage) -> bool {
-    let world = stage.world.look();
-    let soon = world.now.plus_ms(4_000);
-    let named = world.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
-    let inventory = world.stores.seats.get(&sale_id());
-    let is_loaded = named.is_some() && world.stores.seats.epoch(&sale_id()) == named;
-    let due = world.stores.orders.due.first().is_some_and(|(at, _)| *at <= soon);
+fn is_anything_due(executor: &Executor) -> bool {
+    let environment = executor.environment.look();
+    let soon = environment.now.plus_ms(4_000);
+    let named = environment.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
+    let inventory = environment.stores.seats.get(&sale_id());
+    let is_loaded = named.is_some() && environment.stores.seats.epoch(&sale_id()) == named;
+    let due = environment.stores.orders.due.first().is_some_and(|(at, _)| *at <= soon);
     let hold = inventory.is_none_or(|inventory| !inventory.due(soon, 1).is_empty());
     due || hold || !is_loaded
 }
 
 /// The schedule: a sweep every minute. A sweep would do nothing if nothing has changed since one
 /// that found nothing to do, and nothing became due: it is left out then, to have time for others.
-pub(crate) async fn schedule(stage: Stage, quiet: Rc<RefCell<Option<u64>>>) {
+pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>) {
     let (first_sweep_ms, is_storm) = {
-        let plan = &stage.world.look().plan;
+        let plan = &executor.environment.look().plan;
         (plan.first_sweep_ms, plan.is_storm)
     };
     for turn in 0.. {
         let place = {
-            let world = stage.world.look();
-            mix(mix(world.plan.seed, 0x5eeb), turn)
+            let environment = executor.environment.look();
+            mix(mix(environment.plan.seed, 0x5eeb), turn)
         };
         let in_storm = is_storm && turn < STORM_SWEEPS;
-        stage
+        executor
             .sleep(match turn {
                 0 => first_sweep_ms,
-                _ if in_storm => Dice::of(place, 1).between(50, 400),
+                _ if in_storm => SeededRng::of(place, 1).between(50, 400),
                 _ => SWEEP_MS,
             })
             .await;
-        let changes = stage.world.look().changes;
-        if !in_storm && *quiet.borrow() == Some(changes) && !is_anything_due(&stage) {
-            stage.world.look().tally.skipped += 1;
+        let changes = executor.environment.look().changes;
+        if !in_storm && *quiet.borrow() == Some(changes) && !is_anything_due(&executor) {
+            executor.environment.look().tally.skipped += 1;
             continue;
         }
-        stage.act(sweep(stage.clone(), place, Rc::clone(&quiet)));
-        let mut dice = Dice::of(place, 2);
-        if stage.world.look().strikes(Fault::TwoSweepers, mix(place, 3), &mut dice) {
-            let late = stage.clone();
-            let (place, wait, quiet) = (mix(place, 4), dice.between(0, 800), Rc::clone(&quiet));
-            stage.act(async move {
+        executor.act(sweep(executor.clone(), place, Rc::clone(&quiet)));
+        let mut rng = SeededRng::of(place, 2);
+        if executor.environment.look().strikes(Fault::TwoSweepers, mix(place, 3), &mut rng) {
+            let late = executor.clone();
+            let (place, wait, quiet) = (mix(place, 4), rng.between(0, 800), Rc::clone(&quiet));
+            executor.act(async move {
                 late.sleep(wait).await;
                 sweep(late, place, quiet).await;
             });
@@ -142,17 +142,17 @@ pub(crate) async fn schedule(stage: Stage, quiet: Rc<RefCell<Option<u64>>>) {
     }
 }
 
-async fn sweep(stage: Stage, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
-    let before = stage.world.look().changes;
-    let epoch = new_epoch(&stage);
-    let report = stage
+async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
+    let before = executor.environment.look().changes;
+    let epoch = new_epoch(&executor);
+    let report = executor
         .invoke("sweep".to_owned(), place, |ports, now| async move {
             reconcile(&ports, &epoch, now).await
         })
         .await;
-    let mut world = stage.world.look();
+    let mut environment = executor.environment.look();
     let Some(Ok(report)) = report else {
-        world.tally.reach("sweep failed");
+        environment.tally.reach("sweep failed");
         return;
     };
     let counts = [
@@ -167,10 +167,10 @@ async fn sweep(stage: Stage, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
         ("sweep failed in part", report.failed),
     ];
     for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        world.tally.reach(name);
+        environment.tally.reach(name);
     }
-    // Quiet is what was so from the first look on: a sweep that was frozen has an old picture.
-    let is_quiet = report.is_quiet() && world.changes == before;
+    // Quiet is what was so from the first look on: a sweep that was frozen has an old snapshot.
+    let is_quiet = report.is_quiet() && environment.changes == before;
     *quiet.borrow_mut() = is_quiet.then_some(before);
 }
 
@@ -200,27 +200,28 @@ pub(crate) struct Post(Rc<RefCell<BTreeMap<u64, Letter>>>);
 
 impl Post {
     /// Takes what was sent, and lets it be lost, doubled or delayed.
-    pub(crate) fn take(&self, stage: &Stage) {
+    pub(crate) fn take(&self, executor: &Executor) {
         loop {
-            let next = stage.world.look().sent.pop_front();
+            let next = executor.environment.look().sent.pop_front();
             let Some((place, sent)) = next else { return };
-            let mut dice = Dice::of(place, 7);
-            let mut strikes =
-                |fault, label| stage.world.look().strikes(fault, mix(place, label), &mut dice);
+            let mut rng = SeededRng::of(place, 7);
+            let mut strikes = |fault, label| {
+                executor.environment.look().strikes(fault, mix(place, label), &mut rng)
+            };
             if strikes(Fault::LoseMessage, 8) {
                 continue;
             }
             let copies = if strikes(Fault::DoubleMessage, 9) { 2 } else { 1 };
             let is_late = strikes(Fault::DelayMessage, 10);
             for copy in 0..copies {
-                let hours = if dice.chance(300) { 10_800_000 } else { 600_000 };
-                let delay = if is_late { dice.between(1_000, hours) } else { dice.between(1, 900) };
-                self.put(stage, mix(place, copy), &sent, delay);
+                let hours = if rng.chance(300) { 10_800_000 } else { 600_000 };
+                let delay = if is_late { rng.between(1_000, hours) } else { rng.between(1, 900) };
+                self.put(executor, mix(place, copy), &sent, delay);
             }
         }
     }
 
-    fn put(&self, stage: &Stage, place: u64, sent: &Sent, delay_ms: i64) {
+    fn put(&self, executor: &Executor, place: u64, sent: &Sent, delay_ms: i64) {
         let queue = match sent.message {
             Message::Expiry { .. } => Queue::Expiry,
             Message::Sync(_) => Queue::Sync,
@@ -231,20 +232,20 @@ impl Post {
         let message = sent.message.clone();
         let letter = Letter { queue, message, visible_at, receives: 0, is_out: false };
         self.0.borrow_mut().insert(place, letter);
-        stage.act(self.clone().deliver(stage.clone(), queue, visible_at, mix(place, 11)));
+        executor.act(self.clone().deliver(executor.clone(), queue, visible_at, mix(place, 11)));
     }
 
     /// Waits until a message is visible and hands it to its function, with others that are.
-    async fn deliver(self, stage: Stage, queue: Queue, at: Timestamp, place: u64) {
-        let wait = at.ms_since(stage.world.look().now);
-        stage.sleep(wait).await;
-        let now = stage.world.look().now;
-        let mut dice = Dice::of(place, 12);
+    async fn deliver(self, executor: Executor, queue: Queue, at: Timestamp, place: u64) {
+        let wait = at.ms_since(executor.environment.look().now);
+        executor.sleep(wait).await;
+        let now = executor.environment.look().now;
+        let mut rng = SeededRng::of(place, 12);
         let mut batch: Vec<(u64, Message)> = Vec::new();
         for (name, letter) in self.0.borrow_mut().iter_mut() {
             let is_there = letter.queue == queue && !letter.is_out && letter.visible_at <= now;
             // A poller takes what it finds, which need not be all there is.
-            if is_there && batch.len() < MOST_TOGETHER && (batch.is_empty() || dice.chance(800)) {
+            if is_there && batch.len() < MAX_TOGETHER && (batch.is_empty() || rng.chance(800)) {
                 letter.is_out = true;
                 letter.receives += 1;
                 batch.push((*name, letter.message.clone()));
@@ -254,8 +255,8 @@ impl Post {
             return;
         }
         let messages: Vec<Message> = batch.iter().map(|(_, message)| message.clone()).collect();
-        let done = consume(&stage, queue, messages, place).await;
-        let now = stage.world.look().now;
+        let done = consume(&executor, queue, messages, place).await;
+        let now = executor.environment.look().now;
         for (index, (name, _)) in batch.into_iter().enumerate() {
             let is_done =
                 done.as_ref().is_some_and(|done| done.get(index).is_some_and(Result::is_ok));
@@ -265,23 +266,23 @@ impl Post {
                 letters.remove(&name);
                 continue;
             }
-            stage.world.look().tally.reach("message comes again");
-            if letter.receives >= MOST_RECEIVES {
-                stage.world.look().tally.reach("dead letter");
+            executor.environment.look().tally.reach("message comes again");
+            if letter.receives >= MAX_RECEIVES {
+                executor.environment.look().tally.reach("dead letter");
                 letters.remove(&name);
                 continue;
             }
             letter.is_out = false;
             letter.visible_at = now.plus_ms(HIDDEN_MS);
             let place = mix(mix(name, 13), letter.receives.into());
-            stage.act(self.clone().deliver(stage.clone(), queue, letter.visible_at, place));
+            executor.act(self.clone().deliver(executor.clone(), queue, letter.visible_at, place));
         }
     }
 }
 
 /// Gives a batch to its function: what became of each message, or `None` if nobody knows.
 async fn consume(
-    stage: &Stage,
+    executor: &Executor,
     queue: Queue,
     messages: Vec<Message>,
     place: u64,
@@ -294,9 +295,9 @@ async fn consume(
                 Message::Sync(_) | Message::Refund(_) | Message::Load(_) => None,
             };
             let due: Vec<(SaleId, OrderNumber)> = messages.into_iter().filter_map(expiry).collect();
-            stage
+            executor
                 .invoke("expire".to_owned(), place, |ports, now| async move {
-                    expire_or_hop(&ports, &due, now).await
+                    expire_or_requeue(&ports, &due, now).await
                 })
                 .await
         }
@@ -307,7 +308,7 @@ async fn consume(
             };
             let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
             let done =
-                stage
+                executor
                     .invoke("sync".to_owned(), place, |ports, _| async move {
                         sync(&ports, &numbers).await
                     })
@@ -320,7 +321,7 @@ async fn consume(
                 Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) => None,
             };
             let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
-            stage
+            executor
                 .invoke("refund".to_owned(), place, |ports, now| async move {
                     let mut done = Vec::new();
                     for Refund { provider, payment, order, .. } in requests {
@@ -332,8 +333,8 @@ async fn consume(
                 .await
         }
         Queue::Load => {
-            let epoch = new_epoch(stage);
-            let done = stage
+            let epoch = new_epoch(executor);
+            let done = executor
                 .invoke("load".to_owned(), place, |ports, _| async move {
                     load(&ports, &sale_id(), &epoch, ports.0.clone()).await
                 })
@@ -344,12 +345,12 @@ async fn consume(
 }
 
 /// The provider tells of a capture until it is heard.
-pub(crate) async fn call_back(stage: Stage, capture: Capture, wait_ms: i64, place: u64) {
-    stage.sleep(wait_ms).await;
+pub(crate) async fn call_back(executor: Executor, capture: Capture, wait_ms: i64, place: u64) {
+    executor.sleep(wait_ms).await;
     for (turn, seconds) in CALL_AGAIN_SECONDS.into_iter().enumerate() {
         let told = capture.clone();
         let name = format!("callback {}", capture.key.payment);
-        let done = stage
+        let done = executor
             .invoke(name, mix(place, turn as u64), |ports, now| async move {
                 pay(&ports, &told, now).await
             })
@@ -357,30 +358,30 @@ pub(crate) async fn call_back(stage: Stage, capture: Capture, wait_ms: i64, plac
         if let Some(Ok(_)) = done {
             return;
         }
-        stage.sleep(seconds * 1000).await;
+        executor.sleep(seconds * 1000).await;
     }
-    stage.world.look().broken("callback", format!("{:?} is never heard", capture.key));
+    executor.environment.look().broken("callback", format!("{:?} is never heard", capture.key));
 }
 
 /// The provider does not call while the order is pending, nor for ten minutes after its end: only if
 /// nobody has found the payment by then.
-pub(crate) async fn never_call(stage: Stage, capture: Capture, place: u64) {
+pub(crate) async fn never_call(executor: Executor, capture: Capture, place: u64) {
     let decision = (capture.order, capture.key.clone());
     loop {
-        stage.sleep(20_000).await;
-        let world = stage.world.look();
-        if world.stores.orders.payments.contains_key(&decision) {
+        executor.sleep(20_000).await;
+        let environment = executor.environment.look();
+        if environment.stores.orders.payments.contains_key(&decision) {
             return;
         }
-        let order = world.stores.orders.orders.get(&capture.order);
+        let order = environment.stores.orders.orders.get(&capture.order);
         if order.is_none_or(|order| order.state != OrderState::Pending) {
             break;
         }
     }
     // Whoever has found it may be at work still.
-    stage.sleep(600_000).await;
-    if stage.world.look().stores.orders.payments.contains_key(&decision) {
+    executor.sleep(600_000).await;
+    if executor.environment.look().stores.orders.payments.contains_key(&decision) {
         return;
     }
-    call_back(stage, capture, 0, place).await;
+    call_back(executor, capture, 0, place).await;
 }

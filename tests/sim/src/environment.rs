@@ -1,4 +1,4 @@
-//! The world of one run: the stores, the clock, the processes, and the calls that are under way.
+//! The environment of one run: the stores, the clock, the processes, and the calls that are under way.
 //!
 //! Everything that happens is an event at a time of the virtual clock. A call of a flow is two: it
 //! takes effect at the stores, and its answer comes back. Between any two events others may happen,
@@ -17,9 +17,9 @@ use engine::ports::{Freshness, Published, StoreError, Stored};
 use model_stores::{Call, Driver, Reply, Stores};
 
 use crate::fault::Fault;
-use crate::oracle::Ghost;
+use crate::oracle::Oracle;
 use crate::plan::{Plan, START};
-use crate::random::{Dice, mix};
+use crate::random::{SeededRng, mix};
 use crate::redis_log::RedisLog;
 use crate::tally::Tally;
 use crate::trace::{self, Trace};
@@ -29,7 +29,7 @@ const PROCESSES: usize = 5;
 /// How long a process remembers a sale of the catalogue, in milliseconds.
 const CACHED_MS: i64 = 5_000;
 /// More steps than any run needs: one that takes more does not come to rest.
-const MOST_STEPS: u64 = 60_000;
+const MAX_STEPS: u64 = 60_000;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ struct Op {
 
 /// Somebody who waits for a time.
 #[derive(Debug, Default)]
-struct Bell {
+struct Timer {
     has_rung: bool,
     waker: Option<Waker>,
 }
@@ -90,7 +90,7 @@ pub(crate) struct Invocation {
     skew_ms: i64,
     /// The seat-legs that its claims lost, and how much had been given back by then.
     pub lost: Vec<SeatLeg>,
-    /// What [`Ghost::given_back`] was then.
+    /// What [`Oracle::given_back`] was then.
     pub lost_at: u64,
 }
 
@@ -108,7 +108,7 @@ struct Process {
 
 /// Everything there is.
 #[derive(Debug)]
-pub(crate) struct World {
+pub(crate) struct Environment {
     /// What the run is about.
     pub plan: Plan,
     /// What time it truly is.
@@ -116,7 +116,7 @@ pub(crate) struct World {
     /// The stores.
     pub stores: Stores,
     /// What everybody was told and what must never change.
-    pub ghost: Ghost,
+    pub oracle: Oracle,
     /// What was reached.
     pub tally: Tally,
     /// What happened, if somebody wants to read it.
@@ -138,31 +138,31 @@ pub(crate) struct World {
     redis: RedisLog,
     processes: Vec<Process>,
     ops: Vec<Op>,
-    bells: Vec<Bell>,
+    timers: Vec<Timer>,
     events: BinaryHeap<Reverse<(Timestamp, u64, Event)>>,
 }
 
-/// The world, as those who act in it share it. One thread runs it all: the lock is never waited for.
+/// The environment, as those who act in it share it. One thread runs it all: the lock is never waited for.
 #[derive(Debug, Clone)]
-pub(crate) struct Shared(Arc<Mutex<World>>);
+pub(crate) struct Shared(Arc<Mutex<Environment>>);
 
 impl Shared {
-    pub(crate) fn new(world: World) -> Self {
-        Self(Arc::new(Mutex::new(world)))
+    pub(crate) fn new(environment: Environment) -> Self {
+        Self(Arc::new(Mutex::new(environment)))
     }
 
-    /// The world, until the guard is dropped. Never hold it while anything is awaited.
-    pub(crate) fn look(&self) -> MutexGuard<'_, World> {
+    /// The environment, until the guard is dropped. Never hold it while anything is awaited.
+    pub(crate) fn look(&self) -> MutexGuard<'_, Environment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits.
     pub(crate) async fn sleep(&self, ms: i64) {
-        let bell = self.look().ring_in(ms);
+        let timer = self.look().ring_in(ms);
         poll_fn(|context| {
-            let bell = &mut self.look().bells[bell];
-            bell.waker = Some(context.waker().clone());
-            if bell.has_rung { Poll::Ready(()) } else { Poll::Pending }
+            let timer = &mut self.look().timers[timer];
+            timer.waker = Some(context.waker().clone());
+            if timer.has_rung { Poll::Ready(()) } else { Poll::Pending }
         })
         .await
     }
@@ -171,15 +171,15 @@ impl Shared {
 /// The ports of one run of a function.
 #[derive(Debug, Clone)]
 pub(crate) struct Line {
-    pub world: Shared,
+    pub environment: Shared,
     pub invocation: usize,
 }
 
 impl Clock for Line {
     /// What the clock of the process says.
     fn time(&self) -> Timestamp {
-        let world = self.world.look();
-        world.now.plus_ms(world.invocations[self.invocation].skew_ms)
+        let environment = self.environment.look();
+        environment.now.plus_ms(environment.invocations[self.invocation].skew_ms)
     }
 }
 
@@ -188,15 +188,15 @@ impl Driver for Line {
         let mut begun = None;
         let mut call = Some(call);
         poll_fn(move |context| {
-            let mut world = self.world.look();
+            let mut environment = self.environment.look();
             let op = match begun {
                 Some(op) => op,
                 None => match call.take() {
-                    Some(call) => *begun.insert(world.begin(self.invocation, call)),
+                    Some(call) => *begun.insert(environment.begin(self.invocation, call)),
                     None => return Poll::Pending,
                 },
             };
-            let op = &mut world.ops[op];
+            let op = &mut environment.ops[op];
             op.waker = Some(context.waker().clone());
             if !op.is_answered {
                 return Poll::Pending;
@@ -227,7 +227,7 @@ pub(crate) fn writes_orders(call: &Call) -> bool {
         call,
         Call::Create { .. }
             | Call::End { .. }
-            | Call::Bury { .. }
+            | Call::WriteTombstone { .. }
             | Call::Settle { .. }
             | Call::RecordRefund { .. }
             | Call::Count { .. }
@@ -251,12 +251,12 @@ fn sends(call: &Call) -> bool {
     matches!(call, Call::ExpireLater { .. } | Call::SyncLater { .. } | Call::RefundLater { .. })
 }
 
-impl World {
+impl Environment {
     pub(crate) fn new(plan: Plan, trace: Option<Trace>) -> Self {
-        let mut world = Self {
+        let mut environment = Self {
             now: START,
             stores: Stores::default(),
-            ghost: Ghost::default(),
+            oracle: Oracle::default(),
             tally: Tally::default(),
             trace,
             violation: None,
@@ -269,14 +269,14 @@ impl World {
             redis: RedisLog::default(),
             processes: (0..PROCESSES).map(|_| Process::default()).collect(),
             ops: Vec::new(),
-            bells: Vec::new(),
+            timers: Vec::new(),
             events: BinaryHeap::new(),
             plan,
         };
         for process in 0..PROCESSES {
-            world.set_clock(process);
+            environment.set_clock(process);
         }
-        world
+        environment
     }
 
     /// Milliseconds since the run began.
@@ -301,8 +301,8 @@ impl World {
     }
 
     /// True if a fault of this kind strikes here; then it is remembered.
-    pub(crate) fn strikes(&mut self, fault: Fault, place: u64, dice: &mut Dice) -> bool {
-        let strikes = self.plan.strikes(fault, place, dice, self.now);
+    pub(crate) fn strikes(&mut self, fault: Fault, place: u64, rng: &mut SeededRng) -> bool {
+        let strikes = self.plan.strikes(fault, place, rng, self.now);
         if strikes {
             self.strike(fault, place);
         }
@@ -319,19 +319,19 @@ impl World {
     }
 
     fn ring_in(&mut self, ms: i64) -> usize {
-        let bell = self.bells.len();
-        self.bells.push(Bell::default());
-        let tie = mix(self.plan.seed, bell as u64);
-        self.at(self.now.plus_ms(ms.max(0)), tie, Event::Ring(bell));
-        bell
+        let timer = self.timers.len();
+        self.timers.push(Timer::default());
+        let tie = mix(self.plan.seed, timer as u64);
+        self.at(self.now.plus_ms(ms.max(0)), tie, Event::Ring(timer));
+        timer
     }
 
     fn set_clock(&mut self, process: usize) {
         let generation = self.processes[process].generation;
         let key = mix(0xc10c_0000 + process as u64, generation.into());
-        let mut dice = Dice::of(self.plan.seed, key);
-        let skew_ms = dice.between(-4_000, 4_000);
-        let is_skewed = dice.chance(self.plan.rates.of_fault(Fault::Skew))
+        let mut rng = SeededRng::of(self.plan.seed, key);
+        let skew_ms = rng.between(-4_000, 4_000);
+        let is_skewed = rng.chance(self.plan.rates.of_fault(Fault::Skew))
             && !self.plan.without.faults.contains(&key);
         if is_skewed {
             self.strike(Fault::Skew, key);
@@ -341,7 +341,7 @@ impl World {
 
     /// Begins a run of a function in one of the processes that are not frozen; what its clock says.
     pub(crate) fn invoke(&mut self, name: String, key: u64) -> (usize, Timestamp) {
-        let mut dice = Dice::of(key, 1);
+        let mut rng = SeededRng::of(key, 1);
         let now = self.now;
         let is_awake = |process: &usize| {
             self.processes[*process].frozen_until.is_none_or(|until| until <= now)
@@ -352,7 +352,7 @@ impl World {
             self.retire(0);
             0
         } else {
-            dice.pick(&awake)
+            rng.pick(&awake)
         };
         let Process { generation, skew_ms, .. } = self.processes[process];
         let (lost, lost_at) = (Vec::new(), 0);
@@ -383,7 +383,7 @@ impl World {
     }
 
     /// Which fault strikes at a call.
-    fn fault_at(&mut self, call: &Call, place: u64, dice: &mut Dice) -> Option<Fault> {
+    fn fault_at(&mut self, call: &Call, place: u64, rng: &mut SeededRng) -> Option<Fault> {
         let writes = writes_redis(call) || writes_orders(call) || writes_elsewhere(call);
         let may = |fault: Fault| match fault {
             Fault::Late => writes,
@@ -406,10 +406,7 @@ impl World {
             Fault::RefundTrouble,
             Fault::Silence,
         ];
-        kinds
-            .into_iter()
-            .filter(|fault| may(*fault))
-            .find(|fault| self.strikes(*fault, place, dice))
+        kinds.into_iter().filter(|fault| may(*fault)).find(|fault| self.strikes(*fault, place, rng))
     }
 
     /// A call leaves its process.
@@ -417,15 +414,15 @@ impl World {
         let Invocation { key, process, generation, .. } = self.invocations[invocation];
         self.invocations[invocation].calls += 1;
         let place = mix(key, 16 + self.invocations[invocation].calls);
-        let mut dice = Dice::new(place);
-        let fault = self.fault_at(&call, place, &mut dice);
-        let tie = dice.draw();
+        let mut rng = SeededRng::new(place);
+        let fault = self.fault_at(&call, place, &mut rng);
+        let tie = rng.draw();
         let writes = writes_redis(&call) || writes_orders(&call) || writes_elsewhere(&call);
         // In a storm the sweeper is slow, so that much happens between its looks and its repairs.
         let is_slow = self.plan.is_storm && self.invocations[invocation].name == "sweep";
-        let there = self.now.plus_ms(dice.between(1, if is_slow { 80 } else { 12 }));
-        let back = there.plus_ms(dice.between(1, 12));
-        let gave_up = self.now.plus_ms(dice.between(1_500, 5_000));
+        let there = self.now.plus_ms(rng.between(1, if is_slow { 80 } else { 12 }));
+        let back = there.plus_ms(rng.between(1, 12));
+        let gave_up = self.now.plus_ms(rng.between(1_500, 5_000));
         let unknown = || {
             let text = "no answer in time".to_owned();
             // Of a read that was not answered nothing is unknown.
@@ -440,7 +437,7 @@ impl World {
         match fault {
             None | Some(Fault::Twice | Fault::IndexBehind) => {}
             Some(Fault::Die) => {
-                let takes_effect = dice.chance(500);
+                let takes_effect = rng.chance(500);
                 arrives = takes_effect.then_some(there);
                 answered = None;
                 let died = if takes_effect { there } else { self.now };
@@ -452,7 +449,7 @@ impl World {
             Some(Fault::LoseReply) => (answered, reply) = (Some(gave_up), unknown()),
             Some(Fault::RefundTrouble) => {
                 arrives = None;
-                reply = Some(Ok(Reply::Refund(if dice.chance(500) {
+                reply = Some(Ok(Reply::Refund(if rng.chance(500) {
                     RefundReply::Pending
                 } else {
                     RefundReply::Refused("not now".to_owned())
@@ -463,18 +460,18 @@ impl World {
                 reply = Some(Err(StoreError::Unavailable("throttled, or in conflict".to_owned())));
             }
             Some(Fault::Late) => {
-                let late_ms = if dice.chance(800) { 20_000 } else { 300_000 };
-                arrives = Some(gave_up.plus_ms(dice.between(1, late_ms)));
+                let late_ms = if rng.chance(800) { 20_000 } else { 300_000 };
+                arrives = Some(gave_up.plus_ms(rng.between(1, late_ms)));
                 (answered, reply) = (Some(gave_up), unknown());
             }
             Some(Fault::Slow) => {
-                let (out, home) = (dice.between(1, 1_400), dice.between(100, 1_400));
+                let (out, home) = (rng.between(1, 1_400), rng.between(100, 1_400));
                 arrives = Some(self.now.plus_ms(out));
                 answered = Some(self.now.plus_ms(out + home));
             }
             Some(Fault::Freeze) => {
-                let ms = if dice.chance(700) { 60_000 } else { 900_000 };
-                let until = self.now.plus_ms(dice.between(2_000, ms));
+                let ms = if rng.chance(700) { 60_000 } else { 900_000 };
+                let until = self.now.plus_ms(rng.between(2_000, ms));
                 if self.processes[process].generation == generation {
                     self.processes[process].frozen_until = Some(until);
                 }
@@ -523,10 +520,10 @@ impl World {
                     self.retire(process);
                 }
             }
-            Event::Ring(bell) => {
-                let bell = &mut self.bells[bell];
-                bell.has_rung = true;
-                if let Some(waker) = bell.waker.take() {
+            Event::Ring(timer) => {
+                let timer = &mut self.timers[timer];
+                timer.has_rung = true;
+                if let Some(waker) = timer.waker.take() {
                     waker.wake();
                 }
             }
@@ -536,8 +533,8 @@ impl World {
 
     fn arrive(&mut self, op: usize) {
         self.tally.steps += 1;
-        if self.tally.steps > MOST_STEPS {
-            self.broken("rest", format!("more than {MOST_STEPS} steps"));
+        if self.tally.steps > MAX_STEPS {
+            self.broken("rest", format!("more than {MAX_STEPS} steps"));
         }
         let Op { call, invocation, fault, .. } = &self.ops[op];
         let (call, invocation, fault) = (call.clone(), *invocation, *fault);
@@ -571,9 +568,9 @@ impl World {
         self.trace_call(op, Some(&reply));
         if matches!(call, Call::Snapshot { .. }) && self.ops[op].reply.is_none() {
             let tie = mix(op as u64, 3);
-            let mut dice = Dice::new(tie);
-            let most_ms = if dice.chance(900) { 20 } else { 1_000 };
-            let later = self.now.plus_ms(dice.between(1, most_ms));
+            let mut rng = SeededRng::new(tie);
+            let most_ms = if rng.chance(900) { 20 } else { 1_000 };
+            let later = self.now.plus_ms(rng.between(1, most_ms));
             let next = if reply.is_ok() { Event::Arrive(op) } else { Event::Answer(op) };
             self.at(later, tie, next);
         }
@@ -645,7 +642,7 @@ impl World {
         self.note(|| format!("Redis FAILS OVER and forgets its last {writes} writes"));
         let (seats, gate) = self.redis.forget(writes);
         (self.stores.seats, self.stores.gate) = (seats, gate);
-        self.ghost.given_back += 1;
+        self.oracle.given_back += 1;
         self.changes += 1;
     }
 
@@ -654,7 +651,7 @@ impl World {
         self.strike(Fault::Flush, place);
         self.note(|| "Redis LOSES EVERYTHING".to_owned());
         self.stores.lose_redis();
-        self.ghost.given_back += 1;
+        self.oracle.given_back += 1;
         self.redis = RedisLog::default();
         self.changes += 1;
     }

@@ -1,4 +1,4 @@
-//! The stage: a single-threaded executor whose only clock is the run's.
+//! The executor: a single-threaded executor whose only clock is the run's.
 //!
 //! Who acts (a buyer, the provider, a poller of queues) is a task, and so is every run of a function.
 //! A task is polled when something it waits for has happened; when the process of a function dies, its
@@ -14,9 +14,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use engine::domain::time::Timestamp;
 use model_stores::Caller;
 
-use crate::environment::{Line, Shared, World};
+use crate::environment::{Environment, Line, Shared};
 use crate::fault::Fault;
-use crate::random::{Dice, mix};
+use crate::random::{SeededRng, mix};
 
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -76,24 +76,24 @@ impl<T> Drop for Sender<T> {
     }
 }
 
-/// What those who act hold of the stage.
+/// What those who act hold of the executor.
 #[derive(Clone)]
-pub(crate) struct Stage {
-    /// The world.
-    pub world: Shared,
+pub(crate) struct Executor {
+    /// The environment.
+    pub environment: Shared,
     spawned: Rc<RefCell<Vec<Task>>>,
     busy: Rc<Cell<u64>>,
 }
 
-impl Stage {
-    pub(crate) fn new(world: World) -> Self {
+impl Executor {
+    pub(crate) fn new(environment: Environment) -> Self {
         let busy = Rc::new(Cell::new(0));
-        Self { world: Shared::new(world), spawned: Rc::default(), busy }
+        Self { environment: Shared::new(environment), spawned: Rc::default(), busy }
     }
 
     /// Waits.
     pub(crate) async fn sleep(&self, ms: i64) {
-        self.world.sleep(ms).await;
+        self.environment.sleep(ms).await;
     }
 
     /// Lets somebody act. The run is not at rest before they have finished.
@@ -123,8 +123,8 @@ impl Stage {
         place: u64,
         function: impl FnOnce(Caller<Line>, Timestamp) -> F,
     ) -> Option<T> {
-        let (invocation, now) = self.world.look().invoke(name, place);
-        let ports = Caller(Line { world: self.world.clone(), invocation });
+        let (invocation, now) = self.environment.look().invoke(name, place);
+        let ports = Caller(Line { environment: self.environment.clone(), invocation });
         let letter_box =
             Rc::new(RefCell::new(LetterBox { answer: None, is_gone: false, waker: None }));
         let sender = Sender(Rc::clone(&letter_box));
@@ -134,7 +134,7 @@ impl Stage {
             let answer = work.await;
             sender.0.borrow_mut().answer = Some(answer);
         };
-        let home = Some(self.world.look().home(invocation));
+        let home = Some(self.environment.look().home(invocation));
         self.spawned.borrow_mut().push(Task { work: Box::pin(work), home });
         let answer = poll_fn(|context| {
             let mut letter_box = letter_box.borrow_mut();
@@ -145,27 +145,27 @@ impl Stage {
             Poll::Pending
         })
         .await;
-        let (place, mut dice) = (mix(place, 5), Dice::of(place, 6));
-        let is_lost = self.world.look().strikes(Fault::LoseAnswer, place, &mut dice);
+        let (place, mut rng) = (mix(place, 5), SeededRng::of(place, 6));
+        let is_lost = self.environment.look().strikes(Fault::LoseAnswer, place, &mut rng);
         answer.filter(|_| !is_lost)
     }
 }
 
 /// Runs everything until nothing happens any more, or `is_over` says so.
-pub(crate) fn run(stage: &Stage, mut is_over: impl FnMut(&Stage) -> bool) {
+pub(crate) fn run(executor: &Executor, mut is_over: impl FnMut(&Executor) -> bool) {
     let ready: Ready = Arc::default();
     let mut tasks: Vec<Option<Task>> = Vec::new();
     let mut wakers: Vec<Waker> = Vec::new();
     loop {
         loop {
-            for task in stage.spawned.borrow_mut().drain(..) {
+            for task in executor.spawned.borrow_mut().drain(..) {
                 let waken = Waken { task: tasks.len(), ready: Arc::clone(&ready) };
                 wakers.push(Waker::from(Arc::new(waken)));
                 ready.lock().unwrap_or_else(PoisonError::into_inner).push(tasks.len());
                 tasks.push(Some(task));
             }
             let next = std::mem::take(&mut *ready.lock().unwrap_or_else(PoisonError::into_inner));
-            if next.is_empty() && stage.spawned.borrow().is_empty() {
+            if next.is_empty() && executor.spawned.borrow().is_empty() {
                 break;
             }
             for index in next {
@@ -176,13 +176,13 @@ pub(crate) fn run(stage: &Stage, mut is_over: impl FnMut(&Stage) -> bool) {
                 }
             }
         }
-        if stage.world.look().violation.is_some() || is_over(stage) {
+        if executor.environment.look().violation.is_some() || is_over(executor) {
             break;
         }
-        if !stage.world.look().step() {
+        if !executor.environment.look().step() {
             break;
         }
-        let gone = stage.world.look().take_gone();
+        let gone = executor.environment.look().take_gone();
         if !gone.is_empty() {
             for task in &mut tasks {
                 if task.as_ref().and_then(|task| task.home).is_some_and(|home| gone.contains(&home))
@@ -193,6 +193,6 @@ pub(crate) fn run(stage: &Stage, mut is_over: impl FnMut(&Stage) -> bool) {
         }
     }
     // What still runs must not outlive the run.
-    stage.spawned.borrow_mut().clear();
+    executor.spawned.borrow_mut().clear();
     tasks.clear();
 }

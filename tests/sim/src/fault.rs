@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::random::Dice;
+use crate::random::SeededRng;
 
 /// One kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,10 +140,10 @@ pub enum Weather {
 impl Weather {
     /// The weather of a run. Single faults take turns with the seed, so that each has its share.
     pub(crate) fn of(seed: u64) -> Self {
-        let mut dice = Dice::of(seed, 0x77);
-        match dice.below(100) {
+        let mut rng = SeededRng::of(seed, 0x77);
+        match rng.below(100) {
             0..3 => Self::Calm,
-            3..35 => Self::Single(dice.pick(&Fault::ALL)),
+            3..35 => Self::Single(rng.pick(&Fault::ALL)),
             35..85 => Self::Swarm,
             _ => Self::All,
         }
@@ -177,12 +177,12 @@ pub(crate) struct Rates([u16; Fault::ALL.len()]);
 impl Rates {
     /// The rates of a run.
     pub(crate) fn of(seed: u64, weather: Weather) -> Self {
-        let mut dice = Dice::of(seed, 0x78);
+        let mut rng = SeededRng::of(seed, 0x78);
         let mut rates = [0; Fault::ALL.len()];
         for (rate, fault) in rates.iter_mut().zip(Fault::ALL) {
             let most = i64::from(fault.most_per_mille());
-            let drawn = dice.between(most / 4 + 1, most) as u16;
-            let is_on = dice.chance(300);
+            let drawn = rng.between(most / 4 + 1, most) as u16;
+            let is_on = rng.chance(300);
             *rate = match weather {
                 Weather::Calm => 0,
                 Weather::Single(single) if single == fault => drawn,

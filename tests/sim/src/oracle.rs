@@ -19,7 +19,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
 use model_stores::{Call, Place, Reply};
 
-use crate::environment::{World, writes_orders, writes_redis};
+use crate::environment::{Environment, writes_orders, writes_redis};
 use crate::fault::Fault;
 use crate::plan::sale_id;
 
@@ -28,7 +28,7 @@ const CLOCKS_MS: i64 = 4_000;
 
 /// What must not be forgotten.
 #[derive(Debug, Default)]
-pub(crate) struct Ghost {
+pub(crate) struct Oracle {
     /// The seats that buyers were told are theirs.
     pub told: BTreeMap<OrderNumber, Vec<HeldLine>>,
     /// Orders that were paid at some time.
@@ -77,7 +77,7 @@ fn places(order: &Order) -> Vec<Place> {
     seat_legs.into_iter().map(|at| Place { sale: order.sale.clone(), at }).collect()
 }
 
-impl World {
+impl Environment {
     /// Looks at what a call is about to meet.
     pub(crate) fn before(&self, call: &Call) -> Before {
         let inventory = self.stores.seats.get(&sale_id());
@@ -158,7 +158,7 @@ impl World {
                 Reply::Repair(RepairReply::Repaired),
                 Before::Repair(_, held),
             ) => {
-                self.ghost.given_back += 1;
+                self.oracle.given_back += 1;
                 if let Some((order, leg, seat)) = held {
                     let what =
                         format!("seat {} on leg {leg} is freed, and {order} holds it", seat.0);
@@ -166,17 +166,17 @@ impl World {
                 }
             }
             (Call::Load { command }, Reply::Load(LoadReply::Loaded), Before::Load(is_in_order)) => {
-                self.ghost.last_load = Some(command.epoch.clone());
-                self.ghost.given_back += 1;
+                self.oracle.last_load = Some(command.epoch.clone());
+                self.oracle.given_back += 1;
                 if is_in_order {
                     let what = "an inventory that nothing was wrong with is replaced".to_owned();
                     self.broken("reload", what);
                 }
             }
             (Call::Loaded { epoch, .. }, Reply::Loaded(ChangeReply::Done), _)
-                if self.ghost.last_load.as_ref() != Some(epoch) =>
+                if self.oracle.last_load.as_ref() != Some(epoch) =>
             {
-                let last = self.ghost.last_load.as_ref().map(Epoch::as_str);
+                let last = self.oracle.last_load.as_ref().map(Epoch::as_str);
                 let what = format!("{epoch} is named, and {last:?} was loaded last");
                 self.broken("lease", what);
             }
@@ -202,31 +202,31 @@ impl World {
                 }
             }
             (Call::Create { .. }, Reply::Create(CreateReply::SeatsTaken(lost)), _) => {
-                let given_back = self.ghost.given_back;
+                let given_back = self.oracle.given_back;
                 let invocation = &mut self.invocations[invocation];
                 // The loser's own release of the rest is no giving back of these.
                 (invocation.lost, invocation.lost_at) = (lost.clone(), given_back);
             }
             // Redis has forgotten the hold: there was nothing left of it that could stay taken.
-            (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Changed), _) => {
-                self.ghost.given_back += 1;
+            (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Conflict), _) => {
+                self.oracle.given_back += 1;
             }
             (Call::Release { command }, reply, _) => {
-                self.ghost.given_back += 1;
+                self.oracle.given_back += 1;
                 let released = matches!(reply, Reply::Release(ReleaseReply::Released));
                 // A refused request gives its hold back. Its twin, which was answered with the same
                 // hold, may yet get its order; the sweeper then writes the hold again.
                 if released && self.invocations[invocation].name.contains("reserve") {
-                    let given_up = self.ghost.given_up.entry(command.order).or_default();
+                    let given_up = self.oracle.given_up.entry(command.order).or_default();
                     given_up.push(command.record.clone());
                 }
             }
-            (Call::Bury { tombstone }, Reply::Bury(ChangeReply::Done), _) => {
+            (Call::WriteTombstone { tombstone }, Reply::WriteTombstone(ChangeReply::Done), _) => {
                 self.check_not_early(tombstone);
             }
             (Call::Publish { file, .. }, Reply::Publish(ChangeReply::Done), _) => {
-                let limit = self.ghost.highest_limit.max(file.limit_per_buyer);
-                self.ghost.highest_limit = limit;
+                let limit = self.oracle.highest_limit.max(file.limit_per_buyer);
+                self.oracle.highest_limit = limit;
             }
             _ => {}
         }
@@ -244,7 +244,7 @@ impl World {
             Reply::Hold(reply) => debug_head(reply),
             Reply::Create(reply) => debug_head(reply),
             Reply::End(reply) => debug_head(reply),
-            Reply::Bury(reply) => debug_head(reply),
+            Reply::WriteTombstone(reply) => debug_head(reply),
             Reply::Settle(reply) => debug_head(reply),
             Reply::Load(reply) => debug_head(reply),
             Reply::Sell(reply) => debug_head(reply),
@@ -295,7 +295,7 @@ impl World {
         let Some(of) = self.invocations.get(invocation) else { return };
         // A hold that is late may have been asked for before.
         let is_late = self.plan.rates.of_fault(Fault::Late) > 0;
-        if is_late || of.lost_at != self.ghost.given_back {
+        if is_late || of.lost_at != self.oracle.given_back {
             return;
         }
         let offered: BTreeSet<SeatLeg> = lines.iter().flat_map(HeldLine::seat_legs).collect();
@@ -319,7 +319,7 @@ impl World {
 
     /// No order is pending for longer than is promised.
     pub(crate) fn check_deadlines(&mut self) {
-        let Some(first) = self.ghost.first_deadline else { return };
+        let Some(first) = self.oracle.first_deadline else { return };
         let overrun = self.now.ms_since(first);
         if overrun > self.plan.weather.bound_ms() {
             self.broken("I7", format!("an order is pending {overrun} ms after its payment window"));
@@ -370,14 +370,14 @@ impl World {
         if !counts.iter().map(|(key, count)| (*key, *count)).eq(recorded) {
             return Some(("I3", format!("counted {:?}, live orders have {counts:?}", db.counts)));
         }
-        if let Some((of, count)) = counts.iter().find(|(_, n)| **n > self.ghost.highest_limit) {
+        if let Some((of, count)) = counts.iter().find(|(_, n)| **n > self.oracle.highest_limit) {
             return Some(("I3", format!("{of:?} has {count} tickets, beyond any limit")));
         }
         let synced = db.orders.values().filter(|order| order.synced);
         if totals(synced) != db.counters {
             return Some(("I6", format!("counters are {:?}", db.counters)));
         }
-        for (number, lines) in &self.ghost.told {
+        for (number, lines) in &self.oracle.told {
             if db.orders.get(number).map(Order::held_lines).as_ref() != Some(lines) {
                 return Some(("told", format!("{number} is not what its buyer was told")));
             }
@@ -388,7 +388,7 @@ impl World {
     /// Every decision about money is made once, and is what it must be.
     fn payments_disagree(&self) -> Option<(&'static str, String)> {
         let db = &self.stores.orders;
-        for number in &self.ghost.paid {
+        for number in &self.oracle.paid {
             if db.orders.get(number).is_none_or(|order| order.state != OrderState::Paid) {
                 return Some(("paid", format!("{number} was paid, and is not any more")));
             }
@@ -397,13 +397,13 @@ impl World {
             return Some(("I5", format!("{key:?} went back twice")));
         }
         for (number, order) in &db.orders {
-            let has_ended = self.ghost.ended.contains(number);
+            let has_ended = self.oracle.ended.contains(number);
             if has_ended && order.state == OrderState::Pending {
                 return Some(("ended", format!("{number} had ended, and is pending again")));
             }
         }
         for ((number, key), record) in &db.payments {
-            let before = self.ghost.refunds.get(key);
+            let before = self.oracle.refunds.get(key);
             let after = record.refund.as_ref().map(|refund| refund.state);
             let follows = |(before, after): (&RefundState, RefundState)| {
                 *before == after || before.may_become(after)
@@ -411,7 +411,7 @@ impl World {
             if !before.zip(after).is_none_or(follows) {
                 return Some(("I5", format!("the refund of {key:?} was {before:?}, is {after:?}")));
             }
-            if self.ghost.decided.get(key).is_some_and(|first| *first != record.outcome) {
+            if self.oracle.decided.get(key).is_some_and(|first| *first != record.outcome) {
                 return Some(("I5", format!("{key:?} of {number} is decided twice")));
             }
             let order = db.orders.get(number);
@@ -445,31 +445,31 @@ impl World {
         for (number, order) in &self.stores.orders.orders {
             let pending = order.state == OrderState::Pending;
             if !order.state.is_live() {
-                self.ghost.ended.insert(*number);
+                self.oracle.ended.insert(*number);
             }
-            let was_pending = self.ghost.pending.contains_key(number);
-            if order.state == OrderState::Paid && self.ghost.paid.insert(*number) {
+            let was_pending = self.oracle.pending.contains_key(number);
+            if order.state == OrderState::Paid && self.oracle.paid.insert(*number) {
                 self.tally.reach("order paid");
             }
             if pending && !was_pending {
                 // An order that comes to life late, because its process was frozen, is pending from
                 // then on.
-                self.ghost.pending.insert(*number, order.pay_by.max(self.now));
+                self.oracle.pending.insert(*number, order.pay_by.max(self.now));
             } else if !pending && was_pending {
-                let since = self.ghost.pending.remove(number);
+                let since = self.oracle.pending.remove(number);
                 ended.extend(since.map(|since| (since, order.clone())));
             }
         }
         for ((_, key), record) in &self.stores.orders.payments {
             if let Some(refund) = &record.refund {
-                self.ghost.refunds.insert(key.clone(), refund.state);
+                self.oracle.refunds.insert(key.clone(), refund.state);
             }
-            if self.ghost.decided.insert(key.clone(), record.outcome).is_none() {
+            if self.oracle.decided.insert(key.clone(), record.outcome).is_none() {
                 let outcome = format!("payment {:?}", record.outcome);
                 self.tally.reach(&outcome);
             }
         }
-        self.ghost.first_deadline = self.ghost.pending.values().min().copied();
+        self.oracle.first_deadline = self.oracle.pending.values().min().copied();
         let is_many = usize::from(self.plan.weather.bound_ms() > 120_000);
         for (since, order) in ended {
             let overrun = self.now.ms_since(since);
@@ -513,7 +513,7 @@ impl World {
         for order in self.stores.orders.orders.values() {
             let hold = inventory.holds.get(&order.number);
             let record = order.hold_record();
-            let given_up = self.ghost.given_up.get(&order.number);
+            let given_up = self.oracle.given_up.get(&order.number);
             let is_given_up = given_up.is_some_and(|records| records.contains(&record));
             if order.state == OrderState::Pending && hold != Some(&record) && !is_given_up {
                 return Some(("hold", format!("pending {} holds {hold:?}", order.number)));

@@ -9,7 +9,7 @@ use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use crate::fault::{Fault, Rates, Weather};
-use crate::random::Dice;
+use crate::random::SeededRng;
 
 /// When every run begins.
 pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -25,7 +25,7 @@ pub(crate) struct Without {
     pub buyers: BTreeSet<u64>,
 }
 
-/// What happens to the whole world at a time.
+/// What happens to the whole environment at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Happening {
     /// Redis forgets its last writes.
@@ -71,27 +71,27 @@ impl Plan {
     pub(crate) fn of(seed: u64, without: Without) -> Self {
         let weather = Weather::of(seed);
         let rates = Rates::of(seed, weather);
-        let mut dice = Dice::of(seed, 0x10);
-        let pay_window = dice.pick(&[20, 60, 60, 240, 1000]);
-        let rush_ms = dice.pick(&[300, 5_000, 60_000, 200_000]);
-        let closes_ms = if dice.chance(150) { rush_ms / 2 + 10_000 } else { 86_400_000 * 30 };
+        let mut rng = SeededRng::of(seed, 0x10);
+        let pay_window = rng.pick(&[20, 60, 60, 240, 1000]);
+        let rush_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
+        let closes_ms = if rng.chance(150) { rush_ms / 2 + 10_000 } else { 86_400_000 * 30 };
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
         // In a few, the sweeper runs all the time while they come again and again.
-        let is_storm = Dice::of(seed, 0x12).chance(50);
-        let is_tight = dice.chance(330) || is_storm;
+        let is_storm = SeededRng::of(seed, 0x12).chance(50);
+        let is_tight = rng.chance(330) || is_storm;
         let rush_ms = if is_storm { 2_000 } else { rush_ms };
-        let sale = sale(&mut dice, pay_window, closes_ms, is_tight);
-        let buyers = dice.between(if is_tight { 4 } else { 2 }, 7) as u64;
-        let first_sweep_ms = if is_storm { 5_000 } else { dice.between(5_000, 60_000) };
-        let trouble_ms = rush_ms + dice.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
+        let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
+        let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
+        let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
+        let trouble_ms = rush_ms + rng.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
         let mut happenings = Vec::new();
         for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
             for turn in 0..most {
                 let key = 0xfa11_0000 + turn + 256 * fault as u64;
-                let mut dice = Dice::of(seed, key);
-                let at = dice.between(FAULTS_FROM_MS + 500, rush_ms + pay_window * 1000 + 30_000);
-                let writes = dice.between(1, 25) as usize;
-                let is_on = dice.chance(rates.of_fault(fault).min(700));
+                let mut rng = SeededRng::of(seed, key);
+                let at = rng.between(FAULTS_FROM_MS + 500, rush_ms + pay_window * 1000 + 30_000);
+                let writes = rng.between(1, 25) as usize;
+                let is_on = rng.chance(rates.of_fault(fault).min(700));
                 if is_on && !without.faults.contains(&key) {
                     let is_flush = fault == Fault::Flush;
                     let lost =
@@ -100,8 +100,8 @@ impl Plan {
                 }
             }
         }
-        for turn in 0..dice.pick(&[0, 0, 1, 2]) {
-            let at = dice.between(FAULTS_FROM_MS, rush_ms + 20_000);
+        for turn in 0..rng.pick(&[0, 0, 1, 2]) {
+            let at = rng.between(FAULTS_FROM_MS, rush_ms + 20_000);
             happenings.push((at, 0x0b11_0000 + turn, Happening::Publish));
         }
         let calm_from = START.plus_ms(FAULTS_FROM_MS + trouble_ms);
@@ -122,7 +122,7 @@ impl Plan {
 
     /// True if two buyers' numbers are the same, which the admission makes all but impossible.
     pub(crate) fn numbers_clash(&self) -> bool {
-        Dice::of(self.seed, 0x11).chance(40)
+        SeededRng::of(self.seed, 0x11).chance(40)
     }
 
     /// True if Redis must be right after every step, because nothing makes it forget. Where numbers
@@ -138,29 +138,29 @@ impl Plan {
         &self,
         fault: Fault,
         place: u64,
-        dice: &mut Dice,
+        rng: &mut SeededRng,
         now: Timestamp,
     ) -> bool {
         let is_time = now >= START.plus_ms(FAULTS_FROM_MS) && now < self.calm_from;
-        let is_drawn = dice.chance(self.rates.of_fault(fault));
+        let is_drawn = rng.chance(self.rates.of_fault(fault));
         is_drawn && is_time && !self.without.faults.contains(&place)
     }
 }
 
 /// A small sale: few enough seats that buyers meet on them.
-fn sale(dice: &mut Dice, pay_window_seconds: i64, closes_ms: i64, is_tight: bool) -> Sale {
-    let stops = if is_tight { 0 } else { dice.pick(&[0, 0, 3, 4]) };
+fn sale(rng: &mut SeededRng, pay_window_seconds: i64, closes_ms: i64, is_tight: bool) -> Sale {
+    let stops = if is_tight { 0 } else { rng.pick(&[0, 0, 3, 4]) };
     let stop = |index: i64| json!({ "stop": format!("s{index}"), "name": format!("Stop {index}") });
     let seated = json!({
         "tier": "seated", "name": "Seated", "price_minor": 700,
         "columns": ["A", "B", null, "C", "D"],
-        "sections": [{ "section": "1", "rows": rows(dice.between(1, 3)) }],
+        "sections": [{ "section": "1", "rows": rows(rng.between(1, 3)) }],
     });
-    let spots = if is_tight { dice.between(1, 3) } else { dice.between(2, 9) };
+    let spots = if is_tight { rng.between(1, 3) } else { rng.between(2, 9) };
     let standing = json!({
         "tier": "standing", "name": "Standing", "price_minor": 300, "general_admission": spots,
     });
-    let tiers = match dice.below(4) {
+    let tiers = match rng.below(4) {
         _ if is_tight => vec![standing],
         0 => vec![seated],
         1 => vec![standing],
@@ -169,8 +169,8 @@ fn sale(dice: &mut Dice, pay_window_seconds: i64, closes_ms: i64, is_tight: bool
     let mut file = json!({
         "sale": "sim", "title": "Simulated", "currency": "EUR",
         "opens_at": START, "closes_at": START.plus_ms(closes_ms),
-        "limit_per_buyer": dice.between(2, 5), "pay_window_seconds": pay_window_seconds,
-        "attendees": if dice.chance(300) { "required" } else { "optional" },
+        "limit_per_buyer": rng.between(2, 5), "pay_window_seconds": pay_window_seconds,
+        "attendees": if rng.chance(300) { "required" } else { "optional" },
         "gate": { "shards": 2, "user_lock_ms": 1000, "token_seconds": 300 },
         "tiers": tiers,
     });

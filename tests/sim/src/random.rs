@@ -3,7 +3,7 @@
 
 /// A stream of draws.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Dice {
+pub(crate) struct SeededRng {
     key: u64,
     drawn: u64,
 }
@@ -17,7 +17,7 @@ pub(crate) fn mix(one: u64, other: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Dice {
+impl SeededRng {
     /// The stream of a key.
     pub(crate) fn new(key: u64) -> Self {
         Self { key, drawn: 0 }
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn draws_are_a_function_of_their_names_and_spread_evenly() {
-        let (mut one, mut same) = (Dice::of(7, 1), Dice::of(7, 1));
+        let (mut one, mut same) = (SeededRng::of(7, 1), SeededRng::of(7, 1));
         let mut tally = [0; 10];
         for _ in 0..10_000 {
             let drawn = one.below(10);
@@ -69,6 +69,6 @@ mod tests {
             tally[drawn as usize] += 1;
         }
         assert!(tally.iter().all(|count| (900..1100).contains(count)), "{tally:?}");
-        assert_ne!(Dice::of(7, 2).draw(), Dice::of(7, 1).draw());
+        assert_ne!(SeededRng::of(7, 2).draw(), SeededRng::of(7, 1).draw());
     }
 }

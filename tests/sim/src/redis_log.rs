@@ -8,7 +8,7 @@ use engine::domain::time::Timestamp;
 use model_stores::{Call, SeatsModel, Stores};
 
 /// The most writes that can be forgotten.
-const MOST: usize = 32;
+const MAX: usize = 32;
 
 /// A replica that is [`MOST`] writes behind, and those writes.
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ impl RedisLog {
     /// Notes a write.
     pub(crate) fn note(&mut self, now: Timestamp, call: &Call) {
         self.writes.push_back((now, call.clone()));
-        while self.writes.len() > MOST {
+        while self.writes.len() > MAX {
             self.replicate();
         }
     }

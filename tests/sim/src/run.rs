@@ -7,8 +7,8 @@ use std::rc::Rc;
 
 use crate::actors::{Post, fate, operator, schedule};
 use crate::buyer::buyer;
-use crate::environment::{Violation, World};
-use crate::executor::{self, Stage};
+use crate::environment::{Environment, Violation};
+use crate::executor::{self, Executor};
 use crate::fault::{Fault, Weather};
 use crate::plan::{Plan, Without};
 use crate::tally::Tally;
@@ -43,55 +43,58 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
 pub(crate) fn run_without(seed: u64, without: Without, traced: bool) -> Outcome {
     let plan = Plan::of(seed, without);
     let (weather, buyers) = (plan.weather, plan.buyers);
-    let stage = Stage::new(World::new(plan.clone(), traced.then(Trace::default)));
-    let panicked = catch_unwind(AssertUnwindSafe(|| play(&stage, plan))).err();
-    let mut world = stage.world.look();
+    let executor = Executor::new(Environment::new(plan.clone(), traced.then(Trace::default)));
+    let panicked = catch_unwind(AssertUnwindSafe(|| play(&executor, plan))).err();
+    let mut environment = executor.environment.look();
     if let Some(panic) = panicked {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-        world.broken("panic", text.unwrap_or_default());
+        environment.broken("panic", text.unwrap_or_default());
     }
-    world.tally.runs = 1;
-    world.tally.virtual_ms = world.elapsed_ms();
+    environment.tally.runs = 1;
+    environment.tally.virtual_ms = environment.elapsed_ms();
     Outcome {
         seed,
         weather,
-        violation: world.violation.clone(),
-        tally: world.tally.clone(),
-        struck: world.struck.clone(),
+        violation: environment.violation.clone(),
+        tally: environment.tally.clone(),
+        struck: environment.struck.clone(),
         buyers,
-        trace: world.trace.as_ref().map(Trace::text).unwrap_or_default(),
+        trace: environment.trace.as_ref().map(Trace::text).unwrap_or_default(),
     }
 }
 
-fn play(stage: &Stage, plan: Plan) {
-    stage.act(operator(stage.clone(), plan.sale.clone(), 0x0be1));
+fn play(executor: &Executor, plan: Plan) {
+    executor.act(operator(executor.clone(), plan.sale.clone(), 0x0be1));
     let quiet = Rc::new(RefCell::new(None));
-    stage.act_forever(schedule(stage.clone(), Rc::clone(&quiet)));
+    executor.act_forever(schedule(executor.clone(), Rc::clone(&quiet)));
     for index in (0..plan.buyers).filter(|index| !plan.without.buyers.contains(index)) {
-        stage.act(buyer(stage.clone(), index));
+        executor.act(buyer(executor.clone(), index));
     }
     for (at, place, happening) in plan.happenings {
-        stage.act(fate(stage.clone(), at, place, happening));
+        executor.act(fate(executor.clone(), at, place, happening));
     }
     let post = Post::default();
-    executor::run(stage, |stage| {
-        post.take(stage);
-        stage.is_idle() && is_at_rest(stage, *quiet.borrow())
+    executor::run(executor, |executor| {
+        post.take(executor);
+        executor.is_idle() && is_at_rest(executor, *quiet.borrow())
     });
-    let mut world = stage.world.look();
-    if world.violation.is_none() {
-        world.check_rest();
+    let mut environment = executor.environment.look();
+    if environment.violation.is_none() {
+        environment.check_rest();
     }
 }
 
 /// True if the last sweep found nothing to do, nothing has changed since, and nothing will become
 /// due.
-fn is_at_rest(stage: &Stage, quiet: Option<u64>) -> bool {
-    let world = stage.world.look();
-    let holds = world.stores.seats.loaded().any(|(_, inventory)| !inventory.holds.is_empty());
-    let due = !world.stores.orders.due.is_empty();
-    world.now >= world.plan.calm_from && quiet == Some(world.changes) && !holds && !due
+fn is_at_rest(executor: &Executor, quiet: Option<u64>) -> bool {
+    let environment = executor.environment.look();
+    let holds = environment.stores.seats.loaded().any(|(_, inventory)| !inventory.holds.is_empty());
+    let due = !environment.stores.orders.due.is_empty();
+    environment.now >= environment.plan.calm_from
+        && quiet == Some(environment.changes)
+        && !holds
+        && !due
 }
 
 impl fmt::Display for Outcome {

@@ -10,7 +10,7 @@ use crate::plan::Without;
 use crate::run::{Outcome, run_without};
 
 /// Most runs that making a failure small may take.
-const MOST_RUNS: usize = 600;
+const MAX_RUNS: usize = 600;
 
 /// A failure that nothing can be left out of.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub fn shrink(seed: u64) -> Option<Minimal> {
     let rule = smallest.violation.as_ref()?.rule;
     let mut runs = 0;
     let mut chunk = items(&smallest, &without).len().max(1);
-    while chunk > 0 && runs < MOST_RUNS {
+    while chunk > 0 && runs < MAX_RUNS {
         let left = items(&smallest, &without);
         let mut has_shrunk = false;
         for items in left.chunks(chunk) {

@@ -117,12 +117,12 @@ fn asked(call: &Call) -> String {
             format!("load {} instead of {:?}", command.epoch, command.expected)
         }
         Call::Hold { command } => {
-            let wanted: Vec<String> = command
+            let requested: Vec<String> = command
                 .lines
                 .iter()
                 .map(|line| format!("{} {:?} {:?}", line.tier, line.legs, line.choice))
                 .collect();
-            format!("hold {} for {}: {}", command.order, command.user, wanted.join("; "))
+            format!("hold {} for {}: {}", command.order, command.user, requested.join("; "))
         }
         Call::Sell { command } => format!("sell {} [{}]", command.order, lines(&command.lines)),
         Call::Release { command } => {
@@ -142,7 +142,7 @@ fn asked(call: &Call) -> String {
         Call::Snapshot { tier, .. } => format!("snapshot of {tier}"),
         Call::Create { order: new, limit } => format!("create {} under {limit}", order(new)),
         Call::End { end } => format!("end {}", order(end)),
-        Call::Bury { tombstone } => format!("bury {}", tombstone.number),
+        Call::WriteTombstone { tombstone } => format!("bury {}", tombstone.number),
         Call::Settle { payment, settlement, .. } => {
             let (key, outcome) = (&payment.capture.key, payment.outcome);
             let head: String = format!("{settlement:?}").chars().take(10).collect();
@@ -190,7 +190,7 @@ fn answered(reply: &Reply) -> String {
         Reply::Create(CreateReply::Exists(found)) => format!("exists: {}", order(found)),
         Reply::Create(reply) => format!("{reply:?}"),
         Reply::End(reply) => format!("{reply:?}"),
-        Reply::Bury(reply) => format!("{reply:?}"),
+        Reply::WriteTombstone(reply) => format!("{reply:?}"),
         Reply::Settle(SettleReply::Known(record)) => format!("known: {:?}", record.outcome),
         Reply::Settle(reply) => format!("{reply:?}"),
         Reply::Load(reply) => format!("{reply:?}"),

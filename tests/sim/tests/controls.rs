@@ -10,7 +10,7 @@ use sim::{Exploration, base_seed, explore};
 /// How many runs may pass before a guard's absence must be found.
 const RUNS: u64 = 200_000;
 /// For how long at most, so that a machine that is busy with other things ends the test all the same.
-const FOR_AT_MOST: Duration = Duration::from_secs(300);
+const MAX_DURATION: Duration = Duration::from_secs(300);
 
 /// The guard whose absence the simulator does not show: the question to the provider only saves money
 /// from going back and forth. The model checker shows it.
@@ -23,7 +23,7 @@ fn the_absence_of_every_guard_is_found() {
     let mut missed = Vec::new();
     for guard in Guard::ALL.into_iter().filter(|guard| !NOT_SHOWN_HERE.contains(guard)) {
         let without = Some(guard);
-        let for_at_most = FOR_AT_MOST;
+        let for_at_most = MAX_DURATION;
         let explored = explore(Exploration { base, runs: RUNS, for_at_most, without });
         match &explored.failure {
             Some((outcome, after)) => {

@@ -14,7 +14,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{PaymentId, ProviderId, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::order::{Capture, PaymentKey};
-use engine::domain::requested::WantedLine;
+use engine::domain::requested::RequestedLine;
 use engine::domain::time::Timestamp;
 use engine::flows::pay::pay;
 use engine::flows::reserve::{Reservation, reserve};
@@ -47,7 +47,7 @@ const AGAIN: Duration = Duration::from_millis(20);
 /// How many orders there are before the loss, and after it before the buyers leave.
 const STEADY: usize = 20;
 /// How long any step may take.
-const PATIENCE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(120);
 /// How often Redis is asked whether it has the sale again.
 const LOOK: Duration = Duration::from_millis(2);
 /// The audit is clean at the latest after so many runs of reconcile.
@@ -147,12 +147,12 @@ pub async fn run(options: &Options) -> Result<Report, Failure> {
 
 async fn measure(engine: &Engine, seats: u32, options: &Options) -> Result<Size, Failure> {
     publish(engine, &hall(SALE, seats, 1)?).await?;
-    let wanted = u64::from(seats) * u64::from(options.fill_percent) / 100;
-    let orders = fill(engine.app(), wanted).await?;
+    let requested = u64::from(seats) * u64::from(options.fill_percent) / 100;
+    let orders = fill(engine.app(), requested).await?;
     while engine.sync_backlog().await? > 0 {
         tokio::time::sleep(LOOK).await;
     }
-    let mut size = Size { seats, taken: wanted, orders, losses: Vec::new() };
+    let mut size = Size { seats, taken: requested, orders, losses: Vec::new() };
     for round in 0..options.rounds {
         size.losses.push(lose(engine, round).await?);
     }
@@ -173,10 +173,10 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
         let count = 1 + (index % 2) as u16;
         let choice = Choice::Best { count, together: Together::Preferred };
         let line = Line { tier: TierId::new(TIER)?, legs: published.sale.whole(), choice };
-        let wanted = WantedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
+        let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
         let number = app.mint.mint(now, &user);
         let published = published.clone();
-        let reservation = Reservation { published, number, user, lines: vec![wanted] };
+        let reservation = Reservation { published, number, user, lines: vec![requested] };
         let order = reserve(&app.ports, &reservation, now).await?.order;
         if index % 4 != 0 {
             let payment = PaymentId::new(format!("pi_{number}"))?;
@@ -223,7 +223,7 @@ impl Watch {
                 if seen.acknowledged.iter().filter(|(sent, _)| *sent >= since).count() >= count {
                     return Ok(());
                 }
-                if started.elapsed() > PATIENCE {
+                if started.elapsed() > DEADLINE {
                     return Err(format!("nobody can buy: {:?}", seen.refused).into());
                 }
             }
@@ -282,7 +282,7 @@ async fn lose(engine: &Engine, round: usize) -> Result<Loss, Failure> {
 
 /// Waits until Redis has an epoch of the sale, and says how long that took.
 async fn until_loaded(redis: &mut MultiplexedConnection, since: Instant) -> Result<f64, Failure> {
-    while since.elapsed() < PATIENCE {
+    while since.elapsed() < DEADLINE {
         let mut ask = redis::cmd("HEXISTS");
         let is_loaded: bool =
             ask.arg(format!("{{{SALE}}}:sale")).arg("epoch").query_async(redis).await?;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use local::endpoints::Endpoints;
-use local::servers::{Kept, Patience, Signal, signal};
+use local::servers::{Deadline, Kept, Signal, signal};
 
 use super::Error;
 
@@ -57,7 +57,7 @@ impl EngineProcess {
     /// It does not come up.
     pub async fn start_again(&mut self) -> Result<(), Error> {
         self.kill()?;
-        let patience = Patience::with("the engine to come up", UP_SECONDS);
+        let patience = Deadline::with("the engine to come up", UP_SECONDS);
         loop {
             Endpoints::remove(&self.dir)?;
             let mut child = self.launch()?;

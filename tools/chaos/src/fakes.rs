@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use local::servers::{DynamoDb, Kept, Patience, Signal, SqsStandin, signal};
+use local::servers::{Deadline, DynamoDb, FakeSqs, Kept, Signal, signal};
 
 use super::Error;
 
@@ -29,8 +29,7 @@ struct Addresses {
 /// One of them does not start, or the file cannot be written.
 pub async fn serve(dir: &Path) -> Result<(), Error> {
     let dynamodb = DynamoDb::memory()?;
-    let sqs =
-        SqsStandin::start(sqs_standin::Options::default()).map_err(local::servers::Error::Sqs)?;
+    let sqs = FakeSqs::start(fake_sqs::Options::default()).map_err(local::servers::Error::Sqs)?;
     let addresses = Addresses {
         dynamodb: dynamodb.url(),
         sqs: sqs.endpoint().to_owned(),
@@ -47,12 +46,12 @@ pub async fn serve(dir: &Path) -> Result<(), Error> {
 
 /// The process of both.
 #[derive(Debug)]
-pub struct StandIns {
+pub struct Fakes {
     addresses: Addresses,
     _child: Kept,
 }
 
-impl StandIns {
+impl Fakes {
     /// Starts `program` with `stand-ins`, and waits until both listen.
     pub(super) async fn start(program: &Path, dir: &Path) -> Result<Self, Error> {
         let log = fs::File::create(dir.join("stand-ins.log"));
@@ -62,7 +61,7 @@ impl StandIns {
         let output = (std::process::Stdio::null(), log.into());
         let mut child = Kept::start(program, arguments, dir, output, &[("ONSALE_LOG", "error")])
             .map_err(Error::io(format!("running {}", program.display())))?;
-        let patience = Patience::with("the stand-ins to start", UP_SECONDS);
+        let patience = Deadline::with("the stand-ins to start", UP_SECONDS);
         loop {
             if let Ok(text) = fs::read(dir.join(FILE)) {
                 let addresses = serde_json::from_slice(&text).map_err(std::io::Error::other);

@@ -24,10 +24,10 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use loadtest::controller::Reins;
+use loadtest::controller::Controller;
 use loadtest::credentials::Credentials;
-use loadtest::profile::Mix;
-use loadtest::{Load, RushError};
+use loadtest::profile::LoadProfile;
+use loadtest::{Load, LoadTestError};
 use local::data_dir;
 use local::endpoints::EndpointsError;
 use local::identity;
@@ -40,11 +40,11 @@ use self::rig::{Profile, Rig, Setup};
 use self::round::{Ledger, Rounds};
 
 /// The most rounds on one rig: every audit reads all that was ever sold on it.
-const ROUNDS_MOST: usize = 25;
+const MAX_ROUNDS: usize = 25;
 /// How many seats there are for each round, on each of two legs: more than the crowd buys in it.
 const SEATS_A_ROUND: u32 = 400;
 /// The longest that a crowd may be there.
-const CROWD_MOST: Duration = Duration::from_secs(24 * 3600);
+const MAX_CROWD: Duration = Duration::from_secs(24 * 3600);
 
 /// How to run.
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ pub enum Error {
     Endpoints(#[from] EndpointsError),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] RushError),
+    Rush(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -131,7 +131,7 @@ impl Plan {
             let of_profile = || faults.iter().filter(move |kind| kind.profile() == profile);
             let all: Vec<Kind> = (0..times).flat_map(|_| of_profile()).copied().collect();
             let chunks: Vec<_> =
-                all.chunks(ROUNDS_MOST).map(|chunk| (profile, chunk.to_vec())).collect();
+                all.chunks(MAX_ROUNDS).map(|chunk| (profile, chunk.to_vec())).collect();
             chunks
         });
         Self(seasons.collect())
@@ -152,7 +152,7 @@ impl Plan {
                 Profile::Single => Kind::KillRedis,
                 Profile::Cluster => Kind::KillMaster,
             };
-            let here = left.min(ROUNDS_MOST);
+            let here = left.min(MAX_ROUNDS);
             let draw = |_| if random.random_bool(0.5) { Kind::KillEngine } else { server };
             seasons.push((profile, (0..here).map(draw).collect()));
             left -= here;
@@ -207,10 +207,10 @@ pub async fn season(
     let setup = Setup { seats, ..options.setup.clone() };
     let rig = Rig::start(profile, &setup).await?;
     let ledger = Ledger::new(rig.dir().join("ledger.jsonl"));
-    let reins = Arc::new(Reins::default());
-    let crowd = start_crowd(options, &rig, &ledger, &reins)?;
+    let controller = Arc::new(Controller::default());
+    let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
-    let scene = Scene { rig, reins: Arc::clone(&reins), random };
+    let scene = Scene { rig, controller: Arc::clone(&controller), random };
     let mut rounds = Rounds::new(scene, ledger, &setup, options.patience);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
@@ -223,13 +223,13 @@ pub async fn season(
             break;
         }
     }
-    reins.go_on();
-    reins.leave();
+    controller.go_on();
+    controller.leave();
     let mut violations = rounds.defects()?;
-    let mut acknowledged = reins.acknowledged();
+    let mut acknowledged = controller.acknowledged();
     match timeout(options.patience, crowd).await {
         Ok(ended) => {
-            let crowd = ended.map_err(|_panicked| RushError::Ended)??;
+            let crowd = ended.map_err(|_panicked| LoadTestError::Ended)??;
             acknowledged = acknowledged.max(crowd.orders);
             violations.extend(crowd.anomalies.into_iter().map(|what| format!("a buyer: {what}")));
             if done.iter().all(|round| round.violations.is_empty()) {
@@ -245,22 +245,22 @@ fn start_crowd(
     options: &Options,
     rig: &Rig,
     ledger: &Ledger,
-    reins: &Arc<Reins>,
-) -> Result<JoinHandle<Result<loadtest::report::Report, RushError>>, Error> {
+    controller: &Arc<Controller>,
+) -> Result<JoinHandle<Result<loadtest::report::Report, LoadTestError>>, Error> {
     let crowd = loadtest::Options {
         url: rig.url().to_owned(),
         sales: vec![rig.sale().to_string()],
         load: Load::Closed { arrivals: u64::MAX, at_once: options.buyers },
-        mix: Mix::Fickle,
+        mix: LoadProfile::Fickle,
         seed: options.setup.seed,
-        most: CROWD_MOST,
+        most: MAX_CROWD,
         ledger: Some(ledger.path().to_owned()),
         progress: false,
         endpoints: None,
     };
     let credentials = Credentials::new(&rig.secrets()?);
-    let reins = Arc::clone(reins);
-    Ok(tokio::spawn(async move { loadtest::run_on(&crowd, credentials, reins).await }))
+    let controller = Arc::clone(controller);
+    Ok(tokio::spawn(async move { loadtest::run_on(&crowd, credentials, controller).await }))
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ use ops::audit::Target;
 
 use super::Error;
 use super::engine_process::EngineProcess;
-use super::fakes::StandIns;
-use super::proxy::faults::Trouble;
+use super::fakes::Fakes;
+use super::proxy::faults::ProxyFaults;
 use super::proxy::http::HttpProxy;
 use super::proxy::pipe::Pipe;
 use super::proxy::resp::RedisProxy;
@@ -76,14 +76,14 @@ pub struct Pair {
     /// The address that the engine knows.
     pub proxy: RedisProxy,
     /// What happens to requests on the way.
-    pub trouble: Arc<Trouble>,
+    pub trouble: Arc<ProxyFaults>,
 }
 
 impl Pair {
     async fn start(seed: u64) -> Result<Self, Error> {
         let primary = RedisServer::start(RedisOptions::default()).await?;
         let (link, replica) = Self::replicate(&primary).await?;
-        let trouble = Arc::new(Trouble::seeded(seed));
+        let trouble = Arc::new(ProxyFaults::seeded(seed));
         let met = Arc::clone(&trouble);
         let proxy = RedisProxy::start(primary.port(), move |command| met.of_redis(command)).await;
         let proxy = proxy.map_err(Error::io("starting the proxy of Redis"))?;
@@ -118,11 +118,11 @@ pub struct Rig {
     /// Its Redis.
     pub cache: Cache,
     /// Its DynamoDB and its SQS.
-    pub stand_ins: StandIns,
+    pub stand_ins: Fakes,
     /// What happens to requests to DynamoDB.
-    pub dynamodb_trouble: Arc<Trouble>,
+    pub dynamodb_faults: Arc<ProxyFaults>,
     /// What happens to requests to SQS.
-    pub sqs_trouble: Arc<Trouble>,
+    pub sqs_faults: Arc<ProxyFaults>,
     sale: SaleId,
     url: String,
     _proxies: [HttpProxy; 2],
@@ -137,16 +137,16 @@ impl Rig {
     pub async fn start(profile: Profile, setup: &Setup) -> Result<Self, Error> {
         let dir = tempfile::Builder::new().prefix("onsale-chaos-").tempdir();
         let dir = dir.map_err(Error::io("creating a directory"))?;
-        let stand_ins = StandIns::start(&setup.program, dir.path()).await?;
+        let stand_ins = Fakes::start(&setup.program, dir.path()).await?;
         let cache = match profile {
             Profile::Single => Cache::Single(Box::new(Pair::start(setup.seed).await?)),
             Profile::Cluster => {
                 Cache::Cluster(RedisCluster::start_with_replicas(Flavour::default()).await?)
             }
         };
-        let dynamodb_trouble = Arc::new(Trouble::seeded(setup.seed ^ 1));
-        let sqs_trouble = Arc::new(Trouble::seeded(setup.seed ^ 2));
-        let (of_dynamodb, of_sqs) = (Arc::clone(&dynamodb_trouble), Arc::clone(&sqs_trouble));
+        let dynamodb_faults = Arc::new(ProxyFaults::seeded(setup.seed ^ 1));
+        let sqs_faults = Arc::new(ProxyFaults::seeded(setup.seed ^ 2));
+        let (of_dynamodb, of_sqs) = (Arc::clone(&dynamodb_faults), Arc::clone(&sqs_faults));
         let dynamodb = HttpProxy::start(stand_ins.dynamodb(), move |request, _| {
             of_dynamodb.of_dynamodb(request)
         });
@@ -180,8 +180,8 @@ impl Rig {
             engine,
             cache,
             stand_ins,
-            dynamodb_trouble,
-            sqs_trouble,
+            dynamodb_faults,
+            sqs_faults,
             sale: SaleId::new(SALE)?,
             url: format!("http://127.0.0.1:{port}"),
             _proxies: [dynamodb, sqs],

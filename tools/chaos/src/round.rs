@@ -111,10 +111,10 @@ impl Rounds {
     ) -> Result<Round, Error> {
         let (began, began_at) = (Instant::now(), Timestamp::now());
         let mut round = Round::of(fault.name());
-        let first = self.scene.reins.acknowledged();
-        self.scene.reins.go_on();
+        let first = self.scene.controller.acknowledged();
+        self.scene.controller.go_on();
         let before = self.scene.random.random_range(BEFORE);
-        if !self.within(self.scene.reins.until_acknowledged(first + before)).await {
+        if !self.within(self.scene.controller.until_acknowledged(first + before)).await {
             round.violations.push(format!("{before} orders were not made before the fault"));
             return Ok(round);
         }
@@ -130,16 +130,16 @@ impl Rounds {
             round.violations.push("the fault met nobody: nobody bought".to_owned());
         }
         round.lasted_ms = ms(mended.saturating_duration_since(struck.at));
-        let after = self.scene.reins.acknowledged() + AFTER;
-        if !self.within(self.scene.reins.until_acknowledged(after)).await {
+        let after = self.scene.controller.acknowledged() + AFTER;
+        if !self.within(self.scene.controller.until_acknowledged(after)).await {
             round.violations.push("selling did not go on after the fault".to_owned());
-        } else if !self.within(self.scene.reins.rest()).await {
+        } else if !self.within(self.scene.controller.rest()).await {
             round
                 .violations
                 .push("the crowd did not come to rest: someone got no answer".to_owned());
         }
-        round.see(&self.scene.reins.seen_since(began), struck.at, mended);
-        round.acknowledged = self.scene.reins.acknowledged() - first;
+        round.see(&self.scene.controller.seen_since(began), struck.at, mended);
+        round.acknowledged = self.scene.controller.acknowledged() - first;
         round.notes = struck.notes;
         let settled = self.settle(bound_seconds).await?;
         round.settled_ms = ms(settled.after);

@@ -131,9 +131,9 @@ fn line(round: &Round) -> String {
 /// Run the stand-ins for DynamoDB and SQS until killed, for `onsale chaos`.
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub struct StandInsCommand {}
+pub struct FakesCommand {}
 
-impl StandInsCommand {
+impl FakesCommand {
     /// Runs them; where they are is written into the data directory.
     ///
     /// # Errors

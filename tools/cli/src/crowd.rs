@@ -5,7 +5,7 @@ use std::time::Duration;
 use clap::Args;
 
 use loadtest::arrivals::Shape;
-use loadtest::profile::Mix;
+use loadtest::profile::LoadProfile;
 use loadtest::{CONNECTIONS, Load};
 
 /// How many are on the site at once in a closed loop.
@@ -33,7 +33,7 @@ pub struct CrowdArgs {
     at_once: Option<usize>,
     /// How people behave: all that happens, or everyone takes the best and pays, or as many of each.
     #[arg(long, value_enum, default_value_t)]
-    mix: Mix,
+    mix: LoadProfile,
     /// Seed of the crowd: the same seed brings the same people at the same moments.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
@@ -87,7 +87,7 @@ impl CrowdArgs {
 
     /// How people behave.
     #[must_use]
-    pub fn mix(&self) -> Mix {
+    pub fn mix(&self) -> LoadProfile {
         self.mix
     }
 

@@ -92,7 +92,7 @@ enum Command {
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
-    StandIns(chaos::StandInsCommand),
+    Fakes(chaos::FakesCommand),
 }
 
 impl Command {
@@ -111,7 +111,7 @@ impl Command {
             | Self::Openapi(_)
             | Self::Environment(_)
             | Self::Rush(_)
-            | Self::StandIns(_)
+            | Self::Fakes(_)
             | Self::Audit(_)
             | Self::Reconcile(_)
             | Self::Stuck(_)
@@ -157,7 +157,7 @@ impl Cli {
             Command::Bench(command) => command.run(&data_dir, json).await,
             Command::Cost(command) => command.run(json).await,
             Command::Chaos(command) => command.run(json).await,
-            Command::StandIns(command) => command.run(&data_dir).await,
+            Command::Fakes(command) => command.run(&data_dir).await,
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");

@@ -22,9 +22,9 @@ use local::payment;
 use local::stores;
 
 /// How long the engine may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 /// The largest body that is signed; the engine takes smaller ones only.
-const BODY_BYTES_MOST: u64 = 1024 * 1024;
+const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
 /// Pay an order: capture the money at the payment provider, and send the engine the signed callback
 /// that the provider would send.
@@ -72,7 +72,7 @@ impl PayCommand {
             }
         };
         let payment = self.payment.unwrap_or_else(|| format!("pi_{}", self.order));
-        let client = reqwest::Client::builder().timeout(PATIENCE).build()?;
+        let client = reqwest::Client::builder().timeout(DEADLINE).build()?;
         capture(&client, &endpoints, &payment, self.order, amount).await?;
         if self.lost_callback {
             let report = json!({
@@ -155,7 +155,7 @@ impl SignCommand {
     pub fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let secrets = Secrets::read(data_dir)?;
         let mut body = Vec::new();
-        std::io::stdin().take(BODY_BYTES_MOST).read_to_end(&mut body)?;
+        std::io::stdin().take(MAX_BODY_BYTES).read_to_end(&mut body)?;
         let signature = payment::sign(&secrets, &body, Timestamp::now());
         if json {
             out(&json!({ "header": payment::SIGNATURE_HEADER, "value": signature }))

@@ -25,7 +25,7 @@ use ops::dead_letters::{DeadLetterQueues, DeadLetters, Letter, Which};
 /// compared, hold by hold, while the sales go on.
 ///
 /// Exit code 0: nothing is left, 1: something could not be done and waits for the next run; of a dry
-/// run 1: there are differences.
+/// run 1: there are discrepancies.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +33,7 @@ Examples:
   onsale reconcile --json")]
 pub struct ReconcileCommand {
     /// Only say what would be done: what Redis says, what DynamoDB says, why that can be, and what
-    /// repairs it. While a sale goes on, orders on their way look like differences too.
+    /// repairs it. While a sale goes on, orders on their way look like discrepancies too.
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub struct ReconcileCommand {
 }
 
 impl ReconcileCommand {
-    /// Runs, and prints each difference and what became of it.
+    /// Runs, and prints each discrepancy and what became of it.
     ///
     /// # Errors
     /// The engine cannot be reached.
@@ -69,12 +69,12 @@ fn exit(is_well: bool) -> ExitCode {
 }
 
 fn run_as_json(run: &Run, dry: bool) -> String {
-    let difference = |(difference, outcome): &(_, Outcome)| {
-        let mut written = json!(engine::flows::discrepancy::Difference::explain(difference));
+    let discrepancy = |(discrepancy, outcome): &(_, Outcome)| {
+        let mut written = json!(engine::flows::discrepancy::Discrepancy::explain(discrepancy));
         written["outcome"] = json!(outcome);
         written
     };
-    let found: Vec<_> = run.found.iter().map(difference).collect();
+    let found: Vec<_> = run.found.iter().map(discrepancy).collect();
     let report = (!dry).then_some(run.report);
     reporting::json(&json!({
         "dry_run": dry, "differences": found, "unread": run.unread, "report": report,
@@ -83,8 +83,8 @@ fn run_as_json(run: &Run, dry: bool) -> String {
 
 fn run_as_text(run: &Run, dry: bool) -> String {
     let mut text = String::new();
-    for (difference, outcome) in &run.found {
-        let Explanation { kind, sale, order, redis, dynamodb, why, repair } = difference.explain();
+    for (discrepancy, outcome) in &run.found {
+        let Explanation { kind, sale, order, redis, dynamodb, why, repair } = discrepancy.explain();
         // Writing to a String cannot fail.
         let _ = write!(text, "{kind}");
         if let Some(order) = order {
@@ -113,7 +113,7 @@ fn run_as_text(run: &Run, dry: bool) -> String {
             text.push_str("Redis and DynamoDB agree; nothing is due.")
         }
         (count, true) => {
-            let _ = write!(text, "{count} differences; nothing was changed.");
+            let _ = write!(text, "{count} discrepancies; nothing was changed.");
         }
         (_, false) => text.push_str(&summary(&run.report)),
     }
@@ -177,7 +177,7 @@ impl StuckCommand {
 }
 
 /// Most dead letters that are looked at.
-const LETTERS_MOST: usize = 1000;
+const MAX_LETTERS: usize = 1000;
 
 /// Says of each order whether the message that should have finished it has failed for good.
 async fn add_messages(reached: &Reached, found: &mut Found) -> Result<(), Failure> {
@@ -193,7 +193,7 @@ async fn add_messages(reached: &Reached, found: &mut Found) -> Result<(), Failur
         if late.is_empty() {
             continue;
         }
-        let letters = queues.list(which, LETTERS_MOST).await?.letters;
+        let letters = queues.list(which, MAX_LETTERS).await?.letters;
         for stuck in &mut late {
             let letter = letters.iter().find(|letter| letter.order == Some(stuck.order));
             stuck.why.push(match letter {

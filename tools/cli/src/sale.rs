@@ -30,7 +30,7 @@ use local::identity::{Identity, Refused, Role};
 /// How long a token that is made for one request is good, in seconds.
 const TOKEN_SECONDS: u32 = 60;
 /// How long a gateway may take to answer.
-const PATIENCE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Make, check, publish and look at sales.
 #[derive(Debug, Args)]
@@ -584,7 +584,7 @@ async fn ask(
 ) -> Result<Value, Error> {
     let url = format!("{}{path}", gateway.url.trim_end_matches('/'));
     let unreachable = |source| Error::Unreachable { url: url.clone(), source };
-    let client = reqwest::Client::builder().timeout(PATIENCE).build().map_err(unreachable)?;
+    let client = reqwest::Client::builder().timeout(DEADLINE).build().map_err(unreachable)?;
     let mut request = client.request(method, &url);
     if let Some(token) = token {
         request = request.bearer_auth(token);

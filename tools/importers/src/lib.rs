@@ -24,9 +24,9 @@ pub use terms::Terms;
 pub use written::written;
 
 /// Most bytes of one source file. A plan of a million seats has about 150 bytes a seat.
-pub const MOST_BYTES: u64 = 256 * 1024 * 1024;
+pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// Most seats of one source: as many as a sale may have.
-pub const MOST_SEATS: usize = engine::domain::sale::MOST_SEATS;
+pub const MAX_SEATS_PER_SALE: usize = engine::domain::sale::MAX_SEATS_PER_SALE;
 
 /// Why a source cannot be read at all. Defects inside a readable source are findings instead.
 #[derive(Debug, thiserror::Error)]
@@ -130,7 +130,7 @@ impl Import {
     }
 }
 
-/// Reads a whole file of at most [`MOST_BYTES`], without the byte order mark that some tools write.
+/// Reads a whole file of at most [`MAX_BYTES`], without the byte order mark that some tools write.
 ///
 /// # Errors
 /// [`Error::Unreadable`] and [`Error::TooLarge`].
@@ -138,10 +138,10 @@ pub fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
     let unreadable = |source| Error::Unreadable { path: path.to_owned(), source };
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_BYTES {
         let what = path.display().to_string();
-        return Err(Error::TooLarge { what, most: MOST_BYTES, unit: "bytes" });
+        return Err(Error::TooLarge { what, most: MAX_BYTES, unit: "bytes" });
     }
     Ok(bytes)
 }

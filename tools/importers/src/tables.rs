@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Error, MOST_SEATS, without_mark};
+use super::{Error, MAX_SEATS_PER_SALE, without_mark};
 
 /// A row and the line it stands on.
 pub(super) type Lined<T> = (u64, T);
@@ -42,8 +42,8 @@ pub(super) fn table<T: DeserializeOwned>(
         if !keep(&row) {
             continue;
         }
-        if rows.len() == MOST_SEATS {
-            let most = MOST_SEATS as u64;
+        if rows.len() == MAX_SEATS_PER_SALE {
+            let most = MAX_SEATS_PER_SALE as u64;
             return Err(Error::TooLarge { what: name.to_owned(), most, unit: "rows" });
         }
         rows.push((line, row));

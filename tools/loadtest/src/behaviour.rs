@@ -15,12 +15,12 @@ use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captur
 
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;
-use super::profile::{Buyer, Conduct};
+use super::profile::{Behaviour, Buyer};
 use super::session::{Acknowledged, Rush, is_refused};
 use super::stopwatch::Endpoint;
 
 /// How often a buyer tries to pay at a provider that does not answer.
-const CHARGES_MOST: u32 = 60;
+const MAX_CHARGES: u32 = 60;
 /// How long they wait in between.
 const CHARGE_AGAIN: Duration = Duration::from_millis(250);
 /// How long a person takes to pay or to cancel, in milliseconds; a third of the payment window at most.
@@ -33,7 +33,7 @@ const EXPIRY: Duration = Duration::from_secs(90);
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Rush {
-    /// Does with an order what the buyer's conduct says. What has to wait for the end of the payment
+    /// Does with an order what the buyer's behaviour says. What has to wait for the end of the payment
     /// window goes on by itself.
     pub(super) async fn conclude(
         self: &Rc<Self>,
@@ -42,13 +42,13 @@ impl Rush {
         order: Acknowledged,
         mut random: StdRng,
     ) {
-        match buyer.conduct {
-            Conduct::NeverPay | Conduct::PayLate => {
+        match buyer.behaviour {
+            Behaviour::NeverPay | Behaviour::PayLate => {
                 self.tally.unpaid_until(order.pay_by);
                 let rush = Rc::clone(self);
                 let task = self.busy.begin();
                 tokio::task::spawn_local(async move {
-                    if buyer.conduct == Conduct::PayLate {
+                    if buyer.behaviour == Behaviour::PayLate {
                         rush.pay_late(&order, random).await;
                     } else {
                         rush.never_pay(&order, &bearer).await;
@@ -56,22 +56,22 @@ impl Rush {
                     drop(task);
                 });
             }
-            Conduct::Cancel => {
+            Behaviour::Cancel => {
                 let due = self.deliberate(&buyer, &mut random).await;
                 self.cancel(&order, &bearer, due).await;
             }
-            Conduct::Pay
-            | Conduct::PayAgain
-            | Conduct::PaySecond
-            | Conduct::PayWrongAmount
-            | Conduct::ForgeCallback
-            | Conduct::Cut
-            | Conduct::DoubleSubmit
-            | Conduct::Hammer
-            | Conduct::ForgeAdmission
-            | Conduct::ForgeIdentity => {
+            Behaviour::Pay
+            | Behaviour::PayAgain
+            | Behaviour::PaySecond
+            | Behaviour::PayWrongAmount
+            | Behaviour::ForgeCallback
+            | Behaviour::Cut
+            | Behaviour::DoubleSubmit
+            | Behaviour::Hammer
+            | Behaviour::ForgeAdmission
+            | Behaviour::ForgeIdentity => {
                 let due = self.deliberate(&buyer, &mut random).await;
-                self.pay_as(buyer.conduct, &order, due).await;
+                self.pay_as(buyer.behaviour, &order, due).await;
             }
         }
     }
@@ -82,57 +82,57 @@ impl Rush {
         self.think(PAYING_MS.start.min(most - 1)..most, random).await
     }
 
-    /// Pays, with what the conduct adds before and after.
-    async fn pay_as(&self, conduct: Conduct, order: &Acknowledged, mut due: Instant) {
+    /// Pays, with what the behaviour adds before and after.
+    async fn pay_as(&self, behaviour: Behaviour, order: &Acknowledged, mut due: Instant) {
         let whole = order.amount();
         let first = format!("pi_{}", order.order);
-        if conduct == Conduct::ForgeCallback {
+        if behaviour == Behaviour::ForgeCallback {
             let forged = self.credentials.forged_signature(Timestamp::now());
             let event = captured(&first, order.order, whole, Timestamp::now()).to_string();
             let Some(call) = self.callback(&callback_path(), event, forged) else { return };
             let reply = self.persist(&call, due, None).await;
-            self.tally.shown(conduct, is_refused(&reply, 401, "not-authenticated"));
+            self.tally.shown(behaviour, is_refused(&reply, 401, "not-authenticated"));
             due = Instant::now();
         }
-        if conduct == Conduct::PayWrongAmount {
+        if behaviour == Behaviour::PayWrongAmount {
             let less = if whole.amount_minor > 0 { -1 } else { 1 };
             let wrong = Money { amount_minor: whole.amount_minor + less, ..whole };
             let outcome = self.capture(order, &format!("{first}_wrong"), wrong, due).await;
             if let Some(outcome) = outcome {
-                self.expect(conduct, outcome, Outcome::Refund(RefundReason::WrongAmount));
+                self.expect(behaviour, outcome, Outcome::Refund(RefundReason::WrongAmount));
             }
             due = Instant::now();
         }
         let Some(paid) = self.pay(order, &first, due).await else { return };
-        match conduct {
-            Conduct::Pay => self.tally.shown(conduct, Ok(())),
-            Conduct::PayAgain => {
+        match behaviour {
+            Behaviour::Pay => self.tally.shown(behaviour, Ok(())),
+            Behaviour::PayAgain => {
                 if let Some(again) = self.capture(order, &first, whole, Instant::now()).await {
-                    self.expect(conduct, again, paid);
+                    self.expect(behaviour, again, paid);
                 }
             }
-            Conduct::PaySecond => {
+            Behaviour::PaySecond => {
                 let second = format!("{first}_second");
                 if let Some(second) = self.capture(order, &second, whole, Instant::now()).await {
-                    self.expect(conduct, second, Outcome::Refund(RefundReason::SecondPayment));
+                    self.expect(behaviour, second, Outcome::Refund(RefundReason::SecondPayment));
                 }
             }
-            Conduct::PayWrongAmount
-            | Conduct::ForgeCallback
-            | Conduct::PayLate
-            | Conduct::NeverPay
-            | Conduct::Cancel
-            | Conduct::Cut
-            | Conduct::DoubleSubmit
-            | Conduct::Hammer
-            | Conduct::ForgeAdmission
-            | Conduct::ForgeIdentity => {}
+            Behaviour::PayWrongAmount
+            | Behaviour::ForgeCallback
+            | Behaviour::PayLate
+            | Behaviour::NeverPay
+            | Behaviour::Cancel
+            | Behaviour::Cut
+            | Behaviour::DoubleSubmit
+            | Behaviour::Hammer
+            | Behaviour::ForgeAdmission
+            | Behaviour::ForgeIdentity => {}
         }
     }
 
-    fn expect(&self, conduct: Conduct, is: Outcome, expected: Outcome) {
+    fn expect(&self, behaviour: Behaviour, is: Outcome, expected: Outcome) {
         let answer = if is == expected { Ok(()) } else { Err(format!("{is:?}")) };
-        self.tally.shown(conduct, answer);
+        self.tally.shown(behaviour, answer);
     }
 
     /// Pays what the order costs. Money that came too late is given back; nothing else may be.
@@ -197,7 +197,7 @@ impl Rush {
         let call = self.made(Call::post(Endpoint::PayCallback, CAPTURE_PATH, form));
         let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };
         let call = call.by(&bearer);
-        for _ in 0..CHARGES_MOST {
+        for _ in 0..MAX_CHARGES {
             match provider.send(&call).await {
                 Reply::Ok(_) => return true,
                 Reply::Problem(_) | Reply::Lost(_) => tokio::time::sleep(CHARGE_AGAIN).await,
@@ -217,13 +217,13 @@ impl Rush {
         match self.pay(order, &payment, due).await {
             Some(Outcome::Accepted) => {
                 self.tally.rescued.one();
-                self.tally.shown(Conduct::PayLate, Ok(()));
+                self.tally.shown(Behaviour::PayLate, Ok(()));
             }
             Some(Outcome::Refund(RefundReason::TooLate)) => {
-                self.tally.shown(Conduct::PayLate, Ok(()));
+                self.tally.shown(Behaviour::PayLate, Ok(()));
             }
             Some(other @ Outcome::Refund(_)) => {
-                self.tally.shown(Conduct::PayLate, Err(format!("{other:?}")));
+                self.tally.shown(Behaviour::PayLate, Err(format!("{other:?}")));
             }
             None => {}
         }
@@ -241,10 +241,10 @@ impl Rush {
             let reply = self.persist(&call, self.later(wait).await, None).await;
             let state = reply.read::<Acknowledged>().map(|order| order.state);
             match state {
-                Some(OrderState::Expired) => return self.tally.shown(Conduct::NeverPay, Ok(())),
+                Some(OrderState::Expired) => return self.tally.shown(Behaviour::NeverPay, Ok(())),
                 Some(OrderState::Pending) if Instant::now() < until => wait = LOOK,
                 Some(_) | None => {
-                    return self.tally.shown(Conduct::NeverPay, Err(reply.to_string()));
+                    return self.tally.shown(Behaviour::NeverPay, Err(reply.to_string()));
                 }
             }
         }
@@ -257,9 +257,9 @@ impl Rush {
         match reply.read::<Acknowledged>() {
             Some(cancelled) if cancelled.state == OrderState::Cancelled => {
                 self.tally.cancelled.one();
-                self.tally.shown(Conduct::Cancel, Ok(()));
+                self.tally.shown(Behaviour::Cancel, Ok(()));
             }
-            Some(_) => self.tally.shown(Conduct::Cancel, Err(reply.to_string())),
+            Some(_) => self.tally.shown(Behaviour::Cancel, Err(reply.to_string())),
             // Whoever cancels when the window is over is told so.
             None => match &reply {
                 Reply::Problem(refused)
@@ -268,7 +268,7 @@ impl Rush {
                     self.refused(Endpoint::Cancel, &reply);
                 }
                 Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => {
-                    self.tally.shown(Conduct::Cancel, Err(reply.to_string()));
+                    self.tally.shown(Behaviour::Cancel, Err(reply.to_string()));
                 }
             },
         }

@@ -22,7 +22,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::controller::Reins;
+use super::controller::Controller;
 use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.
@@ -168,7 +168,7 @@ pub struct Client {
     under_way: Cell<u64>,
     sent: Cell<u64>,
     stopwatch: RefCell<Stopwatch>,
-    reins: Option<Arc<Reins>>,
+    controller: Option<Arc<Controller>>,
 }
 
 impl Client {
@@ -192,14 +192,14 @@ impl Client {
             under_way: Cell::default(),
             sent: Cell::default(),
             stopwatch: RefCell::default(),
-            reins: None,
+            controller: None,
         })
     }
 
     /// The same, whose answers are noted by somebody.
     #[must_use]
-    pub fn watched(self, reins: Option<Arc<Reins>>) -> Self {
-        Self { reins, ..self }
+    pub fn watched(self, controller: Option<Arc<Controller>>) -> Self {
+        Self { controller, ..self }
     }
 
     /// A place for a request, at once or not at all.
@@ -241,8 +241,8 @@ impl Client {
         };
         self.under_way.set(self.under_way.get() - 1);
         drop(place);
-        if let Some(reins) = &self.reins {
-            reins.saw(call.endpoint, &reply);
+        if let Some(controller) = &self.controller {
+            controller.saw(call.endpoint, &reply);
         }
         self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, Instant::now());
         reply

@@ -1,4 +1,4 @@
-//! The reins of a crowd without an end: whoever breaks things around it sees what it was answered,
+//! The controller of a crowd without an end: whoever breaks things around it sees what it was answered,
 //! and when, has it rest while the stores are compared, and has it leave.
 
 use std::borrow::Cow;
@@ -42,9 +42,9 @@ pub struct Seen {
 /// How answers that never came are called.
 pub const NO_ANSWER: &str = "no answer";
 
-/// The reins.
+/// The controller.
 #[derive(Debug)]
-pub struct Reins {
+pub struct Controller {
     told: watch::Sender<Told>,
     /// How many change something now.
     at_work: watch::Sender<u64>,
@@ -52,7 +52,7 @@ pub struct Reins {
     seen: Mutex<Vec<Seen>>,
 }
 
-impl Default for Reins {
+impl Default for Controller {
     fn default() -> Self {
         Self {
             told: watch::Sender::new(Told::Buy),
@@ -63,7 +63,7 @@ impl Default for Reins {
     }
 }
 
-impl Reins {
+impl Controller {
     /// Has the crowd rest: returns when nobody in it changes anything any more. Those who only look
     /// go on looking.
     pub async fn rest(&self) {
@@ -156,10 +156,10 @@ impl Reins {
 
 /// Somebody is at work.
 #[derive(Debug)]
-pub(super) struct Turn<'reins>(&'reins watch::Sender<u64>);
+pub(super) struct Turn<'controller>(&'controller watch::Sender<u64>);
 
-impl<'reins> Turn<'reins> {
-    fn begin(at_work: &'reins watch::Sender<u64>) -> Self {
+impl<'controller> Turn<'controller> {
+    fn begin(at_work: &'controller watch::Sender<u64>) -> Self {
         at_work.send_modify(|count| *count += 1);
         Self(at_work)
     }
@@ -177,34 +177,34 @@ mod tests {
 
     #[tokio::test]
     async fn a_crowd_rests_when_everybody_has_finished_and_goes_on_when_told() {
-        let reins = Reins::default();
-        let turn = reins.turn().await;
-        let order = tokio::join!(biased; reins.rest(), async {
+        let controller = Controller::default();
+        let turn = controller.turn().await;
+        let order = tokio::join!(biased; controller.rest(), async {
             // Nobody begins anything while it rests; what was begun goes on.
-            let refused = futures_util::poll!(std::pin::pin!(reins.turn()));
+            let refused = futures_util::poll!(std::pin::pin!(controller.turn()));
             drop(turn);
             refused.is_pending()
         });
         assert!(order.1, "a turn was given while the crowd had to rest");
-        reins.go_on();
-        drop(reins.turn().await);
-        reins.leave();
-        assert!(reins.is_over());
-        drop(reins.turn().await);
+        controller.go_on();
+        drop(controller.turn().await);
+        controller.leave();
+        assert!(controller.is_over());
+        drop(controller.turn().await);
     }
 
     #[test]
     fn what_was_answered_is_known_from_a_moment_on() {
-        let reins = Reins::default();
+        let controller = Controller::default();
         let begun = Instant::now();
-        reins.saw(Endpoint::Reserve, &Reply::Lost("cut".to_owned()));
-        reins.saw(Endpoint::Query, &Reply::Ok(Vec::new().into()));
-        reins.saw(Endpoint::Reserve, &Reply::Ok(Vec::new().into()));
+        controller.saw(Endpoint::Reserve, &Reply::Lost("cut".to_owned()));
+        controller.saw(Endpoint::Query, &Reply::Ok(Vec::new().into()));
+        controller.saw(Endpoint::Reserve, &Reply::Ok(Vec::new().into()));
         let seen: Vec<Answer> =
-            reins.seen_since(begun).into_iter().map(|seen| seen.answer).collect();
+            controller.seen_since(begun).into_iter().map(|seen| seen.answer).collect();
         assert_eq!(seen, [Answer::Failed(NO_ANSWER.into()), Answer::Acknowledged]);
-        assert_eq!(reins.acknowledged(), 1);
-        assert_eq!(reins.seen_since(Instant::now()), []);
-        assert!(reins.acknowledged_before(Instant::now()).is_some());
+        assert_eq!(controller.acknowledged(), 1);
+        assert_eq!(controller.seen_since(Instant::now()), []);
+        assert!(controller.acknowledged_before(Instant::now()).is_some());
     }
 }

@@ -9,9 +9,9 @@ use engine::domain::sale::{GateSettings, SaleFile};
 use engine::domain::time::Timestamp;
 use reqwest::Method;
 
-use crate::RushError;
+use crate::LoadTestError;
 use crate::credentials::Credentials;
-use crate::profile::Mix;
+use crate::profile::LoadProfile;
 use importers::pretix::{Prices, RowOrder};
 use importers::train12306::Tables;
 use importers::{self, Terms, pretix, read_bounded};
@@ -43,7 +43,7 @@ pub struct Options {
     /// How the crowd comes.
     pub load: crate::Load,
     /// How people behave.
-    pub mix: Mix,
+    pub mix: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -94,7 +94,7 @@ pub enum Error {
     Refused(SaleId, String),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] RushError),
+    Rush(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),

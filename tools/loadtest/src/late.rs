@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use engine::domain::choice::Together;
 use engine::domain::ids::Legs;
-use engine::domain::requested::MOST_SEATS;
+use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
 use super::client::Call;
-use super::profile::Conduct;
+use super::profile::Behaviour;
 use super::session::{Asked, Rush, line};
 use super::stopwatch::Endpoint;
 
@@ -68,7 +68,7 @@ impl Rush {
                     if tier.price_minor(journey).is_none() {
                         continue;
                     }
-                    let most = venue.sale.file().limit_per_buyer.min(MOST_SEATS as u16);
+                    let most = venue.sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16);
                     let mut count = left.get(tier.tier.as_str()).map_or(0, |left| left.count);
                     while count > 0 {
                         let tickets = count.min(u32::from(most)) as u16;
@@ -122,7 +122,8 @@ impl Rush {
             let body = json!({ "admission": admission.token, "lines": [line] }).to_string();
             let order = self.made(Call::post(Endpoint::Reserve, &venue.orders, body));
             let Some(order) = order.map(|order| order.by(&bearer)) else { return };
-            if let Ok(order) = self.order(Conduct::Pay, &order, &admission, Instant::now()).await {
+            if let Ok(order) = self.order(Behaviour::Pay, &order, &admission, Instant::now()).await
+            {
                 self.pay(&order, &format!("pi_{}", order.order), Instant::now()).await;
             }
             return;

@@ -48,10 +48,10 @@ use local::endpoints::Endpoints;
 
 use self::arrivals::Shape;
 use self::client::{BadAddress, Client};
-use self::controller::Reins;
+use self::controller::Controller;
 use self::credentials::Credentials;
 use self::ledger::Ledger;
-use self::profile::Mix;
+use self::profile::LoadProfile;
 use self::progress::Progress;
 use self::report::{Report, Sold};
 use self::series::Series;
@@ -125,7 +125,7 @@ pub struct Options {
     /// How the crowd comes.
     pub load: Load,
     /// Who is in it.
-    pub mix: Mix,
+    pub mix: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that it may take.
@@ -140,7 +140,7 @@ pub struct Options {
 
 /// Why a rush could not begin.
 #[derive(Debug, thiserror::Error)]
-pub enum RushError {
+pub enum LoadTestError {
     /// The gateway's address is none.
     #[error(transparent)]
     Address(#[from] BadAddress),
@@ -159,11 +159,11 @@ pub enum RushError {
 ///
 /// # Errors
 /// Fails if it cannot begin; what goes wrong on the way is in the report.
-pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, RushError> {
+pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, LoadTestError> {
     in_a_thread(options.clone(), credentials, None).await
 }
 
-/// Runs a closed loop without an end, in a thread of its own, until its reins say that it is over.
+/// Runs a closed loop without an end, in a thread of its own, until its controller say that it is over.
 /// Nobody sells the rest.
 ///
 /// # Errors
@@ -171,22 +171,22 @@ pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, 
 pub async fn run_on(
     options: &Options,
     credentials: Credentials,
-    reins: Arc<Reins>,
-) -> Result<Report, RushError> {
-    in_a_thread(options.clone(), credentials, Some(reins)).await
+    controller: Arc<Controller>,
+) -> Result<Report, LoadTestError> {
+    in_a_thread(options.clone(), credentials, Some(controller)).await
 }
 
 async fn in_a_thread(
     options: Options,
     credentials: Credentials,
-    reins: Option<Arc<Reins>>,
-) -> Result<Report, RushError> {
+    controller: Option<Arc<Controller>>,
+) -> Result<Report, LoadTestError> {
     let (mut done, outcome) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     std::thread::Builder::new().name(GENERATOR_THREADS.to_owned()).spawn(move || {
         LocalSet::new().block_on(&runtime, async move {
             tokio::select! {
-                report = go(&options, credentials, reins) => {
+                report = go(&options, credentials, controller) => {
                     // Whoever asked may have lost interest meanwhile.
                     let _unheard = done.send(report);
                 }
@@ -194,22 +194,22 @@ async fn in_a_thread(
             }
         });
     })?;
-    outcome.await.map_err(|_gone| RushError::Ended)?
+    outcome.await.map_err(|_gone| LoadTestError::Ended)?
 }
 
 async fn go(
     options: &Options,
     credentials: Credentials,
-    reins: Option<Arc<Reins>>,
-) -> Result<Report, RushError> {
-    let client = Client::new(&options.url, options.load.connections())?.watched(reins.clone());
+    controller: Option<Arc<Controller>>,
+) -> Result<Report, LoadTestError> {
+    let client = Client::new(&options.url, options.load.connections())?.watched(controller.clone());
     let provider = options
         .endpoints
         .as_ref()
         .map(|endpoints| Client::new(&endpoints.provider, options.load.connections()));
     let mut venues = Vec::new();
     for sale in &options.sales {
-        venues.push(Venue::read(&client, sale).await.map_err(RushError::Sale)?);
+        venues.push(Venue::read(&client, sale).await.map_err(LoadTestError::Sale)?);
     }
     let ledger =
         options.ledger.as_deref().map_or_else(|| Ok(Ledger::default()), Ledger::in_file)?;
@@ -228,7 +228,7 @@ async fn go(
         unhurried: matches!(options.load, Load::Open { .. }),
         busy: Rc::default(),
         waiting: Cell::default(),
-        reins,
+        controller,
     });
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
     let plan = match options.load {
@@ -246,7 +246,7 @@ async fn go(
             Load::Open { .. } => rush.open_loop(&plan, started, until).await,
             Load::Closed { arrivals, at_once } => rush.closed_loop(arrivals, at_once, until).await,
         }
-        match &rush.reins {
+        match &rush.controller {
             None => rush.sell_the_rest(options.load.late_at_once(), until).await,
             Some(_) => {
                 while rush.busy.count() > 0 && Instant::now() < until {
@@ -302,7 +302,8 @@ impl Rush {
         let places = stream::iter(0..at_once.max(1)).for_each_concurrent(None, |_| async {
             loop {
                 let index = next.get();
-                let is_over = self.reins.as_ref().is_some_and(|reins| reins.is_over());
+                let is_over =
+                    self.controller.as_ref().is_some_and(|controller| controller.is_over());
                 if index >= arrivals || is_over || Instant::now() >= until {
                     return;
                 }

@@ -149,7 +149,7 @@ impl Rush {
         let buyer = self.buyer(ask.index);
         let first = ask.attempt == 0;
         if first {
-            self.tally.came(buyer.conduct);
+            self.tally.came(buyer.behaviour);
         }
         match self.ask(&buyer, first, due, Some(place)).await {
             // A visit is large and few are let in: it has its own place in memory.

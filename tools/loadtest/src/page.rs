@@ -325,12 +325,12 @@ fn mixed(report: &Report) -> Markup {
             p.soft { "Shown: got as far as showing it; the others were refused before." }
             table {
                 tr {
-                    th { "conduct" } th { "‰" } th { "people" } th { "shown" } th { "as expected" }
+                    th { "behaviour" } th { "‰" } th { "people" } th { "shown" } th { "as expected" }
                     th.text { "must be answered" }
                 }
                 @for one in &report.behaviours {
                     tr {
-                        td { (one.conduct) } td { (one.per_mille) } td { (grouped(one.people)) }
+                        td { (one.behaviour) } td { (one.per_mille) } td { (grouped(one.people)) }
                         td { (grouped(one.shown)) }
                         td.(if one.shown == one.as_expected { "good" } else { "bad" }) { (grouped(one.as_expected)) }
                         td.text { (one.expected) }

@@ -1,6 +1,6 @@
 //! Who comes, what they want and what they do: the same seed makes the same crowd.
 //!
-//! The table of conducts is the mix. Every run prints it in its report with what became of each, and
+//! The table of behaviours is the mix. Every run prints it in its report with what became of each, and
 //! `docs/rush.md` shows it.
 
 use clap::ValueEnum;
@@ -25,7 +25,7 @@ pub enum Way {
 /// What a buyer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Conduct {
+pub enum Behaviour {
     /// Pays.
     Pay,
     /// Pays, and the provider calls again with the same payment.
@@ -55,12 +55,12 @@ pub enum Conduct {
 }
 
 /// How often the most patient come back.
-const RETURNS_MOST: u8 = 8;
+const MAX_RETURNS: u8 = 8;
 /// How many admissions a bot asks for at once.
 pub const HAMMERS: usize = 20;
 
-impl Conduct {
-    /// Every conduct, in the order of the reports.
+impl Behaviour {
+    /// Every behaviour, in the order of the reports.
     pub const ALL: [Self; 13] = [
         Self::Pay,
         Self::PayAgain,
@@ -159,56 +159,56 @@ impl Conduct {
 /// A mix: how many of a thousand people behave in each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mix {
+pub enum LoadProfile {
     /// All of it: mostly people who pay, and everything that goes wrong.
     #[default]
     Everything,
     /// Everyone takes the best that is left and pays: for measuring whole sales.
     Paying,
-    /// As many of each conduct: for tests.
+    /// As many of each behaviour: for tests.
     Even,
     /// Many who leave their seats again, and no bots: for faults. A gate whose Redis was lost has
     /// forgotten whom it admitted a moment ago.
     Fickle,
 }
 
-impl Mix {
+impl LoadProfile {
     /// How many of a thousand people behave so.
     #[must_use]
-    pub fn per_mille(self, conduct: Conduct) -> u32 {
-        let is_pay = conduct == Conduct::Pay;
+    pub fn per_mille(self, behaviour: Behaviour) -> u32 {
+        let is_pay = behaviour == Behaviour::Pay;
         match self {
-            Self::Everything => match conduct {
-                Conduct::Pay => 727,
-                Conduct::PayAgain => 40,
-                Conduct::PaySecond => 10,
-                Conduct::PayWrongAmount => 10,
-                Conduct::ForgeCallback => 10,
-                Conduct::PayLate => 20,
-                Conduct::NeverPay => 60,
-                Conduct::Cancel => 60,
-                Conduct::Cut => 25,
-                Conduct::DoubleSubmit => 25,
-                Conduct::Hammer => 3,
-                Conduct::ForgeAdmission => 5,
-                Conduct::ForgeIdentity => 5,
+            Self::Everything => match behaviour {
+                Behaviour::Pay => 727,
+                Behaviour::PayAgain => 40,
+                Behaviour::PaySecond => 10,
+                Behaviour::PayWrongAmount => 10,
+                Behaviour::ForgeCallback => 10,
+                Behaviour::PayLate => 20,
+                Behaviour::NeverPay => 60,
+                Behaviour::Cancel => 60,
+                Behaviour::Cut => 25,
+                Behaviour::DoubleSubmit => 25,
+                Behaviour::Hammer => 3,
+                Behaviour::ForgeAdmission => 5,
+                Behaviour::ForgeIdentity => 5,
             },
             Self::Paying if is_pay => 1000,
             Self::Paying => 0,
-            Self::Fickle => match conduct {
-                Conduct::Pay => 500,
-                Conduct::PayAgain => 40,
-                Conduct::PaySecond => 20,
-                Conduct::PayWrongAmount => 20,
-                Conduct::ForgeCallback => 10,
-                Conduct::PayLate => 50,
-                Conduct::NeverPay => 120,
-                Conduct::Cancel => 150,
-                Conduct::Cut => 40,
-                Conduct::DoubleSubmit => 40,
-                Conduct::Hammer => 0,
-                Conduct::ForgeAdmission => 5,
-                Conduct::ForgeIdentity => 5,
+            Self::Fickle => match behaviour {
+                Behaviour::Pay => 500,
+                Behaviour::PayAgain => 40,
+                Behaviour::PaySecond => 20,
+                Behaviour::PayWrongAmount => 20,
+                Behaviour::ForgeCallback => 10,
+                Behaviour::PayLate => 50,
+                Behaviour::NeverPay => 120,
+                Behaviour::Cancel => 150,
+                Behaviour::Cut => 40,
+                Behaviour::DoubleSubmit => 40,
+                Behaviour::Hammer => 0,
+                Behaviour::ForgeAdmission => 5,
+                Behaviour::ForgeIdentity => 5,
             },
             // 12 × 77 and 76: all thousand.
             Self::Even if is_pay => 76,
@@ -216,15 +216,15 @@ impl Mix {
         }
     }
 
-    /// The conduct of the person who draws this number below 1,000.
-    fn conduct(self, mut drawn: u32) -> Conduct {
-        let is_here = |conduct: &Conduct| {
-            let share = self.per_mille(*conduct);
+    /// The behaviour of the person who draws this number below 1,000.
+    fn behaviour(self, mut drawn: u32) -> Behaviour {
+        let is_here = |behaviour: &Behaviour| {
+            let share = self.per_mille(*behaviour);
             let here = drawn < share;
             drawn = drawn.saturating_sub(share);
             here
         };
-        Conduct::ALL.into_iter().find(is_here).unwrap_or(Conduct::Pay)
+        Behaviour::ALL.into_iter().find(is_here).unwrap_or(Behaviour::Pay)
     }
 
     fn way(self, drawn: u32) -> Way {
@@ -261,7 +261,7 @@ pub struct Buyer {
     /// How seats are picked.
     pub way: Way,
     /// What the buyer does.
-    pub conduct: Conduct,
+    pub behaviour: Behaviour,
     /// How often the buyer comes back when the gate says to come back later.
     pub returns: u8,
     /// Seeds every further decision of this buyer.
@@ -271,7 +271,7 @@ pub struct Buyer {
 /// Makes buyer number `index` of a crowd. `weights` are the sizes of the sales: a larger one draws
 /// more buyers.
 #[must_use]
-pub fn buyer(mix: Mix, seed: u64, index: u64, weights: &[u64]) -> Buyer {
+pub fn buyer(mix: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Buyer {
     // An odd multiplier keeps neighbouring indexes apart in the generator's seed.
     let seed = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut random = StdRng::seed_from_u64(seed);
@@ -288,13 +288,13 @@ pub fn buyer(mix: Mix, seed: u64, index: u64, weights: &[u64]) -> Buyer {
         _ => 4,
     };
     // One of four who are told to come back does; one of four of these once more; and so on.
-    let returns = (0..RETURNS_MOST).take_while(|_| random.random_range(0..4) == 0).count() as u8;
+    let returns = (0..MAX_RETURNS).take_while(|_| random.random_range(0..4) == 0).count() as u8;
     Buyer {
         user: format!("rush-{index}"),
         sale: sale.unwrap_or(0),
         tickets,
         way: mix.way(random.random_range(0..100)),
-        conduct: mix.conduct(random.random_range(0..1000)),
+        behaviour: mix.behaviour(random.random_range(0..1000)),
         returns,
         seed: random.random(),
     }
@@ -304,16 +304,17 @@ pub fn buyer(mix: Mix, seed: u64, index: u64, weights: &[u64]) -> Buyer {
 mod tests {
     use super::*;
 
-    const MIXES: [Mix; 4] = [Mix::Everything, Mix::Paying, Mix::Even, Mix::Fickle];
+    const MIXES: [LoadProfile; 4] =
+        [LoadProfile::Everything, LoadProfile::Paying, LoadProfile::Even, LoadProfile::Fickle];
 
     #[test]
     fn a_mix_is_a_thousand_people() {
         for mix in MIXES {
-            let all: u32 = Conduct::ALL.iter().map(|conduct| mix.per_mille(*conduct)).sum();
+            let all: u32 = Behaviour::ALL.iter().map(|behaviour| mix.per_mille(*behaviour)).sum();
             assert_eq!(all, 1000, "{mix:?}");
-            for conduct in Conduct::ALL {
-                let drawn = (0..1000).filter(|drawn| mix.conduct(*drawn) == conduct).count();
-                assert_eq!(drawn as u32, mix.per_mille(conduct), "{mix:?} {conduct:?}");
+            for behaviour in Behaviour::ALL {
+                let drawn = (0..1000).filter(|drawn| mix.behaviour(*drawn) == behaviour).count();
+                assert_eq!(drawn as u32, mix.per_mille(behaviour), "{mix:?} {behaviour:?}");
             }
         }
     }
@@ -321,9 +322,9 @@ mod tests {
     #[test]
     fn the_documented_mix_is_the_mix() {
         let document = include_str!("../../../docs/rush.md");
-        for conduct in Conduct::ALL {
-            let per_mille = Mix::Everything.per_mille(conduct);
-            let (name, does, expected) = conduct.row();
+        for behaviour in Behaviour::ALL {
+            let per_mille = LoadProfile::Everything.per_mille(behaviour);
+            let (name, does, expected) = behaviour.row();
             let row = format!("| `{name}` | {per_mille} | {does} | {expected} |");
             assert!(document.contains(&row), "docs/rush.md lacks {row}");
         }
@@ -332,7 +333,7 @@ mod tests {
     #[test]
     fn the_same_seed_makes_the_same_crowd() {
         let crowd = |seed| -> Vec<String> {
-            let one = |index| format!("{:?}", buyer(Mix::Everything, seed, index, &[7, 3]));
+            let one = |index| format!("{:?}", buyer(LoadProfile::Everything, seed, index, &[7, 3]));
             (0..50).map(one).collect()
         };
         assert_eq!(crowd(7), crowd(7));
@@ -341,8 +342,9 @@ mod tests {
 
     #[test]
     fn larger_sales_draw_more_buyers() {
-        let to_first =
-            (0..1000).filter(|index| buyer(Mix::Even, 1, *index, &[90, 10]).sale == 0).count();
+        let to_first = (0..1000)
+            .filter(|index| buyer(LoadProfile::Even, 1, *index, &[90, 10]).sale == 0)
+            .count();
         assert!((850..950).contains(&to_first), "{to_first} of 1,000 went to the larger sale");
     }
 }

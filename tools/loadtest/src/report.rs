@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use crate::cpu::Shares;
 
-use super::profile::{Conduct, Mix};
+use super::profile::{Behaviour, LoadProfile};
 use super::series::Sample;
 use super::session::Rush;
 use super::stopwatch::{Endpoint, Percentiles};
 use super::{Load, Options};
 
 /// The generator was the bottleneck if it took up one request of a hundred later than this.
-const LAG_MOST_MS: f64 = 100.0;
+const MAX_LAG_MS: f64 = 100.0;
 /// How many anomalies the tables show.
 const ANOMALIES_SHOWN: usize = 20;
 
@@ -53,11 +53,12 @@ pub struct Generator {
     pub kept_up: bool,
 }
 
-/// One conduct of the mix, and what came of it.
+/// One behaviour of the mix, and what came of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Behaviour {
+pub struct BehaviourCount {
     /// Which.
-    pub conduct: &'static str,
+    #[serde(rename = "conduct")]
+    pub behaviour: &'static str,
     /// How many of a thousand people are of it.
     pub per_mille: u32,
     /// What the engine must answer.
@@ -78,7 +79,7 @@ pub struct Report {
     /// How the crowd came.
     pub load: Load,
     /// Which mix it was.
-    pub mix: Mix,
+    pub mix: LoadProfile,
     /// How it picked seats, in words.
     pub ways: &'static str,
     /// How long it took, in seconds.
@@ -124,7 +125,7 @@ pub struct Report {
     /// Sale by sale.
     pub sales: Vec<Sold>,
     /// The mix, and what came of it.
-    pub behaviours: Vec<Behaviour>,
+    pub behaviours: Vec<BehaviourCount>,
     /// Refusals by the problem's type.
     pub refusals: BTreeMap<Cow<'static, str>, u64>,
     /// Latency by function.
@@ -162,12 +163,12 @@ impl Report {
             (endpoint.name(), Latency { response, service: Percentiles::of(&of.service) })
         });
         let lag = Percentiles::of(&stopwatch.lag);
-        let behaviours = Conduct::ALL.into_iter().map(|conduct| {
-            let shown = tally.conduct(conduct);
-            Behaviour {
-                conduct: conduct.name(),
-                per_mille: options.mix.per_mille(conduct),
-                expected: conduct.expected(),
+        let behaviours = Behaviour::ALL.into_iter().map(|behaviour| {
+            let shown = tally.behaviour(behaviour);
+            BehaviourCount {
+                behaviour: behaviour.name(),
+                per_mille: options.mix.per_mille(behaviour),
+                expected: behaviour.expected(),
                 people: shown.people,
                 shown: shown.shown,
                 as_expected: shown.as_expected,
@@ -206,7 +207,7 @@ impl Report {
                 lag,
                 wait: Percentiles::of(&stopwatch.wait),
                 connections: rush.client.connections(),
-                kept_up: lag.p99_ms <= LAG_MOST_MS,
+                kept_up: lag.p99_ms <= MAX_LAG_MS,
             },
             anomaly_count: tally.anomaly_count.get(),
             anomalies: tally.anomalies(),
@@ -302,11 +303,11 @@ impl Report {
     }
 
     fn mixed(&self) -> Table {
-        let header = ["conduct", "‰", "people", "shown", "as expected", "expected"];
+        let header = ["behaviour", "‰", "people", "shown", "as expected", "expected"];
         let mut mixed = table(header);
         for behaviour in &self.behaviours {
             mixed.add_row([
-                behaviour.conduct.to_owned(),
+                behaviour.behaviour.to_owned(),
                 behaviour.per_mille.to_string(),
                 behaviour.people.to_string(),
                 behaviour.shown.to_string(),

@@ -1,4 +1,4 @@
-//! One buyer's visit: through the gate to an order. What follows is in `conduct.rs`.
+//! One buyer's visit: through the gate to an order. What follows is in `behaviour.rs`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -24,10 +24,10 @@ use engine::domain::sale::{AttendeeRule, Tier};
 use engine::domain::time::Timestamp;
 
 use super::client::{Bearer, Call, Client, Place, Refused, Reply};
-use super::controller::{Reins, Turn};
+use super::controller::{Controller, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
-use super::profile::{self, Buyer, Conduct, HAMMERS, Mix, Way};
+use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
@@ -58,7 +58,7 @@ pub struct Rush {
     /// How to be a buyer, and the provider.
     pub credentials: Credentials,
     /// Who comes.
-    pub mix: Mix,
+    pub mix: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// Whether people take their time, as in an open loop.
@@ -68,7 +68,7 @@ pub struct Rush {
     /// How many wait for a connection to ask for an admission.
     pub waiting: Cell<u64>,
     /// Who tells the crowd to rest and to leave, if anybody does.
-    pub reins: Option<Arc<Reins>>,
+    pub controller: Option<Arc<Controller>>,
 }
 
 /// Counts what goes on, so that the end can be waited for.
@@ -251,8 +251,8 @@ impl Rush {
 
     /// Waits until something may be changed, where anybody has a say in that.
     pub(super) async fn turn(&self) -> Option<Turn<'_>> {
-        match &self.reins {
-            Some(reins) => Some(reins.turn().await),
+        match &self.controller {
+            Some(controller) => Some(controller.turn().await),
             None => None,
         }
     }
@@ -287,7 +287,7 @@ impl Rush {
     /// or without.
     pub async fn visit(self: &Rc<Self>, buyer: Buyer) {
         self.tally.buyers.one();
-        self.tally.came(buyer.conduct);
+        self.tally.came(buyer.behaviour);
         for attempt in 0..=REPEATS {
             match self.ask(&buyer, attempt == 0, Instant::now(), None).await {
                 Asked::Admitted(admission) => return self.order_with(buyer, admission).await,
@@ -297,7 +297,7 @@ impl Rush {
         }
     }
 
-    /// A buyer asks to be admitted: for the `first` time in the manner of the buyer's conduct.
+    /// A buyer asks to be admitted: for the `first` time in the manner of the buyer's behaviour.
     pub async fn ask(
         &self,
         buyer: &Buyer,
@@ -310,16 +310,16 @@ impl Rush {
         let body = format!("{{\"tickets\":{tickets}}}");
         let call = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
         let Some(call) = call else { return Asked::Refused };
-        if buyer.conduct == Conduct::ForgeIdentity {
+        if buyer.behaviour == Behaviour::ForgeIdentity {
             let impostor = self.made(self.credentials.impostor(&buyer.user, Timestamp::now()));
             let Some(impostor) = impostor else { return Asked::Refused };
             let reply = self.persist(&call.by(&impostor), due, place).await;
-            self.tally.shown(buyer.conduct, is_refused(&reply, 401, "not-authenticated"));
+            self.tally.shown(buyer.behaviour, is_refused(&reply, 401, "not-authenticated"));
             return Asked::Refused;
         }
         let Some(bearer) = self.bearer(&buyer.user) else { return Asked::Refused };
         let call = call.by(&bearer);
-        if first && buyer.conduct == Conduct::Hammer {
+        if first && buyer.behaviour == Behaviour::Hammer {
             return self.hammer(&call, venue, due, place).await;
         }
         let reply = self.persist(&call, due, place).await;
@@ -379,7 +379,7 @@ impl Rush {
             0 | 1 => Ok(()),
             many => Err(format!("{many} admissions within {} ms", lock.as_millis())),
         };
-        self.tally.shown(Conduct::Hammer, held_off);
+        self.tally.shown(Behaviour::Hammer, held_off);
         Asked::Admitted(admission)
     }
 
@@ -402,7 +402,7 @@ impl Rush {
         }
     }
 
-    /// A buyer who was admitted orders, and does what the buyer's conduct says.
+    /// A buyer who was admitted orders, and does what the buyer's behaviour says.
     pub async fn order_with(self: &Rc<Self>, buyer: Buyer, admission: Admission) {
         let mut random = StdRng::seed_from_u64(buyer.seed);
         let venue = &self.venues[buyer.sale];
@@ -420,13 +420,13 @@ impl Rush {
                 Some(self.made(made)?.by(&bearer))
             };
             let Some(order) = call(&admission.token) else { return };
-            if attempt == 0 && buyer.conduct == Conduct::ForgeAdmission {
+            if attempt == 0 && buyer.behaviour == Behaviour::ForgeAdmission {
                 let Some(forged) = call(&forged(&admission.token)) else { return };
                 let reply = self.persist(&forged, due, None).await;
-                self.tally.shown(buyer.conduct, is_refused(&reply, 403, "not-admitted"));
+                self.tally.shown(buyer.behaviour, is_refused(&reply, 403, "not-admitted"));
                 due = Instant::now();
             }
-            match self.order(buyer.conduct, &order, &admission, due).await {
+            match self.order(buyer.behaviour, &order, &admission, due).await {
                 Ok(order) => return self.conclude(buyer, bearer, order, random).await,
                 Err(Next::OtherSeats) => way = Way::Best,
                 Err(Next::Leave) => return,
@@ -509,43 +509,43 @@ impl Rush {
         }
     }
 
-    /// Asks for the order, in the manner of a conduct.
+    /// Asks for the order, in the manner of a behaviour.
     pub(super) async fn order(
         &self,
-        conduct: Conduct,
+        behaviour: Behaviour,
         call: &Call,
         admission: &Admission,
         due: Instant,
     ) -> Result<Acknowledged, Next> {
-        let reply = match conduct {
-            Conduct::DoubleSubmit => {
+        let reply = match behaviour {
+            Behaviour::DoubleSubmit => {
                 let twice =
                     tokio::join!(self.persist(call, due, None), self.persist(call, due, None));
                 self.must_agree(&twice.0, &twice.1);
                 twice.0
             }
-            Conduct::Cut => {
+            Behaviour::Cut => {
                 // Whether it was heard is for the repeat to find out.
                 let cut = self.client.cut(call).await.is_ok();
                 let reply = self.persist(call, due, None).await;
                 if let Some(order) = reply.read::<Acknowledged>().filter(|_| cut) {
                     let same = order.order == admission.order;
                     let other = || format!("order {}, not {}", order.order, admission.order);
-                    self.tally.shown(conduct, same.then_some(()).ok_or_else(other));
+                    self.tally.shown(behaviour, same.then_some(()).ok_or_else(other));
                 }
                 reply
             }
-            Conduct::Pay
-            | Conduct::PayAgain
-            | Conduct::PaySecond
-            | Conduct::PayWrongAmount
-            | Conduct::ForgeCallback
-            | Conduct::PayLate
-            | Conduct::NeverPay
-            | Conduct::Cancel
-            | Conduct::Hammer
-            | Conduct::ForgeAdmission
-            | Conduct::ForgeIdentity => self.persist(call, due, None).await,
+            Behaviour::Pay
+            | Behaviour::PayAgain
+            | Behaviour::PaySecond
+            | Behaviour::PayWrongAmount
+            | Behaviour::ForgeCallback
+            | Behaviour::PayLate
+            | Behaviour::NeverPay
+            | Behaviour::Cancel
+            | Behaviour::Hammer
+            | Behaviour::ForgeAdmission
+            | Behaviour::ForgeIdentity => self.persist(call, due, None).await,
         };
         let Some(order) = reply.read::<Acknowledged>() else {
             self.refused(Endpoint::Reserve, &reply);
@@ -573,7 +573,7 @@ impl Rush {
         if let (Some(first), Some(second)) = (read(first), read(second)) {
             let same = (first.order, &first.lines) == (second.order, &second.lines);
             let other = || format!("{first:?} and {second:?}");
-            self.tally.shown(Conduct::DoubleSubmit, same.then_some(()).ok_or_else(other));
+            self.tally.shown(Behaviour::DoubleSubmit, same.then_some(()).ok_or_else(other));
         }
     }
 

@@ -8,7 +8,7 @@ use std::time::Instant;
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
-use super::profile::Conduct;
+use super::profile::Behaviour;
 
 /// How many anomalies are kept in words; all are counted.
 const ANOMALIES_KEPT: usize = 100;
@@ -35,10 +35,10 @@ impl Counter {
     }
 }
 
-/// How often a conduct was shown to the engine, and what came of it.
+/// How often a behaviour was shown to the engine, and what came of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// How many people of this conduct came.
+    /// How many people of this behaviour came.
     pub people: u64,
     /// How many got as far as showing it: the others were refused before.
     pub shown: u64,
@@ -51,7 +51,7 @@ pub struct Shown {
 pub struct Tally {
     refusals: RefCell<BTreeMap<Cow<'static, str>, u64>>,
     anomalies: RefCell<Vec<String>>,
-    conducts: RefCell<BTreeMap<Conduct, Shown>>,
+    behaviours: RefCell<BTreeMap<Behaviour, Shown>>,
     last_deadline: Cell<Option<Timestamp>>,
     last_sale: Cell<Option<Instant>>,
     /// Everything that must never happen, and did.
@@ -99,21 +99,21 @@ impl Tally {
         }
     }
 
-    /// Somebody of a conduct came.
-    pub fn came(&self, conduct: Conduct) {
-        self.conducts.borrow_mut().entry(conduct).or_default().people += 1;
+    /// Somebody of a behaviour came.
+    pub fn came(&self, behaviour: Behaviour) {
+        self.behaviours.borrow_mut().entry(behaviour).or_default().people += 1;
     }
 
-    /// A conduct was shown, and answered as it must be or, which is an anomaly, with something else.
-    pub fn shown(&self, conduct: Conduct, answer: Result<(), String>) {
+    /// A behaviour was shown, and answered as it must be or, which is an anomaly, with something else.
+    pub fn shown(&self, behaviour: Behaviour, answer: Result<(), String>) {
         {
-            let mut conducts = self.conducts.borrow_mut();
-            let shown = conducts.entry(conduct).or_default();
+            let mut behaviours = self.behaviours.borrow_mut();
+            let shown = behaviours.entry(behaviour).or_default();
             shown.shown += 1;
             shown.as_expected += u64::from(answer.is_ok());
         }
         if let Err(other) = answer {
-            let (name, expected) = (conduct.name(), conduct.expected());
+            let (name, expected) = (behaviour.name(), behaviour.expected());
             self.anomaly(format!("{name}: expected {expected}, was answered {other}"));
         }
     }
@@ -148,10 +148,10 @@ impl Tally {
         self.anomalies.borrow().clone()
     }
 
-    /// What became of each conduct.
+    /// What became of each behaviour.
     #[must_use]
-    pub fn conduct(&self, conduct: Conduct) -> Shown {
-        self.conducts.borrow().get(&conduct).copied().unwrap_or_default()
+    pub fn behaviour(&self, behaviour: Behaviour) -> Shown {
+        self.behaviours.borrow().get(&behaviour).copied().unwrap_or_default()
     }
 
     /// When the last of the unpaid orders runs out.

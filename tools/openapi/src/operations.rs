@@ -5,7 +5,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
-use shared::http::checks::{MOST_BODY_BYTES, MOST_SALE_FILE_BYTES};
+use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::problem::Kind;
@@ -162,7 +162,7 @@ fn publish_sale() -> Operation {
         parameters: Vec::new(),
         body: Some(Body {
             schema: Schemas::read::<SaleFile>,
-            most_bytes: MOST_SALE_FILE_BYTES,
+            most_bytes: MAX_SALE_FILE_BYTES,
             examples: || vec![("train", "A train with two tiers", examples::sale_file())],
         }),
         success: Success {
@@ -242,7 +242,7 @@ fn admit() -> Operation {
         parameters: Vec::new(),
         body: Some(Body {
             schema: Schemas::read::<AdmissionBody>,
-            most_bytes: MOST_BODY_BYTES,
+            most_bytes: MAX_BODY_BYTES,
             examples: || vec![("two", "Two tickets", examples::admission_body())],
         }),
         success: Success {
@@ -282,7 +282,7 @@ fn reserve() -> Operation {
         }],
         body: Some(Body {
             schema: Schemas::read::<ReservationBody>,
-            most_bytes: MOST_BODY_BYTES,
+            most_bytes: MAX_BODY_BYTES,
             examples: examples::reservations,
         }),
         success: Success {
@@ -325,7 +325,7 @@ fn list_orders() -> Operation {
                 description: "How many orders of a page at most.",
                 schema: |_| {
                     json!({
-                        "type": "integer", "minimum": 1, "maximum": orders::MOST, "default": orders::PAGE
+                        "type": "integer", "minimum": 1, "maximum": orders::MAX, "default": orders::PAGE
                     })
                 },
                 example: None,
@@ -404,7 +404,7 @@ fn payment_callback() -> Operation {
         parameters: Vec::new(),
         body: Some(Body {
             schema: event,
-            most_bytes: MOST_BODY_BYTES,
+            most_bytes: MAX_BODY_BYTES,
             examples: examples::payment_events,
         }),
         success: Success {

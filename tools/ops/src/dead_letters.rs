@@ -23,14 +23,14 @@ use serde::Serialize;
 use shared::sqs::QueueUrls;
 
 /// The most messages one receive gives (a quota of SQS).
-const RECEIVE_MOST: i32 = 10;
+const MAX_RECEIVE: i32 = 10;
 /// For how long a message that is being looked at is out of sight, in seconds.
 const LOOK_SECONDS: i32 = 60;
 /// How long a receive waits for a message, in seconds.
 const WAIT_SECONDS: i32 = 1;
 /// How often it is asked whether a move has ended, and how long one may take.
 const MOVE_LOOK: Duration = Duration::from_millis(200);
-const MOVE_MOST: Duration = Duration::from_secs(600);
+const MAX_MOVE: Duration = Duration::from_secs(600);
 
 /// Which queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
@@ -203,7 +203,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         let start = self.sqs.start_message_move_task().source_arn(&place.arn);
         start.send().await.map_err(|error| sqs_error(which, error))?;
         let started = Instant::now();
-        while started.elapsed() < MOVE_MOST {
+        while started.elapsed() < MAX_MOVE {
             let asked = self.sqs.list_message_move_tasks().source_arn(&place.arn).max_results(1);
             let tasks = asked.send().await.map_err(|error| sqs_error(which, error))?;
             let task = tasks.results.unwrap_or_default().into_iter().next();
@@ -221,7 +221,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
                 }
             }
         }
-        let what = format!("has not ended after {} s; it goes on", MOVE_MOST.as_secs());
+        let what = format!("has not ended after {} s; it goes on", MAX_MOVE.as_secs());
         Err(Error::Move { queue, what })
     }
 
@@ -303,7 +303,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         while seen.len() < most && !seen.values().any(&is_enough) {
             let receive = self.sqs.receive_message().queue_url(&place.url);
             let receive = receive
-                .max_number_of_messages(RECEIVE_MOST)
+                .max_number_of_messages(MAX_RECEIVE)
                 .visibility_timeout(LOOK_SECONDS)
                 .wait_time_seconds(WAIT_SECONDS)
                 .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
@@ -326,7 +326,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         place: &Place,
         received: &[Received],
     ) -> Result<(), Error> {
-        for batch in received.chunks(RECEIVE_MOST as usize) {
+        for batch in received.chunks(MAX_RECEIVE as usize) {
             let entry = |(index, message): (usize, &Received)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
                     .id(index.to_string())

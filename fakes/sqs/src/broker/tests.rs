@@ -24,10 +24,10 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        World::with(Mischief::default(), true)
+        World::with(Faults::default(), true)
     }
 
-    fn with(mischief: Mischief, cooldowns: bool) -> Self {
+    fn with(mischief: Faults, cooldowns: bool) -> Self {
         let kept = Snapshot::default();
         World {
             broker: Broker::new(home(cooldowns), mischief, 1, true, kept, 0),
@@ -659,7 +659,7 @@ fn lists_come_in_pages() {
     assert!(second["NextToken"].is_null());
 }
 
-fn received_with(mischief: Mischief) -> (Vec<String>, Vec<String>) {
+fn received_with(mischief: Faults) -> (Vec<String>, Vec<String>) {
     let mut world = World::with(mischief, false);
     let url = world.queue("q", json!({}));
     let sent: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
@@ -680,10 +680,10 @@ fn received_with(mischief: Mischief) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn mischief_duplicates_reorders_delays_and_loses_nothing() {
-    let (sent, received) = received_with(Mischief::default());
+    let (sent, received) = received_with(Faults::default());
     assert_eq!(received, sent, "the control: without mischief once each and in order");
 
-    let duplicate = Mischief { duplicate: 0.3, seed: 1, ..Mischief::default() };
+    let duplicate = Faults { duplicate: 0.3, seed: 1, ..Faults::default() };
     let (sent, mut received) = received_with(duplicate);
     assert!((230..=270).contains(&received.len()), "{} deliveries", received.len());
     received.sort();
@@ -692,26 +692,25 @@ fn mischief_duplicates_reorders_delays_and_loses_nothing() {
     assert_eq!(received, sent);
     assert!(deliveries <= 2 * sent.len(), "a copy is not copied");
 
-    let (sent, mut received) =
-        received_with(Mischief { reorder: 0.5, seed: 1, ..Mischief::default() });
+    let (sent, mut received) = received_with(Faults { reorder: 0.5, seed: 1, ..Faults::default() });
     assert_ne!(received, sent);
     received.sort();
     assert_eq!(received, sent);
 
-    let late = Mischief { delay_ms_max: 500, seed: 1, ..Mischief::default() };
+    let late = Faults { delay_ms_max: 500, seed: 1, ..Faults::default() };
     let (sent, mut received) = received_with(late);
     assert_ne!(received, sent);
     received.sort();
     assert_eq!(received, sent);
 
-    let all = Mischief { duplicate: 0.2, reorder: 0.2, delay_ms_max: 50, seed: 9 };
+    let all = Faults { duplicate: 0.2, reorder: 0.2, delay_ms_max: 50, seed: 9 };
     assert_eq!(received_with(all), received_with(all), "a seed repeats its run");
-    assert_ne!(received_with(all).1, received_with(Mischief { seed: 10, ..all }).1);
+    assert_ne!(received_with(all).1, received_with(Faults { seed: 10, ..all }).1);
 }
 
 #[test]
 fn a_duplicate_survives_the_delete_of_the_first_delivery_and_never_dies() {
-    let mut world = World::with(Mischief { duplicate: 1.0, ..Mischief::default() }, false);
+    let mut world = World::with(Faults { duplicate: 1.0, ..Faults::default() }, false);
     let dead = world.queue("dead", json!({}));
     let url = world.queue("q", redrive("dead", 1));
     let sent = world.send(&url, "x");
@@ -729,7 +728,7 @@ fn a_duplicate_survives_the_delete_of_the_first_delivery_and_never_dies() {
 
 #[test]
 fn fifo_queues_keep_their_promises_under_mischief() {
-    let mischief = Mischief { duplicate: 1.0, reorder: 1.0, delay_ms_max: 1_000, seed: 3 };
+    let mischief = Faults { duplicate: 1.0, reorder: 1.0, delay_ms_max: 1_000, seed: 3 };
     let mut world = World::with(mischief, false);
     let url =
         world.queue("q.fifo", json!({ "FifoQueue": "true", "ContentBasedDeduplication": "true" }));

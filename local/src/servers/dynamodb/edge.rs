@@ -26,9 +26,9 @@ use tokio::net::TcpListener;
 use super::tokens::{Known, Tokens, digest};
 
 /// The largest request: that of DynamoDB.
-const BODY_BYTES_MOST: usize = 16 * 1024 * 1024;
+const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The longest token that is remembered; the database refuses longer ones.
-const TOKEN_BYTES_MOST: usize = 36;
+const MAX_TOKEN_BYTES: usize = 36;
 /// What the header that names the operation begins with.
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 
@@ -100,7 +100,7 @@ impl Edge {
     fn transact(&self, mut request: TransactWriteItemsRequest) -> Result<String> {
         // An answer that says what it cost differs when it is repeated: the database knows how.
         let plain = request.return_consumed_capacity.is_none();
-        let ours = |token: &String| plain && token.len() <= TOKEN_BYTES_MOST;
+        let ours = |token: &String| plain && token.len() <= MAX_TOKEN_BYTES;
         let Some(token) = request.client_request_token.take_if(|token| ours(token)) else {
             return write(&self.database.transact_write_items(request)?);
         };
@@ -146,7 +146,7 @@ fn write(answer: &impl Serialize) -> Result<String> {
 
 async fn handle(State(edge): State<Arc<Edge>>, request: Request<Body>) -> Response {
     let (parts, body) = request.into_parts();
-    let Ok(body) = to_bytes(body, BODY_BYTES_MOST).await else {
+    let Ok(body) = to_bytes(body, MAX_BODY_BYTES).await else {
         let mut refusal = Response::new(Body::empty());
         *refusal.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
         return refusal;

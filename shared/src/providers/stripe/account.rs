@@ -23,7 +23,7 @@ use engine::ports::{StoreError, Stored};
 /// How long one request may take. A refund takes two, which a queue function has ample time for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
 /// Most pages of one order's payments: more would be no order's.
-const PAGES_MOST: usize = 10;
+const MAX_PAGES: usize = 10;
 
 /// One provider's account. Clones share their connections.
 pub(in crate::providers) struct Account {
@@ -56,7 +56,7 @@ impl Account {
     pub(in crate::providers) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
         let mut payments = Vec::new();
         let mut next = None;
-        for _ in 0..PAGES_MOST {
+        for _ in 0..MAX_PAGES {
             let path = forms::search_path(order, next.as_deref());
             let page: SearchPage<PaymentIntent> = self.read(&path).await?;
             payments.extend(page.data);
@@ -65,7 +65,7 @@ impl Account {
                 return Ok(forms::captures(&self.provider, order, payments));
             }
         }
-        Err(StoreError::Contract(format!("order {order} has over {PAGES_MOST} pages of payments")))
+        Err(StoreError::Contract(format!("order {order} has over {MAX_PAGES} pages of payments")))
     }
 
     /// Sends a payment back, or says how far that is.

@@ -13,9 +13,9 @@ use engine::domain::time::Timestamp;
 /// The header's names, the first that is there counts.
 const HEADERS: [&str; 2] = ["stripe-signature", "payment-signature"];
 /// Most bytes of the header.
-const MOST_HEADER_BYTES: usize = 4096;
+const MAX_HEADER_BYTES: usize = 4096;
 /// Most signatures of one header that are tried.
-const MOST_SIGNATURES: usize = 16;
+const MAX_SIGNATURES: usize = 16;
 
 /// Why a callback is not believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -138,7 +138,7 @@ struct Signatures<'a> {
 impl<'a> Signatures<'a> {
     /// Reads a header. Schemes other than `v1` are passed over, as Stripe asks.
     fn read(header: &'a str) -> Result<Self, Defect> {
-        if header.len() > MOST_HEADER_BYTES {
+        if header.len() > MAX_HEADER_BYTES {
             return Err(Defect::Malformed);
         }
         let items = || header.split(',').filter_map(|item| item.trim().split_once('='));
@@ -149,7 +149,7 @@ impl<'a> Signatures<'a> {
         let seconds = seconds_text.parse().map_err(|_| Defect::Malformed)?;
         let versions = items().filter(|(name, _)| *name == "v1");
         let signatures: Vec<Vec<u8>> =
-            versions.take(MOST_SIGNATURES).filter_map(|(_, value)| from_hex(value)).collect();
+            versions.take(MAX_SIGNATURES).filter_map(|(_, value)| from_hex(value)).collect();
         if signatures.is_empty() {
             return Err(Defect::Malformed);
         }

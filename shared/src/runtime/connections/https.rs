@@ -30,13 +30,13 @@ use super::trust::Trust;
 /// How long connecting may take, without the TLS handshake; an attempt's own limit covers both.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a connection may rest in the pool. Networks forget silent ones after 350 seconds.
-const REST_MOST: Duration = Duration::from_secs(60);
+const MAX_REST: Duration = Duration::from_secs(60);
 /// After how much silence an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
 /// How long the other side's machine may leave what was sent without a sign of life.
-const UNACKNOWLEDGED_MOST: Duration = Duration::from_secs(1);
+const MAX_UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 /// Most bytes of an answer: the largest page of DynamoDB is a sixteenth of it.
-const ANSWER_BYTES_MOST: usize = 16 * 1024 * 1024;
+const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
 
 type Pooled = Client<HttpsConnector<HttpConnector>, SdkBody>;
 
@@ -79,7 +79,7 @@ impl Https {
         tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
         tcp.set_keepalive(Some(KEEPALIVE_AFTER));
         #[cfg(target_os = "linux")]
-        tcp.set_tcp_user_timeout(Some(UNACKNOWLEDGED_MOST));
+        tcp.set_tcp_user_timeout(Some(MAX_UNACKNOWLEDGED));
         let connector = HttpsConnectorBuilder::new()
             .with_tls_config(trust.client_config())
             .https_or_http()
@@ -102,7 +102,7 @@ impl Https {
             false => Broken::OnTheWay(error),
         })?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, ANSWER_BYTES_MOST).collect().await.map_err(Broken::Half)?;
+        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map_err(Broken::Half)?;
         if !head.status.is_server_error() {
             std::mem::forget(doubt);
         }
@@ -125,7 +125,7 @@ impl Https {
 fn pool(connector: HttpsConnector<HttpConnector>) -> Pooled {
     Client::builder(TokioExecutor::new())
         .pool_timer(TokioTimer::new())
-        .pool_idle_timeout(REST_MOST)
+        .pool_idle_timeout(MAX_REST)
         .build(connector)
 }
 

@@ -25,22 +25,22 @@ mod tests {
     use super::*;
 
     const LEAST: Duration = Duration::from_millis(5);
-    const MOST: Duration = Duration::from_millis(50);
+    const MAX: Duration = Duration::from_millis(50);
 
     #[test]
     fn every_number_stands_for_a_time_within_the_bounds() {
-        assert_eq!(at(LEAST, MOST, 0), LEAST);
-        assert_eq!(at(LEAST, MOST, 1 << 31), (LEAST + MOST) / 2);
-        let last = at(LEAST, MOST, u32::MAX);
-        assert!(last <= MOST && last > MOST - Duration::from_micros(1), "{last:?}");
+        assert_eq!(at(LEAST, MAX, 0), LEAST);
+        assert_eq!(at(LEAST, MAX, 1 << 31), (LEAST + MAX) / 2);
+        let last = at(LEAST, MAX, u32::MAX);
+        assert!(last <= MAX && last > MAX - Duration::from_micros(1), "{last:?}");
         assert_eq!(at(LEAST, LEAST, u32::MAX), LEAST);
-        assert_eq!(at(MOST, LEAST, u32::MAX), MOST, "bounds the wrong way round are no panic");
+        assert_eq!(at(MAX, LEAST, u32::MAX), MAX, "bounds the wrong way round are no panic");
     }
 
     #[test]
     fn draws_differ() {
-        let drawn: Vec<Duration> = (0..8).map(|_| between(LEAST, MOST)).collect();
-        assert!(drawn.iter().all(|pause| (LEAST..=MOST).contains(pause)), "{drawn:?}");
+        let drawn: Vec<Duration> = (0..8).map(|_| between(LEAST, MAX)).collect();
+        assert!(drawn.iter().all(|pause| (LEAST..=MAX).contains(pause)), "{drawn:?}");
         assert!(drawn.iter().any(|pause| *pause != drawn[0]), "{drawn:?}");
     }
 }

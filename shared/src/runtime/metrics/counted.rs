@@ -22,11 +22,13 @@ impl<T: Gate> Gate for Counted<T> {
         let reply = self.0.admit(command).await?;
         match reply {
             AdmitReply::Admitted => count(Some(&command.sale), Metric::Admitted, 1),
-            AdmitReply::Dry { holds: true, .. } => count(Some(&command.sale), Metric::Waiting, 1),
-            AdmitReply::Dry { holds: false, .. }
-            | AdmitReply::Locked(_)
-            | AdmitReply::TooFast(_)
-            | AdmitReply::Exhausted(_) => {}
+            AdmitReply::Exhausted { holds: true, .. } => {
+                count(Some(&command.sale), Metric::Waiting, 1)
+            }
+            AdmitReply::Exhausted { holds: false, .. }
+            | AdmitReply::Locked { .. }
+            | AdmitReply::TooFast { .. }
+            | AdmitReply::BudgetUsedUp { .. } => {}
         }
         Ok(reply)
     }
@@ -46,7 +48,7 @@ fn tickets(order: &Order, metric: Metric) {
 fn changed(reply: ChangeReply) -> ChangeReply {
     match reply {
         ChangeReply::Done => {}
-        ChangeReply::Changed => count(None, Metric::VersionConflicts, 1),
+        ChangeReply::Conflict => count(None, Metric::VersionConflicts, 1),
     }
     reply
 }
@@ -61,7 +63,7 @@ impl<T: Orders> Orders for Counted<T> {
             }
             CreateReply::SeatsTaken(_) => count(None, Metric::ClaimConflicts, 1),
             CreateReply::Exists(_)
-            | CreateReply::LimitReached(_)
+            | CreateReply::LimitReached { .. }
             | CreateReply::AttendeeTaken(_) => {}
         }
         Ok(reply)
@@ -82,8 +84,8 @@ impl<T: Orders> Orders for Counted<T> {
         Ok(changed(reply))
     }
 
-    async fn bury(&self, tombstone: &Order) -> Stored<ChangeReply> {
-        self.0.bury(tombstone).await.map(changed)
+    async fn write_tombstone(&self, tombstone: &Order) -> Stored<ChangeReply> {
+        self.0.write_tombstone(tombstone).await.map(changed)
     }
 
     async fn settle(
@@ -98,7 +100,7 @@ impl<T: Orders> Orders for Counted<T> {
                 one(order, Metric::Paid);
                 tickets(order, Metric::PaidTickets);
             }
-            (SettleReply::Changed, _) => count(None, Metric::VersionConflicts, 1),
+            (SettleReply::Conflict, _) => count(None, Metric::VersionConflicts, 1),
             (SettleReply::Settled, Settlement::PayTooLate(_) | Settlement::RefundOnly)
             | (SettleReply::Known(_) | SettleReply::Gone, _) => {}
         }

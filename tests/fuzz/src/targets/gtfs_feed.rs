@@ -16,7 +16,7 @@ pub(crate) const GTFS_FEED: Target = Target {
 };
 
 /// Most trips of a feed that are tried.
-const MOST_TRIPS: usize = 3;
+const MAX_TRIPS: usize = 3;
 
 fn run(input: &[u8]) -> Verdict {
     let files = files(input);
@@ -31,7 +31,7 @@ fn run(input: &[u8]) -> Verdict {
         Prices::Flat(500),
     ];
     let mut verdict = Verdict::Refused;
-    for trip in feed.trips().take(MOST_TRIPS) {
+    for trip in feed.trips().take(MAX_TRIPS) {
         let day = feed.first_day(trip).unwrap_or(any_day);
         for prices in prices {
             let train = Train { classes: classes.clone(), prices };

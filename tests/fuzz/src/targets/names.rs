@@ -4,7 +4,8 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 use engine::domain::ids::{
-    AttendeeId, Content, Epoch, PaymentId, ProviderId, SaleId, SeatName, StopId, TierId, UserId,
+    AttendeeId, Epoch, PaymentId, ProviderId, RequestFingerprint, SaleId, SeatName, StopId, TierId,
+    UserId,
 };
 use engine::domain::money::Currency;
 use engine::domain::number::{Gene, Mint, OrderNumber};
@@ -35,7 +36,7 @@ fn run(input: &[u8]) -> Verdict {
         is_its_text::<Epoch>(text),
         is_its_text::<ProviderId>(text),
         is_its_text::<PaymentId>(text),
-        is_its_text::<Content>(text),
+        is_its_text::<RequestFingerprint>(text),
         is_its_text::<OrderNumber>(text),
         user(text),
         currency(text),

@@ -47,9 +47,9 @@ fn believed<'a>(
     body: &'a [u8],
 ) -> Option<VerifiedPayment<'a>> {
     let payment = secrets.verify(Some(header), body, NOW).ok()?;
-    let values = |wanted: &str| -> Vec<&str> {
+    let values = |requested: &str| -> Vec<&str> {
         let items = header.split(',').filter_map(|item| item.trim().split_once('='));
-        items.filter(|(name, _)| *name == wanted).map(|(_, value)| value).collect()
+        items.filter(|(name, _)| *name == requested).map(|(_, value)| value).collect()
     };
     let [time] = values("t")[..] else { panic!("{header} is believed without its one time") };
     let seconds: i64 = must(time.parse(), "the time of a believed signature");

@@ -3,7 +3,9 @@
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, SeatName, StopId};
 use engine::domain::number::OrderNumber;
-use engine::domain::requested::{MOST_LINES, MOST_SEATS, WantedLine, content};
+use engine::domain::requested::{
+    MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER, RequestedLine, fingerprint,
+};
 use engine::domain::sale::{Sale, Tier};
 use lambda_http::Request;
 use serde_json::{Value, json};
@@ -31,7 +33,7 @@ pub(crate) const REQUEST: Target = Target {
 };
 
 /// Most bytes of the refusal of anybody's request: it must not repeat what was sent.
-const MOST_REFUSAL_BYTES: usize = 4096;
+const MAX_REFUSAL_BYTES: usize = 4096;
 
 fn run(input: &[u8]) -> Verdict {
     request::read(input).map_or(Verdict::Refused, |request| respond(&request))
@@ -69,7 +71,10 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Buyer::of(request)?;
             let sale = sale(id.as_str());
             let tickets = AdmissionBody::read(request)?.tickets(sale)?;
-            assert!((1..=sale.file().limit_per_buyer.min(MOST_SEATS as u16)).contains(&tickets));
+            assert!(
+                (1..=sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16))
+                    .contains(&tickets)
+            );
             Ok(())
         }
         Route::Reserve(id) => reserve(request, sale(id.as_str())),
@@ -95,7 +100,7 @@ fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
 }
 
 fn callback(request: &Request) -> Result<(), Problem> {
-    checks::check_size(request, checks::MOST_BODY_BYTES)?;
+    checks::check_size(request, checks::MAX_BODY_BYTES)?;
     let secrets = PaymentSecrets::new(provider(), [&b"whsec"[..]], 300);
     let payment = secrets.verify(header(request), request.body(), NOW)?;
     event::capture(&payment)?;
@@ -110,28 +115,29 @@ fn reserve(request: &Request, sale: &Sale) -> Result<(), Problem> {
     if let Err(defect) = admission {
         check_refusal(&defect.into(), false);
     }
-    let wanted = body.wanted(sale)?;
-    check_wanted(sale, &wanted);
-    let again = ReservationBody::read(&written(sale, &wanted));
-    let again = must(must(again, "a request written anew is read").wanted(sale), "and accepted");
-    assert_eq!(again, wanted, "a request written anew is another request");
-    assert_eq!(content(&again), content(&wanted));
+    let requested = body.requested(sale)?;
+    check_requested(sale, &requested);
+    let again = ReservationBody::read(&written(sale, &requested));
+    let again = must(must(again, "a request written anew is read").requested(sale), "and accepted");
+    assert_eq!(again, requested, "a request written anew is another request");
+    assert_eq!(fingerprint(&again), fingerprint(&requested));
     Ok(())
 }
 
 /// The limits that the scripts, the transaction and the prices rely on.
-fn check_wanted(sale: &Sale, wanted: &[WantedLine]) {
-    assert!((1..=MOST_LINES).contains(&wanted.len()));
-    let tickets: usize = wanted.iter().map(|wanted| wanted.line.choice.count()).sum();
-    assert!((1..=MOST_SEATS).contains(&tickets));
-    let mut attendees: Vec<_> = wanted.iter().flat_map(|wanted| &wanted.attendees).collect();
+fn check_requested(sale: &Sale, requested: &[RequestedLine]) {
+    assert!((1..=MAX_LINES_PER_ORDER).contains(&requested.len()));
+    let tickets: usize = requested.iter().map(|requested| requested.line.choice.count()).sum();
+    assert!((1..=MAX_SEATS_PER_ORDER).contains(&tickets));
+    let mut attendees: Vec<_> =
+        requested.iter().flat_map(|requested| &requested.attendees).collect();
     let named = attendees.len();
     attendees.sort();
     attendees.dedup();
     assert_eq!(attendees.len(), named, "somebody has two tickets");
-    for (index, WantedLine { line, price_minor, attendees }) in wanted.iter().enumerate() {
+    for (index, RequestedLine { line, price_minor, attendees }) in requested.iter().enumerate() {
         let tier = tier(sale, line);
-        assert!(wanted[..index].iter().all(|earlier| earlier.line.tier != line.tier));
+        assert!(requested[..index].iter().all(|earlier| earlier.line.tier != line.tier));
         assert_eq!(tier.price_minor(line.legs), Some(*price_minor));
         assert!(line.legs.to() <= sale.legs());
         assert!(attendees.is_empty() || attendees.len() == line.choice.count());
@@ -147,8 +153,8 @@ fn tier<'sale>(sale: &'sale Sale, line: &engine::domain::inventory::Line) -> &'s
 }
 
 /// The request that somebody else would have written for the same seats.
-fn written(sale: &Sale, wanted: &[WantedLine]) -> Request {
-    let line = |WantedLine { line, attendees, price_minor: _ }: &WantedLine| {
+fn written(sale: &Sale, requested: &[RequestedLine]) -> Request {
+    let line = |RequestedLine { line, attendees, price_minor: _ }: &RequestedLine| {
         let layout = &tier(sale, line).layout;
         let mut json = json!({ "tier": line.tier, "attendees": attendees });
         if let Some((from, to)) = stops(sale, line.legs) {
@@ -182,7 +188,7 @@ fn written(sale: &Sale, wanted: &[WantedLine]) -> Request {
         }
         json
     };
-    let lines: Vec<Value> = wanted.iter().map(line).collect();
+    let lines: Vec<Value> = requested.iter().map(line).collect();
     let body = json!({ "lines": lines }).to_string();
     let text =
         format!("POST /sales/{}/orders\ncontent-type: application/json\n\n{body}", sale.id());
@@ -228,5 +234,5 @@ fn check_refusal(problem: &Problem, may_be_long: bool) {
     assert_eq!(document["status"], kind.status().as_u16());
     assert!(document["detail"].as_str().is_some_and(|detail| !detail.is_empty()));
     let bytes = response.body().len();
-    assert!(may_be_long || bytes <= MOST_REFUSAL_BYTES, "{bytes} bytes refuse {problem:?}");
+    assert!(may_be_long || bytes <= MAX_REFUSAL_BYTES, "{bytes} bytes refuse {problem:?}");
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use engine::domain::ids::SeatName;
 use engine::domain::sale::{
-    MOST_BITMAP_BYTES, MOST_LEGS, MOST_PLACES_PER_ROW, MOST_PRICE_MINOR, MOST_SEATS, MOST_TIERS,
+    MAX_BITMAP_BYTES, MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
     Sale, SaleFile, SectionRow, Tier, TierFile,
 };
 use importers::written;
@@ -53,14 +53,14 @@ pub(super) fn is_large(file: &SaleFile) -> bool {
         });
         rows.fold(tier.general_admission.unwrap_or(0) as usize, usize::saturating_add)
     });
-    (LARGE..=MOST_SEATS).contains(&places.fold(0, usize::saturating_add))
+    (LARGE..=MAX_SEATS_PER_SALE).contains(&places.fold(0, usize::saturating_add))
 }
 
 /// What holds of every sale.
 pub(crate) fn check(sale: &Sale) {
     let file = sale.file();
     let legs = usize::from(sale.legs());
-    assert!(legs <= MOST_LEGS && (1..=MOST_TIERS).contains(&file.tiers.len()));
+    assert!(legs <= MAX_LEGS && (1..=MAX_TIERS).contains(&file.tiers.len()));
     assert!((1..=200).contains(&file.title.len()), "a title of {} bytes", file.title.len());
     assert!(file.opens_at < file.closes_at);
     assert_eq!(sale.tiers().len(), file.tiers.len());
@@ -77,9 +77,9 @@ pub(crate) fn check(sale: &Sale) {
             assert_eq!(sale.journey(from, to), Some(*legs));
         }
         let price_minor = tier.price_minor(sale.whole());
-        assert!(price_minor.is_none_or(|price| (0..=MOST_PRICE_MINOR).contains(&price)));
+        assert!(price_minor.is_none_or(|price| (0..=MAX_PRICE_MINOR).contains(&price)));
     }
-    assert!(places <= MOST_SEATS && bitmap_bytes <= MOST_BITMAP_BYTES);
+    assert!(places <= MAX_SEATS_PER_SALE && bitmap_bytes <= MAX_BITMAP_BYTES);
     assert_eq!(sale.seat_legs(), sellable * legs as u64);
 
     let again = must(parse::<SaleFile>(written(file).as_bytes()), "a sale in lines is read");
@@ -96,7 +96,7 @@ fn check_tier(tier: &Tier, described: &TierFile, names: &mut HashSet<SeatName>) 
     let (mut named, mut sold) = (0, 0);
     for row in layout.rows() {
         assert!(
-            row.places.len() <= MOST_PLACES_PER_ROW
+            row.places.len() <= MAX_PLACES_PER_ROW
                 && row.places.len() <= layout.row_bytes() as usize * 8
         );
         for name in row.places.names().flatten() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::Admit;
-use engine::domain::ids::{Content, Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
@@ -26,7 +26,7 @@ pub(crate) const SCRIPT_REPLY: Target = Target {
 };
 
 /// Most texts of a reply.
-const MOST_TEXTS: usize = 16;
+const MAX_TEXTS: usize = 16;
 
 /// The adapters, in front of a server that answers as it is told.
 struct Rig {
@@ -50,7 +50,7 @@ static RIG: LazyLock<Rig> = LazyLock::new(|| {
 
 fn run(input: &[u8]) -> Verdict {
     let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
-    let texts: Vec<&str> = text.split('\n').take(MOST_TEXTS).collect();
+    let texts: Vec<&str> = text.split('\n').take(MAX_TEXTS).collect();
     let Rig { server, seats, gate, runtime } = &*RIG;
     let sample = Sample::new();
 
@@ -65,7 +65,7 @@ fn run(input: &[u8]) -> Verdict {
         understood |= is_understood(&gate.admit(&sample.admit()).await);
         understood |= is_understood(&seats.sell(&sample.sell()).await);
         understood |= is_understood(&seats.release(&sample.release()).await);
-        understood | is_understood(&seats.due(&sample.sale, NOW, MOST_TEXTS).await)
+        understood | is_understood(&seats.due(&sample.sale, NOW, MAX_TEXTS).await)
     });
     server.answer_text(text);
     let read = runtime.block_on(async {
@@ -100,7 +100,7 @@ impl Sample {
         let user = must(UserId::new("alice"), "a user");
         let record = HoldRecord {
             user: user.clone(),
-            content: must(Content::new("0123456789abcdef"), "a fingerprint"),
+            fingerprint: must(RequestFingerprint::new("0123456789abcdef"), "a fingerprint"),
             deadline: NOW,
             lines: vec![HeldLine {
                 tier: must(TierId::new("a"), "a tier"),
@@ -125,7 +125,7 @@ impl Sample {
             epoch: self.epoch.clone(),
             order: self.order,
             user: self.user.clone(),
-            content: self.record.content.clone(),
+            fingerprint: self.record.fingerprint.clone(),
             now: NOW,
             deadline: NOW.plus_seconds(600),
             lines: vec![line],

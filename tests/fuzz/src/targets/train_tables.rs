@@ -16,13 +16,13 @@ pub(crate) const TRAIN_TABLES: Target = Target {
 };
 
 /// Most trains of the tables that are tried.
-const MOST_TRAINS: usize = 3;
+const MAX_TRAINS: usize = 3;
 
 fn run(input: &[u8]) -> Verdict {
     let files = files(input);
     let table = |name: &str| Ok(files.get(name).cloned().unwrap_or_default());
     let Ok(tables) = Tables::parse("tables", table) else { return Verdict::Refused };
-    let trains: Vec<&str> = tables.trains().into_iter().take(MOST_TRAINS).collect();
+    let trains: Vec<&str> = tables.trains().into_iter().take(MAX_TRAINS).collect();
     let import =
         |train: &&str| tables.import(train, &Terms::opening(LONG_AGO)).is_ok_and(accounted);
     Verdict::of(trains.iter().filter(|train| import(train)).count() > 0)

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::Failure;
 use crate::certificates::Authority;
-use crate::proxy::Front;
+use crate::proxy::Proxy;
 
 const SALE: &str = "cold";
 const PRICE_MINOR: i64 = 4500;
@@ -26,9 +26,9 @@ pub const HELLO: &str = "hello";
 pub const CONNECTED: &str = "connected";
 
 /// The servers, each behind TLS, and a sale on them.
-pub struct World {
+pub struct Environment {
     engine: Engine,
-    fronts: [Front; 4],
+    fronts: [Proxy; 4],
     authority: Authority,
     ca_file: tempfile::NamedTempFile,
     buyers: AtomicU32,
@@ -113,7 +113,7 @@ fn request(event: &Value) -> Result<Request, Failure> {
     Ok(lambda_http::request::from_str(&event.to_string())?)
 }
 
-impl World {
+impl Environment {
     /// Starts everything and publishes a sale of so many seats, in rows of fifty. Its file lists the
     /// name of each, as those that importers write, or says what they begin with.
     ///
@@ -124,27 +124,27 @@ impl World {
         let authority = Authority::new()?;
         let tls = authority.server(&["127.0.0.1"])?;
         let endpoints = engine.endpoints();
-        let front = async |url: &str| {
-            Front::start(port_of(url)?, Some(tls.clone())).await.map_err(Failure::from)
+        let proxy = async |url: &str| {
+            Proxy::start(port_of(url)?, Some(tls.clone())).await.map_err(Failure::from)
         };
         let fronts = [
-            front(&endpoints.redis).await?,
-            front(&endpoints.dynamodb).await?,
-            front(&endpoints.sqs).await?,
-            front(&endpoints.provider).await?,
+            proxy(&endpoints.redis).await?,
+            proxy(&endpoints.dynamodb).await?,
+            proxy(&endpoints.sqs).await?,
+            proxy(&endpoints.provider).await?,
         ];
         let ca_file = tempfile::NamedTempFile::new()?;
         std::fs::write(&ca_file, authority.pem())?;
-        let world = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
+        let environment = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
         let put = json_event(
             Some("operator"),
             "PUT",
             &format!("/sales/{SALE}"),
             &sale(seats, are_listed),
         );
-        let app = world.engine.app();
+        let app = environment.engine.app();
         read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
-        Ok(world)
+        Ok(environment)
     }
 
     /// What the functions find in their environment, as `template.yaml` sets it: AWS is found by the
@@ -174,7 +174,7 @@ impl World {
             ("ONSALE_CA_FILE", self.ca_file.path().display().to_string()),
             ("AWS_ENDPOINT_URL_DYNAMODB", dynamodb.http_url()),
             ("AWS_ENDPOINT_URL_SQS", sqs.http_url()),
-            ("AWS_REGION", shared::runtime::app::STAND_IN_REGION.to_owned()),
+            ("AWS_REGION", shared::runtime::app::LOCAL_REGION.to_owned()),
             ("AWS_ACCESS_KEY_ID", "local".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
             ("AWS_SESSION_TOKEN", "local".to_owned()),
@@ -186,7 +186,7 @@ impl World {
     /// How many connections were made so far to Redis, DynamoDB, SQS and the payment provider.
     #[must_use]
     pub fn accepted(&self) -> [usize; 4] {
-        self.fronts.each_ref().map(Front::accepted)
+        self.fronts.each_ref().map(Proxy::accepted)
     }
 
     /// Who vouches for the servers.

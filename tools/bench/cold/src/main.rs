@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use cold::Failure;
-use cold::environment::{CONNECTED, HELLO, World};
+use cold::environment::{CONNECTED, Environment, HELLO};
 use cold::report::{measure, table};
 use shared::runtime::metrics::Function;
 
@@ -38,8 +38,10 @@ async fn main() -> Result<(), Failure> {
     for function in [HELLO, CONNECTED].into_iter().chain(functions) {
         eprintln!("{function} …");
         // A hall of its own: each sandbox makes orders.
-        let world = World::start(args.seats, args.listed).await?;
-        figures.push(measure(&world, function, &args.bin_dir.join(function), args.samples).await?);
+        let environment = Environment::start(args.seats, args.listed).await?;
+        figures.push(
+            measure(&environment, function, &args.bin_dir.join(function), args.samples).await?,
+        );
     }
     println!("{}", table(&figures));
     Ok(())

@@ -1,4 +1,4 @@
-//! A front before a server: it ends TLS, counts who connects, and can do to the connections it has
+//! A proxy before a server: it ends TLS, counts who connects, and can do to the connections it has
 //! what happens to those of a sandbox while that is frozen.
 
 use std::fmt;
@@ -25,8 +25,8 @@ pub enum Severed {
     Silent,
 }
 
-/// A running front; it goes when dropped, and its connections with it.
-pub struct Front {
+/// A running proxy; it goes when dropped, and its connections with it.
+pub struct Proxy {
     address: SocketAddr,
     is_tls: bool,
     severed: watch::Sender<Option<Severed>>,
@@ -34,13 +34,13 @@ pub struct Front {
     task: JoinHandle<()>,
 }
 
-impl fmt::Debug for Front {
+impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Front").field("address", &self.address).finish_non_exhaustive()
+        f.debug_struct("Proxy").field("address", &self.address).finish_non_exhaustive()
     }
 }
 
-impl Front {
+impl Proxy {
     /// Starts before a port of 127.0.0.1, with TLS if a server's certificate is given.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Front {
     }
 }
 
-impl Drop for Front {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.task.abort();
     }

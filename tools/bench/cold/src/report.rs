@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
 use crate::Failure;
-use crate::environment::World;
+use crate::environment::Environment;
 use crate::sandbox::Sandbox;
 
 /// How many further requests a sandbox answers, for what one costs when it is warm.
@@ -55,14 +55,14 @@ pub struct Figures {
 /// # Errors
 /// It does not start, or fails.
 pub async fn measure(
-    world: &World,
+    environment: &Environment,
     function: &str,
     bootstrap: &Path,
     samples: usize,
 ) -> Result<Figures, Failure> {
     let mut taken = Vec::new();
     for _ in 0..samples {
-        taken.push(sample(world, function, bootstrap).await?);
+        taken.push(sample(environment, function, bootstrap).await?);
     }
     let binary = fs::read(bootstrap)?;
     let mut zip = DeflateEncoder::new(Vec::new(), Compression::default());
@@ -83,18 +83,22 @@ pub async fn measure(
     })
 }
 
-async fn sample(world: &World, function: &str, bootstrap: &Path) -> Result<Sample, Failure> {
+async fn sample(
+    environment: &Environment,
+    function: &str,
+    bootstrap: &Path,
+) -> Result<Sample, Failure> {
     let mut events = Vec::new();
     for _ in 0..=WARM_REQUESTS {
-        events.push(world.event(function).await?);
+        events.push(environment.event(function).await?);
     }
     let mut events = events.into_iter();
-    let mut sandbox = Sandbox::start(bootstrap, &world.environment()).await?;
+    let mut sandbox = Sandbox::start(bootstrap, &environment.environment()).await?;
     let init = sandbox.used().await?;
-    let before: usize = world.accepted().iter().sum();
+    let before: usize = environment.accepted().iter().sum();
     answered(function, &sandbox.invoke(events.next().unwrap_or_default()).await?)?;
     let first = sandbox.used().await?;
-    let connected = world.accepted().iter().sum::<usize>() - before;
+    let connected = environment.accepted().iter().sum::<usize>() - before;
     for event in events {
         answered(function, &sandbox.invoke(event).await?)?;
     }

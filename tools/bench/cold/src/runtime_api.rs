@@ -20,7 +20,7 @@ use crate::Failure;
 /// How long the function is told that it has, as `Timeout` in `template.yaml` says.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long anybody waits for a function.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What a function says of an event, or of its start.
 type Outcome = Result<Bytes, Bytes>;
@@ -80,7 +80,7 @@ impl RuntimeApi {
     pub async fn ready(&mut self) -> Result<(), Failure> {
         let asked = self.asked.wait_for(|asked| *asked > self.sent);
         tokio::select! {
-            asked = tokio::time::timeout(PATIENCE, asked) => asked?.map(drop).map_err(Failure::from),
+            asked = tokio::time::timeout(ANSWER_DEADLINE, asked) => asked?.map(drop).map_err(Failure::from),
             Some(outcome) = self.outcomes.recv() => Err(format!("it did not start: {outcome:?}").into()),
         }
     }
@@ -93,7 +93,7 @@ impl RuntimeApi {
         self.ready().await?;
         self.sent += 1;
         self.events.send((self.sent, event)).await?;
-        let outcome = tokio::time::timeout(PATIENCE, self.outcomes.recv()).await?;
+        let outcome = tokio::time::timeout(ANSWER_DEADLINE, self.outcomes.recv()).await?;
         let answer = outcome.ok_or("the Runtime API has stopped")?;
         let answer = answer.map_err(|error| String::from_utf8_lossy(&error).into_owned())?;
         self.ready().await?;

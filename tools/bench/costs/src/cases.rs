@@ -17,7 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::environment::{Failure, World};
+use crate::environment::{Environment, Failure};
 use crate::event::{self, Sender};
 
 /// The sale that is bought from.
@@ -74,8 +74,8 @@ impl Work {
     ///
     /// # Panics
     /// Panics if the answer is not the one expected: then something else would be counted.
-    pub async fn perform(&self, world: &World) -> Vec<u8> {
-        let (app, event) = (&world.app, self.event.as_str());
+    pub async fn perform(&self, environment: &Environment) -> Vec<u8> {
+        let (app, event) = (&environment.app, self.event.as_str());
         let answer = match self.function {
             Function::TokenGate => http(event, |request| token_gate::handle(app, request)).await,
             Function::Reserve => http(event, |request| reserve::handle(app, request)).await,
@@ -125,12 +125,12 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(answer).unwrap_or_else(|error| panic!("an answer is JSON: {error}"))
 }
 
-/// Makes `count` requests of every kind, on a world that is new.
+/// Makes `count` requests of every kind, on a environment that is new.
 ///
 /// # Errors
 /// Something that they need could not be made.
-pub async fn prepare(world: &World, count: usize) -> Result<Vec<Case>, Failure> {
-    let desk = Desk { world };
+pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case>, Failure> {
+    let desk = Desk { environment };
     for (sale, pay_window_seconds, rows) in [(SALE, 900, 60), (SHORT, 5, 4), (SOLD_OUT, 900, 1)] {
         desk.publish(sale, pay_window_seconds, rows).await?;
     }
@@ -244,7 +244,7 @@ fn syncs(orders: &[Made]) -> Work {
 
 /// Makes what requests need, by other requests.
 struct Desk<'a> {
-    world: &'a World,
+    environment: &'a Environment,
 }
 
 impl Desk<'_> {
@@ -264,18 +264,18 @@ impl Desk<'_> {
         });
         let path = format!("/sales/{sale}");
         let event = event::http(Sender::Operator, "PUT", &path, None, Some(&file));
-        Work { function: Function::Sales, event, expect: OK }.perform(self.world).await;
+        Work { function: Function::Sales, event, expect: OK }.perform(self.environment).await;
         Ok(())
     }
 
     async fn admission(&self, sale: &str, user: &str) -> Result<String, Failure> {
-        let answer = admission(sale, user, CREATED).perform(self.world).await;
+        let answer = admission(sale, user, CREATED).perform(self.environment).await;
         Ok(body(&answer)?["token"].as_str().ok_or("no token")?.to_owned())
     }
 
     async fn order(&self, sale: &str, user: &str) -> Result<Made, Failure> {
         let admission = self.admission(sale, user).await?;
-        let order = body(&reserve(sale, user, &admission).perform(self.world).await)?;
+        let order = body(&reserve(sale, user, &admission).perform(self.environment).await)?;
         let text = |name: &str| order[name].as_str().ok_or("an order lacks a field");
         let amount_minor = order["amount_minor"].as_i64().ok_or("an order lacks its amount")?;
         let amount = Money { amount_minor, currency: Currency::new(text("currency")?)? };
@@ -297,7 +297,7 @@ impl Desk<'_> {
         let Made { number, amount, .. } = *made;
         let now = Timestamp::now();
         let body = payment::captured(&format!("pi_{number}"), number, amount, now);
-        let signature = self.world.sign(body.to_string().as_bytes());
+        let signature = self.environment.sign(body.to_string().as_bytes());
         let header = Some(("stripe-signature", signature.as_str()));
         let path = payment::callback_path();
         let event = event::http(Sender::Nobody, "POST", &path, header, Some(&body));
@@ -305,7 +305,7 @@ impl Desk<'_> {
     }
 
     async fn paid(&self, made: &Made) {
-        self.payment(made).perform(self.world).await;
+        self.payment(made).perform(self.environment).await;
     }
 
     /// Until the payment window of every order is over.

@@ -22,10 +22,10 @@ const ADMISSION_SECRET: [u8; 32] = [7; 32];
 /// Signs payment callbacks.
 const PAYMENT_SECRET: &[u8] = b"whsec_costs";
 
-/// Why there is no world.
+/// Why there is no environment.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where the servers of a world are.
+/// Where the servers of a environment are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Servers {
     redis: String,
@@ -62,12 +62,12 @@ impl Own {
 
 /// The engine.
 #[derive(Debug)]
-pub struct World {
+pub struct Environment {
     /// What handlers are given.
     pub app: App,
 }
 
-impl World {
+impl Environment {
     /// Makes tables and queues on empty servers, and the engine on them.
     ///
     /// # Errors

@@ -15,7 +15,7 @@ pub mod event;
 use tokio::runtime::{Builder, Runtime};
 
 use cases::Work;
-use environment::World;
+use environment::Environment;
 
 /// A runtime of one thread.
 ///
@@ -28,6 +28,6 @@ pub fn runtime() -> std::io::Result<Runtime> {
 /// Does the work of one request. Callgrind counts while this runs, and finds it by its name: it is
 /// not generic and not inlined.
 #[inline(never)]
-pub fn measured(runtime: &Runtime, world: &World, work: &Work) {
-    runtime.block_on(work.perform(world));
+pub fn measured(runtime: &Runtime, environment: &Environment, work: &Work) {
+    runtime.block_on(work.perform(environment));
 }

@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
 
-use costs::environment::{Failure, Own, Servers, World};
+use costs::environment::{Environment, Failure, Own, Servers};
 use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts: connections open, caches fill.
@@ -39,16 +39,16 @@ fn count() -> Result<(), Failure> {
     BufReader::new(server.stdout.take().ok_or("no output")?).read_line(&mut line)?;
     let servers: Servers = serde_json::from_str(&line)?;
     let runtime = runtime()?;
-    let world = runtime.block_on(World::on(&servers))?;
-    for case in runtime.block_on(cases::prepare(&world, WARM + COUNTED))? {
+    let environment = runtime.block_on(Environment::on(&servers))?;
+    for case in runtime.block_on(cases::prepare(&environment, WARM + COUNTED))? {
         let (warm, counted) = case.works.split_at(WARM);
         runtime.block_on(async {
             for work in warm {
-                work.perform(&world).await;
+                work.perform(&environment).await;
             }
         });
         for work in counted {
-            measured(&runtime, &world, work);
+            measured(&runtime, &environment, work);
             println!("{}", case.name);
         }
     }

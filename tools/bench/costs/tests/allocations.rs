@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use allocation_counter::{AllocationInfo, measure};
-use costs::environment::{Own, World};
+use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts.
@@ -27,17 +27,17 @@ fn counted() -> BTreeMap<&'static str, (u64, u64)> {
     let servers = tokio::runtime::Runtime::new().unwrap();
     let own = servers.block_on(Own::start()).unwrap();
     let runtime = runtime().unwrap();
-    let world = runtime.block_on(World::on(&own.servers())).unwrap();
-    let cases = runtime.block_on(cases::prepare(&world, WARM + COUNTED)).unwrap();
+    let environment = runtime.block_on(Environment::on(&own.servers())).unwrap();
+    let cases = runtime.block_on(cases::prepare(&environment, WARM + COUNTED)).unwrap();
     let median = |mut counts: Vec<u64>| {
         counts.sort_unstable();
         counts[counts.len() / 2]
     };
     let count = |case: &cases::Case| {
         let (warm, counted) = case.works.split_at(WARM);
-        warm.iter().for_each(|work| measured(&runtime, &world, work));
+        warm.iter().for_each(|work| measured(&runtime, &environment, work));
         let of_each: Vec<AllocationInfo> =
-            counted.iter().map(|work| measure(|| measured(&runtime, &world, work))).collect();
+            counted.iter().map(|work| measure(|| measured(&runtime, &environment, work))).collect();
         let allocations = median(of_each.iter().map(|info| info.count_total).collect());
         let bytes = median(of_each.iter().map(|info| info.bytes_total).collect());
         (case.name, (allocations, bytes))

@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use shared::runtime::app::App;
 
-use super::environment::{Look, World, base_micros};
+use super::environment::{Environment, Look, base_micros};
 use super::usage::Usage;
 use super::{Assumptions, Failure, Options};
 use crate::selling::{TIER, hall};
@@ -127,15 +127,18 @@ impl Measured {
 }
 
 /// Does everything and counts.
-pub(super) async fn measure(world: &World, options: &Options) -> Result<Measured, Failure> {
+pub(super) async fn measure(
+    environment: &Environment,
+    options: &Options,
+) -> Result<Measured, Failure> {
     std::thread::scope(|scope| {
         let engine = std::thread::Builder::new().stack_size(STACK_BYTES);
         let thread = engine.spawn_scoped(scope, || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(async {
-                let cache_unit_micros = base_micros(&mut world.redis().await?).await?;
-                let app = world.app().await?;
-                let desk = Desk { world, app, options, cache_unit_micros };
+                let cache_unit_micros = base_micros(&mut environment.redis().await?).await?;
+                let app = environment.app().await?;
+                let desk = Desk { environment, app, options, cache_unit_micros };
                 Ok(Measured { actions: Box::pin(desk.work()).await?, cache_unit_micros })
             })
         })?;
@@ -176,7 +179,7 @@ enum Work {
 
 /// Where the work is done.
 struct Desk<'a> {
-    world: &'a World,
+    environment: &'a Environment,
     app: App,
     options: &'a Options,
     cache_unit_micros: f64,
@@ -313,7 +316,7 @@ impl Desk<'_> {
         for one in work.by_ref().take(WARM) {
             self.perform(&one).await?;
         }
-        let begun = self.world.begin().await?;
+        let begun = self.environment.begin().await?;
         let mut usage = Usage::default();
         for one in work {
             let before = thread_nanos()?;
@@ -334,7 +337,7 @@ impl Desk<'_> {
                 ..Usage::default()
             };
         }
-        let look = self.world.end(begun).await?;
+        let look = self.environment.end(begun).await?;
         let Look { dynamodb, sqs, redis_calls, redis_scripts, redis_micros, redis_bytes } = look;
         let memory_mb = if is_schedule { RECONCILE_MEMORY_MB } else { MEMORY_MB };
         let Assumptions { redis_ms, dynamodb_ms, sqs_ms, .. } = self.options.assumptions;
@@ -504,7 +507,7 @@ impl Desk<'_> {
     fn payment(&self, made: &Made) -> Result<Work, Failure> {
         let now = Timestamp::now();
         let body = payment::captured(&format!("pi_{}", made.number), made.number, made.amount, now);
-        let signature = payment::sign(self.world.secrets(), body.to_string().as_bytes(), now);
+        let signature = payment::sign(self.environment.secrets(), body.to_string().as_bytes(), now);
         let header = Some((payment::SIGNATURE_HEADER, signature.as_str()));
         let path = payment::callback_path();
         let event = request(Who::Anybody, (Method::POST, &path), header, Some(&body))?;

@@ -10,7 +10,7 @@ use shared::runtime::app::App;
 use shared::runtime::config::Config;
 
 use super::Failure;
-use super::watch::{Counted, Front};
+use super::watch::{Counted, Proxy};
 use crate::scripts::counters::{Count, Counters};
 use chaos::proxy::resp::{Act, RedisProxy};
 use local::data_dir::{DataDir, Secrets};
@@ -24,9 +24,9 @@ use local::up;
 const BASE_CALLS: u32 = 2_000;
 /// The servers, the fronts and what the engine is told of them.
 #[derive(Debug)]
-pub(super) struct World {
-    dynamodb: Front,
-    sqs: Front,
+pub(super) struct Environment {
+    dynamodb: Proxy,
+    sqs: Proxy,
     redis_calls: Arc<AtomicU64>,
     _redis: RedisProxy,
     config: Config,
@@ -51,7 +51,7 @@ pub(super) struct Look {
     pub(super) redis_bytes: f64,
 }
 
-impl World {
+impl Environment {
     /// Starts everything, empty.
     pub(super) async fn start() -> Result<Self, Failure> {
         let data_dir = DataDir::temporary()?;
@@ -59,8 +59,8 @@ impl World {
         let stack = Stack::ephemeral().await?;
         let servers = stack.endpoints();
         let queues = Queues::create(&stores::sqs(&servers.sqs_url), up::PREFIX, None).await?;
-        let dynamodb = Front::start(&servers.dynamodb_url).await?;
-        let sqs = Front::start(&servers.sqs_url).await?;
+        let dynamodb = Proxy::start(&servers.dynamodb_url).await?;
+        let sqs = Proxy::start(&servers.sqs_url).await?;
         let redis_calls = Arc::<AtomicU64>::default();
         let counted = Arc::clone(&redis_calls);
         let own = stack.redis().ok_or("the cache is one server here")?;

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use self::environment::World;
+use self::environment::Environment;
 
 /// Why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -60,9 +60,9 @@ pub struct Options {
 /// # Errors
 /// The servers do not start, or the engine does not do what it is asked.
 pub async fn run(options: Options) -> Result<Report, Failure> {
-    let world = World::start().await?;
-    let measured = actions::measure(&world, &options).await;
-    world.stop().await?;
+    let environment = Environment::start().await?;
+    let measured = actions::measure(&environment, &options).await;
+    environment.stop().await?;
     let measured = measured?;
     let scene = scenario::run(&options).await?;
     Ok(Report::of(options, measured, scene))

@@ -9,14 +9,14 @@ use super::{Failure, Options};
 use crate::selling::{hall, publish};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
-use loadtest::profile::Mix;
+use loadtest::profile::LoadProfile;
 use loadtest::{CONNECTIONS, Load};
 use local::up::{self, Engine};
 
 /// The sale that is rushed for.
 const SALE: &str = "cost-rush";
 /// The longest that the rush may take.
-const MOST: Duration = Duration::from_secs(600);
+const MAX: Duration = Duration::from_secs(600);
 /// How long its buyers have to pay, in seconds.
 const PAY_WINDOW_SECONDS: u32 = 20;
 
@@ -128,9 +128,9 @@ async fn rush(engine: &Engine, options: &Options) -> Result<Scene, Failure> {
         url: engine.url().to_owned(),
         sales: vec![SALE.to_owned()],
         load,
-        mix: Mix::default(),
+        mix: LoadProfile::default(),
         seed: options.seed,
-        most: MOST,
+        most: MAX,
         ledger: None,
         progress: false,
         endpoints: Some(engine.endpoints().clone()),

@@ -1,6 +1,6 @@
 //! Fronts of DynamoDB and SQS that pass everything on and count what AWS would ask money for.
 //!
-//! DynamoDB says itself what a request consumed when it is asked: the front asks in the engine's
+//! DynamoDB says itself what a request consumed when it is asked: the proxy asks in the engine's
 //! stead. What failed a condition consumed as well, and does not say so: it counts as the least that a
 //! write costs.
 
@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// The largest request that either service takes is 16 MB.
-const BODY_BYTES_MOST: usize = 16 << 20;
+const MAX_BODY_BYTES: usize = 16 << 20;
 /// SQS counts a request again for each so many bytes. Source: <https://aws.amazon.com/sqs/pricing/>
 const SQS_BYTES: usize = 64 << 10;
 /// What a transaction costs more than the same writes by themselves.
@@ -50,15 +50,15 @@ impl Counted {
     }
 }
 
-/// A running front; it stops when dropped.
+/// A running proxy; it stops when dropped.
 #[derive(Debug)]
-pub struct Front {
+pub struct Proxy {
     url: String,
     counted: Arc<Mutex<Counted>>,
     server: JoinHandle<io::Result<()>>,
 }
 
-/// What the front needs of each request.
+/// What the proxy needs of each request.
 #[derive(Debug, Clone)]
 struct Desk {
     upstream: String,
@@ -66,7 +66,7 @@ struct Desk {
     counted: Arc<Mutex<Counted>>,
 }
 
-impl Front {
+impl Proxy {
     /// Starts before `upstream` (`http://host:port`) on a free port of 127.0.0.1.
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Front {
     }
 }
 
-impl Drop for Front {
+impl Drop for Proxy {
     fn drop(&mut self) {
         self.server.abort();
     }
@@ -118,7 +118,7 @@ async fn pass(State(desk): State<Desk>, request: Request) -> Response {
 impl Desk {
     async fn pass(&self, request: Request) -> Result<Response, super::Failure> {
         let (parts, body) = request.into_parts();
-        let body = to_bytes(body, BODY_BYTES_MOST).await?;
+        let body = to_bytes(body, MAX_BODY_BYTES).await?;
         let target = parts.headers.get("x-amz-target").and_then(|value| value.to_str().ok());
         let (service, operation) = target.and_then(|name| name.split_once('.')).unwrap_or_default();
         let asks_dynamodb = service.starts_with("DynamoDB");

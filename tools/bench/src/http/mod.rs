@@ -44,7 +44,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 /// How many buyers knock at the gate of the sale that is sold out, enough for all of its shards.
 const KNOCKERS: usize = 64;
 /// How often they do at most.
-const KNOCKS_MOST: usize = 10;
+const MAX_KNOCKS: usize = 10;
 /// How much of an answer that should not be is told, in characters.
 const TOLD_CHARS: usize = 400;
 
@@ -168,7 +168,7 @@ impl Bench {
     /// Each shard of the gate has a budget of its own from the beginning, which is used up before it
     /// finds out that nothing is left.
     async fn use_up_gate(&self) -> Result<(), Failure> {
-        for knock in 0..KNOCKS_MOST {
+        for knock in 0..MAX_KNOCKS {
             let mut asks = Vec::with_capacity(KNOCKERS);
             for index in 0..KNOCKERS {
                 let buyer = self.write.buyer(&format!("knock-{knock}-{index}"))?;

@@ -22,7 +22,7 @@ const PART_TAKEN: usize = 8;
 /// How many calls a burst has at least.
 const LEAST_CALLS: usize = 4;
 /// How many bursts a round has at most.
-const MOST_BURSTS: usize = 10;
+const MAX_BURSTS: usize = 10;
 /// Calls before each burst that are not measured: the server has just been set back, and its caches
 /// are cold.
 const WARMING_CALLS: usize = 20;
@@ -232,7 +232,7 @@ async fn round(
     } else if case == Case::Load {
         (LEAST_CALLS, 1)
     } else {
-        ((state.free / PART_TAKEN).max(LEAST_CALLS), MOST_BURSTS)
+        ((state.free / PART_TAKEN).max(LEAST_CALLS), MAX_BURSTS)
     };
     let in_burst = in_burst.clamp(1, calls.max(1));
     let bursts = calls.div_ceil(in_burst).min(most_bursts);
@@ -344,8 +344,8 @@ async fn plan(
                 let wish = crowd.wants(Vec::new())?;
                 let line =
                     HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
-                let Hold { sale, epoch, order, user, content, deadline, .. } = wish;
-                let record = HoldRecord { user, content, deadline, lines: vec![line] };
+                let Hold { sale, epoch, order, user, fingerprint, deadline, .. } = wish;
+                let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
                 let freed = vec![state.freed];
                 acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
             }

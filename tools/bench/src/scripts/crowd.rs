@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Content, Legs, Seat, UserId};
+use engine::domain::ids::{Legs, RequestFingerprint, Seat, UserId};
 use engine::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::OrderNumber;
 use engine::ports::Seats as _;
@@ -24,7 +24,7 @@ const PAID: u32 = 50;
 /// How many come at once.
 const AT_ONCE: usize = 64;
 /// After so many parties in a row that got nothing, the hall is as full as it will be.
-const MOST_REFUSED: usize = 2000;
+const MAX_REFUSED: usize = 2000;
 /// How long a hold lasts, in seconds.
 const PAY_WINDOW_SECONDS: i64 = 900;
 
@@ -64,7 +64,7 @@ impl Crowd {
             epoch: epoch()?,
             order: well_formed(order.parse())?,
             user: well_formed(UserId::new(user))?,
-            content: well_formed(Content::new(format!("{:016x}", self.orders)))?,
+            fingerprint: well_formed(RequestFingerprint::new(format!("{:016x}", self.orders)))?,
             now: NOW,
             deadline: NOW.plus_seconds(PAY_WINDOW_SECONDS).plus_ms(self.orders as i64),
             lines,
@@ -119,7 +119,7 @@ impl Crowd {
     pub async fn fill(&mut self, rig: &Rig, share: f64) -> Result<(), Error> {
         for tier in 0..2 {
             let mut refused = 0;
-            while self.share(tier) < share && refused < MOST_REFUSED {
+            while self.share(tier) < share && refused < MAX_REFUSED {
                 let left = (share - self.share(tier)) * f64::from(self.hall.tiers()[tier].seats);
                 let parties = ((left / 4.0) as usize).clamp(1, AT_ONCE);
                 let mut wishes = Vec::with_capacity(parties);

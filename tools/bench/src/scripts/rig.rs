@@ -20,7 +20,7 @@ use local::servers::{Flavour, RedisOptions, RedisServer};
 /// A script that does nothing: what a call costs before it does anything.
 pub const NOOP: &str = "return 0";
 /// How long a server may take to answer; the slowest baseline takes its time.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many requests are under way while calls are measured. Served one at a time, each would find
 /// the server asleep and its caches cold, as no request of a rush does.
@@ -93,7 +93,7 @@ impl Rig {
         let mut control = server.connect().await?;
         teach(&mut control).await?;
         let bounds =
-            Bounds { connect: PATIENCE, response: PATIENCE, attempts: 1, ..Bounds::default() };
+            Bounds { connect: DEADLINE, response: DEADLINE, attempts: 1, ..Bounds::default() };
         let connection = Connection::new(&Topology::Single(server.url()), bounds)?;
         let (seats, gate) = (RedisSeats::new(connection.clone()), RedisGate::new(connection));
         Ok(Self { server, control, seats, gate })

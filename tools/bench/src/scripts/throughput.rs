@@ -20,7 +20,7 @@ use super::{Error, Load, Options};
 /// The tier to hold from, in seats.
 const SEATS: u32 = 50_000;
 /// How much of it one round takes at most: every hold must find seats.
-const MOST_CALLS: usize = 20_000;
+const MAX_CALLS: usize = 20_000;
 
 /// What came of it.
 #[derive(Debug, Clone, Serialize)]
@@ -46,7 +46,7 @@ pub struct Throughput {
 /// Measures.
 pub async fn measure(rig: &mut Rig, load: Load, options: &Options) -> Result<Throughput, Error> {
     let hall = Hall::theatre(SEATS)?;
-    let calls = (options.calls * 100).clamp(1, MOST_CALLS);
+    let calls = (options.calls * 100).clamp(1, MAX_CALLS);
     let mut crowd = Crowd::new(&hall, options.seed);
     let mut holds = Vec::with_capacity(calls);
     for _ in 0..calls {

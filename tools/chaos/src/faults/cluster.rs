@@ -11,7 +11,7 @@ use futures_util::future::BoxFuture;
 use super::{Fault, Lost, Scene, Struck};
 use crate::Error;
 use crate::rig::{Cache, Rig, holds};
-use local::servers::{Patience, RedisCluster, RedisServer};
+use local::servers::{Deadline, RedisCluster, RedisServer};
 
 /// How long the nodes may take to agree on who has the sale.
 const AGREE_SECONDS: u64 = 60;
@@ -127,7 +127,7 @@ async fn until_owned_by(
     besides: Option<u16>,
     is_owner: impl Fn(u16) -> bool,
 ) -> Result<(), Error> {
-    let patience = Patience::with("the cluster to agree on an owner", AGREE_SECONDS);
+    let patience = Deadline::with("the cluster to agree on an owner", AGREE_SECONDS);
     for node in cluster.nodes().iter().filter(|node| Some(node.port()) != besides) {
         loop {
             let nodes = nodes(node).await?;
@@ -159,7 +159,7 @@ async fn lag(scene: &Scene, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Erro
     for _ in 0..LAG_ATTEMPTS {
         let mut cut = redis::cmd("CLIENT");
         cut.arg("KILL").arg("TYPE").arg("REPLICA").query_async::<()>(&mut master).await?;
-        scene.reins.until_acknowledged(scene.reins.acknowledged() + LAG_ORDERS).await;
+        scene.controller.until_acknowledged(scene.controller.acknowledged() + LAG_ORDERS).await;
         let held = holds_here(owner, sale).await?;
         if held.difference(&holds_here(follower, sale).await?).count() > 0 {
             return Ok(held);

@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use rand::rngs::StdRng;
 use serde::Serialize;
 
-use loadtest::controller::Reins;
+use loadtest::controller::Controller;
 
 use self::network::{Network, To};
 use super::Error;
@@ -29,7 +29,7 @@ pub struct Scene {
     /// Everything that runs.
     pub rig: Rig,
     /// The crowd that buys meanwhile.
-    pub reins: Arc<Reins>,
+    pub controller: Arc<Controller>,
     /// Where every choice comes from.
     pub random: StdRng,
 }

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::redis::pair;
 use super::{Fault, Scene, Struck};
 use crate::Error;
-use crate::proxy::faults::Trouble;
+use crate::proxy::faults::ProxyFaults;
 
 /// The way to which server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,10 +80,10 @@ impl Network {
         Ok(())
     }
 
-    fn trouble(self, scene: &mut Scene) -> Result<Arc<Trouble>, Error> {
+    fn trouble(self, scene: &mut Scene) -> Result<Arc<ProxyFaults>, Error> {
         Ok(match self.to {
-            To::DynamoDb => Arc::clone(&scene.rig.dynamodb_trouble),
-            To::Sqs => Arc::clone(&scene.rig.sqs_trouble),
+            To::DynamoDb => Arc::clone(&scene.rig.dynamodb_faults),
+            To::Sqs => Arc::clone(&scene.rig.sqs_faults),
             To::Redis => Arc::clone(&pair(&mut scene.rig.cache)?.trouble),
         })
     }

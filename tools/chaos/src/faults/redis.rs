@@ -38,8 +38,8 @@ impl Fault for KillRedis {
             let sale = scene.rig.sale().clone();
             let pair = pair(&mut scene.rig.cache)?;
             pair.link.hold_back();
-            let acknowledged = scene.reins.acknowledged() + ACKNOWLEDGED_LEAST;
-            scene.reins.until_acknowledged(acknowledged).await;
+            let acknowledged = scene.controller.acknowledged() + ACKNOWLEDGED_LEAST;
+            scene.controller.until_acknowledged(acknowledged).await;
             let old = holds_of(&pair.replica, &sale).await?;
             let held = loop {
                 let held = holds_of(&pair.primary, &sale).await?;

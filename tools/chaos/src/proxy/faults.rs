@@ -1,4 +1,4 @@
-//! Trouble: what happens to which share of the requests, drawn from a seed.
+//! ProxyFaults: what happens to which share of the requests, drawn from a seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use super::{http, resp};
 
 /// The longest that a message may be late, in milliseconds: longer than a request to Redis may take.
-const LATE_MS_MOST: u64 = 1500;
+const MAX_LATE_MS: u64 = 1500;
 
 /// What can happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,12 +74,12 @@ struct Draws {
 /// Makes trouble for a share of the requests, while it is on. It may be off to begin with, and
 /// somebody may wait until it was met so often.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct ProxyFaults {
     draws: Mutex<Draws>,
     met: watch::Sender<u64>,
 }
 
-impl Trouble {
+impl ProxyFaults {
     /// No trouble yet; its draws come from a seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
@@ -127,7 +127,7 @@ impl Trouble {
         }
         let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| possible(*kind)).collect();
         let kind = kinds[draws.random.random_range(0..kinds.len())];
-        let late = Duration::from_millis(draws.random.random_range(1..=LATE_MS_MOST));
+        let late = Duration::from_millis(draws.random.random_range(1..=MAX_LATE_MS));
         *draws.met.entry(kind).or_default() += 1;
         drop(draws);
         self.met.send_modify(|met| *met += 1);
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn trouble_is_met_by_its_share_of_the_requests_and_the_same_with_the_same_seed() {
         let acts = |seed| {
-            let trouble = Trouble::seeded(seed);
+            let trouble = ProxyFaults::seeded(seed);
             trouble.begin(100);
             let acts = (0..2000).map(|_| trouble.of_dynamodb(&request("TransactWriteItems")));
             let acts: Vec<String> = acts.map(|act| format!("{act:?}")).collect();
@@ -262,7 +262,7 @@ mod tests {
 
     #[test]
     fn there_is_no_trouble_before_it_begins_and_after_it_ends() {
-        let trouble = Trouble::seeded(1);
+        let trouble = ProxyFaults::seeded(1);
         let is_quiet = || (0..1000).all(|_| trouble.of_redis("EVALSHA") == resp::Act::Forward);
         assert!(is_quiet());
         trouble.begin(1000);

@@ -9,13 +9,13 @@ use super::super::slug::slug;
 use super::super::terms::tier_id;
 
 /// Most coaches of one class.
-const MOST_COACHES: u16 = 99;
+const MAX_COACHES: u16 = 99;
 /// Most rows of a coach.
-const MOST_ROWS: u16 = 200;
+const MAX_ROWS: u16 = 200;
 /// Most places without a seat in one class, as many as a sale may have.
-const MOST_PLACES: u32 = engine::domain::sale::MOST_SEATS as u32;
+const MAX_PLACES: u32 = engine::domain::sale::MAX_SEATS_PER_SALE as u32;
 /// Dearest class, in per cent of the fare.
-const MOST_PERCENT: u32 = 10_000;
+const MAX_PERCENT: u32 = 10_000;
 
 /// A class of a train. Written `NAME=COACHESxROWSxLETTERS`, such as `Second=6x18xABC_DF` (six coaches of
 /// 18 rows, three seats to the left of the aisle and two to the right), or `NAME=PLACES`, such as
@@ -48,14 +48,14 @@ impl FromStr for Class {
     fn from_str(text: &str) -> Result<Self, InvalidClass> {
         let (name, rest) = text.rsplit_once('=').ok_or(InvalidClass)?;
         let (seats, percent) = match rest.split_once('@') {
-            Some((seats, percent)) => (seats, number(percent, MOST_PERCENT)?),
+            Some((seats, percent)) => (seats, number(percent, MAX_PERCENT)?),
             None => (rest, 100),
         };
         let seats = match seats.split('x').collect::<Vec<_>>()[..] {
-            [places] => Seats::Places(number(places, MOST_PLACES)?),
+            [places] => Seats::Places(number(places, MAX_PLACES)?),
             [coaches, rows, letters] => Seats::Coaches {
-                coaches: number(coaches, u32::from(MOST_COACHES))? as u16,
-                rows: number(rows, u32::from(MOST_ROWS))? as u16,
+                coaches: number(coaches, u32::from(MAX_COACHES))? as u16,
+                rows: number(rows, u32::from(MAX_ROWS))? as u16,
                 columns: columns(letters)?,
             },
             _ => return Err(InvalidClass),

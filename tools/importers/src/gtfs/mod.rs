@@ -22,7 +22,7 @@ use std::collections::{BTreeSet, HashSet};
 use chrono_tz::Tz;
 use engine::domain::ids::StopId;
 use engine::domain::money::Currency;
-use engine::domain::sale::{Fare, MOST_LEGS, SaleFile, Stop, TierFile};
+use engine::domain::sale::{Fare, MAX_LEGS, SaleFile, Stop, TierFile};
 use engine::domain::time::Timestamp;
 
 use super::report::Findings;
@@ -117,7 +117,7 @@ impl<'feed> Reading<'feed> {
             let (at, stops) = (self.at.clone(), times.len());
             self.findings.add(SourceDefect::TooFewStops { at, stops }, Remedy::None);
         }
-        if times.len() > MOST_LEGS + 1 {
+        if times.len() > MAX_LEGS + 1 {
             let (at, stops) = (self.at.clone(), times.len());
             self.findings.add(SourceDefect::TooManyStops { at, stops }, Remedy::None);
         }

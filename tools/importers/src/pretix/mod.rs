@@ -29,7 +29,7 @@ use super::report::Findings;
 use super::slug::slug;
 use super::terms::{Terms, tier_id};
 use super::{
-    Error, Import, MOST_SEATS, Outcome, Place, Remedy, Report, SourceDefect, TierCount,
+    Error, Import, MAX_SEATS_PER_SALE, Outcome, Place, Remedy, Report, SourceDefect, TierCount,
     without_mark,
 };
 
@@ -180,10 +180,10 @@ pub fn import(
     let plan: Plan = serde_json::from_slice(without_mark(text))
         .map_err(|error| Error::Malformed { what: source.to_owned(), why: error.to_string() })?;
     let seats_read = plan.zones.iter().flat_map(|zone| &zone.rows).map(|row| row.seats.len()).sum();
-    if seats_read > MOST_SEATS {
+    if seats_read > MAX_SEATS_PER_SALE {
         return Err(Error::TooLarge {
             what: source.to_owned(),
-            most: MOST_SEATS as u64,
+            most: MAX_SEATS_PER_SALE as u64,
             unit: "seats",
         });
     }

@@ -12,11 +12,11 @@ use engine::domain::sale::GateSettings;
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
-use crate::RushError;
+use crate::LoadTestError;
 use crate::cpu::{Meter, Part};
 use crate::credentials::Credentials;
 use crate::demo::{self, publish, settle};
-use crate::profile::Mix;
+use crate::profile::LoadProfile;
 use crate::published::Published;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
@@ -37,7 +37,7 @@ pub struct Options {
     /// How the crowd comes.
     pub load: crate::Load,
     /// How people behave.
-    pub mix: Mix,
+    pub mix: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -163,7 +163,7 @@ pub enum Error {
     Demo(#[from] demo::Error),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] RushError),
+    Rush(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),

@@ -695,7 +695,7 @@ fn numbers(orders: &[OrderNumber]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::ids::{Content, Legs, SaleId};
+    use engine::domain::ids::{Legs, RequestFingerprint, SaleId};
     use engine::domain::inventory::{HeldLine, HoldRecord};
     use engine::domain::money::{Currency, Money};
     use engine::domain::sale::Sale;
@@ -813,7 +813,7 @@ mod tests {
         ga_later[0] |= 0x80;
         let hold = HoldRecord {
             user: pending.user.clone(),
-            content: Content::new("0123456789abcdef").unwrap(),
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             deadline: pending.pay_by,
             lines: vec![HeldLine {
                 tier: id("ga"),

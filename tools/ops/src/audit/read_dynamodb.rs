@@ -320,9 +320,9 @@ fn read_sale(
         .flatten()
         .filter_map(|(sk, data)| of_file(sk).then_some(*data))
         .collect();
-    let wanted: usize = number(header, "chunks")?;
-    if chunks.len() != wanted {
-        return Err(format!("has {} chunks of its file, not {wanted}", chunks.len()));
+    let expected: usize = number(header, "chunks")?;
+    if chunks.len() != expected {
+        return Err(format!("has {} chunks of its file, not {expected}", chunks.len()));
     }
     let file: SaleFile =
         serde_json::from_slice(&chunks.concat()).map_err(|error| format!("has a file: {error}"))?;

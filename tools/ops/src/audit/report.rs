@@ -13,7 +13,7 @@ use super::violation::{Rule, Violation};
 use reporting::{self, grouped};
 
 /// How many violations of one rule the text names; JSON names all.
-const MOST_NAMED: usize = 40;
+const MAX_NAMED: usize = 40;
 
 /// What an audit found.
 #[derive(Debug, Clone, Serialize)]
@@ -79,10 +79,10 @@ impl fmt::Display for Report {
         writeln!(f, "Audit of {sales} at {}", self.now)?;
         writeln!(f, "{}", self.table())?;
         for finding in &self.findings {
-            for violation in finding.violations.iter().take(MOST_NAMED) {
+            for violation in finding.violations.iter().take(MAX_NAMED) {
                 writeln!(f, "{violation}")?;
             }
-            let rest = finding.violations.len().saturating_sub(MOST_NAMED);
+            let rest = finding.violations.len().saturating_sub(MAX_NAMED);
             if rest > 0 {
                 writeln!(f, "{} and {rest} more (--json names all)", finding.rule.name())?;
             }
@@ -111,7 +111,7 @@ mod tests {
         let finding = Finding {
             rule: Rule::I7,
             checked: 1500,
-            violations: (1..=MOST_NAMED + 2).map(violation).collect(),
+            violations: (1..=MAX_NAMED + 2).map(violation).collect(),
         };
         let sales = vec![SaleId::new("s").unwrap()];
         let report = Report::new(Timestamp::from_ms(0), 120, sales.clone(), vec![finding]);
