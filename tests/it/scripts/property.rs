@@ -106,10 +106,10 @@ const REPLIES: [&str; 31] = [
     "Repair Conflict",
     "Repair NotLoaded",
     "Admit Admitted",
-    "Admit Dry",
+    "Admit Exhausted",
     "Admit Locked",
     "Admit TooFast",
-    "Admit Exhausted",
+    "Admit BudgetUsedUp",
     "Forget Forgotten",
 ];
 

@@ -47,7 +47,7 @@ const ANSWERS: [&str; 38] = [
     "Orders::settle Conflict",
     "Orders::settle Gone",
     "Orders::record_refund Done",
-    "Orders::record_refund Changed",
+    "Orders::record_refund Conflict",
     "Orders::record_refund Contract",
     "Orders::sync Vec",
     "Orders::get Some",
@@ -64,9 +64,9 @@ const ANSWERS: [&str; 38] = [
     "Catalogue::sale None",
     "Catalogue::sales Vec",
     "Catalogue::publish Done",
-    "Catalogue::publish Changed",
+    "Catalogue::publish Conflict",
     "Catalogue::lease Done",
-    "Catalogue::prolong Changed",
+    "Catalogue::prolong Conflict",
     "Catalogue::loaded Done",
 ];
 
