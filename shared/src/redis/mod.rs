@@ -2,11 +2,13 @@
 //! [`Gate`](engine::ports::Gate) over them.
 //!
 //! - [`contract`] says what each script takes and answers;
+//! - [`hold_record`] is the text form of a hold;
 //! - [`keys`] names every key;
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
 
 pub mod connection;
 pub mod contract;
+pub mod hold_record;
 pub mod keys;
 mod redis_gate;
 mod redis_seats;

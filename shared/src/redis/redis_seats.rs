@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use super::hold_record::{self, seats_from_text, seats_to_text};
 use super::keys::{SaleKeys, buyer};
 use super::{Call, Connection, Reply, Script, Scripts};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, SaleId, Seat, TierId};
 use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply,
-    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid, pack_lines,
+    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -70,17 +71,6 @@ fn broken(what: impl std::fmt::Display) -> StoreError {
     StoreError::Contract(what.to_string())
 }
 
-/// `seat.seat`
-fn pack_seats(seats: &[Seat]) -> String {
-    let texts: Vec<String> = seats.iter().map(|seat| seat.0.to_string()).collect();
-    texts.join(".")
-}
-
-/// Reads what [`pack_seats`] wrote.
-fn unpack_seats(text: &str) -> Option<Vec<Seat>> {
-    text.split('.').map(|seat| seat.parse().ok().map(Seat)).collect()
-}
-
 /// How a script is told to choose.
 struct PackedChoice {
     /// The way.
@@ -95,7 +85,7 @@ fn pack_choice(choice: &Choice, legs: Legs) -> PackedChoice {
     let journey = format!("{}:{}", legs.from(), legs.to());
     match choice {
         Choice::Seats(seats) => {
-            PackedChoice { way: "seats", search: String::new(), detail: pack_seats(seats) }
+            PackedChoice { way: "seats", search: String::new(), detail: seats_to_text(seats) }
         }
         Choice::Best { count, together } => {
             let detail = match together {
@@ -213,7 +203,7 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
     }
     for (order, record) in &command.holds {
         call.add_arg("order[hold]", order.to_string());
-        call.add_arg("record[hold]", record.pack());
+        call.add_arg("record[hold]", hold_record::to_text(record));
     }
     for (user, tickets) in &command.bought {
         call.add_arg("buyer[buyer]", buyer(user));
@@ -254,7 +244,7 @@ fn hold_call<'s>(scripts: &'s Scripts, command: &Hold) -> Stored<Call<'s>> {
 
 fn read_record(reply: &Reply) -> Stored<HoldRecord> {
     let text = reply.values.first().ok_or_else(|| reply.unexpected())?;
-    HoldRecord::unpack(text).map_err(broken)
+    hold_record::from_text(text).map_err(broken)
 }
 
 impl Seats for RedisSeats {
@@ -283,7 +273,7 @@ impl Seats for RedisSeats {
             "sale_closed" => Ok(HoldReply::SaleClosed),
             "limit_reached" => Ok(HoldReply::LimitReached { remaining: reply.value(0)? }),
             "seat_taken" => {
-                let seats = reply.values.get(1).and_then(|seats| unpack_seats(seats));
+                let seats = reply.values.get(1).and_then(|seats| seats_from_text(seats));
                 let seats = seats.ok_or_else(|| reply.unexpected())?;
                 Ok(HoldReply::SeatTaken(reply.value(0)?, seats))
             }
@@ -299,7 +289,7 @@ impl Seats for RedisSeats {
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
             .arg("user", command.user.as_str())
-            .arg("lines", pack_lines(&command.lines));
+            .arg("lines", hold_record::lines_to_text(&command.lines));
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "sold" => Ok(SellReply::Sold),
@@ -312,7 +302,7 @@ impl Seats for RedisSeats {
         let keys = SaleKeys(&command.sale);
         let call = settling_call(&self.scripts.release, keys, &command.record.lines)
             .arg("order", command.order.to_string())
-            .arg("record", command.record.pack());
+            .arg("record", hold_record::to_text(&command.record));
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
             "released" => Ok(ReleaseReply::Released),
@@ -331,7 +321,7 @@ impl Seats for RedisSeats {
             .collect();
         let call = settling_call(&self.scripts.mark, keys, &command.record.lines)
             .arg("order", command.order.to_string())
-            .arg("record", command.record.pack())
+            .arg("record", hold_record::to_text(&command.record))
             .arg("lost", lost.join(";"));
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
@@ -347,7 +337,7 @@ impl Seats for RedisSeats {
         let mut call = settling_call(&self.scripts.restore, keys, &command.record.lines)
             .arg("epoch", command.epoch.as_str())
             .arg("order", command.order.to_string())
-            .arg("record", command.record.pack());
+            .arg("record", hold_record::to_text(&command.record));
         for freed in &command.freed {
             call = call.arg("freed[line]", freed.to_string());
         }
@@ -378,7 +368,7 @@ impl Seats for RedisSeats {
             call.add_key("taken[leg]", keys.taken(tier, leg));
             call.add_key("sold[leg]", keys.sold(tier, leg));
             call.add_arg("leg[leg]", leg);
-            call.add_arg("seats[leg]", pack_seats(&seats));
+            call.add_arg("seats[leg]", seats_to_text(&seats));
         }
         let reply = call.send(&self.connection).await?;
         match reply.tag.as_str() {
@@ -425,7 +415,7 @@ impl Seats for RedisSeats {
         let mut command = redis::cmd("HGET");
         command.arg(SaleKeys(sale).sale()).arg(order.to_string());
         let record: Option<String> = self.connection.query(&command).await?;
-        record.map(|text| HoldRecord::unpack(&text)).transpose().map_err(broken)
+        record.map(|text| hold_record::from_text(&text)).transpose().map_err(broken)
     }
 
     async fn due(&self, sale: &SaleId, now: Timestamp, most: usize) -> Stored<Vec<OrderNumber>> {
@@ -501,7 +491,7 @@ impl Seats for RedisSeats {
                 // One that has gone since was given back or sold.
                 let Some(record) = record else { continue };
                 let order = order.parse().map_err(broken)?;
-                holds.push((order, HoldRecord::unpack(&record).map_err(broken)?));
+                holds.push((order, hold_record::from_text(&record).map_err(broken)?));
             }
         }
         let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
