@@ -35,7 +35,8 @@ pub fn variables(config: &Config) -> Variables {
     let payments = payments.map(|(provider, secret)| (provider, text(secret)));
     let apis = config.providers.apis.iter();
     let keys = apis.clone().map(|ProviderApi { provider, key, .. }| (provider, text(key)));
-    let addresses = apis.map(|ProviderApi { provider, url, .. }| (provider, url.clone()));
+    let addresses =
+        apis.filter_map(|ProviderApi { provider, url, .. }| Some((provider, url.clone()?)));
     let (metrics, stage) = match &config.metrics {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
@@ -129,7 +130,7 @@ mod tests {
             providers: ProvidersConfig {
                 apis: vec![ProviderApi {
                     provider: stripe(),
-                    url: "http://127.0.0.1:4".to_owned(),
+                    url: Some("http://127.0.0.1:4".to_owned()),
                     key: Secret(b"sk_1".to_vec()),
                 }],
             },

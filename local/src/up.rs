@@ -326,7 +326,7 @@ pub fn config(
         providers: ProvidersConfig {
             apis: vec![ProviderApi {
                 provider,
-                url: endpoints.provider.clone(),
+                url: Some(endpoints.provider.clone()),
                 key: secret(fake_payments::API_KEY),
             }],
         },

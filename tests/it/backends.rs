@@ -122,7 +122,7 @@ pub fn sqs() -> Server<FakeSqs> {
 pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
     let api = ProviderApi {
         provider: ProviderId::new(payment::PROVIDER).unwrap(),
-        url: provider.url(),
+        url: Some(provider.url()),
         key: Secret(API_KEY.as_bytes().to_vec()),
     };
     ProvidersConfig { apis: vec![api] }

@@ -18,7 +18,7 @@ use fake_payments::{API_KEY, Fault, LedgerRefund};
 use local::servers::PaymentProvider;
 use serde_json::{Value, json};
 use shared::providers::Providers;
-use shared::runtime::config::ProvidersConfig;
+use shared::runtime::config::{PaymentConfig, ProvidersConfig};
 use shared::runtime::connections::{Https, Trust};
 
 use crate::backends;
@@ -58,8 +58,14 @@ fn https() -> Https {
     Https::new(&Trust::public())
 }
 
+/// The providers of a function that takes no callbacks.
+fn providers(apis: &ProvidersConfig) -> Providers {
+    let no_callbacks = PaymentConfig { secrets: Vec::new(), tolerance_seconds: 0 };
+    Providers::new(&no_callbacks, apis, &https()).unwrap()
+}
+
 fn adapter(provider: &PaymentProvider) -> Providers {
-    Providers::new(&backends::providers(provider), &https()).unwrap()
+    providers(&backends::providers(provider))
 }
 
 fn refunds(provider: &PaymentProvider, payment: &str) -> Vec<LedgerRefund> {
@@ -132,17 +138,17 @@ async fn a_provider_that_is_not_there_or_does_not_know_us_is_asked_again_later()
     };
     let mut config = backends::providers(&provider);
     config.apis[0].key.0 = b"sk_wrong".to_vec();
-    let stranger = Providers::new(&config, &https()).unwrap();
+    let stranger = providers(&config);
     unavailable(stranger.captures(&order(number())).await.unwrap_err());
     unavailable(stranger.refund(&record).await.unwrap_err());
     assert!(!format!("{stranger:?}").contains("sk_wrong"));
 
-    config.apis[0].url = "http://127.0.0.1:1".to_owned();
-    let nowhere = Providers::new(&config, &https()).unwrap();
+    config.apis[0].url = Some("http://127.0.0.1:1".to_owned());
+    let nowhere = providers(&config);
     unavailable(nowhere.captures(&order(number())).await.unwrap_err());
     unavailable(nowhere.refund(&record).await.unwrap_err());
 
-    let nobody = Providers::new(&ProvidersConfig::default(), &https()).unwrap();
+    let nobody = providers(&ProvidersConfig::default());
     assert_eq!(nobody.captures(&order(number())).await, Ok(None));
     unavailable(nobody.refund(&record).await.unwrap_err());
     assert!(refunds(&provider, "pi_1").is_empty());

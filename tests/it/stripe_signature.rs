@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
+use shared::providers::SignatureDefect;
 use shared::providers::stripe::event;
-use shared::providers::stripe::signature::{Defect, PaymentSecrets, sign};
+use shared::providers::stripe::signature::{PaymentSecrets, sign};
 
 const SECRET: &str = "whsec_new";
 /// Not ASCII only: what is signed are the bytes, not the characters.
@@ -70,7 +71,7 @@ fn we_accept_what_stripe_signs() {
 
     let altered = BODY.replace("12000", "12");
     let refused = secrets.verify(Some(&header), altered.as_bytes(), now);
-    assert_eq!(refused, Err(Defect::Mismatch));
+    assert_eq!(refused, Err(SignatureDefect::Mismatch));
 }
 
 #[test]
@@ -83,7 +84,10 @@ fn we_accept_either_secret_while_stripe_rotates() {
     let (_, signature) = by_old.split_once(',').unwrap();
     let both = format!("{by_other},{signature}");
     assert!(ours().verify(Some(&both), BODY.as_bytes(), now).is_ok());
-    assert_eq!(ours().verify(Some(&by_other), BODY.as_bytes(), now).err(), Some(Defect::Mismatch));
+    assert_eq!(
+        ours().verify(Some(&by_other), BODY.as_bytes(), now).err(),
+        Some(SignatureDefect::Mismatch)
+    );
 }
 
 #[test]

@@ -6,7 +6,6 @@
 //! Every method checks everything first and then writes everything.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +80,7 @@ pub fn tickets(lines: &[HeldLine]) -> u16 {
     lines.iter().map(|line| line.seats.len() as u16).sum()
 }
 
-/// What Redis remembers of a hold, as text: `deadline|content|tickets|lines|user`.
+/// What Redis remembers of a hold.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HoldRecord {
     /// Who holds.
@@ -94,80 +93,11 @@ pub struct HoldRecord {
     pub lines: Vec<HeldLine>,
 }
 
-/// The text in Redis is not a hold record.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("not a hold record: {0:?}")]
-pub struct MalformedRecord(pub String);
-
-/// Lines as text: `tier,from,to,seat.seat` joined by `;`.
-#[must_use]
-pub fn pack_lines(lines: &[HeldLine]) -> String {
-    let mut text = String::new();
-    for line in lines {
-        let separator = if text.is_empty() { "" } else { ";" };
-        let seats: Vec<String> = line.seats.iter().map(|seat| seat.0.to_string()).collect();
-        // Writing to a String cannot fail.
-        let _ = write!(
-            text,
-            "{separator}{},{},{},{}",
-            line.tier,
-            line.legs.from(),
-            line.legs.to(),
-            seats.join(".")
-        );
-    }
-    text
-}
-
-/// Reads what [`pack_lines`] wrote.
-///
-/// # Errors
-/// Returns the text if it is anything else.
-pub fn unpack_lines(text: &str) -> Result<Vec<HeldLine>, MalformedRecord> {
-    let line = |text: &str| {
-        let mut parts = text.split(',');
-        let tier = TierId::new(parts.next()?).ok()?;
-        let legs = Legs::new(parts.next()?.parse().ok()?, parts.next()?.parse().ok()?)?;
-        let seats = parts.next()?;
-        let seats: Option<Vec<Seat>> =
-            seats.split('.').map(|seat| seat.parse().ok().map(Seat)).collect();
-        parts.next().is_none().then_some(HeldLine { tier, legs, seats: seats? })
-    };
-    let malformed = || MalformedRecord(text.to_owned());
-    text.split(';').map(line).collect::<Option<_>>().ok_or_else(malformed)
-}
-
 impl HoldRecord {
     /// How many tickets it holds.
     #[must_use]
     pub fn tickets(&self) -> u16 {
         tickets(&self.lines)
-    }
-
-    /// The record as text. The user comes last because it is free text.
-    #[must_use]
-    pub fn pack(&self) -> String {
-        let Self { user, fingerprint, deadline, lines } = self;
-        let (deadline, tickets) = (deadline.ms(), self.tickets());
-        format!("{deadline}|{}|{tickets}|{}|{user}", fingerprint.as_str(), pack_lines(lines))
-    }
-
-    /// Reads what [`HoldRecord::pack`] wrote.
-    ///
-    /// # Errors
-    /// Returns the text if it is anything else.
-    pub fn unpack(text: &str) -> Result<Self, MalformedRecord> {
-        let read = || {
-            let mut parts = text.splitn(5, '|');
-            let deadline = Timestamp::from_ms(parts.next()?.parse().ok()?);
-            let fingerprint = RequestFingerprint::new(parts.next()?).ok()?;
-            let tickets: u16 = parts.next()?.parse().ok()?;
-            let lines = unpack_lines(parts.next()?).ok()?;
-            let user = UserId::new(parts.next()?).ok()?;
-            let record = Self { user, fingerprint, deadline, lines };
-            (record.tickets() == tickets).then_some(record)
-        };
-        read().ok_or_else(|| MalformedRecord(text.to_owned()))
     }
 }
 
@@ -781,6 +711,11 @@ mod tests {
         Choice::Seats(seats.iter().copied().map(Seat).collect())
     }
 
+    fn seats(name: &str, (from, to): (u16, u16), seats: &[u32]) -> HeldLine {
+        let seats = seats.iter().copied().map(Seat).collect();
+        HeldLine { tier: tier(name), legs: Legs::new(from, to).unwrap(), seats }
+    }
+
     fn ask(order: u64, user: &str, lines: Vec<Line>) -> Hold {
         Hold {
             sale: sale(),
@@ -839,7 +774,7 @@ mod tests {
         let first = inventory.hold(&hold);
         let HoldReply::Held { record, allowance } = &first else { panic!("{first:?}") };
         assert_eq!((record.tickets(), *allowance), (3, 1));
-        assert_eq!(pack_lines(&record.lines), "a,0,2,0.1;b,1,2,3");
+        assert_eq!(record.lines, [seats("a", (0, 2), &[0, 1]), seats("b", (1, 2), &[3])]);
         let after = inventory.clone();
         let later = Hold { now: NOW.plus_seconds(599), ..hold.clone() };
         assert_eq!(inventory.hold(&later), first);
@@ -899,7 +834,7 @@ mod tests {
         assert_eq!(inventory.hold(&hold), HoldReply::NoAdjacent(tier("a")));
         let split = Choice::Best { count: 2, together: Together::Preferred };
         let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), split)]));
-        assert_eq!(pack_lines(&record.lines), "a,0,1,1.3");
+        assert_eq!(record.lines, [seats("a", (0, 1), &[1, 3])]);
         inventory.bought.clear();
         let three = ask(2, "u", vec![line("a", (0, 1), best(3))]);
         assert_eq!(inventory.hold(&three), HoldReply::SoldOut(tier("a")));
@@ -1071,24 +1006,5 @@ mod tests {
         assert_eq!(inventory.due(NOW.plus_seconds(20), 9), [number(3), number(2)]);
         assert_eq!(inventory.due(NOW.plus_seconds(60), 1), [number(3)]);
         assert!(inventory.due(NOW, 9).is_empty());
-    }
-
-    #[test]
-    fn records_survive_being_text() {
-        let hold =
-            ask(1, "auth0|x;y,z", vec![line("a", (0, 2), best(2)), line("b", (0, 1), best(1))]);
-        let record = held(&mut loaded(), &hold);
-        assert_eq!(HoldRecord::unpack(&record.pack()), Ok(record.clone()));
-        let text = record.pack();
-        for bad in [
-            "",
-            "1|2",
-            &text.replace("|3|", "|2|"),
-            &text.replace("a,0,2", "a,2,0"),
-            &text.replace("0.1", "0.x"),
-            &text.replace("00000000000000aa", "aa"),
-        ] {
-            assert_eq!(HoldRecord::unpack(bad), Err(MalformedRecord(bad.to_owned())));
-        }
     }
 }

@@ -2,13 +2,13 @@
 
 use engine::domain::time::Timestamp;
 use engine::flows::pay::pay;
+use engine::ports::Ports as _;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::respond::{Answer, respond};
 use shared::http::route::{NoRoute, Route};
 use shared::http::{Problem, checks};
-use shared::providers::stripe::{event, signature};
 use shared::runtime::app::App;
 use shared::runtime::metrics::Function;
 
@@ -27,9 +27,9 @@ async fn pay_callback(
 ) -> Result<Answer<CallbackReply>, Problem> {
     let Route::PaymentCallback(provider) = Route::of(request)? else { return Err(NoRoute.into()) };
     checks::check_size(request, checks::MAX_BODY_BYTES)?;
-    let secrets = app.payment_secrets(&provider)?;
-    let payment = secrets.verify(signature::header(request), request.body(), now)?;
-    match event::capture(&payment)? {
+    let providers = app.ports.provider();
+    let callback = providers.verify(&provider, request.headers(), request.body(), now)?;
+    match providers.capture(&callback)? {
         Some(capture) => Ok(Answer(pay(&app.ports, &capture, now).await?.outcome.into())),
         None => Ok(Answer(CallbackReply::Ignored)),
     }

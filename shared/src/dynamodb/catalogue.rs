@@ -12,19 +12,29 @@ use std::time::{Duration, Instant};
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
-use super::dynamo::{Dynamo, Transacted, Value, keyed, random_hex, update};
+use super::dynamo::{Dynamo, random_hex};
+use super::expressions::{Value, keyed, update};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{SALE_HEADER, SALES_LIST};
+use super::transaction::Transacted;
 use engine::domain::ids::{Epoch, SaleId};
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use engine::ports::{Catalogue, ChangeReply, Freshness, Published, StoreError, Stored};
 
-/// Bytes of one chunk, well below the 400 KB of an item.
+/// Bytes of one chunk.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// Most chunks of one file: 16 MB, more than any function can be sent.
+/// Most chunks of one file.
 const MAX_CHUNKS: usize = 64;
-/// How often a file that is replaced while it is read is read again.
+
+// A chunk fits an item with room for its key: 400 KB, names and values together.
+// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ServiceQuotas.html>
+const _: () = assert!(CHUNK_BYTES + 1024 <= 400 * 1024);
+// A file that a function can be sent fits its chunks: 6 MB.
+// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
+const _: () = assert!(6 * 1024 * 1024 <= MAX_CHUNKS * CHUNK_BYTES);
+
+/// Most attempts to read a file that is replaced meanwhile.
 const MAX_READS: usize = 5;
 /// Most sales that are remembered.
 const MAX_REMEMBERED: usize = 1024;
@@ -36,11 +46,11 @@ pub struct DynamoCatalogue {
     memory: Arc<Memory>,
 }
 
-/// What was read lately.
+/// The sales that were read lately.
 #[derive(Debug, Default)]
 struct Memory {
     entries: Mutex<HashMap<SaleId, Entry>>,
-    /// Held while a file is read, so that a crowd reads and checks it once.
+    /// Held while a file is read, so that many readers at once read and check it once.
     reading: tokio::sync::Mutex<()>,
 }
 
@@ -51,8 +61,8 @@ struct Entry {
 }
 
 impl Memory {
-    /// The entry, if it is young enough. Of a crowd that finds it too old, the first is told to
-    /// read it again and the others have the old one meanwhile.
+    /// The entry, if it is young enough. Of many readers that find it too old, the first gets none and
+    /// reads it again, and the others get the old one meanwhile.
     fn recent(&self, id: &SaleId, now: Instant, cache_for: Duration) -> Option<Option<Published>> {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.get_mut(id)?;
@@ -258,7 +268,7 @@ impl DynamoCatalogue {
 fn reply(done: Transacted) -> ChangeReply {
     match done {
         Transacted::Done => ChangeReply::Done,
-        Transacted::Refused(_) => ChangeReply::Conflict,
+        Transacted::Cancelled(_) => ChangeReply::Conflict,
     }
 }
 
@@ -303,7 +313,7 @@ impl Catalogue for DynamoCatalogue {
         let mut with: Vec<Value> = vec![
             ("version", number(version)),
             ("file", text(&name)),
-            ("chunks", number(chunks as u64)),
+            ("chunks", number(i128::try_from(chunks).map_err(|error| broken(id, error))?)),
         ];
         with.extend(replaces.map(|replaces| ("replaces", number(replaces))));
         let header = update(
@@ -387,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_a_crowd_reads_again_what_has_grown_old() {
+    fn one_of_many_readers_reads_again_what_has_grown_old() {
         let memory = Memory::default();
         let id = SaleId::new("s").unwrap();
         let cache_for = Duration::from_secs(2);

@@ -294,7 +294,7 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
     item
 }
 
-/// Where a refund stands, as attributes of its payment.
+/// The state of a refund, as attributes of its payment.
 pub(super) fn refund_attributes(
     order: OrderNumber,
     refund: &Refund,

@@ -9,8 +9,10 @@ pub mod tables;
 mod catalogue;
 mod dynamo;
 pub(crate) mod errors;
+mod expressions;
 mod items;
 mod orders;
+mod transaction;
 
 pub use catalogue::DynamoCatalogue;
 pub use dynamo::{Dynamo, StoreConfig};

@@ -40,7 +40,7 @@ impl Tables {
     }
 }
 
-/// What a key attribute holds.
+/// The type of a key attribute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Text (`S`).
@@ -54,7 +54,7 @@ pub enum KeyKind {
 pub struct Key {
     /// The attribute's name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: KeyKind,
 }
 
@@ -125,7 +125,7 @@ pub const SEATS: TableDefinition =
 pub const SALES: TableDefinition =
     TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
 
-/// Creates the tables that are missing: for servers that stand in for DynamoDB. In production the
+/// Creates the tables that are missing: for servers that emulate DynamoDB. In production the
 /// template makes them.
 ///
 /// # Errors
@@ -295,7 +295,7 @@ pub fn ledger_key(order: OrderNumber, decided_at: Timestamp) -> String {
     format!("{}{:015}", ledger_prefix(order), decided_at.ms())
 }
 
-/// What the keys of one order's payments in that index begin with.
+/// The prefix of the keys of one order's payments in that index.
 #[must_use]
 pub fn ledger_prefix(order: OrderNumber) -> String {
     format!("#{}#", order.sortable())

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::http::{checks, identity, route, tokens};
-use crate::providers::stripe::{event, signature};
+use crate::providers::{EventDefect, SignatureDefect};
 use engine::domain::ids::{AttendeeId, SeatName, TierId};
 use engine::domain::order::OrderState;
 use engine::domain::sale::Defect;
@@ -440,9 +440,9 @@ impl From<tokens::NoKey> for Problem {
     }
 }
 
-impl From<signature::Defect> for Problem {
-    fn from(defect: signature::Defect) -> Self {
-        use signature::Defect;
+impl From<SignatureDefect> for Problem {
+    fn from(defect: SignatureDefect) -> Self {
+        use SignatureDefect as Defect;
         tracing::warn!(%defect, "a payment callback was not believed");
         match defect {
             Defect::UnknownProvider => Self::new(Kind::NotFound, defect),
@@ -453,8 +453,8 @@ impl From<signature::Defect> for Problem {
     }
 }
 
-impl From<event::Defect> for Problem {
-    fn from(defect: event::Defect) -> Self {
+impl From<EventDefect> for Problem {
+    fn from(defect: EventDefect) -> Self {
         tracing::error!(%defect, "a signed payment event cannot be read: money may be waiting");
         Self::new(Kind::Invalid, defect)
     }
@@ -730,11 +730,11 @@ mod tests {
                 (403, "not-admitted", None, json!({ "most_tickets": 2 })),
             ),
             (shown(tokens::NoKey), (500, "internal", None, none())),
-            (shown(signature::Defect::UnknownProvider), (404, "not-found", None, none())),
-            (shown(signature::Defect::Missing), (401, "not-authenticated", None, none())),
-            (shown(signature::Defect::Malformed), (401, "not-authenticated", None, none())),
-            (shown(signature::Defect::OutsideTolerance), (401, "not-authenticated", None, none())),
-            (shown(signature::Defect::Mismatch), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::UnknownProvider), (404, "not-found", None, none())),
+            (shown(SignatureDefect::Missing), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::Malformed), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::OutsideTolerance), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::Mismatch), (401, "not-authenticated", None, none())),
             (shown(not_loaded()), (503, "not-loaded", Some(2), none())),
             (shown(no_such_order()), (404, "not-found", None, none())),
         ];

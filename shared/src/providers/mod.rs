@@ -1,59 +1,190 @@
-//! The payment providers, asked over HTTP in the form of Stripe's API: what they have captured for
-//! an order ([`captures`](engine::ports::Provider::captures)), and money going back
-//! ([`refund`](engine::ports::Provider::refund)).
+//! The payment providers: one folder for each form of callbacks and API, behind one trait.
 //!
-//! Each provider is one account with a key of its own. Where none is configured, nobody is asked:
-//! orders expire without a question, and refunds wait.
+//! [`PaymentProvider`] is everything that differs from one form to another. [`Providers`] has each
+//! provider that is configured: those with a secret are believed when they call back, those with an
+//! API key are asked what they have captured ([`captures`](engine::ports::Provider::captures)) and
+//! told to send money back ([`refund`](engine::ports::Provider::refund)). Where no API key is
+//! configured, nobody is asked: orders expire without a question, and refunds wait.
 
+mod callback;
 pub mod stripe;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{BoxFuture, try_join_all};
+use http::HeaderMap;
 
-use self::stripe::Account;
-
-use crate::runtime::config::{ProviderApi, ProvidersConfig};
+use self::stripe::Stripe;
+use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
 use engine::domain::ids::ProviderId;
+use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError, Stored};
 
-/// The payment providers that can be asked.
+pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
+/// The body of a callback, for its description in OpenAPI.
+pub use self::stripe::event::{CaptureEvent, PaymentEvent};
+
+/// One payment provider: its callbacks and its API.
+pub trait PaymentProvider: fmt::Debug + Send + Sync {
+    /// Checks the signature of a callback.
+    ///
+    /// # Errors
+    /// Returns the first [`SignatureDefect`].
+    fn verify<'a>(
+        &'a self,
+        headers: &HeaderMap,
+        body: &'a [u8],
+        now: Timestamp,
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect>;
+
+    /// The capture that a callback reports; `None` if it reports something else, or a payment of
+    /// somebody else's.
+    ///
+    /// # Errors
+    /// Returns an [`EventDefect`] if a capture lacks what it must say.
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect>;
+
+    /// Every capture of an order that the provider finds.
+    ///
+    /// # Errors
+    /// As [`Provider::captures`].
+    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>>;
+
+    /// Sends a payment back, or says how far that is; see [`Provider::refund`].
+    ///
+    /// # Errors
+    /// As [`Provider::refund`].
+    fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>>;
+}
+
+/// The configuration of one provider.
+struct Settings<'c> {
+    name: &'c ProviderId,
+    /// The secrets of its callbacks, any of which may have signed; none if it is not believed.
+    secrets: Vec<&'c [u8]>,
+    /// By how many seconds a signature's time may differ from ours, in either direction.
+    tolerance_seconds: u32,
+    /// Its API; `None` if it is not asked.
+    api: Option<&'c ProviderApi>,
+    https: &'c Https,
+}
+
+/// The provider of a name: the one place that knows all forms.
+#[expect(clippy::match_single_binding, reason = "a provider of another form gets an arm here")]
+fn provider(settings: &Settings<'_>) -> Stored<Box<dyn PaymentProvider>> {
+    match settings.name.as_str() {
+        // Any name: each account at Stripe has one of its own.
+        _ => Ok(Box::new(Stripe::new(settings)?)),
+    }
+}
+
+/// A provider, and for what it may be used.
+#[derive(Debug)]
+struct Configured {
+    has_secret: bool,
+    has_key: bool,
+    provider: Box<dyn PaymentProvider>,
+}
+
+/// The payment providers that are configured.
 #[derive(Debug, Default)]
 pub struct Providers {
-    accounts: BTreeMap<ProviderId, Account>,
+    by_name: BTreeMap<ProviderId, Configured>,
 }
 
 impl Providers {
-    /// The providers that a configuration names. None connects before its first use.
+    /// The providers that a configuration names: `callbacks` those that are believed, `apis` those
+    /// that can be asked. None connects before its first use.
     ///
     /// # Errors
     /// [`StoreError::Contract`] if a key cannot be a header.
-    pub fn new(config: &ProvidersConfig, https: &Https) -> Stored<Self> {
-        let account =
-            |api: &ProviderApi| Ok((api.provider.clone(), Account::new(api, https.clone())?));
-        Ok(Self { accounts: config.apis.iter().map(account).collect::<Stored<_>>()? })
+    pub fn new(callbacks: &PaymentConfig, apis: &ProvidersConfig, https: &Https) -> Stored<Self> {
+        let PaymentConfig { secrets, tolerance_seconds } = callbacks;
+        let names =
+            secrets.iter().map(|(name, _)| name).chain(apis.apis.iter().map(|a| &a.provider));
+        let mut by_name = BTreeMap::new();
+        for name in names {
+            if by_name.contains_key(name) {
+                continue;
+            }
+            let of_name = secrets.iter().filter(|(other, _)| other == name);
+            let settings = Settings {
+                name,
+                secrets: of_name.map(|(_, secret)| secret.0.as_slice()).collect(),
+                tolerance_seconds: *tolerance_seconds,
+                api: apis.apis.iter().find(|api| api.provider == *name),
+                https,
+            };
+            let (has_secret, has_key) = (!settings.secrets.is_empty(), settings.api.is_some());
+            let provider = provider(&settings)?;
+            by_name.insert(name.clone(), Configured { has_secret, has_key, provider });
+        }
+        Ok(Self { by_name })
+    }
+
+    /// True if callbacks of any provider are believed.
+    #[must_use]
+    pub fn take_callbacks(&self) -> bool {
+        self.by_name.values().any(|configured| configured.has_secret)
+    }
+
+    /// Checks the signature of a callback of a provider.
+    ///
+    /// # Errors
+    /// Returns the first [`SignatureDefect`]; `UnknownProvider` if the provider has no secret.
+    pub fn verify<'a>(
+        &'a self,
+        provider: &ProviderId,
+        headers: &HeaderMap,
+        body: &'a [u8],
+        now: Timestamp,
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect> {
+        let configured = self.by_name.get(provider).filter(|configured| configured.has_secret);
+        let configured = configured.ok_or(SignatureDefect::UnknownProvider)?;
+        configured.provider.verify(headers, body, now)
+    }
+
+    /// The capture that a callback reports; see [`PaymentProvider::capture`].
+    ///
+    /// # Errors
+    /// Returns an [`EventDefect`] if a capture lacks what it must say.
+    pub fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+        match self.by_name.get(callback.provider()) {
+            Some(configured) => configured.provider.capture(callback),
+            None => Err(EventDefect("its provider is not configured here".to_owned())),
+        }
     }
 }
 
 impl Provider for Providers {
     async fn captures(&self, order: &Order) -> Stored<Option<Vec<Capture>>> {
-        if self.accounts.is_empty() {
+        let mut each = Vec::new();
+        for Configured { has_key, provider, .. } in self.by_name.values() {
+            if *has_key {
+                each.push(provider.captures(order.number));
+            }
+        }
+        if each.is_empty() {
             return Ok(None);
         }
-        let each = self.accounts.values().map(|account| account.captures(order.number));
         Ok(Some(try_join_all(each).await?.concat()))
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<RefundReply> {
-        let provider = &payment.capture.key.provider;
-        match self.accounts.get(provider) {
-            Some(account) => account.refund(payment).await,
-            None => {
-                Err(StoreError::Unavailable(format!("no API key of provider {provider} is set")))
-            }
+        let name = &payment.capture.key.provider;
+        match self.by_name.get(name).filter(|configured| configured.has_key) {
+            Some(configured) => configured.provider.refund(payment).await,
+            None => Err(no_key(name)),
         }
     }
+}
+
+/// The error of asking a provider that has no API key.
+fn no_key(provider: &ProviderId) -> StoreError {
+    StoreError::Unavailable(format!("no API key of provider {provider} is set"))
 }

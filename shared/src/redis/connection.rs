@@ -21,15 +21,15 @@ use tokio::time::{sleep, timeout};
 use crate::runtime::connections::{Trust, pause};
 use engine::ports::{StoreError, Stored};
 
-/// How often the cluster client asks again by itself: to follow a slot that has moved.
+/// Most repetitions by the cluster client itself: to follow a slot that has moved.
 const CLUSTER_RETRIES: u32 = 2;
 /// After how much silence an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
-/// What a server answers that has not run the command and may run it later. The codes that the
-/// client does not know by name; see [`is_refusal`].
+/// Error codes of a server that has not run the command and may run it later, as far as the client
+/// library does not know them by name; see [`is_refusal`].
 const REFUSAL_CODES: [&str; 6] = ["OOM", "BUSY", "NOREPLICAS", "MISCONF", "NOAUTH", "UNKILLABLE"];
 
-/// Where Redis is.
+/// The servers of Redis and their addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Topology {
     /// One server: `redis://…`, or `rediss://…` with TLS.
@@ -38,14 +38,14 @@ pub enum Topology {
     Cluster(Vec<String>),
 }
 
-/// How long things may take.
+/// Time limits of a connection, and how often a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// To connect, with all handshakes.
     pub connect: Duration,
     /// From a request to its reply.
     pub response: Duration,
-    /// How often a request is sent at most when its reply is lost; at least once.
+    /// Most times that a request is sent when its reply is lost; at least once.
     pub attempts: u32,
     /// The least and the most that is waited, at random, before it is sent again. It is taken from
     /// the time to connect.
@@ -78,7 +78,7 @@ enum Endpoint {
     Cluster(Box<ClusterClient>),
 }
 
-/// The connection of now, and how many there were: whoever finds it dead drops that one only.
+/// The current connection and its generation: whoever finds a connection dead drops that one only.
 #[derive(Debug, Default)]
 struct Current {
     generation: u64,
@@ -117,7 +117,7 @@ enum Request<'r> {
     Many(&'r Pipeline),
 }
 
-/// What became of a request that has no reply to give.
+/// The outcome of a request without a reply.
 enum Fault {
     /// The server does not know the script.
     NoScript,
@@ -127,7 +127,7 @@ enum Fault {
 
 impl Connection {
     /// Prepares a connection; nothing is sent before the first request or [`Connection::warm_up`].
-    /// With TLS it believes the public authorities.
+    /// With TLS it trusts the public certificate authorities.
     ///
     /// # Errors
     /// [`StoreError::Contract`] if an address cannot be read.
@@ -135,7 +135,7 @@ impl Connection {
         Self::trusting(topology, bounds, &Trust::public())
     }
 
-    /// The same, believing these authorities.
+    /// As [`Connection::new`], trusting the certificate authorities of `trust`.
     ///
     /// # Errors
     /// As [`Connection::new`].
@@ -232,12 +232,13 @@ impl Connection {
         Err(Fault::Store(lost.unwrap_or(StoreError::Unavailable("no attempt made".to_owned()))))
     }
 
-    /// The connection of now, or a new one, after a pause. Many may wait here for one to connect.
+    /// The current connection, or a new one, after a pause. Many may wait here for one to connect.
     async fn live(&self, after: Option<Duration>) -> Stored<(u64, Live)> {
         let Shared { endpoint, bounds, current } = &*self.0;
         let connecting = async {
             if let Some(pause) = after {
-                tracing::debug!(pause_us = pause.as_micros() as u64, "asking again");
+                let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
+                tracing::debug!(pause_us, "asking again");
                 sleep(pause).await;
             }
             let mut current = current.lock().await;
@@ -309,6 +310,10 @@ fn single(url: &str, bounds: Bounds, trust: &Trust) -> Stored<Client> {
     client.map_err(misread)
 }
 
+fn whole_ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClient> {
     let is_tls = urls.iter().all(|url| url.starts_with("rediss://"));
     let mut builder = ClusterClient::builder(urls.iter().map(String::as_str));
@@ -317,8 +322,8 @@ fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClie
     }
     builder
         .retries(CLUSTER_RETRIES)
-        .min_retry_wait(bounds.pauses.0.as_millis() as u64)
-        .max_retry_wait(bounds.pauses.1.as_millis() as u64)
+        .min_retry_wait(whole_ms(bounds.pauses.0))
+        .max_retry_wait(whole_ms(bounds.pauses.1))
         .connection_timeout(bounds.connect)
         .response_timeout(bounds.response)
         .overall_response_timeout(Some(bounds.response))

@@ -1,10 +1,10 @@
-//! What each script takes and answers, said once more in Rust.
+//! The contract of a script: its keys, arguments and replies, as data.
 //!
-//! The header of every file in `lua/` says the same; a test reads the headers and fails on any
-//! difference. A call is checked against its contract as it is built (in debug builds), a reply
-//! whenever it is read.
+//! Each script's file beside this one has its contract, and the header of its file in `lua/` says the
+//! same; a test reads the headers and fails on any difference. A call is checked against its contract
+//! as it is built (in debug builds), a reply whenever it is read.
 
-/// What kind of value a key has.
+/// The type of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyKind {
     /// Fields and values.
@@ -13,13 +13,13 @@ pub enum KeyKind {
     Zset,
     /// One bit a place.
     Bitmap,
-    /// A text.
+    /// One text.
     String,
-    /// Whatever an earlier load has left.
+    /// Of any type: whatever an earlier load has left.
     Any,
 }
 
-/// What kind of value an argument is.
+/// The type of an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgKind {
     /// A text; every identifier is one.
@@ -38,7 +38,7 @@ pub enum ArgKind {
 pub struct Key {
     /// Its name in the header.
     pub name: &'static str,
-    /// What it holds.
+    /// The type of the value in Redis.
     pub kind: KeyKind,
 }
 
@@ -47,20 +47,20 @@ pub struct Key {
 pub struct Arg {
     /// Its name in the header.
     pub name: &'static str,
-    /// What it is.
+    /// Its type.
     pub kind: ArgKind,
 }
 
-/// One reply: a tag, then so many values.
+/// One reply: a tag and a fixed number of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyShape {
-    /// The first element.
+    /// The first element, which tells the replies of a script from each other.
     pub tag: &'static str,
-    /// What the others are.
+    /// The names of the elements after the tag.
     pub values: &'static [&'static str],
 }
 
-/// What a script takes and answers.
+/// The keys, arguments and replies of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contract {
     /// The script's name: its file without `.lua`.
@@ -73,180 +73,36 @@ pub struct Contract {
     pub replies: &'static [ReplyShape],
 }
 
-const fn key(name: &'static str, kind: KeyKind) -> Key {
+pub(super) const fn key(name: &'static str, kind: KeyKind) -> Key {
     Key { name, kind }
 }
 
-const fn string(name: &'static str) -> Arg {
+pub(super) const fn string(name: &'static str) -> Arg {
     Arg { name, kind: ArgKind::String }
 }
 
-const fn integer(name: &'static str) -> Arg {
+pub(super) const fn integer(name: &'static str) -> Arg {
     Arg { name, kind: ArgKind::Integer }
 }
 
-const fn bitmap(name: &'static str) -> Arg {
+pub(super) const fn bitmap(name: &'static str) -> Arg {
     Arg { name, kind: ArgKind::Bitmap }
 }
 
-const fn reply(tag: &'static str, values: &'static [&'static str]) -> ReplyShape {
+pub(super) const fn reply(tag: &'static str, values: &'static [&'static str]) -> ReplyShape {
     ReplyShape { tag, values }
 }
 
-const SALE: Key = key("sale", KeyKind::Hash);
-const DUE: Key = key("due", KeyKind::Zset);
-const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
-const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
-const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
-const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
+pub(super) const SALE: Key = key("sale", KeyKind::Hash);
+pub(super) const DUE: Key = key("due", KeyKind::Zset);
+pub(super) const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
+pub(super) const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
+pub(super) const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
+/// The keys of a script that is given lines whose seats are known.
+pub(super) const KEYS_OF_HELD_LINES: [Key; 5] =
+    [SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, key("sold[line,leg]", KeyKind::Bitmap)];
 
-/// `lua/load.lua`
-pub const LOAD_CONTRACT: Contract = Contract {
-    script: "load",
-    keys: &[
-        SALE,
-        DUE,
-        SCRATCH,
-        key("tier[tier]", KeyKind::Hash),
-        key("taken[tier,leg]", KeyKind::Bitmap),
-        key("sold[tier,leg]", KeyKind::Bitmap),
-        key("old[old]", KeyKind::Any),
-    ],
-    args: &[
-        string("expected"),
-        string("epoch"),
-        string("state"),
-        integer("opens_ms"),
-        integer("closes_ms"),
-        integer("limit"),
-        integer("legs"),
-        string("old_tiers"),
-        string("tiers"),
-        integer("tier_count"),
-        integer("hold_count"),
-        integer("bought_count"),
-        integer("rows[tier]"),
-        integer("row_bytes[tier]"),
-        integer("leg_count[tier]"),
-        integer("freed[tier]"),
-        bitmap("taken[tier,leg]"),
-        bitmap("sold[tier,leg]"),
-        string("order[hold]"),
-        string("record[hold]"),
-        string("buyer[buyer]"),
-        integer("tickets[buyer]"),
-    ],
-    replies: &[
-        reply("loaded", &[]),
-        reply("updated", &[]),
-        reply("stale", &["epoch"]),
-        reply("absent", &[]),
-        reply("other_tiers", &[]),
-    ],
-};
-
-/// `lua/hold.lua`
-pub const HOLD_CONTRACT: Contract = Contract {
-    script: "hold",
-    keys: &[SALE, DUE, SCRATCH, TIER_OF_LINE, TAKEN_OF_LINE],
-    args: &[
-        string("epoch"),
-        string("order"),
-        string("user"),
-        string("content"),
-        integer("now_ms"),
-        integer("deadline_ms"),
-        string("tier[line]"),
-        integer("from[line]"),
-        integer("to[line]"),
-        string("choice[line]"),
-        integer("count[line]"),
-        string("search[line]"),
-        string("detail[line]"),
-    ],
-    replies: &[
-        reply("held", &["record", "allowance"]),
-        reply("not_loaded", &[]),
-        reply("content_differs", &[]),
-        reply("hold_expired", &[]),
-        reply("sale_closed", &[]),
-        reply("limit_reached", &["allowance"]),
-        reply("seat_taken", &["tier", "seats"]),
-        reply("sold_out", &["tier"]),
-        reply("no_adjacent", &["tier"]),
-    ],
-};
-
-/// `lua/sell.lua`
-pub const SELL_CONTRACT: Contract = Contract {
-    script: "sell",
-    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
-    args: &[string("epoch"), string("order"), string("user"), string("lines")],
-    replies: &[reply("sold", &[]), reply("not_loaded", &[])],
-};
-
-/// `lua/release.lua`
-pub const RELEASE_CONTRACT: Contract = Contract {
-    script: "release",
-    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
-    args: &[string("order"), string("record")],
-    replies: &[reply("released", &[]), reply("not_held", &[]), reply("changed", &[])],
-};
-
-/// `lua/mark.lua`
-pub const MARK_CONTRACT: Contract = Contract {
-    script: "mark",
-    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
-    args: &[string("order"), string("record"), string("lost")],
-    replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
-};
-
-/// `lua/restore.lua`
-pub const RESTORE_CONTRACT: Contract = Contract {
-    script: "restore",
-    keys: &[SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE],
-    args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
-    replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
-};
-
-/// `lua/repair.lua`
-pub const REPAIR_CONTRACT: Contract = Contract {
-    script: "repair",
-    keys: &[
-        SALE,
-        key("tier", KeyKind::Hash),
-        key("taken[leg]", KeyKind::Bitmap),
-        key("sold[leg]", KeyKind::Bitmap),
-    ],
-    args: &[string("epoch"), string("freed"), integer("leg[leg]"), string("seats[leg]")],
-    replies: &[reply("repaired", &[]), reply("changed", &[]), reply("not_loaded", &[])],
-};
-
-/// `lua/admit.lua`
-pub const ADMIT_CONTRACT: Contract = Contract {
-    script: "admit",
-    keys: &[key("gate", KeyKind::Hash), key("lock", KeyKind::String)],
-    args: &[
-        integer("tickets"),
-        integer("now_ms"),
-        integer("user_lock_ms"),
-        integer("rate_per_second"),
-        integer("first_budget"),
-        string("generation"),
-        integer("budget"),
-        integer("dry_ms"),
-        string("holds"),
-    ],
-    replies: &[
-        reply("admitted", &[]),
-        reply("dry", &["retry_ms", "holds"]),
-        reply("locked", &["retry_ms"]),
-        reply("too_fast", &["retry_ms"]),
-        reply("exhausted", &["generation"]),
-    ],
-};
-
-/// How many groups a name lies in: `epoch` in none, `taken[line,leg]` in two.
+/// The number of groups that a name lies in: `epoch` in none, `taken[line,leg]` in two.
 fn depth(name: &str) -> usize {
     name.split_once('[').map_or(0, |(_, group)| group.split(',').count())
 }
@@ -294,7 +150,7 @@ impl Contract {
         take(&named, 0, given).is_some_and(<[&str]>::is_empty)
     }
 
-    /// True if the script may answer this tag with so many values.
+    /// True if the script may answer this tag with this number of values.
     #[must_use]
     pub fn answers(&self, tag: &str, values: usize) -> bool {
         self.replies.iter().any(|reply| reply.tag == tag && reply.values.len() == values)
@@ -304,7 +160,7 @@ impl Contract {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::redis::Scripts;
+    use crate::redis::{Scripts, hold, repair};
 
     /// What the header of a script says, line by line.
     fn header(source: &str) -> Vec<Vec<&str>> {
@@ -393,13 +249,13 @@ mod tests {
         let head = ["sale", "due", "scratch"];
         let line = ["tier[line]", "taken[line,leg]"];
         let two = [&head[..], &line, &["taken[line,leg]"], &line].concat();
-        assert!(HOLD_CONTRACT.takes_keys(&two));
-        assert!(HOLD_CONTRACT.takes_keys(&head));
-        assert!(!HOLD_CONTRACT.takes_keys(&head[1..]));
+        assert!(hold::CONTRACT.takes_keys(&two));
+        assert!(hold::CONTRACT.takes_keys(&head));
+        assert!(!hold::CONTRACT.takes_keys(&head[1..]));
         let swapped = [&head[..], &["taken[line,leg]", "tier[line]"]].concat();
-        assert!(!HOLD_CONTRACT.takes_keys(&swapped));
+        assert!(!hold::CONTRACT.takes_keys(&swapped));
         let legs = ["taken[leg]", "sold[leg]", "taken[leg]", "sold[leg]"];
-        assert!(REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs].concat()));
-        assert!(!REPAIR_CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs[..3]].concat()));
+        assert!(repair::CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs].concat()));
+        assert!(!repair::CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs[..3]].concat()));
     }
 }

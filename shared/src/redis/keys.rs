@@ -22,7 +22,7 @@ pub fn buyer(user: &UserId) -> String {
 pub struct SaleKeys<'a>(pub &'a SaleId);
 
 impl SaleKeys<'_> {
-    /// Hash: epoch, state, window, limit, legs and tiers; order number to packed hold; [`buyer`] to
+    /// Hash: epoch, state, window, limit, legs and tiers; order number to hold ([`hold_record`](super::hold_record)); [`buyer`] to
     /// tickets held or bought.
     #[must_use]
     pub fn sale(self) -> String {
@@ -64,9 +64,9 @@ impl SaleKeys<'_> {
 /// The keys of one shard of a sale's gate.
 #[derive(Debug, Clone, Copy)]
 pub struct GateKeys<'a> {
-    /// Whose gate.
+    /// The gate's sale.
     pub sale: &'a SaleId,
-    /// Which of its shards.
+    /// The shard, from 0.
     pub shard: u16,
 }
 
@@ -77,7 +77,7 @@ impl GateKeys<'_> {
         format!("{{{}/gate/{}}}:gate", self.sale, self.shard)
     }
 
-    /// Text with a time to live: until when a buyer waits.
+    /// Text with a time to live: the time in milliseconds until which a buyer waits.
     #[must_use]
     pub fn lock(self, user: &UserId) -> String {
         format!("{{{}/gate/{}}}:lock:{user}", self.sale, self.shard)

@@ -1,6 +1,5 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
-use std::collections::BTreeMap;
 use std::env;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -17,26 +16,25 @@ use tokio::time::timeout;
 use crate::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
 use crate::http::tokens::AdmissionKeys;
 use crate::providers::Providers;
-use crate::providers::stripe::signature::{self, PaymentSecrets};
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
-use crate::runtime::config::{AdmissionConfig, CA_FILE, Config, Defect, PaymentConfig};
+use crate::runtime::config::{AdmissionConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
-use engine::domain::ids::{Epoch, InvalidId, ProviderId};
+use engine::domain::ids::{Epoch, InvalidId};
 use engine::domain::number::Mint;
 use engine::domain::time::Timestamp;
 use engine::ports::{Ports, StoreError, Stored};
 
-/// The region of servers that stand in for AWS. Every client of theirs must name the same one: some
+/// The region of servers that emulate AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
 pub const LOCAL_REGION: &str = "us-east-1";
 /// How long a cold start waits for what it connects to. Whoever has not answered by then is met by
 /// the first request, which says so to its buyer.
 pub const MAX_WARM_UP: Duration = Duration::from_secs(2);
 
-/// What a function cannot do without: it connects to it before its first request, and does not
-/// start without the secrets. The others connect on their first use.
+/// What a function needs to start: services to which it connects before its first request, and
+/// secrets without which it does not start. Other services are connected to on their first use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
     /// Redis.
@@ -69,7 +67,7 @@ pub enum Error {
     NoEntropy,
 }
 
-/// What is built when it is first used: not every function uses everything.
+/// A value that is built when it is first used: not every function uses everything.
 type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 
 /// The adapters: Redis, DynamoDB, SQS, the payment provider.
@@ -105,7 +103,7 @@ impl LivePorts {
             endpoint: config.sqs.endpoint.clone(),
             ..QueueConfig::new(config.sqs.urls.clone())
         };
-        let provider = Providers::new(&config.providers, &https)?;
+        let provider = Providers::new(&config.payments, &config.providers, &https)?;
         let of_queue = sdk.clone();
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
@@ -177,7 +175,6 @@ pub struct App {
     pub admissions: AdmissionKeys,
     /// Counts what comes of each request.
     pub metrics: Metrics,
-    payments: BTreeMap<ProviderId, PaymentSecrets>,
 }
 
 impl App {
@@ -203,7 +200,6 @@ impl App {
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
             metrics: Metrics::new(&config.metrics),
-            payments: payment_secrets(&config.payments),
         })
     }
 
@@ -218,7 +214,7 @@ impl App {
         if lacks(Need::AdmissionKeys, self.admissions.is_empty()) {
             return missing("ONSALE_ADMISSION_KEYS");
         }
-        if lacks(Need::PaymentSecrets, self.payments.is_empty()) {
+        if lacks(Need::PaymentSecrets, !self.ports.provider.take_callbacks()) {
             return missing("ONSALE_PAYMENT_SECRETS");
         }
         Ok(())
@@ -235,17 +231,6 @@ impl App {
             }
         });
         join_all(each).await;
-    }
-
-    /// The secrets of a payment provider.
-    ///
-    /// # Errors
-    /// Returns [`signature::Defect::UnknownProvider`].
-    pub fn payment_secrets(
-        &self,
-        provider: &ProviderId,
-    ) -> Result<&PaymentSecrets, signature::Defect> {
-        self.payments.get(provider).ok_or(signature::Defect::UnknownProvider)
     }
 }
 
@@ -287,7 +272,7 @@ pub async fn aws(https: &Https) -> SdkConfig {
     loader.load().await
 }
 
-/// The SDK's configuration. Where both services are stand-ins there are no credentials to look for,
+/// The SDK's configuration. Where both services are emulated there are no credentials to look for,
 /// and looking would take seconds.
 async fn sdk_config(config: &Config, https: &Https) -> SdkConfig {
     if config.dynamodb.endpoint.is_none() || config.sqs.endpoint.is_none() {
@@ -304,15 +289,6 @@ async fn sdk_config(config: &Config, https: &Https) -> SdkConfig {
 
 fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
     AdmissionKeys::new(config.keys.iter().map(|(kid, secret)| (kid.as_str(), secret.0.as_slice())))
-}
-
-fn payment_secrets(config: &PaymentConfig) -> BTreeMap<ProviderId, PaymentSecrets> {
-    let secrets = |provider: &ProviderId| {
-        let of_provider = config.secrets.iter().filter(|(name, _)| name == provider);
-        let secrets = of_provider.map(|(_, secret)| secret.0.as_slice());
-        PaymentSecrets::new(provider.clone(), secrets, config.tolerance_seconds)
-    };
-    config.secrets.iter().map(|(provider, _)| (provider.clone(), secrets(provider))).collect()
 }
 
 #[cfg(test)]

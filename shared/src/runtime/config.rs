@@ -13,14 +13,12 @@ use crate::redis::Topology;
 use crate::sqs::QueueUrls;
 use engine::domain::ids::ProviderId;
 
-/// The least bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
+/// Fewest bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
 pub const LEAST_KEY_BYTES: usize = 32;
 /// Names a file of certificate authorities.
 pub const CA_FILE: &str = "ONSALE_CA_FILE";
 /// By how many seconds a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
-/// Where providers are asked unless configured: all are asked in the form of Stripe's API.
-pub const STRIPE_URL: &str = "https://api.stripe.com";
 
 /// Everything a deployment decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,9 +35,9 @@ pub struct Config {
     pub payments: PaymentConfig,
     /// The payment providers that can be asked; empty in functions that ask none.
     pub providers: ProvidersConfig,
-    /// Which metrics are written.
+    /// The metrics that are written.
     pub metrics: MetricsConfig,
-    /// The file of the certificate authorities that are believed in place of the public ones.
+    /// The file of the certificate authorities that are trusted in place of the public ones.
     pub ca_file: Option<String>,
 }
 
@@ -55,7 +53,7 @@ pub struct RedisConfig {
 pub struct DynamoDbConfig {
     /// Their names.
     pub tables: Tables,
-    /// Where a stand-in for DynamoDB is; `None` for the service of the region.
+    /// Address of a DynamoDB emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
 }
 
@@ -64,7 +62,7 @@ pub struct DynamoDbConfig {
 pub struct SqsConfig {
     /// Their addresses.
     pub urls: QueueUrls,
-    /// Where a stand-in for SQS is; `None` for the service of the region.
+    /// Address of an SQS emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
 }
 
@@ -91,18 +89,18 @@ pub struct ProvidersConfig {
     pub apis: Vec<ProviderApi>,
 }
 
-/// Where a payment provider is asked, and by which right.
+/// The API of a payment provider: its address and its key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProviderApi {
     /// The provider.
     pub provider: ProviderId,
-    /// Where its API is.
-    pub url: String,
+    /// Where its API is; `None` for the provider's own address.
+    pub url: Option<String>,
     /// The API key.
     pub key: Secret,
 }
 
-/// Which metrics are written.
+/// The metrics that are written.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum MetricsConfig {
     /// None.
@@ -110,7 +108,7 @@ pub enum MetricsConfig {
     Off,
     /// Those of `docs/metrics.md`, in CloudWatch's embedded metric format, to standard output.
     Emf {
-        /// The stage that they are told apart by.
+        /// The value of the dimension `Stage`.
         stage: String,
     },
 }
@@ -312,8 +310,7 @@ impl ProvidersConfig {
             if apis.iter().any(|api| api.provider == provider) {
                 return Err(Defect { variable: KEYS, rule: "must not name a provider twice" });
             }
-            let (url, key) = (STRIPE_URL.to_owned(), Secret(key.into_bytes()));
-            apis.push(ProviderApi { provider, url, key });
+            apis.push(ProviderApi { provider, url: None, key: Secret(key.into_bytes()) });
         }
         for (name, url) in variables.pairs(URLS)? {
             let provider = provider(URLS, name)?;
@@ -325,7 +322,7 @@ impl ProvidersConfig {
             }
             let api = apis.iter_mut().find(|api| api.provider == provider);
             let rule = "must not name a provider that has no key";
-            api.ok_or(Defect { variable: URLS, rule })?.url = url;
+            api.ok_or(Defect { variable: URLS, rule })?.url = Some(url);
         }
         Ok(Self { apis })
     }
@@ -373,18 +370,18 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_is_asked_at_stripe_unless_told_where() {
+    fn a_provider_is_asked_at_its_own_address_unless_told_where() {
         let changes = [
             ("ONSALE_PROVIDER_KEYS", "stripe:sk_1,eu:sk_2"),
             ("ONSALE_PROVIDER_URLS", "eu:http://127.0.0.1:9"),
         ];
         let apis = read(&changes).unwrap().providers.apis;
-        let asked: Vec<(&str, &str, &[u8])> = apis
+        let asked: Vec<(&str, Option<&str>, &[u8])> = apis
             .iter()
-            .map(|api| (api.provider.as_str(), api.url.as_str(), api.key.0.as_slice()))
+            .map(|api| (api.provider.as_str(), api.url.as_deref(), api.key.0.as_slice()))
             .collect();
-        let eu = ("eu", "http://127.0.0.1:9", b"sk_2".as_slice());
-        assert_eq!(asked, [("stripe", STRIPE_URL, b"sk_1".as_slice()), eu]);
+        let eu = ("eu", Some("http://127.0.0.1:9"), b"sk_2".as_slice());
+        assert_eq!(asked, [("stripe", None, b"sk_1".as_slice()), eu]);
     }
 
     #[test]

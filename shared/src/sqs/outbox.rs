@@ -15,34 +15,43 @@ use tokio::sync::oneshot;
 use crate::dynamodb::errors::failure;
 use engine::ports::{StoreError, Stored};
 
-/// The most messages of one request (a quota of SQS).
-const MAX_TOGETHER: usize = 10;
+/// Most messages of one `SendMessageBatch` (a quota of SQS).
+/// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessageBatch.html>
+const MAX_BATCH_ENTRIES: usize = 10;
+/// Most bytes of a message that the engine sends: a test writes the longest.
+pub(super) const MAX_MESSAGE_BYTES: usize = 1024;
+/// Most bytes of one request, all messages together: 256 KiB, the quota of SQS until 2025 and still
+/// that of servers which emulate it.
+const MAX_REQUEST_BYTES: usize = 256 * 1024;
+
+const _: () = assert!(MAX_BATCH_ENTRIES * MAX_MESSAGE_BYTES <= MAX_REQUEST_BYTES);
 
 /// The messages of one queue. Clones share it.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     client: Client,
     url: Arc<str>,
-    waiting: Arc<Mutex<Waiting>>,
+    backlog: Arc<Mutex<Backlog>>,
 }
 
+/// The messages that no request has taken yet.
 #[derive(Debug, Default)]
-struct Waiting {
-    letters: Vec<Letter>,
+struct Backlog {
+    messages: Vec<Outgoing>,
     is_sending: bool,
 }
 
-impl Waiting {
-    /// The letters of the next request, if one should begin now: for a letter that finds nothing
+impl Backlog {
+    /// The messages of the next request, if one should begin now: for a message that finds nothing
     /// under way, and whenever a request is full.
-    fn begin(&mut self) -> Option<Vec<Letter>> {
-        let is_time = !self.is_sending || self.letters.len() >= MAX_TOGETHER;
-        if self.letters.is_empty() || !is_time {
+    fn begin(&mut self) -> Option<Vec<Outgoing>> {
+        let is_time = !self.is_sending || self.messages.len() >= MAX_BATCH_ENTRIES;
+        if self.messages.is_empty() || !is_time {
             return None;
         }
         self.is_sending = true;
-        let count = self.letters.len().min(MAX_TOGETHER);
-        Some(self.letters.drain(..count).collect())
+        let count = self.messages.len().min(MAX_BATCH_ENTRIES);
+        Some(self.messages.drain(..count).collect())
     }
 
     /// Says that a request has ended.
@@ -51,9 +60,9 @@ impl Waiting {
     }
 }
 
-/// A message, and who waits to hear of it.
+/// A message on its way out, with the channel on which its sender hears what became of it.
 #[derive(Debug)]
-struct Letter {
+struct Outgoing {
     body: String,
     delay_seconds: Option<i32>,
     answer: oneshot::Sender<Stored<()>>,
@@ -61,45 +70,45 @@ struct Letter {
 
 impl Outbox {
     pub(super) fn new(client: Client, url: String) -> Self {
-        Self { client, url: url.into(), waiting: Arc::default() }
+        Self { client, url: url.into(), backlog: Arc::default() }
     }
 
     /// Sends a message; returns when SQS has it.
     pub(super) async fn send(&self, body: String, delay_seconds: Option<i32>) -> Stored<()> {
         let (answer, answered) = oneshot::channel();
-        let letters = {
-            let mut waiting = self.waiting();
-            waiting.letters.push(Letter { body, delay_seconds, answer });
-            waiting.begin()
+        let messages = {
+            let mut backlog = self.backlog();
+            backlog.messages.push(Outgoing { body, delay_seconds, answer });
+            backlog.begin()
         };
-        if let Some(letters) = letters {
+        if let Some(messages) = messages {
             // In a task of its own: others wait for it too, and go on when this sender gives up.
-            tokio::spawn(self.clone().deliver(letters));
+            tokio::spawn(self.clone().deliver(messages));
         }
         let lost = || StoreError::Unknown("the task that sends messages is gone".to_owned());
         answered.await.unwrap_or_else(|_dropped| Err(lost()))
     }
 
-    async fn deliver(self, letters: Vec<Letter>) {
-        let mut next = Some(letters);
-        while let Some(letters) = next {
+    async fn deliver(self, messages: Vec<Outgoing>) {
+        let mut next = Some(messages);
+        while let Some(messages) = next {
             // However this ends, the next sender must not wait for it.
-            let ended = Ended(&self.waiting);
-            self.request(letters).await;
+            let ended = Ended(&self.backlog);
+            self.request(messages).await;
             drop(ended);
-            next = self.waiting().begin();
+            next = self.backlog().begin();
         }
     }
 
-    async fn request(&self, letters: Vec<Letter>) {
-        match <[Letter; 1]>::try_from(letters) {
-            Ok([letter]) => self.request_one(letter).await,
-            Err(letters) => self.request_many(letters).await,
+    async fn request(&self, messages: Vec<Outgoing>) {
+        match <[Outgoing; 1]>::try_from(messages) {
+            Ok([message]) => self.request_one(message).await,
+            Err(messages) => self.request_many(messages).await,
         }
     }
 
-    async fn request_one(&self, letter: Letter) {
-        let Letter { body, delay_seconds, answer } = letter;
+    async fn request_one(&self, message: Outgoing) {
+        let Outgoing { body, delay_seconds, answer } = message;
         let send = self.client.send_message().queue_url(&*self.url).message_body(body);
         let sent = send.set_delay_seconds(delay_seconds).send().await;
         let sent = sent.map(|_| ()).map_err(|error| failure(&error).of_write());
@@ -107,22 +116,23 @@ impl Outbox {
         let _unheard = answer.send(sent);
     }
 
-    async fn request_many(&self, letters: Vec<Letter>) {
-        let mut entries = Vec::with_capacity(letters.len());
-        let mut answers = Vec::with_capacity(letters.len());
-        for (index, letter) in letters.into_iter().enumerate() {
+    async fn request_many(&self, messages: Vec<Outgoing>) {
+        let mut entries = Vec::with_capacity(messages.len());
+        let mut answers = Vec::with_capacity(messages.len());
+        for (index, message) in messages.into_iter().enumerate() {
             let entry = SendMessageBatchRequestEntry::builder()
                 .id(index.to_string())
-                .message_body(letter.body)
-                .set_delay_seconds(letter.delay_seconds)
+                .message_body(message.body)
+                .set_delay_seconds(message.delay_seconds)
                 .build();
             match entry {
                 Ok(entry) => {
                     entries.push(entry);
-                    answers.push((index.to_string(), letter.answer));
+                    answers.push((index.to_string(), message.answer));
                 }
                 Err(error) => {
-                    let _unheard = letter.answer.send(Err(StoreError::Contract(error.to_string())));
+                    let _unheard =
+                        message.answer.send(Err(StoreError::Contract(error.to_string())));
                 }
             }
         }
@@ -156,13 +166,13 @@ impl Outbox {
         }
     }
 
-    fn waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn backlog(&self) -> MutexGuard<'_, Backlog> {
+        self.backlog.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A request that is under way; when it is dropped, the next may begin.
-struct Ended<'a>(&'a Mutex<Waiting>);
+struct Ended<'a>(&'a Mutex<Backlog>);
 
 impl Drop for Ended<'_> {
     fn drop(&mut self) {
@@ -174,34 +184,38 @@ impl Drop for Ended<'_> {
 mod tests {
     use super::*;
 
-    fn letters(waiting: &mut Waiting, count: usize) {
-        waiting.letters.extend((0..count).map(|_| Letter {
+    fn messages(backlog: &mut Backlog, count: usize) {
+        backlog.messages.extend((0..count).map(|_| Outgoing {
             body: String::new(),
             delay_seconds: None,
             answer: oneshot::channel().0,
         }));
     }
 
-    fn begun(waiting: &mut Waiting) -> Option<usize> {
-        waiting.begin().map(|letters| letters.len())
+    fn begun(backlog: &mut Backlog) -> Option<usize> {
+        backlog.begin().map(|messages| messages.len())
     }
 
     #[test]
-    fn a_letter_goes_at_once_and_those_that_come_meanwhile_go_together() {
-        let mut waiting = Waiting::default();
-        assert_eq!(begun(&mut waiting), None);
-        letters(&mut waiting, 1);
-        assert_eq!(begun(&mut waiting), Some(1));
-        letters(&mut waiting, 4);
-        assert_eq!(begun(&mut waiting), None, "one is under way");
-        waiting.end();
-        assert_eq!(begun(&mut waiting), Some(4));
-        letters(&mut waiting, MAX_TOGETHER);
-        assert_eq!(begun(&mut waiting), Some(MAX_TOGETHER), "a full request waits for nothing");
-        letters(&mut waiting, MAX_TOGETHER + 1);
-        waiting.end();
-        assert_eq!(begun(&mut waiting), Some(MAX_TOGETHER));
-        waiting.end();
-        assert_eq!(begun(&mut waiting), Some(1));
+    fn a_message_goes_at_once_and_those_that_come_meanwhile_go_together() {
+        let mut backlog = Backlog::default();
+        assert_eq!(begun(&mut backlog), None);
+        messages(&mut backlog, 1);
+        assert_eq!(begun(&mut backlog), Some(1));
+        messages(&mut backlog, 4);
+        assert_eq!(begun(&mut backlog), None, "one is under way");
+        backlog.end();
+        assert_eq!(begun(&mut backlog), Some(4));
+        messages(&mut backlog, MAX_BATCH_ENTRIES);
+        assert_eq!(
+            begun(&mut backlog),
+            Some(MAX_BATCH_ENTRIES),
+            "a full request waits for nothing"
+        );
+        messages(&mut backlog, MAX_BATCH_ENTRIES + 1);
+        backlog.end();
+        assert_eq!(begun(&mut backlog), Some(MAX_BATCH_ENTRIES));
+        backlog.end();
+        assert_eq!(begun(&mut backlog), Some(1));
     }
 }

@@ -20,9 +20,13 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentRecord;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
-use engine::ports::{Queue, StoreError, Stored, delay_seconds};
+use engine::ports::{LONGEST_DELAY_SECONDS, Queue, StoreError, Stored, delay_seconds};
 
-/// Where each queue is.
+// Most seconds that a message may be delayed (a quota of SQS).
+// Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
+const _: () = assert!(LONGEST_DELAY_SECONDS <= 900);
+
+/// The URLs of the queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueUrls {
     /// The queue of [`Expiry`] messages.
@@ -40,11 +44,11 @@ pub struct QueueUrls {
 pub struct QueueConfig {
     /// The queues.
     pub urls: QueueUrls,
-    /// Where SQS is; `None` for the one of the SDK's configuration.
+    /// Address of SQS; `None` for the one of the SDK's configuration.
     pub endpoint: Option<String>,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub attempt_timeout: Duration,
-    /// How long all attempts of a call may take.
+    /// Time limit of all attempts of a call.
     pub call_timeout: Duration,
     /// Most attempts of one call.
     pub attempts: u32,
@@ -171,6 +175,44 @@ impl Queue for SqsQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sqs::outbox::MAX_MESSAGE_BYTES;
+    use engine::domain::ids::{PaymentId, ProviderId};
+    use engine::domain::money::{Currency, Money};
+    use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+
+    #[test]
+    fn the_longest_messages_fit() {
+        let longest = |character: char, fits: &dyn Fn(String) -> bool| {
+            let text = |length: usize| std::iter::repeat_n(character, length).collect::<String>();
+            let length = (1..=1024).rev().find(|length| fits(text(*length))).unwrap();
+            text(length)
+        };
+        let order: OrderNumber = u64::try_from(i64::MAX).unwrap().to_string().parse().unwrap();
+        let sale = longest('s', &|text| SaleId::new(text).is_ok());
+        let sale = SaleId::new(sale).unwrap();
+        let provider = longest('p', &|text| ProviderId::new(text).is_ok());
+        // A quotation mark is two bytes in JSON.
+        let payment = longest('"', &|text| PaymentId::new(text).is_ok());
+        let capture = Capture {
+            key: PaymentKey {
+                provider: ProviderId::new(provider).unwrap(),
+                payment: PaymentId::new(payment).unwrap(),
+            },
+            order,
+            amount: Money { amount_minor: i64::MIN, currency: Currency::new("EUR").unwrap() },
+        };
+        let now = Timestamp::from_ms(1_800_000_000_123);
+        for reason in RefundReason::ALL {
+            let outcome = PaymentOutcome::Refund(reason);
+            let record = PaymentRecord::decided(&capture, outcome, now);
+            let refund = body(&Refund::of(&record).unwrap()).unwrap();
+            assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
+        }
+        let expiry = body(&Expiry { sale: sale.clone(), order, due_at: now }).unwrap();
+        let load = body(&LoadSale { sale }).unwrap();
+        let sync = body(&Sync { order }).unwrap();
+        assert!([expiry, load, sync].iter().all(|text| text.len() <= MAX_MESSAGE_BYTES));
+    }
 
     #[test]
     fn a_queue_is_where_its_address_begins() {

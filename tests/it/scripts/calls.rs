@@ -303,11 +303,39 @@ async fn full_memory_refuses_a_hold_whole_and_lets_orders_end() {
 fn with_mistake(script: &str, fragment: &str, with: &str) -> Arc<Scripts> {
     let mut scripts = Scripts::clone(&Scripts::standard());
     let slot = match script {
+        "load" => &mut scripts.load,
         "mark" => &mut scripts.mark,
         _ => &mut scripts.release,
     };
     *slot = slot.replaced(fragment, with).expect("the fragment is in the script");
     Arc::new(scripts)
+}
+
+#[tokio::test]
+async fn a_load_starts_over_when_another_came_between_its_steps() {
+    let server = server(Flavour::Valkey).await;
+    let first = loaded(&server, 1).await;
+    let keys = SaleKeys(&sale());
+    // Read no tiers, as before the first load, and yet expects what the first load has written.
+    let mut late = redis::cmd("EVAL");
+    late.arg(Scripts::standard().load.source()).arg(3);
+    late.arg(&[keys.sale(), keys.due(), keys.scratch()]);
+    late.arg(&[epoch().as_str(), "e2", "open", "0", "1", "4", "1", "", "", "0", "0", "0"]);
+    let mut connection = server.connect().await.unwrap();
+    let reply: Vec<String> = late.query_async(&mut connection).await.unwrap();
+    assert_eq!(reply, ["other_tiers"]);
+    assert_eq!(first.epoch(&sale()).await, Ok(Some(epoch())), "nothing was written");
+
+    let condition = "(sale[2] or '') ~= old_tiers";
+    let once = with_mistake("load", condition, "call('HSETNX', sale_key, 'other', '1') == 1");
+    let again = Load { expected: Some(epoch()), epoch: Epoch::new("e2").unwrap(), ..load(1) };
+    let seats = RedisSeats::with_scripts(connect(&server), once);
+    assert_eq!(seats.load(&again).await, Ok(LoadReply::Loaded));
+    let always = with_mistake("load", condition, "true");
+    let seats = RedisSeats::with_scripts(connect(&server), always);
+    let load = Load { expected: Some(again.epoch), epoch: epoch(), ..load(1) };
+    let given_up = seats.load(&load).await;
+    assert!(matches!(given_up, Err(StoreError::Unavailable(_))), "{given_up:?}");
 }
 
 #[tokio::test]

@@ -66,7 +66,11 @@ impl Fixture {
                 format!("step {step}: {command:?}\nin state {:?}\n{difference}", self.model)
             })?;
             tally.commands += 1;
-            let name: String = reply.chars().take_while(|c| c.is_alphanumeric()).collect();
+            let name: String = match reply.as_str() {
+                // Another reply of the script than the one that names an epoch.
+                "Stale(None)" => "Absent".to_owned(),
+                reply => reply.chars().take_while(|c| c.is_alphanumeric()).collect(),
+            };
             let verb = format!("{command:?}");
             let verb = verb.split(['(', ' ']).next().unwrap_or_default();
             *tally.replies.entry(format!("{verb} {name}")).or_default() += 1;

@@ -1,7 +1,7 @@
 //! The orders as DynamoDB keeps them: every change is one transaction, which happens whole under its
 //! conditions or not at all.
 //!
-//! The conditions are those that `shared/src/dynamodb/orders.rs` writes into its transactions, and a
+//! The conditions are those that `shared/src/dynamodb/orders/` writes into its transactions, and a
 //! broken contract is one here too. Those that are a [`Guard`] can be taken away.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use engine::domain::inventory::{HeldLine, HoldReply, pack_lines};
+use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
@@ -102,8 +102,14 @@ fn order(order: &Order) -> String {
     format!("{} {} [{}]", order.number, order.state.as_str(), lines(&order.held_lines()))
 }
 
+/// Lines as `tier,from,to,seat.seat` joined by `;`.
 fn lines(lines: &[HeldLine]) -> String {
-    pack_lines(lines)
+    let line = |HeldLine { tier, legs, seats }: &HeldLine| {
+        let seats: Vec<String> = seats.iter().map(|seat| seat.0.to_string()).collect();
+        format!("{tier},{},{},{}", legs.from(), legs.to(), seats.join("."))
+    };
+    let lines: Vec<String> = lines.iter().map(line).collect();
+    lines.join(";")
 }
 
 fn numbers_of(numbers: &[OrderNumber]) -> String {

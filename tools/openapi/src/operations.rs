@@ -11,7 +11,7 @@ use shared::http::payment_reply::CallbackReply;
 use shared::http::problem::Kind;
 use shared::http::reservation::ReservationBody;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
-use shared::providers::stripe::event::{CaptureEvent, PaymentEvent};
+use shared::providers::{CaptureEvent, PaymentEvent};
 
 use super::{Schemas, examples};
 

@@ -20,13 +20,15 @@ use engine::domain::order::{Capture, PaymentRecord};
 use engine::domain::refund::RefundReply;
 use engine::ports::{StoreError, Stored};
 
-/// How long one request may take. A refund takes two, which a queue function has ample time for.
+/// Time limit of one request. A refund takes two, which a queue function has ample time for.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+/// Address of the API unless configured.
+const URL: &str = "https://api.stripe.com";
 /// Most pages of one order's payments: more would be no order's.
 const MAX_PAGES: usize = 10;
 
 /// One provider's account. Clones share their connections.
-pub(in crate::providers) struct Account {
+pub(super) struct Account {
     provider: ProviderId,
     url: String,
     authorization: HeaderValue,
@@ -40,7 +42,7 @@ struct Answer {
 }
 
 impl Account {
-    pub(in crate::providers) fn new(api: &ProviderApi, https: Https) -> Stored<Self> {
+    pub(super) fn new(api: &ProviderApi, https: Https) -> Stored<Self> {
         let broken =
             |why: String| StoreError::Contract(format!("provider {}: {why}", api.provider));
         // Text before the key must not be joined with it by `format!`: it would be copied.
@@ -48,12 +50,12 @@ impl Account {
         let mut authorization = HeaderValue::from_bytes(&bearer)
             .map_err(|_| broken("its key cannot be a header".to_owned()))?;
         authorization.set_sensitive(true);
-        let url = api.url.trim_end_matches('/').to_owned();
+        let url = api.url.as_deref().unwrap_or(URL).trim_end_matches('/').to_owned();
         Ok(Self { provider: api.provider.clone(), url, authorization, https })
     }
 
     /// Every capture of an order that the account finds.
-    pub(in crate::providers) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
         let mut payments = Vec::new();
         let mut next = None;
         for _ in 0..MAX_PAGES {
@@ -73,7 +75,7 @@ impl Account {
     /// The list is asked first: a repeated request with its idempotency key would only repeat the
     /// first answer, and a day later the key is forgotten. Two at once both find the list empty,
     /// and the key makes their requests one.
-    pub(in crate::providers) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+    pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
         let captured = record.capture.amount.amount_minor;
         let path = forms::refunds_path(&record.capture.key.payment);
         let refunds: List<Refund> = match self.ask(Method::GET, &path, None).await {
@@ -169,7 +171,7 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED | StatusCode::NOT_FOUND)
 }
 
-/// What a refusal means for a refund: there is none, unless it is done already.
+/// The reply to a refund that is refused: there is none, unless it is done already.
 fn refused(answer: &Answer) -> RefundReply {
     let error = error_of(answer);
     match error.code.as_deref() {
@@ -220,5 +222,26 @@ impl fmt::Debug for Account {
     /// Leaves the key out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Account({} at {})", self.provider, self.url)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::Secret;
+    use crate::runtime::connections::Trust;
+
+    #[test]
+    fn an_account_is_asked_at_stripe_unless_told_where() {
+        let url_of = |url: Option<&str>| {
+            let api = ProviderApi {
+                provider: ProviderId::new("stripe").unwrap(),
+                url: url.map(str::to_owned),
+                key: Secret(b"sk_1".to_vec()),
+            };
+            Account::new(&api, Https::new(&Trust::public())).unwrap().url
+        };
+        assert_eq!(url_of(None), "https://api.stripe.com");
+        assert_eq!(url_of(Some("http://127.0.0.1:9/")), "http://127.0.0.1:9");
     }
 }

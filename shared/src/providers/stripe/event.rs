@@ -1,22 +1,17 @@
-//! A payment provider's event, in Stripe's form, as a capture of ours.
+//! The event of a callback as a [`Capture`].
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::http::checks::{Refusal, parse};
-use crate::providers::stripe::signature::VerifiedPayment;
+use crate::providers::{EventDefect, VerifiedCallback};
 use engine::domain::ids::PaymentId;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 
-/// The event that says that money was captured; any other is none of our business.
+/// The type of the event that says that money was captured; every other is passed over.
 const CAPTURED: &str = "payment_intent.succeeded";
-
-/// A signed event that we cannot act upon. The money it speaks of, if any, is for a person to find.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the event cannot be read: {0}")]
-pub struct Defect(String);
 
 /// What every event has. A provider adds fields as it likes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -70,20 +65,20 @@ struct Metadata {
 /// names no order and so is not one of ours.
 ///
 /// # Errors
-/// Returns a [`Defect`] if a capture lacks what it must say.
-pub fn capture(payment: &VerifiedPayment<'_>) -> Result<Option<Capture>, Defect> {
-    let defect = |refusal: Refusal| Defect(refusal.to_string());
-    let event: PaymentEvent = parse(payment.body()).map_err(defect)?;
+/// Returns a [`EventDefect`] if a capture lacks what it must say.
+pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+    let defect = |refusal: Refusal| EventDefect(refusal.to_string());
+    let event: PaymentEvent = parse(callback.body()).map_err(defect)?;
     if event.kind != CAPTURED {
         return Ok(None);
     }
-    let event: CaptureEvent = parse(payment.body()).map_err(defect)?;
+    let event: CaptureEvent = parse(callback.body()).map_err(defect)?;
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
     if amount_received < 0 {
-        return Err(Defect("amount_received must not be negative".to_owned()));
+        return Err(EventDefect("amount_received must not be negative".to_owned()));
     }
     Ok(metadata.order.map(|order| Capture {
-        key: PaymentKey { provider: payment.provider().clone(), payment: id },
+        key: PaymentKey { provider: callback.provider().clone(), payment: id },
         order,
         amount: Money { amount_minor: amount_received, currency },
     }))
@@ -97,7 +92,7 @@ mod tests {
     use engine::domain::time::Timestamp;
     use serde_json::{Value, json};
 
-    fn read(event: &Value) -> Result<Option<Capture>, Defect> {
+    fn read(event: &Value) -> Result<Option<Capture>, EventDefect> {
         let now = Timestamp::from_ms(1_800_000_000_000);
         let body = event.to_string().into_bytes();
         let secret: &[u8] = b"secret";

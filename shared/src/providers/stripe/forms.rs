@@ -69,7 +69,7 @@ pub(super) struct ApiError {
 }
 
 impl ApiError {
-    /// What a person is told of it.
+    /// The message for a person.
     pub(super) fn text(&self) -> String {
         let [code, message] =
             [&self.code, &self.message].map(|text| text.as_deref().unwrap_or("-"));
@@ -77,7 +77,7 @@ impl ApiError {
     }
 }
 
-/// Where to look for one page of an order's payments.
+/// The path of one page of an order's payments.
 ///
 /// The search finds a payment by what it is about, but late: usually within a minute, rarely after
 /// an hour. Lists are up to date and cannot be asked for an order. So an answer may lack the last
@@ -89,12 +89,12 @@ pub(super) fn search_path(order: OrderNumber, page: Option<&str>) -> String {
     format!("/v1/payment_intents/search?limit={PAGE}&query={query}{page}")
 }
 
-/// Where the refunds of a payment are listed, newest first. The list is up to date.
+/// The path of a payment's refunds, newest first. The list is up to date.
 pub(super) fn refunds_path(payment: &PaymentId) -> String {
     format!("/v1/refunds?limit={PAGE}&payment_intent={}", escaped(payment.as_str()))
 }
 
-/// What asks for a refund: without an amount, what is left of the payment goes back.
+/// The form that asks for a refund: without an amount, what is left of the payment goes back.
 /// Source: <https://docs.stripe.com/api/refunds/create>
 pub(super) fn refund_form(record: &PaymentRecord) -> String {
     let payment = escaped(record.capture.key.payment.as_str());

@@ -1,8 +1,70 @@
-//! Stripe's form of everything: the signature and the events of its callbacks, and its API.
+//! Stripe: the signature and the events of its callbacks, and its API.
 
 mod account;
 pub mod event;
 mod forms;
 pub mod signature;
 
-pub(in crate::providers) use account::Account;
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+
+use self::account::Account;
+use self::signature::PaymentSecrets;
+use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
+use engine::domain::ids::ProviderId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
+
+/// One account at Stripe.
+#[derive(Debug)]
+pub(super) struct Stripe {
+    name: ProviderId,
+    secrets: PaymentSecrets,
+    /// `None` without an API key.
+    account: Option<Account>,
+}
+
+impl Stripe {
+    /// # Errors
+    /// [`Contract`](engine::ports::StoreError::Contract) if the API key cannot be a header.
+    pub(super) fn new(settings: &Settings<'_>) -> Stored<Self> {
+        let Settings { name, secrets, tolerance_seconds, api, https } = settings;
+        let secrets = secrets.iter().copied();
+        let account = api.map(|api| Account::new(api, (*https).clone())).transpose()?;
+        Ok(Self {
+            name: (*name).clone(),
+            secrets: PaymentSecrets::new((*name).clone(), secrets, *tolerance_seconds),
+            account,
+        })
+    }
+
+    fn account(&self) -> Stored<&Account> {
+        self.account.as_ref().ok_or_else(|| no_key(&self.name))
+    }
+}
+
+impl PaymentProvider for Stripe {
+    fn verify<'a>(
+        &'a self,
+        headers: &HeaderMap,
+        body: &'a [u8],
+        now: Timestamp,
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect> {
+        self.secrets.verify(signature::header(headers), body, now)
+    }
+
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+        event::capture(callback)
+    }
+
+    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
+        Box::pin(async move { self.account()?.captures(order).await })
+    }
+
+    fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
+        Box::pin(async move { self.account()?.refund(payment).await })
+    }
+}

@@ -1,12 +1,13 @@
-//! The payment provider's signature, as Stripe makes it: the header `t=<seconds>,v1=<hex>` with the
+//! The signature of a callback: the header `t=<seconds>,v1=<hex>` with the
 //! HMAC-SHA256 of `<seconds>.<body>`, over the bytes of the body as they were sent.
 //!
 //! Several secrets are accepted at once, and several `v1` values in one header, so that either side
 //! can rotate. (<https://docs.stripe.com/webhooks/signature>)
 
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
-use lambda_http::Request;
+use http::HeaderMap;
 
+use crate::providers::{SignatureDefect, VerifiedCallback};
 use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 
@@ -17,52 +18,11 @@ const MAX_HEADER_BYTES: usize = 4096;
 /// Most signatures of one header that are tried.
 const MAX_SIGNATURES: usize = 16;
 
-/// Why a callback is not believed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Defect {
-    /// We take no callbacks from this provider.
-    #[error("there is no such payment provider")]
-    UnknownProvider,
-    /// There is no signature header.
-    #[error("a signature header is needed")]
-    Missing,
-    /// The header has no time, or no signature of version 1.
-    #[error("the signature header cannot be read")]
-    Malformed,
-    /// The signature is too old, or from the future.
-    #[error("the signature's time is outside the tolerance")]
-    OutsideTolerance,
-    /// No secret of ours gives this signature.
-    #[error("the signature does not fit")]
-    Mismatch,
-}
-
 /// The secrets of one provider.
 pub struct PaymentSecrets {
     provider: ProviderId,
     keys: Vec<hmac::Key>,
     tolerance_seconds: i64,
-}
-
-/// The proof that a body came from its provider: made only by [`PaymentSecrets::verify`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct VerifiedPayment<'a> {
-    provider: &'a ProviderId,
-    body: &'a [u8],
-}
-
-impl<'a> VerifiedPayment<'a> {
-    /// The provider.
-    #[must_use]
-    pub fn provider(&self) -> &'a ProviderId {
-        self.provider
-    }
-
-    /// The bytes that were signed.
-    #[must_use]
-    pub fn body(&self) -> &'a [u8] {
-        self.body
-    }
 }
 
 impl PaymentSecrets {
@@ -81,17 +41,17 @@ impl PaymentSecrets {
     /// Checks a signature header against a body.
     ///
     /// # Errors
-    /// Returns the first [`Defect`].
+    /// Returns the first [`SignatureDefect`].
     pub fn verify<'a>(
         &'a self,
         header: Option<&str>,
         body: &'a [u8],
         now: Timestamp,
-    ) -> Result<VerifiedPayment<'a>, Defect> {
-        let header = Signatures::read(header.ok_or(Defect::Missing)?)?;
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect> {
+        let header = Signatures::read(header.ok_or(SignatureDefect::Missing)?)?;
         let now_seconds = now.ms().div_euclid(1000);
         if now_seconds.abs_diff(header.seconds) > self.tolerance_seconds.unsigned_abs() {
-            return Err(Defect::OutsideTolerance);
+            return Err(SignatureDefect::OutsideTolerance);
         }
         let signed = signed_bytes(header.seconds_text, body);
         // The comparison takes the same time wherever the first difference is.
@@ -99,17 +59,17 @@ impl PaymentSecrets {
             header.signatures.iter().any(|tag| hmac::verify(key, &signed, tag).is_ok())
         };
         if self.keys.iter().any(fits) {
-            Ok(VerifiedPayment { provider: &self.provider, body })
+            Ok(VerifiedCallback::new(&self.provider, body))
         } else {
-            Err(Defect::Mismatch)
+            Err(SignatureDefect::Mismatch)
         }
     }
 }
 
-/// The signature header of a request: Stripe's, or the same under a neutral name.
+/// The signature among the headers of a request: Stripe's, or the same under a neutral name.
 #[must_use]
-pub fn header(request: &Request) -> Option<&str> {
-    let value = HEADERS.iter().find_map(|name| request.headers().get(*name));
+pub fn header(headers: &HeaderMap) -> Option<&str> {
+    let value = HEADERS.iter().find_map(|name| headers.get(*name));
     value.and_then(|value| value.to_str().ok())
 }
 
@@ -128,7 +88,7 @@ fn signed_bytes(seconds: &str, body: &[u8]) -> Vec<u8> {
     [seconds.as_bytes(), b".", body].concat()
 }
 
-/// What a signature header says.
+/// A signature header in its parts.
 struct Signatures<'a> {
     seconds: i64,
     seconds_text: &'a str,
@@ -137,30 +97,31 @@ struct Signatures<'a> {
 
 impl<'a> Signatures<'a> {
     /// Reads a header. Schemes other than `v1` are passed over, as Stripe asks.
-    fn read(header: &'a str) -> Result<Self, Defect> {
+    fn read(header: &'a str) -> Result<Self, SignatureDefect> {
         if header.len() > MAX_HEADER_BYTES {
-            return Err(Defect::Malformed);
+            return Err(SignatureDefect::Malformed);
         }
         let items = || header.split(',').filter_map(|item| item.trim().split_once('='));
         let mut times = items().filter(|(name, _)| *name == "t").map(|(_, value)| value);
         let (Some(seconds_text), None) = (times.next(), times.next()) else {
-            return Err(Defect::Malformed);
+            return Err(SignatureDefect::Malformed);
         };
-        let seconds = seconds_text.parse().map_err(|_| Defect::Malformed)?;
+        let seconds = seconds_text.parse().map_err(|_| SignatureDefect::Malformed)?;
         let versions = items().filter(|(name, _)| *name == "v1");
         let signatures: Vec<Vec<u8>> =
             versions.take(MAX_SIGNATURES).filter_map(|(_, value)| from_hex(value)).collect();
         if signatures.is_empty() {
-            return Err(Defect::Malformed);
+            return Err(SignatureDefect::Malformed);
         }
         Ok(Self { seconds, seconds_text, signatures })
     }
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit = |byte: &u8| char::from(*byte).to_digit(16);
+    let digit =
+        |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some((digit(high)? << 4 | digit(low)?) as u8)).collect()
+    pairs.iter().map(|[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
 impl std::fmt::Debug for PaymentSecrets {
@@ -181,7 +142,7 @@ mod tests {
         PaymentSecrets::new(ProviderId::new("stripe").unwrap(), secrets.iter().copied(), 300)
     }
 
-    fn verify(header: &str) -> Result<(), Defect> {
+    fn verify(header: &str) -> Result<(), SignatureDefect> {
         let ours = secrets(&[b"new", b"old"]);
         let verified = ours.verify(Some(header), BODY, NOW)?;
         assert_eq!((verified.provider().as_str(), verified.body()), ("stripe", BODY));
@@ -192,7 +153,7 @@ mod tests {
     fn either_of_two_secrets_signs() {
         assert_eq!(verify(&sign(b"new", BODY, NOW)), Ok(()));
         assert_eq!(verify(&sign(b"old", BODY, NOW)), Ok(()));
-        assert_eq!(verify(&sign(b"older", BODY, NOW)), Err(Defect::Mismatch));
+        assert_eq!(verify(&sign(b"older", BODY, NOW)), Err(SignatureDefect::Mismatch));
     }
 
     #[test]
@@ -202,27 +163,27 @@ mod tests {
         let foreign = format!("v1={}", "00".repeat(32));
         assert_eq!(verify(&format!("{time},{foreign},{signature}")), Ok(()));
         assert_eq!(verify(&format!("{time}, v0=zz, {signature}")), Ok(()));
-        assert_eq!(verify(&format!("{time},{foreign}")), Err(Defect::Mismatch));
+        assert_eq!(verify(&format!("{time},{foreign}")), Err(SignatureDefect::Mismatch));
     }
 
     #[test]
     fn the_time_may_differ_by_the_tolerance_in_either_direction() {
         let at = |seconds| verify(&sign(b"new", BODY, NOW.plus_seconds(seconds)));
         assert_eq!((at(-300), at(300)), (Ok(()), Ok(())));
-        assert_eq!(at(-301), Err(Defect::OutsideTolerance));
-        assert_eq!(at(301), Err(Defect::OutsideTolerance));
+        assert_eq!(at(-301), Err(SignatureDefect::OutsideTolerance));
+        assert_eq!(at(301), Err(SignatureDefect::OutsideTolerance));
     }
 
     #[test]
     fn another_body_or_time_does_not_fit() {
         let ours = secrets(&[b"new"]);
         let header = sign(b"new", BODY, NOW);
-        assert_eq!(ours.verify(Some(&header), b"{}", NOW), Err(Defect::Mismatch));
+        assert_eq!(ours.verify(Some(&header), b"{}", NOW), Err(SignatureDefect::Mismatch));
         let later = header.replace("t=1800000000", "t=1800000001");
-        assert_eq!(ours.verify(Some(&later), BODY, NOW), Err(Defect::Mismatch));
-        assert_eq!(ours.verify(None, BODY, NOW), Err(Defect::Missing));
+        assert_eq!(ours.verify(Some(&later), BODY, NOW), Err(SignatureDefect::Mismatch));
+        assert_eq!(ours.verify(None, BODY, NOW), Err(SignatureDefect::Missing));
         let short = &header[..header.len() - 2];
-        assert_eq!(ours.verify(Some(short), BODY, NOW), Err(Defect::Mismatch));
+        assert_eq!(ours.verify(Some(short), BODY, NOW), Err(SignatureDefect::Mismatch));
         assert!(secrets(&[]).verify(Some(&header), BODY, NOW).is_err());
     }
 
@@ -240,7 +201,7 @@ mod tests {
             "t=1800000000,".to_owned() + &"v1=00,".repeat(2000),
         ];
         for header in headers {
-            assert_eq!(verify(&header), Err(Defect::Malformed), "{header:.40}");
+            assert_eq!(verify(&header), Err(SignatureDefect::Malformed), "{header:.40}");
         }
     }
 }

@@ -27,13 +27,13 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use super::trust::Trust;
 
-/// How long connecting may take, without the TLS handshake; an attempt's own limit covers both.
+/// Time limit of connecting, without the TLS handshake; an attempt's own limit covers both.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a connection may rest in the pool. Networks forget silent ones after 350 seconds.
+/// Longest time that a connection may rest in the pool. Networks forget silent ones after 350 seconds.
 const MAX_REST: Duration = Duration::from_secs(60);
 /// After how much silence an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
-/// How long the other side's machine may leave what was sent without a sign of life.
+/// Longest time that the other side may leave what was sent unacknowledged.
 const MAX_UNACKNOWLEDGED: Duration = Duration::from_secs(1);
 /// Most bytes of an answer: the largest page of DynamoDB is a sixteenth of it.
 const MAX_ANSWER_BYTES: usize = 16 * 1024 * 1024;
@@ -49,7 +49,7 @@ struct Shared {
     current: Mutex<Current>,
 }
 
-/// The pool of now, and how many there were: whoever is disappointed drops that one only.
+/// The pool of now, and how many there were: whoever gets no answer drops that one only.
 struct Current {
     generation: u64,
     pool: Pooled,
@@ -70,7 +70,7 @@ pub enum Broken {
 }
 
 impl Https {
-    /// A pool that believes these authorities. Nothing is connected.
+    /// A pool that trusts these certificate authorities. Nothing is connected.
     #[must_use]
     pub fn new(trust: &Trust) -> Self {
         let mut tcp = HttpConnector::new();

@@ -1,6 +1,6 @@
 //! What lies below the adapters: whom a connection trusts, and HTTP to AWS and the payment providers.
 //!
-//! - [`trust`] says which certificate authorities are believed, the same for Redis, AWS and providers;
+//! - [`trust`] says which certificate authorities are trusted, the same for Redis, AWS and providers;
 //! - [`https`] makes requests, and forgets connections that may be dead;
 //! - [`pause`] says how long to wait before another attempt.
 

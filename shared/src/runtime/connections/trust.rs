@@ -1,4 +1,4 @@
-//! Which certificate authorities are believed.
+//! The certificate authorities that are trusted.
 //!
 //! The public ones are compiled in (Mozilla's, by `webpki-roots`): reading and parsing those of the
 //! system costs a cold start more than its handshakes do (docs/cold-start.md).
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::ciphers;
 
-/// The authorities that every connection of a function believes: the public ones, or those of a
+/// The authorities that every connection of a function trusts: the public ones, or those of a
 /// deployment in their place.
 #[derive(Debug, Clone)]
 pub struct Trust {

@@ -34,33 +34,55 @@ pub(crate) use tally::{count, refused};
 /// The namespace of every metric.
 pub const NAMESPACE: &str = "Onsale";
 
-/// Something that is counted or measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each says what it means in the table")]
-pub enum Metric {
-    Admitted,
-    Waiting,
-    Held,
-    HeldTickets,
-    Paid,
-    PaidTickets,
-    Expired,
-    Cancelled,
-    Available,
-    Refused,
-    ServerErrors,
-    PaymentsRefused,
-    RefundsRequested,
-    RefundsFailed,
-    Transactions,
-    TransactionFailures,
-    ClaimConflicts,
-    VersionConflicts,
-    DriftFound,
-    PendingPastBound,
-    SalesReloaded,
-    ColdStarts,
-    Latency,
+/// Declares every metric once: its name, its dimensions, its meaning.
+macro_rules! metrics {
+    ($($metric:ident, $dimensions:ident, $means:literal;)+) => {
+        /// Something that is counted or measured.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Metric {
+            $(#[doc = $means] $metric,)+
+        }
+
+        impl Metric {
+            /// Every metric, in the order of the table.
+            pub const ALL: [Self; [$(stringify!($metric)),+].len()] = [$(Self::$metric),+];
+
+            /// Its row of the table.
+            #[must_use]
+            pub const fn row(self) -> Row {
+                let (name, dimensions, means) = match self {
+                    $(Self::$metric => (stringify!($metric), Dimensions::$dimensions, $means),)+
+                };
+                Row { name, unit: self.unit().name(), dimensions, means }
+            }
+        }
+    };
+}
+
+metrics! {
+    Admitted, Sale, "Buyers let through the gate.";
+    Waiting, Sale, "Buyers told to wait at the gate: nothing is left now, but held seats may come back.";
+    Held, Sale, "Orders made. A repeated request makes none.";
+    HeldTickets, Sale, "Tickets of the orders made.";
+    Paid, Sale, "Orders that became paid, rescued ones included.";
+    PaidTickets, Sale, "Tickets of the orders that became paid: sold.";
+    Expired, Sale, "Orders that ended because nobody paid in time.";
+    Cancelled, Sale, "Orders that their buyers gave up.";
+    Available, EachSale, "Seats free times legs, when reconcile looked at the sale, once a minute.";
+    Refused, Reason, "Requests answered with a problem below 500, by the problem's type.";
+    ServerErrors, Reason, "Requests answered with a problem of 500 or more, by the problem's type.";
+    PaymentsRefused, Reason, "Calls of payment providers answered with a problem below 500, by its type.";
+    RefundsRequested, Stage, "Requests put into the refund queue.";
+    RefundsFailed, Stage, "Refunds that a provider has refused.";
+    Transactions, Stage, "Transactions asked of DynamoDB.";
+    TransactionFailures, Stage, "Transactions that, after all attempts, were neither carried out nor refused by a condition.";
+    ClaimConflicts, Stage, "Orders not made because another order owns a seat that Redis took for free.";
+    VersionConflicts, Stage, "Transactions that met another at work on the same item, or found that the order had moved on.";
+    DriftFound, Stage, "Differences between Redis and DynamoDB that reconcile found, of what has not changed for a minute; 0 where there are none.";
+    PendingPastBound, Stage, "Orders that were pending three minutes after their deadline when reconcile looked; 0 where there are none.";
+    SalesReloaded, Stage, "Sales that Redis had lost, loaded again.";
+    ColdStarts, Function, "Processes that did their first piece of work.";
+    Latency, EachFunction, "How long a handler took, without the runtime.";
 }
 
 /// A row of the table.
@@ -70,13 +92,13 @@ pub struct Row {
     pub name: &'static str,
     /// The unit, as CloudWatch calls it.
     pub unit: &'static str,
-    /// What it is told apart by.
+    /// The dimensions of its values.
     pub dimensions: Dimensions,
-    /// What it counts, in words.
+    /// What it counts, as a sentence.
     pub means: &'static str,
 }
 
-/// What a metric is told apart by.
+/// The dimensions by which CloudWatch keeps a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimensions {
     /// Nothing but the stage.
@@ -113,123 +135,6 @@ impl Dimensions {
 }
 
 impl Metric {
-    /// Every metric, in the order of the table.
-    pub const ALL: [Self; 23] = [
-        Self::Admitted,
-        Self::Waiting,
-        Self::Held,
-        Self::HeldTickets,
-        Self::Paid,
-        Self::PaidTickets,
-        Self::Expired,
-        Self::Cancelled,
-        Self::Available,
-        Self::Refused,
-        Self::ServerErrors,
-        Self::PaymentsRefused,
-        Self::RefundsRequested,
-        Self::RefundsFailed,
-        Self::Transactions,
-        Self::TransactionFailures,
-        Self::ClaimConflicts,
-        Self::VersionConflicts,
-        Self::DriftFound,
-        Self::PendingPastBound,
-        Self::SalesReloaded,
-        Self::ColdStarts,
-        Self::Latency,
-    ];
-
-    /// Its row of the table.
-    #[must_use]
-    pub const fn row(self) -> Row {
-        use Dimensions as By;
-        let (name, dimensions, means) = match self {
-            Self::Admitted => ("Admitted", By::Sale, "Buyers let through the gate."),
-            Self::Waiting => (
-                "Waiting",
-                By::Sale,
-                "Buyers told to wait at the gate: nothing is left now, but held seats may come back.",
-            ),
-            Self::Held => ("Held", By::Sale, "Orders made. A repeated request makes none."),
-            Self::HeldTickets => ("HeldTickets", By::Sale, "Tickets of the orders made."),
-            Self::Paid => ("Paid", By::Sale, "Orders that became paid, rescued ones included."),
-            Self::PaidTickets => {
-                ("PaidTickets", By::Sale, "Tickets of the orders that became paid: sold.")
-            }
-            Self::Expired => {
-                ("Expired", By::Sale, "Orders that ended because nobody paid in time.")
-            }
-            Self::Cancelled => ("Cancelled", By::Sale, "Orders that their buyers gave up."),
-            Self::Available => (
-                "Available",
-                By::EachSale,
-                "Seats free times legs, when reconcile looked at the sale, once a minute.",
-            ),
-            Self::Refused => (
-                "Refused",
-                By::Reason,
-                "Requests answered with a problem below 500, by the problem's type.",
-            ),
-            Self::ServerErrors => (
-                "ServerErrors",
-                By::Reason,
-                "Requests answered with a problem of 500 or more, by the problem's type.",
-            ),
-            Self::PaymentsRefused => (
-                "PaymentsRefused",
-                By::Reason,
-                "Calls of payment providers answered with a problem below 500, by its type.",
-            ),
-            Self::RefundsRequested => {
-                ("RefundsRequested", By::Stage, "Requests put into the refund queue.")
-            }
-            Self::RefundsFailed => {
-                ("RefundsFailed", By::Stage, "Refunds that a provider has refused.")
-            }
-            Self::Transactions => ("Transactions", By::Stage, "Transactions asked of DynamoDB."),
-            Self::TransactionFailures => (
-                "TransactionFailures",
-                By::Stage,
-                "Transactions that, after all attempts, were neither carried out nor refused by a \
-                 condition.",
-            ),
-            Self::ClaimConflicts => (
-                "ClaimConflicts",
-                By::Stage,
-                "Orders not made because another order owns a seat that Redis took for free.",
-            ),
-            Self::VersionConflicts => (
-                "VersionConflicts",
-                By::Stage,
-                "Transactions that met another at work on the same item, or found that the order had \
-                 moved on.",
-            ),
-            Self::DriftFound => (
-                "DriftFound",
-                By::Stage,
-                "Differences between Redis and DynamoDB that reconcile found, of what has not changed \
-                 for a minute; 0 where there are none.",
-            ),
-            Self::PendingPastBound => (
-                "PendingPastBound",
-                By::Stage,
-                "Orders that were pending three minutes after their deadline when reconcile looked; \
-                 0 where there are none.",
-            ),
-            Self::SalesReloaded => {
-                ("SalesReloaded", By::Stage, "Sales that Redis had lost, loaded again.")
-            }
-            Self::ColdStarts => {
-                ("ColdStarts", By::Function, "Processes that did their first piece of work.")
-            }
-            Self::Latency => {
-                ("Latency", By::EachFunction, "How long a handler took, without the runtime.")
-            }
-        };
-        Row { name, unit: self.unit().name(), dimensions, means }
-    }
-
     const fn unit(self) -> Unit {
         if matches!(self, Self::Latency) { Unit::Second(NegativeScale::Milli) } else { Unit::Count }
     }
@@ -298,7 +203,7 @@ impl Function {
     }
 }
 
-/// Where the metrics of a process go.
+/// The metrics of a process and their sink.
 #[derive(Debug, Default)]
 pub struct Metrics {
     out: Option<Out>,
@@ -318,7 +223,7 @@ impl fmt::Debug for Out {
 }
 
 impl Metrics {
-    /// What the configuration asks for.
+    /// The metrics that a configuration asks for.
     #[must_use]
     pub fn new(config: &MetricsConfig) -> Self {
         match config {

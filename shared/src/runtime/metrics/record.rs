@@ -13,7 +13,7 @@ use metrique_writer_format_emf::{Emf, MetricDefinition, MetricDirective, NoMetri
 use super::{Dimensions, Metric, NAMESPACE};
 use engine::domain::ids::SaleId;
 
-/// What is written of one piece of work, or of one sale within it.
+/// The metrics of one piece of work, or of one sale within it.
 #[derive(Debug, Clone)]
 pub(super) struct Record<'a> {
     pub(super) stage: &'a str,

@@ -19,7 +19,7 @@ tokio::task_local! {
     static TALLY: RefCell<Tally>;
 }
 
-/// What was counted while one handler worked.
+/// The counts of one handler's work.
 #[derive(Debug)]
 pub(super) struct Tally {
     function: Function,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_problem_is_counted_as_one_kind_of_trouble() {
+    async fn each_problem_is_counted_as_an_error_of_the_server_or_a_refusal() {
         for kind in Kind::ALL {
             for function in [Function::Reserve, Function::PayCallback] {
                 let work = Box::pin(async move { refused(kind) });

@@ -1,6 +1,6 @@
 //! What Redis keeps of a hold, as text. Our scripts write it; a failed-over server gives it back.
 
-use engine::domain::inventory::{HoldRecord, pack_lines, unpack_lines};
+use shared::redis::hold_record::{from_text, lines_from_text, lines_to_text, to_text};
 
 use crate::{Target, Verdict, must};
 
@@ -13,14 +13,14 @@ pub(crate) const HOLD_RECORD: Target = Target {
 
 fn run(input: &[u8]) -> Verdict {
     let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
-    let lines = unpack_lines(text);
+    let lines = lines_from_text(text);
     if let Ok(lines) = &lines {
-        let again = must(unpack_lines(&pack_lines(lines)), "packed lines are unpacked");
+        let again = must(lines_from_text(&lines_to_text(lines)), "packed lines are unpacked");
         assert_eq!(&again, lines);
     }
-    let record = HoldRecord::unpack(text);
+    let record = from_text(text);
     if let Ok(record) = &record {
-        let again = must(HoldRecord::unpack(&record.pack()), "a packed record is unpacked");
+        let again = must(from_text(&to_text(record)), "a packed record is unpacked");
         assert_eq!(&again, record);
         let seats: usize = record.lines.iter().map(|line| line.seats.len()).sum();
         assert_eq!(usize::from(record.tickets()), seats);

@@ -2,8 +2,9 @@
 
 use engine::domain::order::Capture;
 use serde_json::json;
+use shared::providers::VerifiedCallback;
 use shared::providers::stripe::event::capture;
-use shared::providers::stripe::signature::{PaymentSecrets, VerifiedPayment, sign};
+use shared::providers::stripe::signature::{PaymentSecrets, sign};
 
 use super::admission_token::split;
 use crate::sample::{NOW, provider};
@@ -45,7 +46,7 @@ fn believed<'a>(
     secrets: &'a PaymentSecrets,
     header: &str,
     body: &'a [u8],
-) -> Option<VerifiedPayment<'a>> {
+) -> Option<VerifiedCallback<'a>> {
     let payment = secrets.verify(Some(header), body, NOW).ok()?;
     let values = |requested: &str| -> Vec<&str> {
         let items = header.split(',').filter_map(|item| item.trim().split_once('='));

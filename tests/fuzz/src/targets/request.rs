@@ -102,7 +102,7 @@ fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
 fn callback(request: &Request) -> Result<(), Problem> {
     checks::check_size(request, checks::MAX_BODY_BYTES)?;
     let secrets = PaymentSecrets::new(provider(), [&b"whsec"[..]], 300);
-    let payment = secrets.verify(header(request), request.body(), NOW)?;
+    let payment = secrets.verify(header(request.headers()), request.body(), NOW)?;
     event::capture(&payment)?;
     Ok(())
 }

@@ -11,7 +11,7 @@ use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserI
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
-use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
+use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology, hold_record};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::sample::NOW;
@@ -58,7 +58,10 @@ fn run(input: &[u8]) -> Verdict {
     let understood = runtime.block_on(async {
         let held = seats.hold(&sample.hold()).await;
         if let Ok(HoldReply::Held { record, .. }) = &held {
-            let again = must(HoldRecord::unpack(&record.pack()), "a packed hold is unpacked");
+            let again = must(
+                hold_record::from_text(&hold_record::to_text(record)),
+                "a packed hold is unpacked",
+            );
             assert_eq!(again, *record);
         }
         let mut understood = is_understood(&held);

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use engine::domain::ids::SaleId;
-use engine::domain::inventory::HoldRecord;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 use redis::cluster::ClusterClient;
+use shared::redis::hold_record;
 
 use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
 
@@ -114,7 +114,7 @@ async fn read_sale(
         epoch: terms.remove("epoch"),
         terms,
         tiers,
-        holds: notes.entries(&key("sale"), holds, |text| HoldRecord::unpack(text).ok()),
+        holds: notes.entries(&key("sale"), holds, |text| hold_record::from_text(text).ok()),
         due_ms: notes.entries(&key("due"), deadlines, whole),
         bought: notes.entries(&key("sale"), bought, |text| text.parse().ok()),
     })

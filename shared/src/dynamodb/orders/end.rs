@@ -1,0 +1,41 @@
+//! Orders that end unpaid.
+
+use super::{Committed, DynamoOrders, Part, failed_item, must};
+use crate::dynamodb::expressions::update;
+use crate::dynamodb::items::{number, order_key, text};
+use engine::domain::order::{Order, OrderState};
+use engine::ports::{ChangeReply, StoreError, Stored};
+
+impl DynamoOrders {
+    pub(super) async fn end(&self, end: &Order) -> Stored<ChangeReply> {
+        let ends = matches!(end.state, OrderState::Cancelled | OrderState::Expired);
+        must(end, ends, "is ended in another state")?;
+        let change = update(
+            self.orders(),
+            order_key(end.number),
+            "SET #state = :state, #changed_ms = :changed REMOVE #due_shard, #due_ms",
+            "#state = :pending",
+            [
+                ("state", text(end.state.as_str())),
+                ("changed", number(end.changed_at.ms())),
+                ("pending", text(OrderState::Pending.as_str())),
+            ],
+        )?;
+        let mut plan = vec![(Part::Order, change)];
+        plan.extend(self.frees_of(end)?);
+        let Committed::Cancelled(reasons) = self.commit(1, plan).await? else {
+            return Ok(ChangeReply::Done);
+        };
+        if failed_item(&reasons, |part| matches!(part, Part::Order)).is_some() {
+            return Ok(ChangeReply::Conflict);
+        }
+        // Its claims are gone. Either another transaction was ending it meanwhile, or they were
+        // never its own.
+        match self.get(end.number).await? {
+            Some(order) if order.state == OrderState::Pending => Err(StoreError::Contract(
+                format!("order {}: pending without its claims: {reasons:?}", end.number),
+            )),
+            _ => Ok(ChangeReply::Conflict),
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Payments: what becomes of one and of its order, and money that goes back.
+
+use aws_sdk_dynamodb::types::TransactWriteItem;
+
+use super::{Committed, DynamoOrders, Part, failed_item, must};
+use crate::dynamodb::expressions::{Value, put_new, update};
+use crate::dynamodb::items::{
+    due, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
+};
+use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
+use engine::domain::refund::RefundState;
+use engine::ports::{ChangeReply, FOLLOW_UP_SECONDS, SettleReply, Settlement, StoreError, Stored};
+
+impl DynamoOrders {
+    pub(super) async fn settle(
+        &self,
+        payment: &PaymentRecord,
+        settlement: &Settlement,
+        limit: u16,
+    ) -> Stored<SettleReply> {
+        let mut plan = vec![(Part::Payment, put_new(self.orders(), payment_item(payment))?)];
+        let ended = [OrderState::Cancelled, OrderState::Expired];
+        match settlement {
+            Settlement::Pay(order) => {
+                must(order, order.state == OrderState::Paid, "is paid in another state")?;
+                let from = [OrderState::Pending; 2];
+                plan.push((Part::Order, self.settled(order, payment, from)?));
+            }
+            Settlement::Rescue(order) => {
+                must(order, order.state == OrderState::Paid, "is rescued in another state")?;
+                plan.push((Part::Order, self.settled(order, payment, ended)?));
+                plan.extend(self.claims_of(order, limit)?);
+            }
+            Settlement::PayTooLate(order) => {
+                must(order, order.state == OrderState::RefundDue, "is refunded in another state")?;
+                plan.push((Part::Order, self.settled(order, payment, ended)?));
+            }
+            Settlement::RefundOnly => {}
+        }
+        let leading = plan.len().min(2);
+        let Committed::Cancelled(reasons) = self.commit(leading, plan).await? else {
+            return Ok(SettleReply::Settled);
+        };
+        if let Some(known) = failed_item(&reasons, |part| matches!(part, Part::Payment)) {
+            return Ok(SettleReply::Known(read_payment(known)?));
+        }
+        if failed_item(&reasons, |part| matches!(part, Part::Order)).is_some() {
+            return Ok(SettleReply::Conflict);
+        }
+        Ok(SettleReply::Gone)
+    }
+
+    pub(super) async fn record_refund(
+        &self,
+        payment: &PaymentRecord,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        let mut plan = vec![(Part::Payment, self.refunding(payment)?)];
+        if let Some(order) = order {
+            plan.push((Part::Order, self.refunded(order, payment)?));
+        }
+        let leading = plan.len();
+        Ok(match self.commit(leading, plan).await? {
+            Committed::Done => ChangeReply::Done,
+            Committed::Cancelled(_) => ChangeReply::Conflict,
+        })
+    }
+
+    /// Writes into an order what became of its payment.
+    fn settled(
+        &self,
+        order: &Order,
+        payment: &PaymentRecord,
+        from: [OrderState; 2],
+    ) -> Stored<TransactWriteItem> {
+        must(order, order.payment.is_some(), "is settled without a payment")?;
+        let key = &payment.capture.key;
+        let [one, other] = from.map(|state| text(state.as_str()));
+        let mut expression = "SET #state = :state, #changed_ms = :changed, \
+             #payment_provider = :provider, #payment_id = :payment"
+            .to_owned();
+        let mut with: Vec<Value> = vec![
+            ("state", text(order.state.as_str())),
+            ("changed", number(order.changed_at.ms())),
+            ("provider", text(&key.provider)),
+            ("payment", text(&key.payment)),
+            ("one", one),
+            ("other", other),
+        ];
+        if order.state == OrderState::Paid {
+            expression.push_str(", #due_shard = :due_shard, #due_ms = :due_ms");
+            with.extend(due(order.number, payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS)));
+        }
+        let condition = "#state IN (:one, :other) AND attribute_not_exists(#payment_id)";
+        update(self.orders(), order_key(order.number), &expression, condition, with)
+    }
+
+    /// Writes into a payment where its refund stands, over a state that it may follow.
+    fn refunding(&self, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
+        let PaymentRecord { capture, refund, .. } = payment;
+        let Some(refund) = refund else {
+            let PaymentKey { provider, payment } = &capture.key;
+            let broken = format!("payment {provider} {payment}: is refunded and was accepted");
+            return Err(StoreError::Contract(broken));
+        };
+        let mut with: Vec<Value> = refund_attributes(capture.order, refund).collect();
+        let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
+        let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
+        let all = ["refusal", "due_shard", "due_ms"];
+        let gone: Vec<String> =
+            all.iter().filter(|name| !is_written(name)).map(|name| format!("#{name}")).collect();
+        let remove =
+            if gone.is_empty() { String::new() } else { format!(" REMOVE {}", gone.join(", ")) };
+        const FROM: [&str; RefundState::ALL.len()] = ["from0", "from1", "from2", "from3", "from4"];
+        let before = RefundState::ALL.into_iter().filter(|state| state.may_become(refund.state));
+        let from: Vec<Value> =
+            FROM.into_iter().zip(before.map(|state| text(state.as_str()))).collect();
+        let names: Vec<String> = from.iter().map(|(name, _)| format!(":{name}")).collect();
+        let condition = format!("#refund_state IN ({})", names.join(", "));
+        with.extend(from);
+        let expression = format!("SET {}{remove}", set.join(", "));
+        let key = payment_key(capture.order, &capture.key);
+        update(self.orders(), key, &expression, &condition, with)
+    }
+
+    /// Writes into an order that the money of its own payment is back.
+    fn refunded(&self, order: &Order, payment: &PaymentRecord) -> Stored<TransactWriteItem> {
+        must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
+        let key = &payment.capture.key;
+        must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
+        let condition =
+            "#state = :refund_due AND #payment_provider = :provider AND #payment_id = :payment";
+        let with = [
+            ("state", text(order.state.as_str())),
+            ("changed", number(order.changed_at.ms())),
+            ("refund_due", text(OrderState::RefundDue.as_str())),
+            ("provider", text(&key.provider)),
+            ("payment", text(&key.payment)),
+        ];
+        let set = "SET #state = :state, #changed_ms = :changed";
+        update(self.orders(), order_key(order.number), set, condition, with)
+    }
+}

@@ -1,0 +1,45 @@
+//! `lua/mark.lua`: gives a hold back after a claim conflict, but leaves taken what other orders own.
+
+use super::call::{Call, Reply};
+use super::contract::{Contract, KEYS_OF_HELD_LINES, reply, string};
+use super::hold_record;
+use super::keys::SaleKeys;
+use super::script::{Script, script};
+use engine::domain::inventory::{Mark, MarkReply};
+use engine::ports::Stored;
+
+/// The keys, arguments and replies of `lua/mark.lua`.
+pub(super) const CONTRACT: Contract = Contract {
+    script: "mark",
+    keys: &KEYS_OF_HELD_LINES,
+    args: &[string("order"), string("record"), string("lost")],
+    replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
+};
+
+pub(super) fn script() -> Script {
+    script!(CONTRACT, runs_when_full:
+        "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
+        "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+        "include/freed.lua" "include/give_back.lua" "mark.lua")
+}
+
+pub(super) fn encode<'s>(script: &'s Script, command: &Mark) -> Call<'s> {
+    let lost: Vec<String> = command
+        .taken
+        .iter()
+        .map(|lost| format!("{},{},{}", lost.tier, lost.leg, lost.seat.0))
+        .collect();
+    Call::over_held_lines(script, SaleKeys(&command.sale), &command.record.lines)
+        .arg("order", command.order.to_string())
+        .arg("record", hold_record::to_text(&command.record))
+        .arg("lost", lost.join(";"))
+}
+
+pub(super) fn decode(reply: &Reply) -> Stored<MarkReply> {
+    match reply.tag() {
+        "marked" => Ok(MarkReply::Marked),
+        "not_held" => Ok(MarkReply::NotHeld),
+        "changed" => Ok(MarkReply::Conflict),
+        _ => Err(reply.unexpected()),
+    }
+}

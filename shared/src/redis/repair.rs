@@ -1,0 +1,62 @@
+//! `lua/repair.lua`: frees seat-legs of one tier that are taken though nobody holds or claims them.
+
+use std::collections::BTreeMap;
+
+use super::call::{Call, Reply};
+use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
+use super::hold_record::seats_to_text;
+use super::keys::SaleKeys;
+use super::script::{Script, script};
+use engine::domain::ids::Seat;
+use engine::domain::inventory::{Repair, RepairReply};
+use engine::ports::Stored;
+
+/// The keys, arguments and replies of `lua/repair.lua`.
+pub(super) const CONTRACT: Contract = Contract {
+    script: "repair",
+    keys: &[
+        SALE,
+        key("tier", KeyKind::Hash),
+        key("taken[leg]", KeyKind::Bitmap),
+        key("sold[leg]", KeyKind::Bitmap),
+    ],
+    args: &[string("epoch"), string("freed"), integer("leg[leg]"), string("seats[leg]")],
+    replies: &[reply("repaired", &[]), reply("changed", &[]), reply("not_loaded", &[])],
+};
+
+pub(super) fn script() -> Script {
+    script!(CONTRACT, runs_when_full:
+        "include/names.lua" "include/lines.lua" "include/runs.lua" "include/bits.lua"
+        "include/grid.lua" "include/freed.lua" "repair.lua")
+}
+
+pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
+    let (keys, tier) = (SaleKeys(&command.sale), &command.tier);
+    let mut by_leg: BTreeMap<u16, Vec<Seat>> = BTreeMap::new();
+    for (leg, seat) in &command.leaked {
+        by_leg.entry(*leg).or_default().push(*seat);
+    }
+    let mut call = Call::new(script)
+        .key("sale", keys.sale())
+        .key("tier", keys.tier(tier))
+        .arg("epoch", command.epoch.as_str())
+        .arg("freed", command.freed);
+    for (leg, mut seats) in by_leg {
+        seats.sort_unstable();
+        seats.dedup();
+        call.add_key("taken[leg]", keys.taken(tier, leg));
+        call.add_key("sold[leg]", keys.sold(tier, leg));
+        call.add_arg("leg[leg]", leg);
+        call.add_arg("seats[leg]", seats_to_text(&seats));
+    }
+    call
+}
+
+pub(super) fn decode(reply: &Reply) -> Stored<RepairReply> {
+    match reply.tag() {
+        "repaired" => Ok(RepairReply::Repaired),
+        "changed" => Ok(RepairReply::Conflict),
+        "not_loaded" => Ok(RepairReply::NotLoaded),
+        _ => Err(reply.unexpected()),
+    }
+}

@@ -1,0 +1,122 @@
+//! The inventory in Redis: a script for each command, and plain reads.
+
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::script::Scripts;
+use super::{hold, load, mark, reads, release, repair, restore, sell};
+use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
+    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
+};
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
+use engine::ports::{Seats, Snapshot, StoreError, Stored};
+
+/// Most attempts of a load: it starts over when another load came between its two steps.
+const LOAD_ATTEMPTS: u32 = 3;
+
+/// The inventory in Redis; the rules are in [`engine::domain::inventory`].
+#[derive(Debug, Clone)]
+pub struct RedisSeats {
+    connection: Connection,
+    scripts: Arc<Scripts>,
+}
+
+impl RedisSeats {
+    /// The inventory behind a connection.
+    #[must_use]
+    pub fn new(connection: Connection) -> Self {
+        Self::with_scripts(connection, Scripts::standard())
+    }
+
+    /// The inventory with scripts of one's own, for tests.
+    #[must_use]
+    pub fn with_scripts(connection: Connection, scripts: Arc<Scripts>) -> Self {
+        Self { connection, scripts }
+    }
+
+    /// The request that [`Seats::hold`] sends first, for measuring what it costs without the adapter.
+    ///
+    /// # Errors
+    /// As [`Seats::hold`], if two lines have the same tier.
+    pub fn hold_request(&self, command: &Hold) -> Stored<redis::Cmd> {
+        Ok(hold::encode(&self.scripts.hold, command)?.by_hash())
+    }
+}
+
+impl Seats for RedisSeats {
+    async fn load(&self, command: &Load) -> Stored<LoadReply> {
+        for _ in 0..LOAD_ATTEMPTS {
+            let old_tiers = reads::tiers(&self.connection, &command.sale).await?;
+            let call = load::encode(&self.scripts.load, command, &old_tiers)?;
+            if let Some(reply) = load::decode(&call.send(&self.connection).await?)? {
+                return Ok(reply);
+            }
+        }
+        Err(StoreError::Unavailable(format!("sale {} is being loaded by others", command.sale)))
+    }
+
+    async fn hold(&self, command: &Hold) -> Stored<HoldReply> {
+        let call = hold::encode(&self.scripts.hold, command)?;
+        hold::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn sell(&self, command: &Sell) -> Stored<SellReply> {
+        let call = sell::encode(&self.scripts.sell, command);
+        sell::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn release(&self, command: &Release) -> Stored<ReleaseReply> {
+        let call = release::encode(&self.scripts.release, command);
+        release::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn mark(&self, command: &Mark) -> Stored<MarkReply> {
+        let call = mark::encode(&self.scripts.mark, command);
+        mark::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn restore(&self, command: &Restore) -> Stored<RestoreReply> {
+        let call = restore::encode(&self.scripts.restore, command);
+        restore::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn repair(&self, command: &Repair) -> Stored<RepairReply> {
+        let call = repair::encode(&self.scripts.repair, command);
+        repair::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn epoch(&self, sale: &SaleId) -> Stored<Option<Epoch>> {
+        reads::epoch(&self.connection, sale).await
+    }
+
+    async fn head(&self, sale: &SaleId) -> Stored<Option<(Epoch, Terms)>> {
+        reads::head(&self.connection, sale).await
+    }
+
+    async fn record(&self, sale: &SaleId, order: OrderNumber) -> Stored<Option<HoldRecord>> {
+        reads::record(&self.connection, sale, order).await
+    }
+
+    async fn due(&self, sale: &SaleId, now: Timestamp, most: usize) -> Stored<Vec<OrderNumber>> {
+        reads::due(&self.connection, sale, now, most).await
+    }
+
+    async fn taken(&self, sale: &SaleId, tiers: &[TierId], legs: Legs) -> Stored<Vec<Vec<u8>>> {
+        reads::taken(&self.connection, sale, tiers, legs).await
+    }
+
+    async fn count_taken(&self, sale: &SaleId, tiers: &[TierId], legs: u16) -> Stored<u64> {
+        reads::count_taken(&self.connection, sale, tiers, legs).await
+    }
+
+    async fn count_holds(&self, sale: &SaleId) -> Stored<u64> {
+        reads::count_holds(&self.connection, sale).await
+    }
+
+    async fn snapshot(&self, sale: &SaleId, tier: &TierId, legs: u16) -> Stored<Snapshot> {
+        reads::snapshot(&self.connection, sale, tier, legs).await
+    }
+}
