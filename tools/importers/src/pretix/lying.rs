@@ -5,7 +5,7 @@
 //! shorter then. The row's usual pitch is the lower quartile of the distances between neighbours; a row of
 //! fewer than five seats is too short to know it, and takes the zone's if that is smaller.
 
-use super::{Position, Row};
+use super::plan::{Position, Row};
 
 /// A row as it lies: listed index and position of each seat, in physical order.
 pub(super) struct Lying {
