@@ -26,6 +26,7 @@ use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
 use local::endpoints::{Endpoints, EndpointsError};
 use local::identity::{Identity, Refused, Role};
+use shared::http::journey_query::journey_query;
 
 /// How long a token that is made for one request is good, in seconds.
 const TOKEN_SECONDS: u32 = 60;
@@ -630,9 +631,7 @@ async fn status(
     })?;
     let ends = sale.file().stops.first().zip(sale.file().stops.last());
     let journey = journey.or(ends.map(|(first, last)| (&first.stop, &last.stop)));
-    let query = journey.map_or_else(String::new, |(from, to)| {
-        format!("?from={}&to={}", percent_encoded(from), percent_encoded(to))
-    });
+    let query = journey.map_or_else(String::new, |(from, to)| journey_query(from, to));
     let left =
         ask(gateway, Method::GET, &format!("{path}/availability{query}"), None, None).await?;
     if json {
@@ -659,15 +658,6 @@ async fn status(
         text(&left, "as_of"),
         tier_table(&sale, Some(&available))
     ))
-}
-
-/// A stop's id as a query carries it: everything but letters and digits of ASCII is escaped.
-fn percent_encoded(stop: &StopId) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    stop.as_str().bytes().map(escape).collect()
 }
 
 async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Error> {
@@ -826,10 +816,5 @@ mod tests {
         assert_eq!(error.to_string(), "404 Not found: There is no sale s.");
         let error = Error::Declined { status: StatusCode::BAD_GATEWAY, problem: json!("<html>") };
         assert_eq!(error.to_string(), "the gateway answered 502 Bad Gateway: \"<html>\"");
-    }
-
-    #[test]
-    fn a_stop_is_escaped_in_a_query() {
-        assert_eq!(percent_encoded(&StopId::new("a 北&").unwrap()), "a%20%E5%8C%97%26");
     }
 }

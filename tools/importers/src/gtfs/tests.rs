@@ -244,6 +244,33 @@ fn each_defect_is_named_with_its_places_and_its_remedy() {
 }
 
 #[test]
+fn a_stop_has_the_id_that_the_feed_gives_it() {
+    let (paris, toulouse) =
+        ("StopPoint:OCECorail Intercité-87547000", "StopPoint:OCECorail Intercité-87611004");
+    let longest = "é".repeat(127);
+    let of_stops = |stops: [&str; 3]| {
+        let named = stops.map(|stop| format!("{stop},A stop,0,0")).join("\n");
+        let times = stops.iter().enumerate().map(|(index, stop)| format!("t,,,{stop},{index}"));
+        let times = times.collect::<Vec<_>>().join("\n");
+        let named = format!("stop_id,stop_name,stop_lat,stop_lon\n{named}");
+        let times = format!("trip_id,arrival_time,departure_time,stop_id,stop_sequence\n{times}");
+        let feed = feed(&[("stops.txt", &named), ("stop_times.txt", &times)]).unwrap();
+        import(&feed, "t", "2026-05-04", Prices::Flat(5)).unwrap()
+    };
+    let (file, report) = of_stops([paris, &longest, toulouse]).accept(false).unwrap();
+    assert_eq!(report.findings, []);
+    let ids: Vec<&str> = file.stops.iter().map(|stop| stop.stop.as_str()).collect();
+    assert_eq!(ids, [paris, &longest, toulouse]);
+    let sale = Sale::new(file).unwrap();
+    let journey = sale.journey(&paris.parse().unwrap(), &toulouse.parse().unwrap()).unwrap();
+    assert_eq!((journey.count(), sale.tiers()[0].price_minor(journey)), (2, Some(5)));
+
+    let refused = of_stops([paris, &"x".repeat(256), toulouse]).accept(true).unwrap_err();
+    let text = refused.to_text();
+    assert!(text.contains("has no usable key: stop id must be 1 to 255 bytes"), "{text}");
+}
+
+#[test]
 fn what_is_no_feed_is_an_error_with_its_line() {
     for (table, text, expected) in [
         (
