@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::domain::ids::SeatName;
 use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
 use engine::domain::time::Timestamp;
-use importers::pretix::{self, Prices, RowOrder};
+use importers::pretix::{self, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
 use proptest::prelude::*;
@@ -298,13 +298,15 @@ fn any_plan() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_seat_of_any_plan_is_accounted_for(plan in any_plan(), order in 0_u8..3) {
+    fn every_seat_of_any_plan_is_accounted_for(plan in any_plan(), order in 0_u8..3, is_named in any::<bool>()) {
         let order = match order {
             0 => RowOrder::ByHeight,
             1 => RowOrder::AsListed,
             _ => RowOrder::NearestTo("3.5,-2".parse().unwrap()),
         };
-        let prices = Prices { for_all: Some(1), ..Prices::default() };
+        let uncategorised = Uncategorised { name: "C".to_owned(), price_minor: 2 };
+        let uncategorised = is_named.then_some(uncategorised);
+        let prices = Prices { for_all: Some(1), uncategorised, ..Prices::default() };
         let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order).unwrap();
         let report = import.report();
         let read = listed(&plan).len();
@@ -313,7 +315,8 @@ proptest! {
         let count = |seat: &&Value| {
             let key = seat["seat_guid"].as_str().unwrap();
             let category = seat["category"].as_str().unwrap();
-            key.is_empty() || !["A", "B", "樓"].contains(&category)
+            let has_tier = ["A", "B", "樓"].contains(&category) || (is_named && category.is_empty());
+            key.is_empty() || !has_tier
         };
         let nobody_can_sell = listed(&plan).iter().filter(|seat| count(seat)).count();
         prop_assert!(report.seats_left_out >= nobody_can_sell);

@@ -20,7 +20,7 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use importers::gtfs::{self, Class, Day, Feed, Train};
-use importers::pretix::{self, Point, Prices, RowOrder};
+use importers::pretix::{self, Point, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
@@ -102,6 +102,9 @@ enum Source {
         /// The price of every category without one of its own.
         #[arg(long, value_name = "MINOR")]
         price_minor: Option<i64>,
+        /// The tier of the seats without a category, and its price in minor units.
+        #[arg(long, value_name = "NAME=MINOR", value_parser = tier_price)]
+        uncategorised_tier: Option<Uncategorised>,
         /// Take the rows of a zone from front to back as they are listed, not by their height.
         #[arg(long)]
         rows_as_listed: bool,
@@ -337,6 +340,12 @@ fn declined(status: StatusCode, problem: &Value) -> String {
     }
 }
 
+fn tier_price(text: &str) -> Result<Uncategorised, String> {
+    let (name, price_minor) =
+        price(text).map_err(|why| why.replace("CATEGORY=MINOR", "NAME=MINOR"))?;
+    Ok(Uncategorised { name, price_minor })
+}
+
 fn price(text: &str) -> Result<(String, i64), String> {
     // The name may contain a "=", the price cannot.
     let (name, minor) = text.rsplit_once('=').ok_or("give CATEGORY=MINOR")?;
@@ -391,9 +400,18 @@ fn out(text: &str) -> Result<ExitCode, Error> {
 
 fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
     let (import, making) = match source {
-        Source::Pretix { plan, prices, price_minor, rows_as_listed, best_from, making } => {
+        Source::Pretix {
+            plan,
+            prices,
+            price_minor,
+            uncategorised_tier: uncategorised,
+            rows_as_listed,
+            best_from,
+            making,
+        } => {
             let text = read_bounded(&plan)?;
-            let prices = Prices { for_all: price_minor, by_category: prices.into_iter().collect() };
+            let by_category = prices.into_iter().collect();
+            let prices = Prices { for_all: price_minor, by_category, uncategorised };
             let order = match best_from {
                 Some(point) => RowOrder::NearestTo(point),
                 None if rows_as_listed => RowOrder::AsListed,
@@ -729,6 +747,8 @@ mod tests {
         for (line, reason) in [
             ("sale import pretix plan.json --price A", "CATEGORY=MINOR"),
             ("sale import pretix plan.json --price A=1.50", "whole minor units"),
+            ("sale import pretix plan.json --uncategorised-tier Hall", "NAME=MINOR"),
+            ("sale import pretix plan.json --uncategorised-tier Hall=1.50", "whole minor units"),
             ("sale import pretix plan.json --sale Bad_Id", "sale id must be"),
             ("sale import pretix plan.json --best-from 5", "X,Y"),
             (

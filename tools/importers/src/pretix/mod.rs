@@ -15,6 +15,7 @@
 //! request, and in a zone most of whose rows run up and down. Zones and categories stay in the plan's
 //! order. Where somebody says from where one sees best, zones and rows go by their distance from there.
 
+mod categories;
 mod lying;
 mod names;
 mod order;
@@ -36,11 +37,13 @@ use super::{
     without_mark,
 };
 
+use self::categories::Categories;
 use self::names::name_seats;
-use self::plan::{Plan, declared_categories};
+use self::plan::Plan;
 use self::prices::priced;
 use self::sections::lay_out;
 
+pub use self::categories::Uncategorised;
 pub use self::order::{InvalidPoint, Point, RowOrder};
 pub use self::prices::Prices;
 
@@ -68,7 +71,7 @@ pub fn import(
         });
     }
     let mut findings = Findings::default();
-    let categories = declared_categories(&plan, &mut findings);
+    let categories = Categories::of_plan(&plan, prices.uncategorised.as_ref(), &mut findings)?;
     let names = name_seats(&plan, &categories, &mut findings);
     let (tiers, shape) = lay_out(&plan, &categories, &names, order, &mut findings);
     let tiers = priced(&categories, tiers, prices)?;
@@ -77,13 +80,14 @@ pub fn import(
     if shape.round > 0 {
         notes.push(format!("{} rows go round, as at a table", shape.round));
     }
+    notes.extend(categories.note(&plan));
     let areas: usize = plan.zones.iter().map(|zone| zone.areas.len()).sum();
     if areas > 0 {
         notes.push(format!("{areas} areas are drawings and not sold"));
     }
     let seated: HashSet<&str> = tiers.iter().map(|tier| tier.name.as_str()).collect();
     let empty = |name: &&&str| !seated.contains(**name);
-    for name in categories.iter().filter(empty) {
+    for name in categories.names().iter().filter(empty) {
         notes.push(format!("category {name:?} has no seats and makes no tier"));
     }
     let counts: Vec<TierCount> = tiers.iter().map(TierCount::of).collect();

@@ -6,17 +6,17 @@ use engine::domain::ids::SeatName;
 
 use super::super::report::Findings;
 use super::super::{Remedy, SourceDefect};
+use super::categories::Categories;
 use super::plan::{Index, Plan, indexes, place, row_name, zone_name};
 
 /// Gives each seat that can be sold its name, and reports each that cannot or is not the only one
 /// with its key.
 pub(super) fn name_seats(
     plan: &Plan,
-    categories: &[&str],
+    categories: &Categories<'_>,
     findings: &mut Findings,
 ) -> HashMap<Index, SeatName> {
     let seat_at = |(zone, row, seat): Index| &plan.zones[zone].rows[row].seats[seat];
-    let declared: HashSet<&str> = categories.iter().copied().collect();
     // A new name must not be the key of another seat, wherever in the plan that one stands.
     let mut taken: HashSet<String> =
         indexes(plan).filter_map(|index| seat_at(index).seat_guid.clone()).collect();
@@ -34,8 +34,8 @@ pub(super) fn name_seats(
                 continue;
             }
         };
-        let category = seat.category.as_deref().unwrap_or_default();
-        if !declared.contains(category) {
+        if categories.of_seat(seat).is_none() {
+            let category = seat.category.as_deref().unwrap_or_default();
             let what = format!("category {category:?}");
             findings.add(SourceDefect::Undeclared { what, at }, leave_out);
             continue;

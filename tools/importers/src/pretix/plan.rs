@@ -1,11 +1,8 @@
 //! A plan as its JSON has it, and how reports name the places in it.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Deserializer};
 
-use super::super::report::Findings;
-use super::super::{Place, Remedy, SourceDefect};
+use super::super::Place;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Plan {
@@ -96,34 +93,6 @@ fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
         Label::Whole(number) => number.to_string(),
     });
     Ok(label.filter(|text| !text.is_empty()))
-}
-
-/// The declared categories in order, each name once.
-pub(super) fn declared_categories<'plan>(
-    plan: &'plan Plan,
-    findings: &mut Findings,
-) -> Vec<&'plan str> {
-    let place = |index: usize, name: &str| Place {
-        at: format!("categories[{index}]"),
-        label: name.to_owned(),
-    };
-    let mut first_of = HashMap::new();
-    let mut declared = Vec::new();
-    for (index, category) in plan.categories.iter().enumerate() {
-        let Some(name) = category.name.as_deref() else { continue };
-        if let Some(first) = first_of.get(name) {
-            let defect = SourceDefect::DeclaredTwice {
-                what: format!("category {name:?}"),
-                first: place(*first, name),
-                again: place(index, name),
-            };
-            findings.add(defect, Remedy::Believe { what: "both are one tier".to_owned() });
-        } else {
-            first_of.insert(name, index);
-            declared.push(name);
-        }
-    }
-    declared
 }
 
 /// Where a seat is listed: indexes of its zone, its row, and within the row.

@@ -8,6 +8,7 @@ use engine::domain::sale::{Places, Section, SectionRow};
 use super::super::report::Findings;
 use super::super::{Remedy, SourceDefect};
 use super::RowOrder;
+use super::categories::Categories;
 use super::lying::{NEIGHBOURS_WITHIN, ONE_POINT, distance, usual_pitch};
 use super::order::ordered;
 use super::plan::{Index, Plan, Position, place, row_name, zone_name};
@@ -23,19 +24,18 @@ pub(super) struct Shape {
 /// The sections of each category.
 pub(super) fn lay_out(
     plan: &Plan,
-    categories: &[&str],
+    categories: &Categories<'_>,
     names: &HashMap<Index, SeatName>,
     order: RowOrder,
     findings: &mut Findings,
 ) -> (Vec<Vec<Section>>, Shape) {
-    let tier_of: HashMap<&str, usize> =
-        categories.iter().enumerate().map(|(index, name)| (*name, index)).collect();
-    let mut tiers: Vec<Vec<Section>> = vec![Vec::new(); categories.len()];
+    let count = categories.names().len();
+    let mut tiers: Vec<Vec<Section>> = vec![Vec::new(); count];
     let mut shape = Shape::default();
     for (zone, rows) in ordered(plan, order) {
         let zone_of = &plan.zones[zone];
         let usual = usual_pitch(&rows);
-        let mut sections: Vec<Vec<SectionRow>> = vec![Vec::new(); categories.len()];
+        let mut sections: Vec<Vec<SectionRow>> = vec![Vec::new(); count];
         for (row, lying) in &rows {
             let pitch = lying.pitch(usual);
             shape.round += usize::from(lying.round);
@@ -45,9 +45,7 @@ pub(super) fn lay_out(
             for (seat, position) in &lying.seats {
                 let index = (zone, *row, *seat);
                 let name = names.get(&index);
-                let tier = name
-                    .and(row_of.seats[*seat].category.as_deref())
-                    .and_then(|category| tier_of.get(category).copied());
+                let tier = name.and_then(|_| categories.of_seat(&row_of.seats[*seat]));
                 let repeats_the_last = before.is_some_and(|(_, last, _)| {
                     name.is_none() && distance(last, *position) <= ONE_POINT
                 });

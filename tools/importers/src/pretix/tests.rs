@@ -294,7 +294,7 @@ fn prices_are_given_for_every_tier_and_for_nothing_else() {
     let with = |by_category: &[(&str, i64)], for_all| {
         let by_category =
             by_category.iter().map(|(name, price)| ((*name).to_owned(), *price)).collect();
-        let prices = Prices { for_all, by_category };
+        let prices = Prices { for_all, by_category, uncategorised: None };
         import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
     };
     let file = with(&[("樓座", 5)], Some(9)).unwrap().accept(false).unwrap().0;
@@ -304,6 +304,63 @@ fn prices_are_given_for_every_tier_and_for_nothing_else() {
     let unknown = with(&[("Boxes", 5)], Some(9)).unwrap_err().to_string();
     assert!(unknown.contains("\"Boxes\""), "{unknown}");
     assert!(matches!(with(&[], Some(-1)), Err(Error::Rules { .. })));
+}
+
+#[test]
+fn seats_without_a_category_are_sold_as_a_tier_that_is_named_for_them() {
+    let mut without = seat("b", 25.0, "");
+    without.as_object_mut().unwrap().remove("category");
+    let seats = vec![seat("a", 0.0, " "), without, seat("c", 50.0, "Stalls")];
+    let mut plan = plan(vec![row("1", 0.0, seats)]);
+    let terms = Terms::opening(Timestamp::from_ms(0));
+    let given = |plan: &Value, name: &str, price: &[(&str, i64)]| {
+        let prices = Prices {
+            for_all: Some(9),
+            by_category: price.iter().map(|(name, price)| ((*name).to_owned(), *price)).collect(),
+            uncategorised: Some(Uncategorised { name: name.to_owned(), price_minor: 7 }),
+        };
+        import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
+    };
+    let (file, report) = given(&plan, "Boxes", &[]).unwrap().accept(false).unwrap();
+    assert_eq!((report.findings.len(), report.seats_placed), (0, 3));
+    let tiers = file.tiers.iter().map(|tier| (tier.tier.as_str(), tier.price_minor));
+    assert_eq!(tiers.collect::<Vec<_>>(), [("stalls", Some(9)), ("boxes", Some(7))]);
+
+    // Without the option they are left out, and the refusal names it.
+    let refused = read(&plan, RowOrder::ByHeight).unwrap().accept(false).unwrap_err();
+    assert_eq!((refused.findings.len(), refused.seats_left_out), (2, 2));
+    let text = refused.to_text();
+    assert!(text.contains("2 seats have no category; --uncategorised-tier NAME=MINOR"), "{text}");
+    let wrong: [(&str, &[(&str, i64)]); 3] =
+        [("Stalls", &[]), ("", &[]), ("Boxes", &[("Boxes", 5)])];
+    for (name, price) in wrong {
+        let error = given(&plan, name, price).unwrap_err().to_string();
+        assert!(error.contains(&format!("{name:?}")), "{error}");
+    }
+    // A category of that name which is not declared is not the tier without a category.
+    plan["zones"][0]["rows"][0]["seats"][2]["category"] = json!("Boxes");
+    let import = given(&plan, "Boxes", &[]).unwrap();
+    assert!(import.report.to_text().contains("names category \"Boxes\", which is not declared"));
+}
+
+#[test]
+fn a_plan_without_any_category_can_be_sold() {
+    let mut plan = plan(vec![row("1", 0.0, vec![seat("a", 0.0, ""), seat("b", 25.0, "")])]);
+    plan["categories"] = json!([]);
+    let terms = Terms::opening(Timestamp::from_ms(0));
+    let with = |prices: &Prices| {
+        import("p", plan.to_string().as_bytes(), &terms, prices, RowOrder::ByHeight)
+    };
+    let tier = Uncategorised { name: "Hall".to_owned(), price_minor: 1500 };
+    let import = with(&Prices { uncategorised: Some(tier), ..Prices::default() }).unwrap();
+    assert_eq!(rows(&import), ["a b"]);
+    assert!(import.accept(false).is_ok(), "no defect, no consent needed");
+    // With nothing but consent it is refused, and says what to give.
+    let refused = with(&Prices::default()).unwrap().accept(true).unwrap_err();
+    assert!(refused.to_text().contains("--uncategorised-tier NAME=MINOR"));
+    let by_category = [("Hall".to_owned(), 5)].into();
+    let error = with(&Prices { by_category, ..Prices::default() }).unwrap_err().to_string();
+    assert!(error.contains("it has none; give --uncategorised-tier NAME=MINOR"), "{error}");
 }
 
 #[test]
