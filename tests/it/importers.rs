@@ -496,11 +496,30 @@ fn the_command_refuses_with_exit_code_1_and_lists_everything() {
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!((code, report["findings"].as_array().unwrap().len()), (1, 505));
     assert_eq!(report["findings"][0]["defect"]["again"]["at"], "seats.csv line 1923");
+    let by_kind = json!({"duplicate_seat": 500, "disagreement": 4, "fares_without_seats": 1});
+    assert_eq!(report["defects_by_kind"], by_kind);
 
     let (code, file, report) = onsale(&[&import[..], &["--resolve"]].concat());
     assert_eq!(code, 0);
     assert!(report.ends_with("505 defects, each resolved as said above\n"));
+    assert_eq!(
+        report.lines().nth(1),
+        Some("resolved, 505 defects: duplicate_seat 500, disagreement 4, fares_without_seats 1")
+    );
     let directory = tempfile::tempdir().unwrap();
+    let details = directory.path().join("defects");
+    let to_file = [&import[..], &["--details", details.to_str().unwrap()]].concat();
+    let (code, short, _) = onsale(&to_file);
+    assert_eq!((code, short.contains("defect 1:")), (1, false));
+    assert!(short.contains(&format!("\n  details: {}\n", details.display())), "{short}");
+    let text = std::fs::read_to_string(&details).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("defect ")).count(), 505);
+    let (_, whole, _) = onsale(&[&to_file[..], &["--json"]].concat());
+    let listed: Value = serde_json::from_slice(&std::fs::read(&details).unwrap()).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&whole).unwrap()["findings"], listed);
+    let nowhere = directory.path().join("no/such/folder");
+    let (code, ..) = onsale(&[&import[..], &["--details", nowhere.to_str().unwrap()]].concat());
+    assert_eq!(code, 2);
     let path = directory.path().join("d717.json");
     std::fs::write(&path, &file).unwrap();
     let path = path.to_str().unwrap();

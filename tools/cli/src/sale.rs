@@ -188,6 +188,10 @@ struct Making {
     /// standard error.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write each defect and its remedy to this file; the report then says where they are. With
+    /// --json the file is JSON, and the report keeps them.
+    #[arg(long, value_name = "FILE")]
+    details: Option<PathBuf>,
     /// The sale's id [default: made from the source's name]
     #[arg(long, value_name = "ID", help_heading = "Terms")]
     sale: Option<SaleId>,
@@ -461,27 +465,42 @@ impl Making {
 }
 
 fn finish_import(import: Import, making: &Making, json: bool) -> Result<ExitCode, Error> {
-    let in_words = |report: &Report| {
-        if json { pretty(&json!(report)) } else { format!("{}\n", report.to_text()) }
-    };
+    let details = making.details.as_deref();
     match import.accept(making.resolve) {
         Err(report) => {
-            out(&in_words(&report))?;
+            out(&in_words(&report, details, json)?)?;
             Ok(ExitCode::FAILURE)
         }
-        Ok((file, report)) => match &making.out {
-            None => {
-                eprint!("{}", in_words(&report));
-                out(&written(&file))
+        Ok((file, report)) => {
+            let report = in_words(&report, details, json)?;
+            match &making.out {
+                None => {
+                    eprint!("{report}");
+                    out(&written(&file))
+                }
+                Some(path) => {
+                    write_file(path, &written(&file))?;
+                    out(&report)
+                }
             }
-            Some(path) => {
-                let unwritable =
-                    |source| Error::Unwritable { to: path.display().to_string(), source };
-                std::fs::write(path, written(&file)).map_err(unwritable)?;
-                out(&in_words(&report))
-            }
-        },
+        }
     }
+}
+
+/// The report as it is printed; its details are written to a file if one is named.
+fn in_words(report: &Report, details: Option<&Path>, json: bool) -> Result<String, Error> {
+    if json {
+        details.map_or(Ok(()), |path| write_file(path, &pretty(&json!(report.findings))))?;
+        return Ok(pretty(&json!(report)));
+    }
+    let Some(path) = details else { return Ok(format!("{}\n", report.to_text())) };
+    write_file(path, &report.details())?;
+    Ok(format!("{}\n", report.to_text_without_details(&path.display().to_string())))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    let unwritable = |source| Error::Unwritable { to: path.display().to_string(), source };
+    std::fs::write(path, text).map_err(unwritable)
 }
 
 fn pretty(value: &Value) -> String {

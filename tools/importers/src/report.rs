@@ -1,5 +1,6 @@
 //! What an import found: every defect with its places, its remedy, and an account of the seats.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use engine::domain::ids::{SaleId, SeatName, TierId};
@@ -167,6 +168,31 @@ pub enum SourceDefect {
     },
 }
 
+impl SourceDefect {
+    /// The name of the kind, as in JSON.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::DuplicateSeat { .. } => "duplicate_seat",
+            Self::UnusableKey { .. } => "unusable_key",
+            Self::Undeclared { .. } => "undeclared",
+            Self::DeclaredTwice { .. } => "declared_twice",
+            Self::SamePoint { .. } => "same_point",
+            Self::Disagreement { .. } => "disagreement",
+            Self::NoJourney { .. } => "no_journey",
+            Self::FaresWithoutSeats { .. } => "fares_without_seats",
+            Self::SeatsWithoutFares { .. } => "seats_without_fares",
+            Self::NoSeats { .. } => "no_seats",
+            Self::DoesNotRun { .. } => "does_not_run",
+            Self::NotATrain { .. } => "not_a_train",
+            Self::SameTrain { .. } => "same_train",
+            Self::NothingToSell { .. } => "nothing_to_sell",
+            Self::TooManyStops { .. } => "too_many_stops",
+            Self::TooFewStops { .. } => "too_few_stops",
+        }
+    }
+}
+
 fn declared_note(declared: u64) -> String {
     if declared == 0 { String::new() } else { format!(" of the {declared} that are declared") }
 }
@@ -269,6 +295,8 @@ pub struct Report {
     pub seats_left_out: usize,
     /// Where the placed seats are.
     pub tiers: Vec<TierCount>,
+    /// The number of the defects of each kind, by the kind's name in JSON.
+    pub defects_by_kind: BTreeMap<&'static str, usize>,
     /// Every defect.
     pub findings: Vec<Finding>,
     /// What is no defect, and yet good to know.
@@ -293,6 +321,15 @@ impl Findings {
         self.0.iter().map(seats).sum()
     }
 
+    /// The number of the defects of each kind.
+    pub(super) fn by_kind(&self) -> BTreeMap<&'static str, usize> {
+        let mut counts = BTreeMap::new();
+        for finding in &self.0 {
+            *counts.entry(finding.defect.kind()).or_default() += 1;
+        }
+        counts
+    }
+
     /// True if some defect has no remedy.
     pub(super) fn hopeless(&self) -> bool {
         self.0.iter().any(|finding| finding.remedy == Remedy::None)
@@ -300,37 +337,184 @@ impl Findings {
 }
 
 impl Report {
-    /// The report as text: the account first, then every finding with its remedy.
+    /// The report as text: the sum and the defects by kind first, then every defect with its remedy.
     #[must_use]
     pub fn to_text(&self) -> String {
-        let mut lines = vec![format!(
-            "{}: {} seats read, {} placed, {} left out",
-            self.source, self.seats_read, self.seats_placed, self.seats_left_out
-        )];
-        for tier in &self.tiers {
-            lines.push(format!("  tier {} ({}): {} seats", tier.tier, tier.name, tier.seats));
-        }
-        lines.extend(self.notes.iter().map(|note| format!("  note: {note}")));
+        let details = self.details();
+        let details = details.lines().map(|line| format!("  {line}"));
+        self.summary()
+            .into_iter()
+            .chain(details)
+            .chain(self.closing())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// The report as text, with the place of its details instead of them.
+    #[must_use]
+    pub fn to_text_without_details(&self, place: &str) -> String {
+        let details = (!self.findings.is_empty()).then(|| format!("  details: {place}"));
+        self.summary()
+            .into_iter()
+            .chain(details)
+            .chain(self.closing())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    /// Every defect with its remedy, two lines each.
+    #[must_use]
+    pub fn details(&self) -> String {
         let verb = match self.outcome {
             Outcome::Clean | Outcome::Resolved => "resolved",
             Outcome::Refused => "--resolve",
         };
-        for (index, Finding { defect, remedy }) in self.findings.iter().enumerate() {
-            lines.push(format!("  defect {}: {defect}", index + 1));
-            lines.push(format!("    {verb}: {remedy}"));
+        let lines = self.findings.iter().enumerate().map(|(index, Finding { defect, remedy })| {
+            format!("defect {}: {defect}\n  {verb}: {remedy}\n", index + 1)
+        });
+        lines.collect()
+    }
+
+    /// The account of the seats, the defects by kind, the tiers and the notes.
+    fn summary(&self) -> Vec<String> {
+        let mut lines = vec![format!(
+            "{}: {} seats read, {} placed, {} left out",
+            self.source, self.seats_read, self.seats_placed, self.seats_left_out
+        )];
+        let count = self.findings.len();
+        let kinds = || self.kinds_in_text();
+        lines.push(match self.outcome {
+            Outcome::Clean | Outcome::Resolved | Outcome::Refused if count == 0 => {
+                "no defects".to_owned()
+            }
+            Outcome::Clean | Outcome::Resolved => format!("resolved, {count} defects: {}", kinds()),
+            Outcome::Refused => format!("refused, {count} defects: {}", kinds()),
+        });
+        for tier in &self.tiers {
+            lines.push(format!("  tier {} ({}): {} seats", tier.tier, tier.name, tier.seats));
         }
+        lines.extend(self.notes.iter().map(|note| format!("  note: {note}")));
+        lines
+    }
+
+    /// The kinds of the defects with their numbers, the most frequent first.
+    fn kinds_in_text(&self) -> String {
+        let mut kinds: Vec<_> = self.defects_by_kind.iter().collect();
+        kinds.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let kinds: Vec<String> =
+            kinds.into_iter().map(|(kind, count)| format!("{kind} {count}")).collect();
+        kinds.join(", ")
+    }
+
+    /// What to do about the defects, if there are any.
+    fn closing(&self) -> Option<String> {
         let count = self.findings.len();
         let hopeless = self.findings.iter().any(|finding| finding.remedy == Remedy::None);
-        lines.push(match self.outcome {
-            Outcome::Clean => "no defects".to_owned(),
-            Outcome::Resolved => format!("{count} defects, each resolved as said above"),
+        match self.outcome {
+            Outcome::Clean | Outcome::Resolved | Outcome::Refused if count == 0 => None,
+            Outcome::Clean | Outcome::Resolved => {
+                Some(format!("{count} defects, each resolved as said above"))
+            }
             Outcome::Refused if hopeless => {
-                format!("refused: {count} defects, some of which nothing resolves")
+                Some(format!("refused: {count} defects, some of which nothing resolves"))
             }
             Outcome::Refused => {
-                format!("refused: {count} defects; --resolve does what each line says")
+                Some(format!("refused: {count} defects; --resolve does what each line says"))
             }
-        });
-        lines.join("\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(at: &str) -> Place {
+        Place { at: at.to_owned(), label: "label".to_owned() }
+    }
+
+    /// One defect of each kind.
+    fn defects() -> Vec<SourceDefect> {
+        let (at, first, again) = (|| place("at"), || place("first"), || place("again"));
+        let text = || "text".to_owned();
+        vec![
+            SourceDefect::DuplicateSeat { key: text(), first: first(), again: again() },
+            SourceDefect::UnusableKey { at: at(), why: text() },
+            SourceDefect::Undeclared { what: text(), at: at() },
+            SourceDefect::DeclaredTwice { what: text(), first: first(), again: again() },
+            SourceDefect::SamePoint { first: first(), again: again() },
+            SourceDefect::Disagreement { first: first(), again: again(), how: text() },
+            SourceDefect::NoJourney { at: at() },
+            SourceDefect::FaresWithoutSeats { class: text(), fares: 1, at: at() },
+            SourceDefect::SeatsWithoutFares { class: text(), seats: 1, at: at() },
+            SourceDefect::NoSeats { at: at(), declared: 1 },
+            SourceDefect::DoesNotRun { at: at(), day: text(), why: text() },
+            SourceDefect::NotATrain { at: at(), what: text() },
+            SourceDefect::SameTrain { number: text(), first: first(), again: again(), how: text() },
+            SourceDefect::NothingToSell { at: at() },
+            SourceDefect::TooManyStops { at: at(), stops: 66 },
+            SourceDefect::TooFewStops { at: at(), stops: 1 },
+        ]
+    }
+
+    #[test]
+    fn a_kind_is_called_as_it_is_in_json() {
+        let defects = defects();
+        for defect in &defects {
+            let json = serde_json::to_value(defect).unwrap();
+            assert_eq!(json["kind"], defect.kind(), "{defect}");
+        }
+        let kinds: std::collections::HashSet<_> = defects.iter().map(SourceDefect::kind).collect();
+        assert_eq!(kinds.len(), 16, "each kind is listed once");
+    }
+
+    #[test]
+    fn a_report_begins_with_its_sum() {
+        let mut findings = Findings::default();
+        let leave_out = || Remedy::LeaveOut { what: place("at"), seats: 1 };
+        for defect in [0, 1, 1, 2].map(|index: usize| defects()[index].clone()) {
+            findings.add(defect, leave_out());
+        }
+        let mut report = Report {
+            source: "plan".to_owned(),
+            sale: None,
+            outcome: Outcome::Refused,
+            seats_read: 5,
+            seats_placed: 1,
+            seats_left_out: findings.left_out(),
+            tiers: Vec::new(),
+            defects_by_kind: findings.by_kind(),
+            findings: findings.0,
+            notes: vec!["nothing".to_owned()],
+        };
+        let text = report.to_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..4],
+            [
+                "plan: 5 seats read, 1 placed, 4 left out",
+                "refused, 4 defects: unusable_key 2, duplicate_seat 1, undeclared 1",
+                "  note: nothing",
+                "  defect 1: seat text stands twice: first (label) and again (label)",
+            ]
+        );
+        assert_eq!(lines[4], "    --resolve: at (label) is left out (1 seat)");
+        assert_eq!(lines.len(), 3 + 2 * 4 + 1);
+        let short = report.to_text_without_details("defects.txt");
+        let lines: Vec<&str> = short.lines().skip(2).collect();
+        assert_eq!(
+            lines,
+            [
+                "  note: nothing",
+                "  details: defects.txt",
+                "refused: 4 defects; --resolve does what each line says"
+            ]
+        );
+        assert_eq!(report.details().lines().count(), 8);
+
+        report.outcome = Outcome::Clean;
+        report.findings.clear();
+        assert_eq!(report.to_text().lines().nth(1), Some("no defects"));
+        assert_eq!(report.to_text(), report.to_text_without_details("defects.txt"));
     }
 }

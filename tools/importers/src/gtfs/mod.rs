@@ -154,6 +154,7 @@ impl Reading<'_> {
             seats_placed: counts.iter().map(|tier| tier.seats).sum(),
             seats_left_out: self.findings.left_out(),
             tiers: counts,
+            defects_by_kind: self.findings.by_kind(),
             findings: self.findings.0,
             notes: self.notes,
         };

@@ -112,6 +112,7 @@ pub fn import(
         seats_placed,
         seats_left_out: findings.left_out(),
         tiers: counts,
+        defects_by_kind: findings.by_kind(),
         findings: findings.0,
         notes,
     };

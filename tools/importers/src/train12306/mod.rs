@@ -163,6 +163,7 @@ impl<'tables> Reading<'tables> {
             seats_placed: counts.iter().map(|tier| tier.seats).sum(),
             seats_left_out: self.findings.left_out(),
             tiers: counts,
+            defects_by_kind: self.findings.by_kind(),
             findings: self.findings.0,
             notes,
         };
