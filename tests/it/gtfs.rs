@@ -210,15 +210,15 @@ fn a_national_railway_forbids_some_journeys_and_sells_a_train_once() {
     }
     assert_eq!((stops.len(), pairs), (18, 264), "19 journeys are forbidden");
     // Each train to Porto runs as two trips: one for those who board in Spain, one for all others.
-    let told = |trip: &str| {
+    let reported = |trip: &str| {
         let (number, how) = twice.get(trip).unwrap_or_else(|| panic!("{trip} is one of two"));
         (number.as_str(), how.as_str())
     };
     assert_eq!(twice.len(), 6);
     let how = "the first sells 15 journeys, the second 10; 5 only the first, 0 only the second";
-    assert_eq!(told("0042012026-02-23"), ("00420", how));
+    assert_eq!(reported("0042012026-02-23"), ("00420", how));
     let how = "the first sells 10 journeys, the second 15; 0 only the first, 5 only the second";
-    assert_eq!(told("0042022026-02-23"), ("00420", how));
+    assert_eq!(reported("0042022026-02-23"), ("00420", how));
 
     // Three timetables of one train on days of their own are no such thing.
     let import = import(&feed, "0019012026-02-24", "2026-02-24", by_distance);

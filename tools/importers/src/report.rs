@@ -7,12 +7,12 @@ use engine::domain::ids::{SaleId, SeatName, TierId};
 use engine::domain::sale::TierFile;
 use serde::Serialize;
 
-/// Where something stands in a source.
+/// A place in a source.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Place {
     /// A path into a JSON document, or a file and a line.
     pub at: String,
-    /// What stands there, as people know it.
+    /// The thing there, as people know it: `Balcony, row 17, seat 17-1`.
     pub label: String,
 }
 
@@ -22,44 +22,44 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong in a source that can be read.
+/// A defect of a source that can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SourceDefect {
     /// Two seats have the key that should be one seat's own.
-    #[error("seat {key} stands twice: {first} and {again}")]
+    #[error("seat {key} is duplicated: {first} and {again}")]
     DuplicateSeat {
         /// The key.
         key: String,
-        /// Where it stands first.
+        /// Place of the first seat.
         first: Place,
-        /// Where it stands again.
+        /// Place of the other seat.
         again: Place,
     },
     /// A seat has no key, or one that cannot name a seat.
     #[error("{at} has no usable key: {why}")]
     UnusableKey {
-        /// Which seat.
+        /// The seat.
         at: Place,
-        /// What a key must be.
+        /// The rule that its key breaks.
         why: String,
     },
     /// A category, class, coach or station is named that the source does not declare.
     #[error("{at} names {what}, which is not declared")]
     Undeclared {
-        /// What is named.
+        /// The undeclared thing and its name: `category "Boxes"`.
         what: String,
-        /// Who names it; the first, if many do.
+        /// The place that names it; the first of several.
         at: Place,
     },
     /// A category, a station or a stop is declared twice.
     #[error("{what} is declared twice: {first} and {again}")]
     DeclaredTwice {
-        /// What it is.
+        /// The thing and its name.
         what: String,
-        /// Where first.
+        /// Place of the first declaration.
         first: Place,
-        /// Where again.
+        /// Place of the other declaration.
         again: Place,
     },
     /// Two seats of a row lie at one point, so that nobody can tell who sits beside whom.
@@ -77,13 +77,13 @@ pub enum SourceDefect {
         first: Place,
         /// The other.
         again: Place,
-        /// How they differ.
+        /// Their difference, in words.
         how: String,
     },
     /// A fare is between stops that are no journey of this train.
     #[error("{at} is no journey of this train")]
     NoJourney {
-        /// Which fare.
+        /// The fare.
         at: Place,
     },
     /// A class has fares and no seat.
@@ -91,7 +91,7 @@ pub enum SourceDefect {
     FaresWithoutSeats {
         /// The class.
         class: String,
-        /// How many fares.
+        /// Number of its fares.
         fares: usize,
         /// The first of them.
         at: Place,
@@ -101,7 +101,7 @@ pub enum SourceDefect {
     SeatsWithoutFares {
         /// The class.
         class: String,
-        /// How many seats.
+        /// Number of its seats.
         seats: usize,
         /// The first of them.
         at: Place,
@@ -109,27 +109,27 @@ pub enum SourceDefect {
     /// There is no seat at all.
     #[error("{at} has no seats{}", declared_note(*declared))]
     NoSeats {
-        /// Whose seats are missing.
+        /// The plan or train without seats.
         at: Place,
-        /// How many the source says there should be.
+        /// Number of seats that the source declares; 0 if it declares none.
         declared: u64,
     },
-    /// A trip does not run on the day that is asked for.
+    /// A trip does not run on the requested day.
     #[error("{at} does not run on {day}: {why}")]
     DoesNotRun {
-        /// Which trip.
+        /// The trip.
         at: Place,
         /// The day.
         day: String,
-        /// Why it does not.
+        /// The reason, with its place in the feed.
         why: String,
     },
-    /// Something is to be sold as a train that is none.
+    /// The route of a trip is not a railway.
     #[error("{at} is {what}, not a train")]
     NotATrain {
-        /// What.
+        /// The route.
         at: Place,
-        /// What it is instead.
+        /// Its kind: `a bus`.
         what: String,
     },
     /// One train runs as two trips with different rules; two sales would sell its seats twice.
@@ -137,33 +137,33 @@ pub enum SourceDefect {
     SameTrain {
         /// The train's number.
         number: String,
-        /// The trip that was asked for.
+        /// The requested trip.
         first: Place,
         /// The other one.
         again: Place,
-        /// How they differ.
+        /// The difference of their journeys, in words.
         how: String,
     },
     /// The rules of the stops, or the fares, leave no journey.
     #[error("no journey of {at} can be sold")]
     NothingToSell {
-        /// Of what.
+        /// The trip.
         at: Place,
     },
     /// A train stops more often than a sale may have legs.
     #[error("{at} has {stops} stops; a sale has at most 65")]
     TooManyStops {
-        /// Which train.
+        /// The train.
         at: Place,
-        /// How many stops it has.
+        /// Number of its stops.
         stops: usize,
     },
     /// A train that stops fewer than two times goes nowhere.
     #[error("{at} has {stops} stops; a journey needs two")]
     TooFewStops {
-        /// Which train.
+        /// The train.
         at: Place,
-        /// How many stops it has.
+        /// Number of its stops.
         stops: usize,
     },
 }
@@ -197,7 +197,7 @@ fn declared_note(declared: u64) -> String {
     if declared == 0 { String::new() } else { format!(" of the {declared} that are declared") }
 }
 
-/// What resolving a defect does.
+/// The resolution of a defect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Remedy {
@@ -208,14 +208,14 @@ pub enum Remedy {
     },
     /// The thing is not part of the sale.
     LeaveOut {
-        /// What is left out.
+        /// The thing that is left out.
         what: Place,
-        /// How many seats that are.
+        /// Number of seats that are left out with it.
         seats: usize,
     },
     /// One of two statements is believed.
     Believe {
-        /// Which.
+        /// The statement that is believed, or its consequence, in words.
         what: String,
     },
     /// Nothing can be done: the import is refused either way.
@@ -240,13 +240,13 @@ impl fmt::Display for Remedy {
 /// A defect and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What is wrong.
+    /// The defect.
     pub defect: SourceDefect,
-    /// What resolving it does.
+    /// Its resolution.
     pub remedy: Remedy,
 }
 
-/// How an import ended.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -261,19 +261,20 @@ pub enum Outcome {
 /// The seats of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TierCount {
-    /// The tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// Its name.
+    /// Name of the tier.
     pub name: String,
-    /// How many seats it has.
+    /// Number of its seats.
     pub seats: usize,
 }
 
 impl TierCount {
     /// Counts the seats that an importer placed in a tier.
-    pub(super) fn of(tier: &TierFile) -> Self {
+    pub(super) fn from_tier(tier: &TierFile) -> Self {
         let seats: usize = tier.sections.iter().map(|section| section.seats(&tier.columns)).sum();
-        let seats = seats + tier.general_admission.unwrap_or(0) as usize;
+        let places = tier.general_admission.unwrap_or(0);
+        let seats = seats + usize::try_from(places).unwrap_or(usize::MAX);
         Self { tier: tier.tier.clone(), name: tier.name.clone(), seats }
     }
 }
@@ -281,25 +282,25 @@ impl TierCount {
 /// The account of one import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// What was read.
+    /// The file or folder that was read, and the train or trip of it.
     pub source: String,
     /// The sale that was made of it, if one could be.
     pub sale: Option<SaleId>,
-    /// How it ended.
+    /// The result.
     pub outcome: Outcome,
-    /// How many seats stand in the source.
+    /// Number of seats in the source.
     pub seats_read: usize,
-    /// How many of them the sale has (or would have, if the import was refused).
+    /// Number of them that the sale has (or would have, if the import was refused).
     pub seats_placed: usize,
-    /// How many it has not; each is part of a finding whose remedy is `leave_out`.
+    /// Number of them that it has not; each is part of a finding whose remedy is `leave_out`.
     pub seats_left_out: usize,
-    /// Where the placed seats are.
+    /// Number of placed seats of each tier.
     pub tiers: Vec<TierCount>,
     /// The number of the defects of each kind, by the kind's name in JSON.
     pub defects_by_kind: BTreeMap<&'static str, usize>,
     /// Every defect.
     pub findings: Vec<Finding>,
-    /// What is no defect, and yet good to know.
+    /// Facts about the import that are no defects.
     pub notes: Vec<String>,
 }
 
@@ -312,7 +313,7 @@ impl Findings {
         self.0.push(Finding { defect, remedy });
     }
 
-    /// How many seats the remedies leave out.
+    /// Number of seats that the remedies leave out.
     pub(super) fn left_out(&self) -> usize {
         let seats = |finding: &Finding| match &finding.remedy {
             Remedy::LeaveOut { seats, .. } => *seats,
@@ -331,7 +332,7 @@ impl Findings {
     }
 
     /// True if some defect has no remedy.
-    pub(super) fn hopeless(&self) -> bool {
+    pub(super) fn unresolvable(&self) -> bool {
         self.0.iter().any(|finding| finding.remedy == Remedy::None)
     }
 }
@@ -406,16 +407,16 @@ impl Report {
         kinds.join(", ")
     }
 
-    /// What to do about the defects, if there are any.
+    /// The verdict on the defects, if there are any.
     fn closing(&self) -> Option<String> {
         let count = self.findings.len();
-        let hopeless = self.findings.iter().any(|finding| finding.remedy == Remedy::None);
+        let unresolvable = self.findings.iter().any(|finding| finding.remedy == Remedy::None);
         match self.outcome {
             Outcome::Clean | Outcome::Resolved | Outcome::Refused if count == 0 => None,
             Outcome::Clean | Outcome::Resolved => {
                 Some(format!("{count} defects, each resolved as said above"))
             }
-            Outcome::Refused if hopeless => {
+            Outcome::Refused if unresolvable => {
                 Some(format!("refused: {count} defects, some of which nothing resolves"))
             }
             Outcome::Refused => {
@@ -495,7 +496,7 @@ mod tests {
                 "plan: 5 seats read, 1 placed, 4 left out",
                 "refused, 4 defects: unusable_key 2, duplicate_seat 1, undeclared 1",
                 "  note: nothing",
-                "  defect 1: seat text stands twice: first (label) and again (label)",
+                "  defect 1: seat text is duplicated: first (label) and again (label)",
             ]
         );
         assert_eq!(lines[4], "    --resolve: at (label) is left out (1 seat)");

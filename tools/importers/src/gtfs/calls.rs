@@ -8,7 +8,7 @@ use super::super::{Place, Remedy, SourceDefect};
 use super::Reading;
 use super::feed::{StopRow, StopTimeRow};
 
-/// Where the trip calls, in order.
+/// A call of the trip at a stop.
 pub(super) struct Call<'feed> {
     pub(super) time: &'feed Lined<StopTimeRow>,
     pub(super) stop: &'feed StopRow,
@@ -77,7 +77,7 @@ impl<'feed> Reading<'feed> {
         again
     }
 
-    /// Two calls that follow each other must be told apart, and time must not run backwards.
+    /// Two calls that follow each other need sequences of their own, and times in order.
     fn compare(&mut self, before: &Lined<StopTimeRow>, time: &Lined<StopTimeRow>, at: &Place) {
         let first = place_of(before);
         if before.1.stop_sequence == time.1.stop_sequence {

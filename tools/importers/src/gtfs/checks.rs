@@ -12,7 +12,7 @@ use super::feed::{RouteRow, Rule, TripRow};
 use super::journeys::journeys;
 
 impl<'feed> Reading<'feed> {
-    /// Does it run on the day, with times of its own, and as one trip?
+    /// Reports a trip that does not run on the day, has no times of its own, or is one of two of a train.
     pub(super) fn check_service(&mut self, calls: &[Call<'feed>]) {
         let (feed, trip, day) = (self.feed, self.trip, self.day);
         let mut refuse = |why: String| {
@@ -26,7 +26,7 @@ impl<'feed> Reading<'feed> {
             feed.frequencies.iter().find(|(_, row)| row.trip_id == trip.trip_id)
         {
             let line = line_of("frequencies.txt", *line);
-            refuse(format!("it runs every so many minutes, at no time of its own: {line}"));
+            refuse(format!("it runs at intervals, at no times of its own: {line}"));
         }
         let runs_as_well = |(_, other): &&Lined<TripRow>| {
             other.trip_id != trip.trip_id
@@ -62,7 +62,7 @@ impl<'feed> Reading<'feed> {
         }
     }
 
-    /// How the journeys of this trip and another one of the same train differ.
+    /// The difference of the journeys of this trip and another one of the same train.
     fn compare_journeys(&self, other: &TripRow) -> String {
         let sells = |trip: &str| -> HashSet<(&str, &str)> {
             let times = self.feed.times(trip);
@@ -117,7 +117,7 @@ impl<'feed> Reading<'feed> {
     }
 }
 
-/// What a route is that is no railway, by the basic and the extended route types.
+/// The kind of a route that is no railway, by the basic and the extended route types.
 fn not_a_train(route_type: u16) -> Option<&'static str> {
     Some(match route_type {
         2 | 100..=117 => return None,

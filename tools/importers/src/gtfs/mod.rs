@@ -46,12 +46,12 @@ pub use self::fares::Prices;
 pub use self::feed::Feed;
 pub use self::service::{Day, InvalidDay};
 
-/// What a feed does not say about a train.
+/// The facts about a train that a feed does not have.
 #[derive(Debug, Clone, Default)]
 pub struct Train {
     /// Its classes, in the order of the sale's tiers.
     pub classes: Vec<Class>,
-    /// What journeys cost.
+    /// The prices of its journeys.
     pub prices: Prices,
 }
 
@@ -116,7 +116,7 @@ impl Reading<'_> {
         calls: &[Call<'_>],
     ) -> Result<Import, Error> {
         let book = match train.prices {
-            Prices::OfTheFeed => FareBook::of(self.feed)?,
+            Prices::OfTheFeed => FareBook::from_feed(self.feed)?,
             Prices::ByDistance { .. } | Prices::Flat(_) => None,
         };
         if train.prices == Prices::OfTheFeed && book.is_none() {
@@ -136,12 +136,12 @@ impl Reading<'_> {
             };
             tier.fares = fares.iter().map(fare).collect();
         }
-        let counts: Vec<TierCount> = tiers.iter().map(TierCount::of).collect();
+        let counts: Vec<TierCount> = tiers.iter().map(TierCount::from_tier).collect();
         if counts.is_empty() {
             let at = self.at.clone();
             self.findings.add(SourceDefect::NoSeats { at, declared: 0 }, Remedy::None);
         }
-        let file = if self.findings.hopeless() {
+        let file = if self.findings.unresolvable() {
             None
         } else {
             Some(self.sale_file(terms, route, currency, departs, calls, tiers)?)

@@ -61,7 +61,7 @@ fn import(feed: &Feed, trip: &str, day: &str, prices: Prices) -> Result<Import, 
 }
 
 /// The report of an import that is as defective as it is.
-fn told(feed: &Feed, trip: &str, day: &str) -> String {
+fn reported(feed: &Feed, trip: &str, day: &str) -> String {
     import(feed, trip, day, Prices::Flat(5)).unwrap().report().to_text()
 }
 
@@ -147,20 +147,16 @@ fn journeys_cost_what_is_asked_or_what_the_feed_says() {
 #[test]
 fn a_trip_runs_when_the_calendar_and_its_exceptions_say_so() {
     let feed = feed(&[("frequencies.txt", "trip_id,headway_secs\nv,600")]).unwrap();
-    let runs = |day: &str| !told(&feed, "t", day).contains("does not run");
+    let runs = |day: &str| !reported(&feed, "t", day).contains("does not run");
     assert!(runs("2026-05-04") && runs("2026-05-12") && runs("2026-12-28"));
     for (trip, day, why) in [
         ("t", "2026-05-11", "calendar_dates.txt line 2 takes it out"),
         ("t", "2026-05-05", "calendar.txt line 2 does not run on a Tuesday"),
         ("t", "2027-01-04", "calendar.txt line 2 is from 2026-01-01 to 2026-12-31"),
         ("x", "2026-05-04", "service never is in neither calendar.txt nor calendar_dates.txt"),
-        (
-            "v",
-            "2026-05-04",
-            "it runs every so many minutes, at no time of its own: frequencies.txt line 2",
-        ),
+        ("v", "2026-05-04", "it runs at intervals, at no times of its own: frequencies.txt line 2"),
     ] {
-        let text = told(&feed, trip, day);
+        let text = reported(&feed, trip, day);
         assert!(text.contains(&format!("does not run on {day}: {why}")), "{text}");
         assert!(import(&feed, trip, day, Prices::Flat(5)).unwrap().accept(true).is_err());
     }
@@ -171,7 +167,7 @@ fn a_trip_runs_when_the_calendar_and_its_exceptions_say_so() {
         ("calendar_dates.txt", "service_id,date,exception_type\nmo,20260512,1"),
     ];
     let feed = self::feed(&only_dates).unwrap();
-    assert!(told(&feed, "t", "2026-05-04").contains("does not add service mo on it"));
+    assert!(reported(&feed, "t", "2026-05-04").contains("does not add service mo on it"));
     assert_eq!(feed.first_day("t").map(|day| day.to_string()).as_deref(), Some("2026-05-12"));
 }
 
@@ -228,7 +224,7 @@ fn each_defect_is_named_with_its_places_and_its_remedy() {
     for (trip, table, defect, remedy) in cases {
         let changes = [("stop_times.txt", table.as_str())];
         let feed = if table.is_empty() { feed(&[]) } else { feed(&changes) }.unwrap();
-        let text = told(&feed, trip, "2026-05-04");
+        let text = reported(&feed, trip, "2026-05-04");
         assert!(
             text.contains(defect) && text.contains(remedy),
             "{text}\nlacks {defect} / {remedy}"
@@ -239,7 +235,7 @@ fn each_defect_is_named_with_its_places_and_its_remedy() {
     }
     let unrouted = feed(&[("routes.txt", "route_id,route_type\nz,2")]).unwrap();
     assert!(
-        told(&unrouted, "t", "2026-05-04").contains("names route \"r\", which is not declared")
+        reported(&unrouted, "t", "2026-05-04").contains("names route \"r\", which is not declared")
     );
 }
 
@@ -335,5 +331,5 @@ fn one_trip_can_be_read_without_the_rest_of_the_country() {
     let one = Feed::parse("feed", Some("t"), text).unwrap();
     assert_eq!((one.times("t").len(), one.times("u").len(), one.times("v").len()), (4, 2, 0));
     let all = feed(&[]).unwrap();
-    assert_eq!(told(&one, "t", "2026-05-04"), told(&all, "t", "2026-05-04"));
+    assert_eq!(reported(&one, "t", "2026-05-04"), reported(&all, "t", "2026-05-04"));
 }

@@ -30,7 +30,7 @@ impl<'plan> Categories<'plan> {
     ///
     /// # Errors
     /// [`Error::Flags`] if the given one has no name, or that of a declared category.
-    pub(super) fn of_plan(
+    pub(super) fn from_plan(
         plan: &'plan Plan,
         uncategorised: Option<&'plan Uncategorised>,
         findings: &mut Findings,
@@ -66,8 +66,8 @@ impl<'plan> Categories<'plan> {
         }
     }
 
-    /// What a plan has that no tier is named for: the number of its seats without a category, and
-    /// the option that sells them.
+    /// The number of seats without a category, and the option that sells them, if no tier is named
+    /// for them.
     pub(super) fn note(&self, plan: &Plan) -> Option<String> {
         let has_none = |(zone, row, seat): &Index| {
             plan.zones[*zone].rows[*row].seats[*seat].category.is_none()

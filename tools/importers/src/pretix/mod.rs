@@ -34,7 +34,7 @@ use super::slug::slug;
 use super::terms::Terms;
 use super::{
     Error, Import, MAX_SEATS_PER_SALE, Outcome, Place, Remedy, Report, SourceDefect, TierCount,
-    without_mark,
+    too_many, without_mark,
 };
 
 use self::categories::Categories;
@@ -64,14 +64,10 @@ pub fn import(
         .map_err(|error| Error::Malformed { what: source.to_owned(), why: error.to_string() })?;
     let seats_read = plan.zones.iter().flat_map(|zone| &zone.rows).map(|row| row.seats.len()).sum();
     if seats_read > MAX_SEATS_PER_SALE {
-        return Err(Error::TooLarge {
-            what: source.to_owned(),
-            most: MAX_SEATS_PER_SALE as u64,
-            unit: "seats",
-        });
+        return Err(too_many(source, "seats"));
     }
     let mut findings = Findings::default();
-    let categories = Categories::of_plan(&plan, prices.uncategorised.as_ref(), &mut findings)?;
+    let categories = Categories::from_plan(&plan, prices.uncategorised.as_ref(), &mut findings)?;
     let names = name_seats(&plan, &categories, &mut findings);
     let (tiers, shape) = lay_out(&plan, &categories, &names, order, &mut findings);
     let tiers = priced(&categories, tiers, prices)?;
@@ -90,13 +86,13 @@ pub fn import(
     for name in categories.names().iter().filter(empty) {
         notes.push(format!("category {name:?} has no seats and makes no tier"));
     }
-    let counts: Vec<TierCount> = tiers.iter().map(TierCount::of).collect();
+    let counts: Vec<TierCount> = tiers.iter().map(TierCount::from_tier).collect();
     let seats_placed = counts.iter().map(|tier| tier.seats).sum();
     if seats_placed == 0 {
         let at = Place { at: source.to_owned(), label: "the plan".to_owned() };
         findings.add(SourceDefect::NoSeats { at, declared: 0 }, Remedy::None);
     }
-    let file = if findings.hopeless() {
+    let file = if findings.unresolvable() {
         None
     } else {
         let title = plan.name.clone().unwrap_or_else(|| source.to_owned());

@@ -20,7 +20,7 @@ pub(super) fn name_seats(
     // A new name must not be the key of another seat, wherever in the plan that one stands.
     let mut taken: HashSet<String> =
         indexes(plan).filter_map(|index| seat_at(index).seat_guid.clone()).collect();
-    let mut bearers: HashMap<&str, Vec<Index>> = HashMap::new();
+    let mut holders: HashMap<&str, Vec<Index>> = HashMap::new();
     let mut names = HashMap::new();
     for index in indexes(plan) {
         let seat = seat_at(index);
@@ -40,7 +40,7 @@ pub(super) fn name_seats(
             findings.add(SourceDefect::Undeclared { what, at }, leave_out);
             continue;
         }
-        let earlier = bearers.entry(guid).or_default();
+        let earlier = holders.entry(guid).or_default();
         let Some(first) = earlier.first().copied() else {
             earlier.push(index);
             names.insert(index, name);

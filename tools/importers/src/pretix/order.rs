@@ -3,7 +3,7 @@
 use super::lying::{Lying, as_it_lies, distance};
 use super::plan::{Plan, Position, RawPosition, Zone};
 
-/// Which row of a zone is the front row.
+/// The order of the rows of a zone, from the front row on.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum RowOrder {
     /// The one with the smallest y.

@@ -35,7 +35,7 @@ pub(super) struct Zone {
 pub(super) struct Row {
     #[serde(default, deserialize_with = "label")]
     pub(super) row_number: Option<String>,
-    /// What people call the row, with its number for `%s`: `Table %s`.
+    /// The row's name for people, with its number for `%s`: `Table %s`.
     #[serde(default, deserialize_with = "label")]
     pub(super) row_label: Option<String>,
     #[serde(default)]
@@ -95,7 +95,7 @@ fn label<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D
     Ok(label.filter(|text| !text.is_empty()))
 }
 
-/// Where a seat is listed: indexes of its zone, its row, and within the row.
+/// Place of a seat in the lists: indexes of its zone, its row, and within the row.
 pub(super) type Index = (usize, usize, usize);
 
 pub(super) fn zone_name(zone: &Zone, index: usize) -> String {

@@ -9,7 +9,7 @@ use super::super::slug::slug;
 use super::super::terms::tier_id;
 use super::categories::{Categories, Uncategorised};
 
-/// What the tiers cost, in minor units of the sale's currency; the format has no prices.
+/// Prices of the tiers, in minor units of the sale's currency; the format has none.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     /// The price of every category that has none of its own.

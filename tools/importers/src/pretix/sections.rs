@@ -13,12 +13,12 @@ use super::lying::{NEIGHBOURS_WITHIN, ONE_POINT, distance, usual_pitch};
 use super::order::ordered;
 use super::plan::{Index, Plan, Position, place, row_name, zone_name};
 
-/// What there is to tell of the rows.
+/// Counts for the notes of the report.
 #[derive(Debug, Default)]
 pub(super) struct Shape {
-    /// How many holes separate seats.
+    /// Number of holes that separate seats.
     pub(super) holes: usize,
-    /// How many rows go round.
+    /// Number of rows that go round.
     pub(super) round: usize,
 }
 /// The sections of each category.

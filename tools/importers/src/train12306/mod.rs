@@ -101,12 +101,12 @@ impl Tables {
     /// [`Error::Flags`] if no train, or more than one, has the number; [`Error::Rules`] if the terms
     /// break a rule. Defects of the tables are no errors: see [`Import::accept`].
     pub fn import(&self, number: &str, terms: &Terms) -> Result<Import, Error> {
-        let mut bearers = self.trains.iter().filter(|(_, train)| train.train_number == number);
-        let (line, train) = match (bearers.next(), bearers.next()) {
+        let mut matching = self.trains.iter().filter(|(_, train)| train.train_number == number);
+        let (line, train) = match (matching.next(), matching.next()) {
             (Some(train), None) => train,
             (Some((first, _)), Some((again, _))) => {
                 return Err(Error::Flags(format!(
-                    "train {number} stands twice: trains.csv lines {first} and {again}"
+                    "train {number} is duplicated: trains.csv lines {first} and {again}"
                 )));
             }
             (None, _) => {
@@ -141,9 +141,9 @@ impl<'tables> Reading<'tables> {
         let seats = self.seats(&listed);
         let fares = self.fares(&stops);
         let tiers = self.tiers(&stops, &seats, &fares);
-        let counts: Vec<TierCount> = tiers.iter().map(TierCount::of).collect();
+        let counts: Vec<TierCount> = tiers.iter().map(TierCount::from_tier).collect();
         let notes = notes(&tiers, stops.len());
-        let file = if self.findings.hopeless() {
+        let file = if self.findings.unresolvable() {
             None
         } else {
             let number = &self.train.train_number;
@@ -180,7 +180,7 @@ impl<'tables> Reading<'tables> {
     }
 }
 
-/// Which journeys are not sold because they have no fare.
+/// A note for each tier with journeys that are not sold because they have no fare.
 fn notes(tiers: &[TierFile], stops: usize) -> Vec<String> {
     let journeys = stops * stops.saturating_sub(1) / 2;
     tiers

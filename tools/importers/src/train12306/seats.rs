@@ -56,10 +56,10 @@ impl<'tables> Reading<'tables> {
             let coach = coaches.get(&Natural(&row.carriage_number));
             coach.is_some_and(|coach| coach.iter().any(|(_, c)| c.carriage_type == row.seat_type))
         };
-        let mut bearers: HashMap<(&str, &str), Vec<&Lined<SeatRow>>> = HashMap::new();
+        let mut holders: HashMap<(&str, &str), Vec<&Lined<SeatRow>>> = HashMap::new();
         for seat in listed {
             let key = (seat.1.carriage_number.as_str(), seat.1.seat_number.as_str());
-            bearers.entry(key).or_default().push(seat);
+            holders.entry(key).or_default().push(seat);
         }
         let mut points: HashMap<(&str, u32, char), Place> = HashMap::new();
         let mut seats = Vec::new();
@@ -67,7 +67,7 @@ impl<'tables> Reading<'tables> {
             let (line, row) = seat;
             let at = place_of_seat(seat);
             let leave_out = Remedy::LeaveOut { what: at.clone(), seats: 1 };
-            let rivals = &bearers[&(row.carriage_number.as_str(), row.seat_number.as_str())];
+            let rivals = &holders[&(row.carriage_number.as_str(), row.seat_number.as_str())];
             // Of several rows for one seat the first whose class the coach has is believed.
             let best = rivals.iter().find(|(_, rival)| declares(rival)).or(rivals.first());
             if let Some(best) = best.filter(|(best_line, _)| best_line != line) {
@@ -104,13 +104,13 @@ impl<'tables> Reading<'tables> {
         coaches: &BTreeMap<Natural<'tables>, Vec<&'tables Lined<CoachRow>>>,
         seats: &[Claimed<'tables>],
     ) {
-        let mut told = HashSet::new();
+        let mut reported = HashSet::new();
         let mut seats_of: HashMap<&str, u64> = HashMap::new();
         for seat in seats {
             *seats_of.entry(seat.coach).or_default() += 1;
             let declared = coaches.get(&Natural(seat.coach)).map_or(&[][..], Vec::as_slice);
             let agrees = declared.iter().any(|(_, coach)| coach.carriage_type == seat.class);
-            if agrees || !told.insert((seat.coach, seat.class)) {
+            if agrees || !reported.insert((seat.coach, seat.class)) {
                 continue;
             }
             let (defect, what) = match declared.first() {

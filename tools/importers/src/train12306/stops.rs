@@ -63,9 +63,9 @@ impl Reading<'_> {
 
     /// The station that a stop names; without one the train cannot be imported.
     fn station(&mut self, stop: &StopRow, at: &Place) -> Option<Stop> {
-        let mut bearers =
+        let mut matching =
             self.tables.stations.iter().filter(|(_, station)| station.name == stop.departure);
-        let Some(found) = bearers.next() else {
+        let Some(found) = matching.next() else {
             let defect = SourceDefect::Undeclared {
                 what: format!("station {:?}", stop.departure),
                 at: at.clone(),
@@ -74,7 +74,7 @@ impl Reading<'_> {
             return None;
         };
         let (_, station) = found;
-        if let Some(again) = bearers.next() {
+        if let Some(again) = matching.next() {
             let defect = SourceDefect::DeclaredTwice {
                 what: format!("station {}", station.name),
                 first: place_of_station(found),

@@ -98,7 +98,7 @@ fn each_defect_is_named_with_its_places_and_its_remedy() {
         // One seat in two classes: the one that the coach has is believed.
         (
             &[("seats.csv", "1,1,01A,0\n", "1,1,01A,2\n1,1,01A,0\n")],
-            "seat 1-01A stands twice: seats.csv line 8 (coach 1, seat 01A, class 2) and seats.csv line 9 (coach 1, seat 01A, class 0)",
+            "seat 1-01A is duplicated: seats.csv line 8 (coach 1, seat 01A, class 2) and seats.csv line 9 (coach 1, seat 01A, class 0)",
             "seats.csv line 8 (coach 1, seat 01A, class 2) is left out (1 seat)",
         ),
         // Otherwise the first.
@@ -224,7 +224,7 @@ fn a_train_is_found_by_its_number_alone() {
     assert_eq!(absent, "there is no train G3; there are G1, G2");
     let twice = tables(&[("trains.csv", "2,G2", "2,G1")]).unwrap();
     let twice = twice.import("G1", &terms).unwrap_err().to_string();
-    assert_eq!(twice, "train G1 stands twice: trains.csv lines 2 and 3");
+    assert_eq!(twice, "train G1 is duplicated: trains.csv lines 2 and 3");
 }
 
 #[test]

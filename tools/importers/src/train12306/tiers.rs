@@ -107,14 +107,14 @@ impl<'tables> Reading<'tables> {
     }
 
     fn class_name(&mut self, code: &str, at: Place) -> String {
-        let mut bearers = self.tables.classes.iter().filter(|(_, class)| class.code == code);
-        let Some((first_line, first)) = bearers.next() else {
+        let mut matching = self.tables.classes.iter().filter(|(_, class)| class.code == code);
+        let Some((first_line, first)) = matching.next() else {
             let what = format!("class {code}");
             let remedy = Remedy::Believe { what: format!("it is called {what}") };
             self.findings.add(SourceDefect::Undeclared { what: what.clone(), at }, remedy);
             return what;
         };
-        if let Some((again_line, again)) = bearers.next() {
+        if let Some((again_line, again)) = matching.next() {
             let place = |line: u64, class: &ClassRow| Place {
                 at: line_of("seat_types.csv", line),
                 label: class.name.clone(),
