@@ -4,8 +4,9 @@
 //! and passes.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use engine::domain::ids::Legs;
 use engine::domain::sale::{MAX_LEGS, Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use importers::gtfs::{Feed, Prices, Train};
@@ -13,6 +14,7 @@ use importers::{Finding, Import, SourceDefect, Terms};
 use serde_json::Value;
 
 use crate::program;
+use crate::samples::Shop;
 
 const CALTRAIN: &str = "gtfs-caltrain-2016/gtfs";
 const RENFE: &str = "gtfs-renfe-2026/gtfs";
@@ -208,15 +210,15 @@ fn a_national_railway_forbids_some_journeys_and_sells_a_train_once() {
     }
     assert_eq!((stops.len(), pairs), (18, 264), "19 journeys are forbidden");
     // Each train to Porto runs as two trips: one for those who board in Spain, one for all others.
-    let told = |trip: &str| {
+    let reported = |trip: &str| {
         let (number, how) = twice.get(trip).unwrap_or_else(|| panic!("{trip} is one of two"));
         (number.as_str(), how.as_str())
     };
     assert_eq!(twice.len(), 6);
     let how = "the first sells 15 journeys, the second 10; 5 only the first, 0 only the second";
-    assert_eq!(told("0042012026-02-23"), ("00420", how));
+    assert_eq!(reported("0042012026-02-23"), ("00420", how));
     let how = "the first sells 10 journeys, the second 15; 0 only the first, 5 only the second";
-    assert_eq!(told("0042022026-02-23"), ("00420", how));
+    assert_eq!(reported("0042022026-02-23"), ("00420", how));
 
     // Three timetables of one train on days of their own are no such thing.
     let import = import(&feed, "0019012026-02-24", "2026-02-24", by_distance);
@@ -298,4 +300,64 @@ fn the_command_makes_a_sale_of_a_trip() {
     let (code, done) = run(&[&import[..], &["--date", "2016-04-09", "--json"], &class].concat());
     let report: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!((code, &report["findings"][0]["defect"]["kind"]), (1, &Value::from("does_not_run")));
+}
+
+/// A small feed whose stops have ids as France's railway has them: long, with blanks, accents and colons.
+fn feed_with_long_ids(folder: &Path) -> [String; 3] {
+    let stops = ["87547000", "87571000", "87611004"];
+    let stops = stops.map(|code| format!("StopPoint:OCECorail Intercité-{code}"));
+    let rows = |row: &dyn Fn(usize, &String) -> String| {
+        stops.iter().enumerate().map(|(index, stop)| row(index, stop)).collect::<String>()
+    };
+    let named = rows(&|index, stop| format!("{stop},Gare {index},4{index},2\r\n"));
+    let times =
+        rows(&|index, stop| format!("OCESN3611,{0}:00:00,{0}:05:00,{stop},{index}\r\n", 7 + index));
+    let calendar =
+        "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,start_date,end_date";
+    for (table, text) in [
+        ("agency.txt", "agency_id,agency_timezone\r\nSNCF,Europe/Paris\r\n".to_owned()),
+        ("routes.txt", "route_id,agency_id,route_type\r\nr,SNCF,2\r\n".to_owned()),
+        (
+            "trips.txt",
+            "route_id,service_id,trip_id,trip_short_name\r\nr,s,OCESN3611,3611\r\n".to_owned(),
+        ),
+        ("calendar.txt", format!("{calendar}\r\ns,1,1,1,1,1,1,1,20260101,20261231\r\n")),
+        ("stops.txt", format!("stop_id,stop_name,stop_lat,stop_lon\r\n{named}")),
+        (
+            "stop_times.txt",
+            format!("trip_id,arrival_time,departure_time,stop_id,stop_sequence\r\n{times}"),
+        ),
+    ] {
+        std::fs::write(folder.join(table), text).unwrap();
+    }
+    stops
+}
+
+/// From the folder of tables to a paid ticket, and everywhere under the ids of the feed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_is_sold_between_stops_with_long_ids() {
+    let directory = tempfile::tempdir().unwrap();
+    let ids = feed_with_long_ids(directory.path());
+    let out = directory.path().join("3611.json");
+    let done = std::process::Command::new(program::onsale())
+        .args(["sale", "import", "gtfs", directory.path().to_str().unwrap()])
+        .args(["--trip", "OCESN3611", "--date", "2026-05-04", "--class", "Second=1x5xAB_CD"])
+        .args(["--opens-at", "2020-01-01T00:00:00Z", "--closes-at", "2100-01-01T00:00:00Z"])
+        .args(["--price-minor", "4500", "--out", out.to_str().unwrap()])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{done:?}");
+    let file: SaleFile = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
+    let stops: Vec<&str> = file.stops.iter().map(|stop| stop.stop.as_str()).collect();
+    assert_eq!(stops, ids);
+
+    let shop = Shop::open(&file).await;
+    let journey = Legs::new(1, 2).unwrap();
+    shop.until_left("second", journey, 20).await;
+    let order = shop.buy(vec![shop.best("second", journey, 2, "required")], 2).await.order();
+    let line = &order["lines"][0];
+    assert_eq!((&line["from"], &line["to"]), (&Value::from(&*ids[1]), &Value::from(&*ids[2])));
+    shop.until_left("second", journey, 18).await;
+    shop.until_left("second", Legs::new(0, 1).unwrap(), 20).await;
+    shop.close().await;
 }

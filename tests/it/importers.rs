@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::domain::ids::SeatName;
 use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
 use engine::domain::time::Timestamp;
-use importers::pretix::{self, Prices, RowOrder};
+use importers::pretix::{self, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, written};
 use proptest::prelude::*;
@@ -298,13 +298,15 @@ fn any_plan() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn every_seat_of_any_plan_is_accounted_for(plan in any_plan(), order in 0_u8..3) {
+    fn every_seat_of_any_plan_is_accounted_for(plan in any_plan(), order in 0_u8..3, is_named in any::<bool>()) {
         let order = match order {
             0 => RowOrder::ByHeight,
             1 => RowOrder::AsListed,
             _ => RowOrder::NearestTo("3.5,-2".parse().unwrap()),
         };
-        let prices = Prices { for_all: Some(1), ..Prices::default() };
+        let uncategorised = Uncategorised { name: "C".to_owned(), price_minor: 2 };
+        let uncategorised = is_named.then_some(uncategorised);
+        let prices = Prices { for_all: Some(1), uncategorised, ..Prices::default() };
         let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order).unwrap();
         let report = import.report();
         let read = listed(&plan).len();
@@ -313,7 +315,8 @@ proptest! {
         let count = |seat: &&Value| {
             let key = seat["seat_guid"].as_str().unwrap();
             let category = seat["category"].as_str().unwrap();
-            key.is_empty() || !["A", "B", "樓"].contains(&category)
+            let has_tier = ["A", "B", "樓"].contains(&category) || (is_named && category.is_empty());
+            key.is_empty() || !has_tier
         };
         let nobody_can_sell = listed(&plan).iter().filter(|seat| count(seat)).count();
         prop_assert!(report.seats_left_out >= nobody_can_sell);
@@ -493,11 +496,30 @@ fn the_command_refuses_with_exit_code_1_and_lists_everything() {
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!((code, report["findings"].as_array().unwrap().len()), (1, 505));
     assert_eq!(report["findings"][0]["defect"]["again"]["at"], "seats.csv line 1923");
+    let by_kind = json!({"duplicate_seat": 500, "disagreement": 4, "fares_without_seats": 1});
+    assert_eq!(report["defects_by_kind"], by_kind);
 
     let (code, file, report) = onsale(&[&import[..], &["--resolve"]].concat());
     assert_eq!(code, 0);
     assert!(report.ends_with("505 defects, each resolved as said above\n"));
+    assert_eq!(
+        report.lines().nth(1),
+        Some("resolved, 505 defects: duplicate_seat 500, disagreement 4, fares_without_seats 1")
+    );
     let directory = tempfile::tempdir().unwrap();
+    let details = directory.path().join("defects");
+    let to_file = [&import[..], &["--details", details.to_str().unwrap()]].concat();
+    let (code, short, _) = onsale(&to_file);
+    assert_eq!((code, short.contains("defect 1:")), (1, false));
+    assert!(short.contains(&format!("\n  details: {}\n", details.display())), "{short}");
+    let text = std::fs::read_to_string(&details).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("defect ")).count(), 505);
+    let (_, whole, _) = onsale(&[&to_file[..], &["--json"]].concat());
+    let listed: Value = serde_json::from_slice(&std::fs::read(&details).unwrap()).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&whole).unwrap()["findings"], listed);
+    let nowhere = directory.path().join("no/such/folder");
+    let (code, ..) = onsale(&[&import[..], &["--details", nowhere.to_str().unwrap()]].concat());
+    assert_eq!(code, 2);
     let path = directory.path().join("d717.json");
     std::fs::write(&path, &file).unwrap();
     let path = path.to_str().unwrap();

@@ -21,6 +21,7 @@ use local::up::{Engine, Options};
 use ops::audit::{self, Target};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
+use shared::http::journey_query::journey_query;
 
 use crate::described::Description;
 use crate::{backends, program};
@@ -290,7 +291,7 @@ impl Shop {
     /// What is left of each tier that sells the journey: the count, and the free seats.
     pub async fn left(&self, legs: Legs) -> BTreeMap<String, (u64, Vec<u8>)> {
         let query = match (self.sale.stop(legs.from()), self.sale.stop(legs.to())) {
-            (Some(from), Some(to)) => format!("?from={from}&to={to}"),
+            (Some(from), Some(to)) => journey_query(from, to),
             (Some(_) | None, _) => String::new(),
         };
         let ask = self.request(Method::GET, &format!("/sales/{}/availability{query}", self.id()));
@@ -308,7 +309,7 @@ impl Shop {
     }
 
     /// Waits until this many seats are left: what everyone may see is a second old at most.
-    async fn until_left(&self, tier: &str, legs: Legs, expected: u64) {
+    pub async fn until_left(&self, tier: &str, legs: Legs, expected: u64) {
         let since = Instant::now();
         loop {
             let left = self.left(legs).await.get(tier).map(|(count, _)| *count);

@@ -58,6 +58,9 @@ fn plain_text_schema(longest: usize, without: &str) -> schemars::Schema {
     })
 }
 
+/// Most bytes of a stop id. National timetables have ids such as `StopPoint:OCECorail Intercité-87184002`.
+pub const MAX_STOP_ID_BYTES: usize = 255;
+
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr, $schema:expr) => {
         $(#[$doc])*
@@ -147,8 +150,11 @@ text_id!(
     SeatName, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, 64), plain_text_schema(64, "")
 );
 text_id!(
-    /// A stop of a train: the operator's own code, kept as text.
-    StopId, "stop id", "1 to 32 bytes without control characters", |text| is_plain_text(text, 32), plain_text_schema(32, "")
+    /// A stop of a train: the operator's own code, kept and shown as it is. Part of no key of Redis or
+    /// DynamoDB, where a stop is its index in the sale, so it may have blanks and be long; the query of
+    /// a URL carries it percent-encoded.
+    StopId, "stop id", "1 to 255 bytes without control characters",
+    |text| is_plain_text(text, MAX_STOP_ID_BYTES), plain_text_schema(MAX_STOP_ID_BYTES, "")
 );
 text_id!(
     /// One load of a sale into Redis. A script that meets another epoch than it was told answers
@@ -236,6 +242,18 @@ mod tests {
         }
         assert!(UserId::new("auth0|张三").is_ok());
         assert!(PaymentId::new("pi_3 x").is_err());
+        for bad in ["", " A", "A ", "A\nB", "A\u{7f}", &"é".repeat(128)] {
+            assert!(StopId::new(bad).is_err(), "{bad:?} was taken as a stop id");
+        }
+        for good in
+            ["007", "StopPoint:OCECorail Intercité-87184002", "a&b#c%20+d", &"x".repeat(255)]
+        {
+            assert_eq!(
+                StopId::new(good).map(String::from).as_deref(),
+                Ok(good),
+                "it is kept as it is"
+            );
+        }
         assert!(RequestFingerprint::new("0123456789abcdeF").is_err());
     }
 

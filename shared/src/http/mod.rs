@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod checks;
 pub mod identity;
+pub mod journey_query;
 pub mod objects;
 pub mod order_reply;
 pub mod payment_reply;

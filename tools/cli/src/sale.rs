@@ -20,12 +20,13 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use importers::gtfs::{self, Class, Day, Feed, Train};
-use importers::pretix::{self, Point, Prices, RowOrder};
+use importers::pretix::{self, Point, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
 use local::endpoints::{Endpoints, EndpointsError};
 use local::identity::{Identity, Refused, Role};
+use shared::http::journey_query::journey_query;
 
 /// How long a token that is made for one request is good, in seconds.
 const TOKEN_SECONDS: u32 = 60;
@@ -101,6 +102,9 @@ enum Source {
         /// The price of every category without one of its own.
         #[arg(long, value_name = "MINOR")]
         price_minor: Option<i64>,
+        /// The tier of the seats without a category, and its price in minor units.
+        #[arg(long, value_name = "NAME=MINOR", value_parser = tier_price)]
+        uncategorised_tier: Option<Uncategorised>,
         /// Take the rows of a zone from front to back as they are listed, not by their height.
         #[arg(long)]
         rows_as_listed: bool,
@@ -184,6 +188,10 @@ struct Making {
     /// standard error.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Write each defect and its remedy to this file; the report then says where they are. With
+    /// --json the file is JSON, and the report keeps them.
+    #[arg(long, value_name = "FILE")]
+    details: Option<PathBuf>,
     /// The sale's id [default: made from the source's name]
     #[arg(long, value_name = "ID", help_heading = "Terms")]
     sale: Option<SaleId>,
@@ -336,6 +344,12 @@ fn declined(status: StatusCode, problem: &Value) -> String {
     }
 }
 
+fn tier_price(text: &str) -> Result<Uncategorised, String> {
+    let (name, price_minor) =
+        price(text).map_err(|why| why.replace("CATEGORY=MINOR", "NAME=MINOR"))?;
+    Ok(Uncategorised { name, price_minor })
+}
+
 fn price(text: &str) -> Result<(String, i64), String> {
     // The name may contain a "=", the price cannot.
     let (name, minor) = text.rsplit_once('=').ok_or("give CATEGORY=MINOR")?;
@@ -390,9 +404,18 @@ fn out(text: &str) -> Result<ExitCode, Error> {
 
 fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
     let (import, making) = match source {
-        Source::Pretix { plan, prices, price_minor, rows_as_listed, best_from, making } => {
+        Source::Pretix {
+            plan,
+            prices,
+            price_minor,
+            uncategorised_tier: uncategorised,
+            rows_as_listed,
+            best_from,
+            making,
+        } => {
             let text = read_bounded(&plan)?;
-            let prices = Prices { for_all: price_minor, by_category: prices.into_iter().collect() };
+            let by_category = prices.into_iter().collect();
+            let prices = Prices { for_all: price_minor, by_category, uncategorised };
             let order = match best_from {
                 Some(point) => RowOrder::NearestTo(point),
                 None if rows_as_listed => RowOrder::AsListed,
@@ -442,27 +465,42 @@ impl Making {
 }
 
 fn finish_import(import: Import, making: &Making, json: bool) -> Result<ExitCode, Error> {
-    let in_words = |report: &Report| {
-        if json { pretty(&json!(report)) } else { format!("{}\n", report.to_text()) }
-    };
+    let details = making.details.as_deref();
     match import.accept(making.resolve) {
         Err(report) => {
-            out(&in_words(&report))?;
+            out(&in_words(&report, details, json)?)?;
             Ok(ExitCode::FAILURE)
         }
-        Ok((file, report)) => match &making.out {
-            None => {
-                eprint!("{}", in_words(&report));
-                out(&written(&file))
+        Ok((file, report)) => {
+            let report = in_words(&report, details, json)?;
+            match &making.out {
+                None => {
+                    eprint!("{report}");
+                    out(&written(&file))
+                }
+                Some(path) => {
+                    write_file(path, &written(&file))?;
+                    out(&report)
+                }
             }
-            Some(path) => {
-                let unwritable =
-                    |source| Error::Unwritable { to: path.display().to_string(), source };
-                std::fs::write(path, written(&file)).map_err(unwritable)?;
-                out(&in_words(&report))
-            }
-        },
+        }
     }
+}
+
+/// The report as it is printed; its details are written to a file if one is named.
+fn in_words(report: &Report, details: Option<&Path>, json: bool) -> Result<String, Error> {
+    if json {
+        details.map_or(Ok(()), |path| write_file(path, &pretty(&json!(report.findings))))?;
+        return Ok(pretty(&json!(report)));
+    }
+    let Some(path) = details else { return Ok(format!("{}\n", report.to_text())) };
+    write_file(path, &report.details())?;
+    Ok(format!("{}\n", report.to_text_without_details(&path.display().to_string())))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Error> {
+    let unwritable = |source| Error::Unwritable { to: path.display().to_string(), source };
+    std::fs::write(path, text).map_err(unwritable)
 }
 
 fn pretty(value: &Value) -> String {
@@ -630,9 +668,7 @@ async fn status(
     })?;
     let ends = sale.file().stops.first().zip(sale.file().stops.last());
     let journey = journey.or(ends.map(|(first, last)| (&first.stop, &last.stop)));
-    let query = journey.map_or_else(String::new, |(from, to)| {
-        format!("?from={}&to={}", percent_encoded(from), percent_encoded(to))
-    });
+    let query = journey.map_or_else(String::new, |(from, to)| journey_query(from, to));
     let left =
         ask(gateway, Method::GET, &format!("{path}/availability{query}"), None, None).await?;
     if json {
@@ -659,15 +695,6 @@ async fn status(
         text(&left, "as_of"),
         tier_table(&sale, Some(&available))
     ))
-}
-
-/// A stop's id as a query carries it: everything but letters and digits of ASCII is escaped.
-fn percent_encoded(stop: &StopId) -> String {
-    let escape = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    stop.as_str().bytes().map(escape).collect()
 }
 
 async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Error> {
@@ -739,6 +766,8 @@ mod tests {
         for (line, reason) in [
             ("sale import pretix plan.json --price A", "CATEGORY=MINOR"),
             ("sale import pretix plan.json --price A=1.50", "whole minor units"),
+            ("sale import pretix plan.json --uncategorised-tier Hall", "NAME=MINOR"),
+            ("sale import pretix plan.json --uncategorised-tier Hall=1.50", "whole minor units"),
             ("sale import pretix plan.json --sale Bad_Id", "sale id must be"),
             ("sale import pretix plan.json --best-from 5", "X,Y"),
             (
@@ -826,10 +855,5 @@ mod tests {
         assert_eq!(error.to_string(), "404 Not found: There is no sale s.");
         let error = Error::Declined { status: StatusCode::BAD_GATEWAY, problem: json!("<html>") };
         assert_eq!(error.to_string(), "the gateway answered 502 Bad Gateway: \"<html>\"");
-    }
-
-    #[test]
-    fn a_stop_is_escaped_in_a_query() {
-        assert_eq!(percent_encoded(&StopId::new("a 北&").unwrap()), "a%20%E5%8C%97%26");
     }
 }

@@ -34,27 +34,27 @@ pub enum Error {
     /// A file cannot be opened or read.
     #[error("cannot read {}: {source}", path.display())]
     Unreadable {
-        /// Which file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file or a list is longer than an importer accepts.
     #[error("{what} has more than {most} {unit}")]
     TooLarge {
-        /// Which file or list.
+        /// The file or list.
         what: String,
-        /// How many it may have.
+        /// The limit that it exceeds.
         most: u64,
-        /// Of what.
+        /// Unit of the limit: `bytes`, `rows`, `seats`.
         unit: &'static str,
     },
     /// The text is not what the format says.
     #[error("{what} is malformed: {why}")]
     Malformed {
-        /// Which file, and where it is known the line.
+        /// The file, and the line where it is known.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The flags leave something open or name something that is not there.
@@ -70,7 +70,7 @@ pub enum Error {
     },
 }
 
-/// What an importer made of its source, before anyone has agreed to the remedies.
+/// A source as an importer has read it, before anyone has agreed to the remedies.
 #[derive(Debug)]
 pub struct Import {
     file: Option<SaleFile>,
@@ -103,7 +103,7 @@ impl Import {
         Ok(Self { file, report })
     }
 
-    /// What was found.
+    /// The findings, and the account of the seats.
     #[must_use]
     pub fn report(&self) -> &Report {
         &self.report
@@ -139,11 +139,17 @@ pub fn read_bounded(path: &Path) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
     file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_BYTES {
+    if u64::try_from(bytes.len()).is_ok_and(|length| length > MAX_BYTES) {
         let what = path.display().to_string();
         return Err(Error::TooLarge { what, most: MAX_BYTES, unit: "bytes" });
     }
     Ok(bytes)
+}
+
+/// The error of a source with more seats, or rows, than a sale may have seats.
+fn too_many(what: &str, unit: &'static str) -> Error {
+    let most = u64::try_from(MAX_SEATS_PER_SALE).unwrap_or(u64::MAX);
+    Error::TooLarge { what: what.to_owned(), most, unit }
 }
 
 /// The text after its byte order mark, if it has one.

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 
-use super::{Error, MAX_SEATS_PER_SALE, without_mark};
+use super::{Error, MAX_SEATS_PER_SALE, too_many, without_mark};
 
 /// A row and the line it stands on.
 pub(super) type Lined<T> = (u64, T);
@@ -43,15 +43,14 @@ pub(super) fn table<T: DeserializeOwned>(
             continue;
         }
         if rows.len() == MAX_SEATS_PER_SALE {
-            let most = MAX_SEATS_PER_SALE as u64;
-            return Err(Error::TooLarge { what: name.to_owned(), most, unit: "rows" });
+            return Err(too_many(name, "rows"));
         }
         rows.push((line, row));
     }
     Ok(rows)
 }
 
-/// What is wrong with a record, without the position: csv counts lines from the wrong end of CRLF.
+/// The defect of a record, without the position: csv counts lines from the wrong end of CRLF.
 fn why(error: &csv::Error) -> String {
     match error.kind() {
         csv::ErrorKind::Deserialize { err, .. } => err.to_string(),
@@ -76,10 +75,10 @@ impl Lines<'_> {
     /// The line on which the record stands that begins at a byte, or after the line ends there.
     fn line_at(&mut self, byte: u64) -> u64 {
         let is_end = |index: &usize| matches!(self.bytes[*index], b'\r' | b'\n');
-        let byte = (byte as usize).min(self.bytes.len());
+        let byte = usize::try_from(byte).unwrap_or(usize::MAX).min(self.bytes.len());
         let start = (byte..self.bytes.len()).find(|index| !is_end(index)).unwrap_or(byte);
         let passed = self.bytes.get(self.counted..start).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.line += passed.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
         self.counted = self.counted.max(start);
         self.line
     }

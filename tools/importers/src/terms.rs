@@ -7,7 +7,7 @@ use engine::domain::time::Timestamp;
 
 use super::Error;
 
-/// How long a sale lasts whose end nothing says, in seconds: thirty days.
+/// Duration of a sale without an end, in seconds: thirty days.
 const DEFAULT_SECONDS: i64 = 30 * 86_400;
 
 /// The terms of an imported sale.
@@ -15,7 +15,7 @@ const DEFAULT_SECONDS: i64 = 30 * 86_400;
 pub struct Terms {
     /// The sale's id; without it the importer makes one from the source's own name.
     pub sale: Option<SaleId>,
-    /// What people call it; without it the source's own name.
+    /// Its title; without it the source's own name.
     pub title: Option<String>,
     /// The currency of the prices; without it the one usual for the source.
     pub currency: Option<Currency>,
@@ -25,11 +25,11 @@ pub struct Terms {
     pub closes_at: Option<Timestamp>,
     /// Most tickets of one buyer.
     pub limit_per_buyer: u16,
-    /// How long a buyer has to pay, in seconds.
+    /// Time that a buyer has to pay, in seconds.
     pub pay_window_seconds: u32,
-    /// Whether each ticket must name its attendee.
+    /// The rule for naming the attendees of tickets.
     pub attendees: AttendeeRule,
-    /// How the admission gate is set.
+    /// Settings of the admission gate.
     pub gate: GateSettings,
 }
 

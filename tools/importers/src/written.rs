@@ -87,14 +87,14 @@ fn members(container: &str) -> Vec<&str> {
     members
 }
 
-/// Where the string ends that a text begins with.
+/// The index after the string that a text begins with.
 fn end_of_string(text: &str) -> usize {
     let mut in_string = InString::default();
     let last = text.char_indices().find(|(_, letter)| !in_string.after(*letter));
     last.map_or(text.len(), |(index, _)| index + 1)
 }
 
-/// Whether a scan is inside a JSON string.
+/// State of a scan: inside or outside of a JSON string.
 #[derive(Default)]
 struct InString {
     inside: bool,

@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 
 use engine::domain::ids::{Legs, Seat};
 use engine::domain::sale::{Sale, SaleFile, Tier};
+use shared::http::journey_query::journey_query;
 
 use super::client::{Call, Client, Reply};
 
@@ -110,7 +111,7 @@ impl Venue {
             return Ok(Rc::clone(left));
         }
         let query = match (self.sale.stop(legs.from()), self.sale.stop(legs.to())) {
-            (Some(from), Some(to)) => format!("?from={from}&to={to}"),
+            (Some(from), Some(to)) => journey_query(from, to),
             (Some(_) | None, _) => String::new(),
         };
         let path = format!("/sales/{}/availability{query}", self.sale.id());

@@ -1,7 +1,7 @@
 //! Seating plans in pretix's format.
 
 use engine::domain::sale::Sale;
-use importers::pretix::{Prices, RowOrder, import};
+use importers::pretix::{Prices, RowOrder, Uncategorised, import};
 use importers::{Import, Terms};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -18,15 +18,22 @@ pub(crate) const SEATING_PLAN: Target = Target {
 };
 
 fn run(input: &[u8]) -> Verdict {
-    let prices = Prices { for_all: Some(1000), ..Prices::default() };
+    let uncategorised = Uncategorised { name: "Other".to_owned(), price_minor: 500 };
+    let prices = [None, Some(uncategorised)].map(|uncategorised| Prices {
+        for_all: Some(1000),
+        uncategorised,
+        ..Prices::default()
+    });
     let orders = [
         RowOrder::ByHeight,
         RowOrder::AsListed,
         RowOrder::NearestTo(must("560,0".parse(), "a point")),
     ];
     let mut verdict = Verdict::Refused;
-    for order in orders {
-        let Ok(import) = import("a plan", input, &Terms::opening(LONG_AGO), &prices, order) else {
+    for (order, prices) in
+        orders.into_iter().flat_map(|order| prices.each_ref().map(|prices| (order, prices)))
+    {
+        let Ok(import) = import("a plan", input, &Terms::opening(LONG_AGO), prices, order) else {
             continue;
         };
         assert_eq!(import.report().seats_read, seats(input), "seats are lost while reading");

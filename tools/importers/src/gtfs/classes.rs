@@ -5,6 +5,7 @@ use std::str::FromStr;
 use engine::domain::ids::TierId;
 use engine::domain::sale::{Lettered, Places, Section, SectionRow, TierFile};
 
+use super::super::MAX_SEATS_PER_SALE;
 use super::super::slug::slug;
 use super::super::terms::tier_id;
 
@@ -12,8 +13,6 @@ use super::super::terms::tier_id;
 const MAX_COACHES: u16 = 99;
 /// Most rows of a coach.
 const MAX_ROWS: u16 = 200;
-/// Most places without a seat in one class, as many as a sale may have.
-const MAX_PLACES: u32 = engine::domain::sale::MAX_SEATS_PER_SALE as u32;
 /// Dearest class, in per cent of the fare.
 const MAX_PERCENT: u32 = 10_000;
 
@@ -32,7 +31,7 @@ enum Seats {
     /// Numbered coaches of lettered seats; `None` is the aisle.
     Coaches { coaches: u16, rows: u16, columns: Vec<Option<String>> },
     /// Places without a seat.
-    Places(u32),
+    Places(usize),
 }
 
 /// The text describes no class.
@@ -52,10 +51,10 @@ impl FromStr for Class {
             None => (rest, 100),
         };
         let seats = match seats.split('x').collect::<Vec<_>>()[..] {
-            [places] => Seats::Places(number(places, MAX_PLACES)?),
+            [places] => Seats::Places(number(places, MAX_SEATS_PER_SALE)?),
             [coaches, rows, letters] => Seats::Coaches {
-                coaches: number(coaches, u32::from(MAX_COACHES))? as u16,
-                rows: number(rows, u32::from(MAX_ROWS))? as u16,
+                coaches: number(coaches, MAX_COACHES)?,
+                rows: number(rows, MAX_ROWS)?,
                 columns: columns(letters)?,
             },
             _ => return Err(InvalidClass),
@@ -70,10 +69,10 @@ impl FromStr for Class {
 }
 
 /// A number from 1 to `most`, of digits alone.
-fn number(text: &str, most: u32) -> Result<u32, InvalidClass> {
+fn number<T: FromStr + PartialOrd + From<u8>>(text: &str, most: T) -> Result<T, InvalidClass> {
     let is_digits = !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit());
-    let number = is_digits.then(|| text.parse().ok()).flatten().ok_or(InvalidClass)?;
-    if (1..=most).contains(&number) { Ok(number) } else { Err(InvalidClass) }
+    let number: T = is_digits.then(|| text.parse().ok()).flatten().ok_or(InvalidClass)?;
+    if (T::from(1)..=most).contains(&number) { Ok(number) } else { Err(InvalidClass) }
 }
 
 fn columns(letters: &str) -> Result<Vec<Option<String>>, InvalidClass> {
@@ -90,7 +89,7 @@ fn columns(letters: &str) -> Result<Vec<Option<String>>, InvalidClass> {
 }
 
 impl Class {
-    /// What a fare comes to in this class, in minor units, rounded half up.
+    /// The price of a fare in this class, in minor units, rounded half up.
     pub(super) fn price_minor(&self, fare_minor: i64) -> i64 {
         fare_minor.saturating_mul(i64::from(self.percent)).saturating_add(50) / 100
     }
@@ -103,13 +102,13 @@ impl Class {
     }
 }
 
-/// How many seats and places the classes have.
+/// Number of the seats and places of the classes.
 pub(super) fn seats(classes: &[Class]) -> usize {
     let seats = |class: &Class| match &class.seats {
         Seats::Coaches { coaches, rows, columns } => {
             usize::from(*coaches) * usize::from(*rows) * columns.iter().flatten().count()
         }
-        Seats::Places(places) => *places as usize,
+        Seats::Places(places) => *places,
     };
     classes.iter().map(seats).sum()
 }
@@ -125,7 +124,7 @@ pub(super) fn tiers(classes: &[Class]) -> Vec<TierFile> {
         let numbers = coach + 1..=coach + class.coaches();
         coach += class.coaches();
         let (columns, sections, places) = match &class.seats {
-            Seats::Places(places) => (Vec::new(), Vec::new(), Some(*places)),
+            Seats::Places(places) => (Vec::new(), Vec::new(), u32::try_from(*places).ok()),
             Seats::Coaches { rows, columns, .. } => {
                 let mut names = numbers.map(|number| format!("{number:02}"));
                 let row = SectionRow {

@@ -8,17 +8,17 @@ use super::super::Error;
 use super::super::tables::{Lined, line_of};
 use super::feed::{FareRow, FareRuleRow, Feed, StopRow};
 
-/// What journeys cost in a class at 100 per cent, in minor units.
+/// Prices of journeys in a class at 100 per cent, in minor units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prices {
-    /// What the feed says (`fare_attributes.txt`, `fare_rules.txt`).
+    /// Fares of the feed (`fare_attributes.txt`, `fare_rules.txt`).
     #[default]
     OfTheFeed,
     /// By the length of the way from stop to stop.
     ByDistance {
-        /// What every journey costs.
+        /// Price of every journey before its kilometres.
         base_minor: i64,
-        /// What each kilometre adds.
+        /// Price of each kilometre.
         per_km_minor: i64,
     },
     /// The same for every journey.
@@ -45,7 +45,7 @@ impl<'feed> FareBook<'feed> {
     /// # Errors
     /// [`Error::Malformed`] for a price that is no amount of its currency, [`Error::Flags`] for fares in
     /// several currencies.
-    pub(super) fn of(feed: &'feed Feed) -> Result<Option<Self>, Error> {
+    pub(super) fn from_feed(feed: &'feed Feed) -> Result<Option<Self>, Error> {
         let mut rules: HashMap<&str, Vec<&FareRuleRow>> = HashMap::new();
         for (_, rule) in &feed.fare_rules {
             rules.entry(rule.fare_id.as_str()).or_default().push(rule);
@@ -82,8 +82,8 @@ impl<'feed> FareBook<'feed> {
             if fare.rules.is_empty() {
                 return true;
             }
-            let is = |wanted: &Option<String>, actual: Option<&str>| {
-                wanted.as_deref().is_none_or(|wanted| actual == Some(wanted))
+            let is = |expected: &Option<String>, actual: Option<&str>| {
+                expected.as_deref().is_none_or(|expected| actual == Some(expected))
             };
             let matching = fare.rules.iter().filter(|rule| {
                 is(&rule.route_id, Some(route))
@@ -115,7 +115,7 @@ fn price((line, row): &Lined<FareRow>) -> Result<(i64, Currency), Error> {
     Ok((minor, currency))
 }
 
-/// How many digits of the minor unit a currency has (ISO 4217); two where it is not known otherwise.
+/// Number of digits of the minor unit of a currency (ISO 4217); two where it is not known otherwise.
 fn digits_of(currency: &str) -> usize {
     match currency.to_ascii_uppercase().as_str() {
         "BIF" | "CLP" | "DJF" | "GNF" | "ISK" | "JPY" | "KMF" | "KRW" | "PYG" | "RWF" | "UGX"
@@ -141,7 +141,7 @@ fn minor_units(text: &str, digits: usize) -> Option<i64> {
     format!("{whole}{part:0<digits$}").parse().ok()
 }
 
-/// How long the way is from each stop to the next, in metres: great circles on a sphere of 6,371 km.
+/// Length of the way from each stop to the next, in metres: great circles on a sphere of 6,371 km.
 ///
 /// # Errors
 /// The first stop that has no place on the globe.
@@ -161,7 +161,7 @@ pub(super) fn metres<'feed>(stops: &[&'feed StopRow]) -> Result<Vec<f64>, &'feed
     Ok(places.windows(2).map(between).collect())
 }
 
-/// What a way costs, in minor units, to the nearest.
+/// Price of a way, in minor units, to the nearest.
 pub(super) fn by_distance(base_minor: i64, per_km_minor: i64, metres: f64) -> i64 {
     base_minor.saturating_add((per_km_minor as f64 * metres / 1000.0).round() as i64)
 }

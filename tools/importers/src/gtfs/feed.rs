@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use chrono::Weekday;
 use serde::{Deserialize, Deserializer};
 
 use super::super::tables::{Lined, line_of, table};
@@ -51,7 +52,7 @@ pub(super) struct TripRow {
     pub(super) trip_short_name: Option<String>,
 }
 
-/// Whether people board or alight at a stop.
+/// The rule for boarding, or for alighting, at a stop.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Rule {
     /// As a matter of course: 0, or nothing at all.
@@ -106,18 +107,18 @@ pub(super) struct CalendarRow {
 }
 
 impl CalendarRow {
-    /// Whether it runs on each day of the week, from Monday.
-    pub(super) fn week(&self) -> [bool; 7] {
-        [
-            self.monday,
-            self.tuesday,
-            self.wednesday,
-            self.thursday,
-            self.friday,
-            self.saturday,
-            self.sunday,
-        ]
-        .map(|day| day == 1)
+    /// True if it runs on this day of the week.
+    pub(super) fn runs_on(&self, day: Weekday) -> bool {
+        let runs = match day {
+            Weekday::Mon => self.monday,
+            Weekday::Tue => self.tuesday,
+            Weekday::Wed => self.wednesday,
+            Weekday::Thu => self.thursday,
+            Weekday::Fri => self.friday,
+            Weekday::Sat => self.saturday,
+            Weekday::Sun => self.sunday,
+        };
+        runs == 1
     }
 }
 
@@ -209,16 +210,16 @@ impl Feed {
             trip.and_then(|(_, trip)| trip.trip_short_name.clone())
         };
         let only_number = only.and_then(number);
-        let wanted: Option<HashSet<&str>> = only.map(|only| {
-            let is_wanted = |trip: &&Lined<TripRow>| {
+        let requested: Option<HashSet<&str>> = only.map(|only| {
+            let is_requested = |trip: &&Lined<TripRow>| {
                 let same = only_number.is_some() && trip.1.trip_short_name == only_number;
                 trip.1.trip_id == only || same
             };
-            trips.iter().filter(is_wanted).map(|(_, trip)| trip.trip_id.as_str()).collect()
+            trips.iter().filter(is_requested).map(|(_, trip)| trip.trip_id.as_str()).collect()
         });
         let times: Vec<Lined<StopTimeRow>> =
             table("stop_times.txt", &text("stop_times.txt")?, |row: &StopTimeRow| {
-                wanted.as_ref().is_none_or(|wanted| wanted.contains(row.trip_id.as_str()))
+                requested.as_ref().is_none_or(|trips| trips.contains(row.trip_id.as_str()))
             })?;
         let mut stop_times: HashMap<String, Vec<Lined<StopTimeRow>>> = HashMap::new();
         for row in times {

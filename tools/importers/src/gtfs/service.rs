@@ -31,9 +31,8 @@ impl FromStr for Day {
             return Err(InvalidDay);
         }
         let part = |range: std::ops::Range<usize>| digits[range].parse().unwrap_or(0);
-        NaiveDate::from_ymd_opt(part(0..4) as i32, part(4..6), part(6..8))
-            .map(Self)
-            .ok_or(InvalidDay)
+        let year = digits[..4].parse().unwrap_or(0);
+        NaiveDate::from_ymd_opt(year, part(4..6), part(6..8)).map(Self).ok_or(InvalidDay)
     }
 }
 
@@ -91,7 +90,7 @@ pub(super) fn timestamp(moment: &chrono::DateTime<Tz>) -> Timestamp {
 }
 
 impl Feed {
-    /// Whether a trip runs on a day; if not, why.
+    /// Checks that a trip runs on a day.
     ///
     /// # Errors
     /// The reason, in words.
@@ -114,7 +113,7 @@ impl Feed {
             let at = line_of("calendar.txt", *line);
             if !(row.start_date..=row.end_date).contains(&day) {
                 why = Some(format!("{at} is from {} to {}", row.start_date, row.end_date));
-            } else if !row.week()[day.0.weekday().num_days_from_monday() as usize] {
+            } else if !row.runs_on(day.0.weekday()) {
                 why = Some(format!("{at} does not run on a {}", day.0.format("%A")));
             } else {
                 return Ok(());

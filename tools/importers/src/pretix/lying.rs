@@ -5,26 +5,26 @@
 //! shorter then. The row's usual pitch is the lower quartile of the distances between neighbours; a row of
 //! fewer than five seats is too short to know it, and takes the zone's if that is smaller.
 
-use super::{Position, Row};
+use super::plan::{Position, Row};
 
 /// A row as it lies: listed index and position of each seat, in physical order.
 pub(super) struct Lying {
     pub(super) seats: Vec<(usize, Position)>,
-    /// Whether the row runs up and down rather than from left to right.
+    /// True if the row runs up and down rather than from left to right.
     pub(super) upright: bool,
-    /// Whether its seats go round something.
+    /// True if its seats go round something.
     pub(super) round: bool,
     /// The middle of its seats, relative to the zone.
     pub(super) middle: Position,
 }
 
 impl Lying {
-    /// How far the row is from the upper edge of its zone.
+    /// Distance of the row from the upper edge of its zone.
     pub(super) fn height(&self) -> f64 {
         self.middle.y
     }
 
-    /// How far apart neighbours of the row usually are; `zone` is what is usual in its zone.
+    /// Usual distance of neighbours in the row; `zone` is the usual one of its zone.
     pub(super) fn pitch(&self, zone: f64) -> f64 {
         let own = gaps(self);
         match pitch_of(&own) {
@@ -93,7 +93,7 @@ fn around(listed: &[(usize, Position)], middle: Position) -> Vec<(usize, Positio
     seats
 }
 
-/// How long the way from seat to seat is.
+/// Length of the way from seat to seat.
 fn way(seats: &[(usize, Position)]) -> f64 {
     seats.windows(2).map(|pair| distance(pair[0].1, pair[1].1)).sum()
 }
@@ -112,11 +112,11 @@ pub(super) fn distance(a: Position, b: Position) -> f64 {
 
 /// Seats closer than this lie at one point.
 pub(super) const ONE_POINT: f64 = 1e-6;
-/// How many pitches apart two seats may be and still be neighbours.
+/// Largest distance of neighbours, in pitches.
 pub(super) const NEIGHBOURS_WITHIN: f64 = 1.5;
 /// With fewer gaps than this a row does not know its own pitch.
 const KNOWS_ITS_PITCH: usize = 4;
-/// How much shorter the way around must be than the way along, for a row to be round.
+/// A row is round if the way around is shorter than this part of the way along.
 const ROUND_IF_SHORTER: f64 = 0.9;
 /// Gaps that differ by less are equally wide.
 const AS_WIDE_AS: f64 = 0.99;
