@@ -10,7 +10,7 @@ use crate::domain::order::{Order, OrderState};
 use crate::flows::discrepancy::{Asked, Discrepancy};
 use crate::ports::{DUE_SHARDS, Due, Orders, Ports, Seats, Stored};
 
-impl<'a, P: Ports> Pass<'a, P> {
+impl<P: Ports> Pass<'_, P> {
     /// Finishes what is due, in a second round also what failed in the first: an order that is past
     /// its deadline must not wait for another minute because of one call that a store refused.
     pub(super) async fn finish_orders_until_done<E: Future<Output = ()> + Send>(
