@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+mod check;
 #[cfg(test)]
 mod fixtures;
 mod grid;
@@ -19,6 +20,7 @@ mod repair;
 mod restore;
 mod sell;
 
+pub use check::Inconsistency;
 pub use grid::TierGrid;
 pub use hold::{Hold, HoldReply};
 pub use load::{Load, LoadReply};
