@@ -179,6 +179,20 @@ pub struct OrderLine {
     pub tickets: Vec<Ticket>,
 }
 
+impl OrderLine {
+    /// Number of its tickets.
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        u16::try_from(self.tickets.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The price of all its tickets, in minor units.
+    #[must_use]
+    pub fn total_minor(&self) -> i64 {
+        self.price_minor * i64::from(self.count())
+    }
+}
+
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
@@ -212,7 +226,7 @@ impl Order {
     /// How many tickets it is.
     #[must_use]
     pub fn tickets(&self) -> u16 {
-        self.lines.iter().map(|line| line.tickets.len() as u16).sum()
+        self.lines.iter().map(OrderLine::count).fold(0, u16::saturating_add)
     }
 
     /// The order after an event; `None` if the event cannot happen to it.
@@ -277,8 +291,8 @@ pub fn totals<'a>(
     for order in orders {
         for line in &order.lines {
             let sum = sums.entry((order.sale.clone(), line.tier.clone())).or_default();
-            sum.tickets += line.tickets.len() as u64;
-            sum.revenue_minor += line.price_minor * line.tickets.len() as i64;
+            sum.tickets += u64::from(line.count());
+            sum.revenue_minor += line.total_minor();
         }
     }
     sums

@@ -1,5 +1,7 @@
 //! Ranges of rows as an operator writes them: from one label to another.
 
+use super::bitmap;
+
 /// The rows from one label to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Range {
@@ -35,7 +37,7 @@ impl Range {
         match self {
             Self::One => 1,
             Self::Numbers { first, last, .. } | Self::Letters { first, last } => {
-                first.abs_diff(last) as usize + 1
+                bitmap::index(first.abs_diff(last)) + 1
             }
         }
     }
@@ -43,7 +45,8 @@ impl Range {
     /// The label of a row, counted from 0; up or down.
     pub(super) fn label(self, own: &str, at: usize) -> String {
         let step = |first: u32, last: u32| {
-            if first <= last { first + at as u32 } else { first - at as u32 }
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            if first <= last { first.saturating_add(at) } else { first.saturating_sub(at) }
         };
         match self {
             Self::One => own.to_owned(),
@@ -62,7 +65,7 @@ pub(super) fn letters(text: &str) -> Option<u32> {
 }
 
 pub(super) fn letters_of(number: u32) -> String {
-    let letter = |number: u32| char::from(b'A' + (number % 26) as u8);
+    let letter = |number: u32| char::from_u32(u32::from(b'A') + number % 26).unwrap_or('?');
     match number - 1 {
         one @ 0..26 => letter(one).to_string(),
         two => [letter(two / 26 - 1), letter(two)].iter().collect(),

@@ -13,6 +13,7 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserial
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::bitmap;
 use super::ids::SeatName;
 use super::places::{NAME_RULE, Numbered, RowPlaces};
 use super::row_range::Range;
@@ -151,7 +152,11 @@ impl Run {
         Some(Self {
             step,
             aisles_after: after.collect::<Option<_>>()?,
-            ..Self::plain(Some(first.0.to_owned()), first.1?, seats.count() as u32 + 2)
+            ..Self::plain(
+                Some(first.0.to_owned()),
+                first.1?,
+                u32::try_from(seats.count()).ok()? + 2,
+            )
         })
     }
 
@@ -268,7 +273,7 @@ impl Places {
     fn places(&self, columns: &[Option<String>]) -> usize {
         match self {
             Self::Named(names) => names.len(),
-            Self::Run(run) => (run.count as usize).saturating_add(run.aisles_after.len()),
+            Self::Run(run) => bitmap::index(run.count).saturating_add(run.aisles_after.len()),
             Self::Lettered(Lettered::EveryColumn) => columns.len(),
         }
     }
@@ -276,7 +281,7 @@ impl Places {
     fn seats(&self, columns: &[Option<String>]) -> usize {
         match self {
             Self::Named(names) => names.iter().flatten().count(),
-            Self::Run(run) => run.count as usize,
+            Self::Run(run) => bitmap::index(run.count),
             Self::Lettered(Lettered::EveryColumn) => columns.iter().flatten().count(),
         }
     }

@@ -146,7 +146,7 @@ pub fn block_of(seat: Seat) -> u32 {
 /// counter, so that the orders of one second spread over all shards.
 #[must_use]
 pub fn due_shard(order: OrderNumber) -> u8 {
-    (order.get() >> 10) as u8 % DUE_SHARDS
+    u8::try_from((order.get() >> 10) % u64::from(DUE_SHARDS)).unwrap_or(0)
 }
 
 /// The orders (DynamoDB): what is right.

@@ -1,5 +1,6 @@
 //! The bitmaps of a tier: which seats are taken and which are sold, leg by leg.
 
+use crate::domain::bitmap;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Legs, Seat, TierId};
 
@@ -18,17 +19,6 @@ pub struct TierGrid {
     pub freed: u64,
 }
 
-fn bit(bitmap: &[u8], seat: Seat) -> bool {
-    bitmap.get((seat.0 / 8) as usize).is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) != 0)
-}
-
-fn set_bit(bitmap: &mut [u8], seat: Seat, value: bool) {
-    if let Some(byte) = bitmap.get_mut((seat.0 / 8) as usize) {
-        let mask = 0x80 >> (seat.0 % 8);
-        *byte = if value { *byte | mask } else { *byte & !mask };
-    }
-}
-
 impl TierGrid {
     /// What is taken on any leg of a journey.
     #[must_use]
@@ -43,31 +33,30 @@ impl TierGrid {
 
     /// True if there is such a place. What an order names beyond the grid is passed over.
     pub(super) fn has(&self, leg: u16, seat: Seat) -> bool {
-        let places = |bitmap: &Vec<u8>| bitmap.len() as u64 * 8;
-        self.taken.get(usize::from(leg)).is_some_and(|bitmap| u64::from(seat.0) < places(bitmap))
+        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat).is_some())
     }
 
     /// True if the seat is taken on the leg.
     #[must_use]
     pub fn is_taken(&self, leg: u16, seat: Seat) -> bool {
-        self.taken.get(usize::from(leg)).is_some_and(|bitmap| bit(bitmap, seat))
+        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
     }
 
     /// True if the seat is sold on the leg.
     #[must_use]
     pub fn is_sold(&self, leg: u16, seat: Seat) -> bool {
-        self.sold.get(usize::from(leg)).is_some_and(|bitmap| bit(bitmap, seat))
+        self.sold.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
     }
 
     pub(super) fn set_taken(&mut self, leg: u16, seat: Seat, value: bool) {
-        if let Some(bitmap) = self.taken.get_mut(usize::from(leg)) {
-            set_bit(bitmap, seat, value);
+        if let Some(bits) = self.taken.get_mut(usize::from(leg)) {
+            bitmap::set(bits, seat, value);
         }
     }
 
     pub(super) fn set_sold(&mut self, leg: u16, seat: Seat, value: bool) {
-        if let Some(bitmap) = self.sold.get_mut(usize::from(leg)) {
-            set_bit(bitmap, seat, value);
+        if let Some(bits) = self.sold.get_mut(usize::from(leg)) {
+            bitmap::set(bits, seat, value);
         }
     }
 

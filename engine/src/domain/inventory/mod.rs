@@ -59,11 +59,10 @@ impl Inventory {
 
     fn add_bought(&mut self, user: &UserId, tickets: i32) {
         let now = i32::from(self.bought.get(user).copied().unwrap_or(0)) + tickets;
-        if now > 0 {
-            self.bought.insert(user.clone(), now as u16);
-        } else {
-            self.bought.remove(user);
-        }
+        match u16::try_from(now.max(0)).unwrap_or(u16::MAX) {
+            0 => self.bought.remove(user),
+            now => self.bought.insert(user.clone(), now),
+        };
     }
 
     fn for_each_seat_leg(

@@ -70,7 +70,8 @@ pub struct SeatLeg {
 /// How many tickets some lines are.
 #[must_use]
 pub fn tickets(lines: &[HeldLine]) -> u16 {
-    lines.iter().map(|line| line.seats.len() as u16).sum()
+    let seats: usize = lines.iter().map(|line| line.seats.len()).sum();
+    u16::try_from(seats).unwrap_or(u16::MAX)
 }
 
 /// What Redis remembers of a hold, as text: `deadline|content|tickets|lines|user`.

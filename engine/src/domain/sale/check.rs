@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{
     MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, PAY_WINDOW_SECONDS, SaleFile, Tier,
 };
+use crate::domain::bitmap;
 use crate::domain::ids::{SeatName, StopId, TierId};
 
 /// A rule that a sale file breaks, with its place.
@@ -31,7 +32,7 @@ pub(super) fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
     let mut places = 0_usize;
     let mut bitmap_bytes = 0_usize;
     for tier in &file.tiers {
-        let spots = tier.general_admission.unwrap_or(0) as usize;
+        let spots = bitmap::index(tier.general_admission.unwrap_or(0));
         places = places.saturating_add(spots);
         let (mut rows, mut longest) = (0_usize, 0_usize);
         for section in &tier.sections {
@@ -101,8 +102,9 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
 /// The index of each stop, checked to be one of at least two and at most 65 distinct ones.
 pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap<StopId, u16> {
     let mut index_of = HashMap::new();
-    for (index, stop) in file.stops.iter().enumerate() {
-        if index_of.insert(stop.stop.clone(), index as u16).is_some() {
+    // Beyond 16 bits there is a defect besides: too many stops.
+    for (index, stop) in (0_u16..=u16::MAX).zip(&file.stops) {
+        if index_of.insert(stop.stop.clone(), index).is_some() {
             defects.push(Defect::new(
                 format!("stops[{index}]"),
                 format!("stop {} stands twice", stop.stop),
@@ -128,7 +130,7 @@ pub(super) fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
     if tiers.len() < 2 || !defects.is_empty() {
         return;
     }
-    let seats = tiers.iter().map(|tier| tier.layout.sellable() as usize).sum();
+    let seats = tiers.iter().map(|tier| bitmap::index(tier.layout.sellable())).sum();
     let mut tier_of: HashMap<SeatName, &TierId> = HashMap::with_capacity(seats);
     let names =
         tiers.iter().flat_map(|tier| tier.layout.names().map(move |name| (name, &tier.tier)));

@@ -36,7 +36,7 @@ pub const MAX_BITMAP_BYTES: usize = 16_000_000;
 pub const MAX_PLACES_PER_ROW: usize = 1024;
 /// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
 pub const MAX_PRICE_MINOR: i64 = 1_000_000_000_000;
-/// Longest and shortest payment window, in seconds. Windows over 15 minutes hop through the queue.
+/// Longest and shortest payment window, in seconds. A longer one than 15 minutes is several delays in the queue.
 pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
 
 /// One tier, checked and laid out.
@@ -129,10 +129,10 @@ impl Sale {
         self.tiers.iter().find(|tier| tier.tier == *id)
     }
 
-    /// How many legs a whole journey has: one for a concert.
+    /// Number of legs of a whole journey: one for a concert.
     #[must_use]
     pub fn legs(&self) -> u16 {
-        (self.file.stops.len().max(2) - 1) as u16
+        u16::try_from(self.file.stops.len().max(2) - 1).unwrap_or(u16::MAX)
     }
 
     /// The whole journey.
@@ -144,8 +144,11 @@ impl Sale {
     /// The legs between two stops; `None` unless both are stops in this order.
     #[must_use]
     pub fn journey(&self, from: &StopId, to: &StopId) -> Option<Legs> {
-        let index = |id: &StopId| self.file.stops.iter().position(|stop| stop.stop == *id);
-        Legs::new(index(from)? as u16, index(to)? as u16)
+        let index = |id: &StopId| {
+            let index = self.file.stops.iter().position(|stop| stop.stop == *id)?;
+            u16::try_from(index).ok()
+        };
+        Legs::new(index(from)?, index(to)?)
     }
 
     /// The stop with this index; `None` for a concert.
@@ -160,7 +163,7 @@ impl Sale {
         Money { amount_minor, currency: self.file.currency }
     }
 
-    /// How many seat-legs the sale has in all: what its gate's budget is a share of.
+    /// Number of seat-legs that the sale sells in all: what its gate's budget is a share of.
     #[must_use]
     pub fn seat_legs(&self) -> u64 {
         let seats: u64 = self.tiers.iter().map(|tier| u64::from(tier.layout.sellable())).sum();

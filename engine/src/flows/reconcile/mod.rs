@@ -150,8 +150,8 @@ impl<'a, P: Ports> Pass<'a, P> {
             let (count, first) = (self.left.len(), &self.left[..self.left.len().min(LEFT_NAMED)]);
             tracing::warn!(count, ?first, "there was no time: left to the next run");
         }
-        self.run.report.left = self.left.len() as u32;
-        self.run.past_bound = self.past_bound.len() as u64;
+        self.run.report.left = u32::try_from(self.left.len()).unwrap_or(u32::MAX);
+        self.run.past_bound = u64::try_from(self.past_bound.len()).unwrap_or(u64::MAX);
         Ok(self.run)
     }
 

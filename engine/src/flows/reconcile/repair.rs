@@ -32,7 +32,7 @@ pub(super) async fn carry_out(
         Discrepancy::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
         Discrepancy::Uncounted(order, _) => {
             sell(ports, order).await?;
-            sync::sync(ports, &[order.number]).await.map(|counted| counted as u32)
+            Ok(u32::from(sync::sync(ports, &[order.number]).await? > 0))
         }
         Discrepancy::Refund(order, payment) => {
             match ports.orders().payment(*order, payment).await? {
@@ -50,7 +50,7 @@ pub(super) async fn carry_out(
             })
         }
         Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
-            RepairReply::Repaired => repair.leaked.len() as u32,
+            RepairReply::Repaired => u32::try_from(repair.leaked.len()).unwrap_or(u32::MAX),
             // Seats were freed meanwhile, or the sale was lost: the next run looks again.
             RepairReply::Conflict | RepairReply::NotLoaded => 0,
         }),
