@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::bitmap;
 use super::ids::Seat;
 
 /// Whether `best` may split a party.
@@ -84,11 +85,11 @@ impl Taken<'_> {
     }
 
     fn rows(&self) -> u32 {
-        self.bits.len() as u32 / self.row_bytes
+        bitmap::places(self.bits) / self.row_bits()
     }
 
     fn is_free(&self, seat: Seat) -> bool {
-        self.bits.get((seat.0 / 8) as usize).is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) == 0)
+        bitmap::get(self.bits, seat) == Some(false)
     }
 
     /// Picks seats, ascending for `Seats` and `Best`, in the pattern's order for `Pattern`.
@@ -116,10 +117,11 @@ impl Taken<'_> {
         if let Some(first) = self.first_run(count) {
             return Ok((first.0..first.0 + count).map(Seat).collect());
         }
-        let all = (0..self.bits.len() as u32 * 8).map(Seat);
-        let free: Vec<Seat> = all.filter(|seat| self.is_free(*seat)).take(count as usize).collect();
+        let all = (0..bitmap::places(self.bits)).map(Seat);
+        let free: Vec<Seat> =
+            all.filter(|seat| self.is_free(*seat)).take(bitmap::index(count)).collect();
         match together {
-            _ if free.len() < count as usize => Err(NoChoice::SoldOut),
+            _ if free.len() < bitmap::index(count) => Err(NoChoice::SoldOut),
             Together::Required => Err(NoChoice::NoAdjacent),
             Together::Preferred => Ok(free),
         }

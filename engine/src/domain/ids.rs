@@ -58,17 +58,17 @@ fn plain_text_schema(longest: usize, without: &str) -> schemars::Schema {
     })
 }
 
-/// Most bytes of a stop id. National timetables have ids such as `StopPoint:OCECorail Intercité-87184002`.
-pub const MAX_STOP_ID_BYTES: usize = 255;
-
 macro_rules! text_id {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, $rule:literal, $accepts:expr, $schema:expr) => {
+    ($(#[$doc:meta])* $name:ident, $most:literal, $kind:literal, $rule:literal, $accepts:expr, $schema:expr) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub struct $name(String);
 
         impl $name {
+            /// The longest text, in bytes.
+            pub const MAX_BYTES: usize = $most;
+
             /// Checks and wraps a text.
             ///
             /// # Errors
@@ -131,51 +131,51 @@ macro_rules! text_id {
 
 text_id!(
     /// A sale: a show on a date, or a train on a date. Part of every Redis and DynamoDB key.
-    SaleId, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 64), slug_schema(64)
+    SaleId, 64, "sale id", "1 to 64 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, SaleId::MAX_BYTES), slug_schema(SaleId::MAX_BYTES)
 );
 text_id!(
     /// A tier of a sale: a price tier, or a seat class on a train. Part of Redis keys.
-    TierId, "tier id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
+    TierId, 32, "tier id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, TierId::MAX_BYTES), slug_schema(TierId::MAX_BYTES)
 );
 text_id!(
     /// A buyer: the `sub` claim that the authorizer verified. A decimal integer is its own gene.
-    UserId, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, 128) && !text.contains('#'), plain_text_schema(128, "#")
+    UserId, 128, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, UserId::MAX_BYTES) && !text.contains('#'), plain_text_schema(UserId::MAX_BYTES, "#")
 );
 text_id!(
     /// The person who will use a ticket (an id document or a passenger number).
-    AttendeeId, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, 64) && !text.contains('#'), plain_text_schema(64, "#")
+    AttendeeId, 64, "attendee id", "1 to 64 bytes without control characters or #", |text| is_plain_text(text, AttendeeId::MAX_BYTES) && !text.contains('#'), plain_text_schema(AttendeeId::MAX_BYTES, "#")
 );
 text_id!(
     /// The name of a seat, unique within its sale, as printed on the ticket.
-    SeatName, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, 64), plain_text_schema(64, "")
+    SeatName, 64, "seat name", "1 to 64 bytes without control characters", |text| is_plain_text(text, SeatName::MAX_BYTES), plain_text_schema(SeatName::MAX_BYTES, "")
 );
 text_id!(
     /// A stop of a train: the operator's own code, kept and shown as it is. Part of no key of Redis or
     /// DynamoDB, where a stop is its index in the sale, so it may have blanks and be long; the query of
     /// a URL carries it percent-encoded.
-    StopId, "stop id", "1 to 255 bytes without control characters",
-    |text| is_plain_text(text, MAX_STOP_ID_BYTES), plain_text_schema(MAX_STOP_ID_BYTES, "")
+    StopId, 255, "stop id", "1 to 255 bytes without control characters",
+    |text| is_plain_text(text, StopId::MAX_BYTES), plain_text_schema(StopId::MAX_BYTES, "")
 );
 text_id!(
     /// One load of a sale into Redis. A script that meets another epoch than it was told answers
     /// `not_loaded`: the fence after a total loss of Redis.
-    Epoch, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
+    Epoch, 32, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, Epoch::MAX_BYTES), slug_schema(Epoch::MAX_BYTES)
 );
 text_id!(
     /// A payment provider, as named in the callback's path.
-    ProviderId, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, 32), slug_schema(32)
+    ProviderId, 32, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ProviderId::MAX_BYTES), slug_schema(ProviderId::MAX_BYTES)
 );
 text_id!(
     /// A payment as its provider names it.
-    PaymentId, "payment id", "1 to 128 printable ASCII bytes without # or blank",
-    |text| !text.is_empty() && text.len() <= 128 && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),
+    PaymentId, 128, "payment id", "1 to 128 printable ASCII bytes without # or blank",
+    |text| !text.is_empty() && text.len() <= PaymentId::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#'),
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
     /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
     /// another fingerprint is refused.
-    RequestFingerprint, "content fingerprint", "16 hexadecimal digits",
-    |text| text.len() == 16 && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()),
+    RequestFingerprint, 16, "content fingerprint", "16 hexadecimal digits",
+    |text| text.len() == RequestFingerprint::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase()),
     schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
 );
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::bitmap;
 use super::ids::{Seat, SeatName};
 use super::places::{LONGEST_ENDING, Numbered, RowPlaces};
 
@@ -65,10 +66,11 @@ impl Layout {
     #[must_use]
     pub fn new(rows: Vec<Row>, columns: Arc<[Option<String>]>) -> Self {
         let longest = rows.iter().map(|row| row.places.len()).max().unwrap_or(0).max(1);
-        let row_bytes = longest.div_ceil(8) as u32;
-        let mut initial = vec![0xff; rows.len() * row_bytes as usize];
+        let width = longest.div_ceil(8);
+        let row_bytes = u32::try_from(width).unwrap_or(u32::MAX);
+        let mut initial = vec![0xff; rows.len() * width];
         let mut sellable = 0;
-        for (row, bits) in rows.iter().zip(initial.chunks_mut(row_bytes as usize)) {
+        for (row, bits) in rows.iter().zip(initial.chunks_mut(width)) {
             for place in (0..row.places.len()).filter(|place| row.places.is_seat(*place)) {
                 bits[place / 8] &= !(0x80 >> (place % 8));
                 sellable += 1;
@@ -98,7 +100,7 @@ impl Layout {
     pub fn withhold(&mut self, name: &SeatName) -> bool {
         let Some(seat) = self.seat(name) else { return false };
         if self.sells(seat) {
-            self.initial[(seat.0 / 8) as usize] |= 0x80 >> (seat.0 % 8);
+            bitmap::set(&mut self.initial, seat, true);
             self.sellable -= 1;
         }
         true
@@ -107,7 +109,8 @@ impl Layout {
     /// The first name that two places bear. This names every seat.
     #[must_use]
     pub fn duplicate(&self) -> Option<DuplicateSeat> {
-        let mut row_of: HashMap<SeatName, &Row> = HashMap::with_capacity(self.sellable as usize);
+        let mut row_of: HashMap<SeatName, &Row> =
+            HashMap::with_capacity(bitmap::index(self.sellable));
         let names = self.rows.iter().flat_map(|row| {
             let names = row.places.names().flatten();
             names.map(move |name| (name, row))
@@ -162,7 +165,7 @@ impl Layout {
     #[must_use]
     pub fn column(&self, letter: &str) -> Option<u16> {
         let bears = |column: &Option<String>| column.as_deref() == Some(letter);
-        self.columns.iter().position(bears).map(|index| index as u16)
+        self.columns.iter().position(bears).and_then(|index| u16::try_from(index).ok())
     }
 
     /// True if the spots have no place and cannot be chosen one by one.
@@ -177,7 +180,13 @@ impl Layout {
         &self.initial
     }
 
-    /// How many seats are for sale.
+    /// Number of places, aisles and padding included.
+    #[must_use]
+    pub fn places(&self) -> u32 {
+        bitmap::places(&self.initial)
+    }
+
+    /// Number of seats that are for sale.
     #[must_use]
     pub fn sellable(&self) -> u32 {
         self.sellable
@@ -186,9 +195,7 @@ impl Layout {
     /// True if the seat is one that the tier sells.
     #[must_use]
     pub fn sells(&self, seat: Seat) -> bool {
-        self.initial
-            .get((seat.0 / 8) as usize)
-            .is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) == 0)
+        bitmap::get(&self.initial, seat) == Some(false)
     }
 
     /// The seat that bears a name.
@@ -202,29 +209,32 @@ impl Layout {
         starts.map(|(at, _)| name.as_str().split_at(at)).find_map(|(prefix, ending)| {
             let mut rows = by_name.rows.get(prefix)?.iter();
             rows.find_map(|row| {
-                let place = self.rows[*row as usize].places.place_of(ending)?;
-                Some(self.seat_at(*row, place))
+                let place = self.rows.get(bitmap::index(*row))?.places.place_of(ending)?;
+                self.seat_at(*row, place)
             })
         })
     }
 
-    fn seat_at(&self, row: u32, place: usize) -> Seat {
-        Seat(row * self.row_bytes * 8 + place as u32)
+    fn seat_at(&self, row: u32, place: usize) -> Option<Seat> {
+        Some(Seat(row * self.row_bytes * 8 + u32::try_from(place).ok()?))
     }
 
     /// The name of a seat; `None` for padding and aisles.
     #[must_use]
     pub fn name(&self, seat: Seat) -> Option<SeatName> {
-        self.rows.get(self.row(seat) as usize)?.places.name(self.column_of(seat) as usize)
+        self.rows
+            .get(bitmap::index(self.row(seat)))?
+            .places
+            .name(bitmap::index(self.column_of(seat)))
     }
 
-    /// Which row a seat lies in.
+    /// The row of a seat, counted from 0.
     #[must_use]
     pub fn row(&self, seat: Seat) -> u32 {
         seat.0 / (self.row_bytes * 8)
     }
 
-    /// Which column a seat lies in.
+    /// The column of a seat, counted from 0.
     #[must_use]
     pub fn column_of(&self, seat: Seat) -> u32 {
         seat.0 % (self.row_bytes * 8)
@@ -240,7 +250,8 @@ impl ByName {
                 continue;
             }
             for (place, name) in row.places.names().enumerate() {
-                by_name.seats.extend(name.map(|name| (name, layout.seat_at(index, place))));
+                let seat = layout.seat_at(index, place);
+                by_name.seats.extend(name.zip(seat));
             }
         }
         by_name

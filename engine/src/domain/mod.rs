@@ -1,5 +1,6 @@
 //! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
 
+mod bitmap;
 pub mod choice;
 pub mod gate;
 pub mod guard;
@@ -9,9 +10,11 @@ pub mod layout;
 pub mod money;
 pub mod number;
 pub mod order;
+pub mod payment;
 pub mod places;
 pub mod refund;
 pub mod requested;
+mod row_range;
 pub mod sale;
 pub mod sections;
 pub mod time;

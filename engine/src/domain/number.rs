@@ -35,7 +35,7 @@ const SECOND_BITS: u32 = 32;
 pub struct Gene(u16);
 
 impl Gene {
-    /// How many genes there are.
+    /// Number of genes.
     pub const COUNT: u16 = 1 << GENE_BITS;
 
     /// The gene of a text id: a decimal integer below 2^63 without leading zeros is its own gene
@@ -48,7 +48,7 @@ impl Gene {
             let digest = Sha256::digest(text.as_bytes());
             digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte))
         });
-        Self((whole % u64::from(Self::COUNT)) as u16)
+        Self(u16::try_from(whole % u64::from(Self::COUNT)).unwrap_or(0))
     }
 
     /// The gene as a number below [`Gene::COUNT`].
@@ -69,7 +69,7 @@ impl OrderNumber {
     #[must_use]
     pub fn compose(now: Timestamp, process: u16, counter: u16, gene: Gene) -> Self {
         let part = |value: u64, bits: u32| value & ((1 << bits) - 1);
-        let seconds = now.ms().saturating_sub(NUMBER_EPOCH_MS).max(0) as u64 / 1000;
+        let seconds = now.ms().saturating_sub(NUMBER_EPOCH_MS).max(0).cast_unsigned() / 1000;
         let high = part(seconds, SECOND_BITS) << PROCESS_BITS | part(process.into(), PROCESS_BITS);
         let low = part(counter.into(), COUNTER_BITS) << GENE_BITS | u64::from(gene.get());
         Self(high << (COUNTER_BITS + GENE_BITS) | low)
@@ -78,14 +78,14 @@ impl OrderNumber {
     /// The partition of the order and of its buyer.
     #[must_use]
     pub fn gene(self) -> Gene {
-        Gene((self.0 % u64::from(Gene::COUNT)) as u16)
+        Gene(u16::try_from(self.0 % u64::from(Gene::COUNT)).unwrap_or(0))
     }
 
     /// When the number was minted, to the second.
     #[must_use]
     pub fn minted_at(self) -> Timestamp {
         let seconds = self.0 >> (PROCESS_BITS + COUNTER_BITS + GENE_BITS);
-        Timestamp::from_ms(NUMBER_EPOCH_MS + seconds as i64 * 1000)
+        Timestamp::from_ms(NUMBER_EPOCH_MS + seconds.cast_signed() * 1000)
     }
 
     /// The number itself.
@@ -162,21 +162,21 @@ impl Mint {
     /// where its counter begins.
     #[must_use]
     pub fn new(entropy: u32) -> Self {
-        let process = (entropy & 0xfff) as u16;
+        let process = u16::try_from(entropy & 0xfff).unwrap_or(0);
         Self { process, first_count: u64::from(entropy >> PROCESS_BITS), last: AtomicU64::new(0) }
     }
 
     /// The next number for a buyer.
     #[must_use]
     pub fn mint(&self, now: Timestamp, user: &UserId) -> OrderNumber {
-        let second = now.ms().saturating_sub(NUMBER_EPOCH_MS).max(0) as u64 / 1000;
+        let second = now.ms().saturating_sub(NUMBER_EPOCH_MS).max(0).cast_unsigned() / 1000;
         let after = |last: u64| (last + 1).max(second << COUNTER_BITS);
         let last =
             self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| Some(after(last)));
         let turn = after(last.unwrap_or_else(|last| last));
-        let seconds = (turn >> COUNTER_BITS) as i64;
+        let seconds = (turn >> COUNTER_BITS).cast_signed();
         let at = Timestamp::from_ms(NUMBER_EPOCH_MS.saturating_add(seconds.saturating_mul(1000)));
-        let count = (turn.wrapping_add(self.first_count) & 0x1ff) as u16;
+        let count = u16::try_from(turn.wrapping_add(self.first_count) & 0x1ff).unwrap_or(0);
         OrderNumber::compose(at, self.process, count, Gene::of(user.as_str()))
     }
 }

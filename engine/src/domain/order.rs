@@ -4,16 +4,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::guard::{Guard, stands};
-use super::ids::{
-    AttendeeId, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId,
-    UserId,
+pub use super::payment::{
+    Capture, PaymentDecision, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
+    decide_payment,
 };
-use super::inventory::{HeldLine, HoldRecord};
-use super::money::Money;
-use super::number::OrderNumber;
-use super::refund::Refund;
-use super::time::Timestamp;
+
+use crate::domain::ids::{
+    AttendeeId, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
+};
+use crate::domain::inventory::{HeldLine, HoldRecord};
+use crate::domain::money::Money;
+use crate::domain::number::OrderNumber;
+use crate::domain::time::Timestamp;
 
 /// Where an order stands.
 #[derive(
@@ -177,13 +179,18 @@ pub struct OrderLine {
     pub tickets: Vec<Ticket>,
 }
 
-/// Which payment paid an order.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PaymentKey {
-    /// The provider.
-    pub provider: ProviderId,
-    /// Its name for the payment.
-    pub payment: PaymentId,
+impl OrderLine {
+    /// Number of its tickets.
+    #[must_use]
+    pub fn count(&self) -> u16 {
+        u16::try_from(self.tickets.len()).unwrap_or(u16::MAX)
+    }
+
+    /// The price of all its tickets, in minor units.
+    #[must_use]
+    pub fn total_minor(&self) -> i64 {
+        self.price_minor * i64::from(self.count())
+    }
 }
 
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
@@ -219,7 +226,7 @@ impl Order {
     /// How many tickets it is.
     #[must_use]
     pub fn tickets(&self) -> u16 {
-        self.lines.iter().map(|line| line.tickets.len() as u16).sum()
+        self.lines.iter().map(OrderLine::count).fold(0, u16::saturating_add)
     }
 
     /// The order after an event; `None` if the event cannot happen to it.
@@ -266,146 +273,6 @@ impl Order {
     }
 }
 
-/// Money that a provider says it has captured, with a signature that was checked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Capture {
-    /// Which payment.
-    pub key: PaymentKey,
-    /// For which order.
-    pub order: OrderNumber,
-    /// How much.
-    pub amount: Money,
-}
-
-/// Why money goes back.
-#[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
-#[serde(rename_all = "snake_case")]
-pub enum RefundReason {
-    /// There is no such order.
-    UnknownOrder,
-    /// The amount is not the order's: too little, too much, or a part of it.
-    WrongAmount,
-    /// The currency is not the order's.
-    WrongCurrency,
-    /// Another payment had paid the order.
-    SecondPayment,
-    /// The order had ended and its seats are gone.
-    TooLate,
-}
-
-impl RefundReason {
-    /// Every reason, for tables and tests.
-    pub const ALL: [Self; 5] = [
-        Self::UnknownOrder,
-        Self::WrongAmount,
-        Self::WrongCurrency,
-        Self::SecondPayment,
-        Self::TooLate,
-    ];
-
-    /// The reason as it is written in JSON and in the database.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UnknownOrder => "unknown_order",
-            Self::WrongAmount => "wrong_amount",
-            Self::WrongCurrency => "wrong_currency",
-            Self::SecondPayment => "second_payment",
-            Self::TooLate => "too_late",
-        }
-    }
-}
-
-/// What became of a capture: the one recorded decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
-pub enum PaymentOutcome {
-    /// It paid its order.
-    Accepted,
-    /// It goes back.
-    Refund(RefundReason),
-}
-
-/// A capture and what became of it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct PaymentRecord {
-    /// The capture.
-    pub capture: Capture,
-    /// What became of it.
-    pub outcome: PaymentOutcome,
-    /// When that was decided.
-    pub decided_at: Timestamp,
-    /// Where its refund stands, if it goes back.
-    pub refund: Option<Refund>,
-}
-
-impl PaymentRecord {
-    /// What was decided of a capture now.
-    #[must_use]
-    pub fn decided(capture: &Capture, outcome: PaymentOutcome, now: Timestamp) -> Self {
-        let refund = match outcome {
-            PaymentOutcome::Accepted => None,
-            PaymentOutcome::Refund(_) => Some(Refund::due(now)),
-        };
-        Self { capture: capture.clone(), outcome, decided_at: now, refund }
-    }
-}
-
-/// What to do with a capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PaymentDecision {
-    /// Pay the pending order.
-    Pay,
-    /// Claim the ended order's seats again and pay it; if they are gone, refund it.
-    Rescue,
-    /// Nothing: this very payment paid the order.
-    AlreadyPaid,
-    /// Send the money back; the order stays as it is.
-    Refund(RefundReason),
-}
-
-/// Decides what a capture does to its order. Reads nothing but its arguments.
-#[must_use]
-pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecision {
-    let Some(order) = order.filter(|order| !order.is_tombstone()) else {
-        return PaymentDecision::Refund(RefundReason::UnknownOrder);
-    };
-    if order.payment.as_ref() == Some(&capture.key) {
-        return PaymentDecision::AlreadyPaid;
-    }
-    if order.payment.is_some() {
-        return PaymentDecision::Refund(RefundReason::SecondPayment);
-    }
-    if stands(Guard::AmountCheck) {
-        if order.total.currency != capture.amount.currency {
-            return PaymentDecision::Refund(RefundReason::WrongCurrency);
-        }
-        // One capture pays an order, whole. Parts are not added up: each goes back for itself.
-        if order.total != capture.amount {
-            return PaymentDecision::Refund(RefundReason::WrongAmount);
-        }
-    }
-    match order.state {
-        OrderState::Pending => PaymentDecision::Pay,
-        OrderState::Cancelled | OrderState::Expired => PaymentDecision::Rescue,
-        OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => {
-            PaymentDecision::Refund(RefundReason::SecondPayment)
-        }
-    }
-}
-
 /// What some paid orders add to the statistics of one tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TierTotals {
@@ -424,8 +291,8 @@ pub fn totals<'a>(
     for order in orders {
         for line in &order.lines {
             let sum = sums.entry((order.sale.clone(), line.tier.clone())).or_default();
-            sum.tickets += line.tickets.len() as u64;
-            sum.revenue_minor += line.price_minor * line.tickets.len() as i64;
+            sum.tickets += u64::from(line.count());
+            sum.revenue_minor += line.total_minor();
         }
     }
     sums
@@ -455,83 +322,6 @@ mod tests {
                 let next = transition(state, event).map_or("-", OrderState::as_str);
                 assert_eq!(next, cell, "{state:?} × {event:?}");
             }
-        }
-    }
-
-    fn order(state: OrderState, paid_by: Option<&str>) -> Order {
-        let user = UserId::new("7").unwrap();
-        let now = Timestamp::from_ms(1_800_000_000_000);
-        let currency = crate::domain::money::Currency::new("EUR").unwrap();
-        Order {
-            number: crate::domain::number::Mint::new(0).mint(now, &user),
-            sale: SaleId::new("s").unwrap(),
-            user,
-            state,
-            lines: vec![OrderLine {
-                tier: TierId::new("a").unwrap(),
-                legs: Legs::ONE,
-                price_minor: 500,
-                tickets: vec![Ticket {
-                    seat: Seat(0),
-                    name: SeatName::new("a1").unwrap(),
-                    attendee: None,
-                }],
-            }],
-            total: Money { amount_minor: 500, currency },
-            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
-            created_at: now,
-            pay_by: now.plus_seconds(60),
-            changed_at: now,
-            payment: paid_by.map(key),
-            synced: false,
-        }
-    }
-
-    fn key(id: &str) -> PaymentKey {
-        PaymentKey {
-            provider: ProviderId::new("test").unwrap(),
-            payment: PaymentId::new(id).unwrap(),
-        }
-    }
-
-    #[test]
-    fn another_currency_is_told_apart_from_another_amount() {
-        let order = order(OrderState::Pending, None);
-        for amount_minor in [500, 501] {
-            let currency = crate::domain::money::Currency::new("CNY").unwrap();
-            let amount = Money { amount_minor, currency };
-            let capture = Capture { key: key("p1"), order: order.number, amount };
-            let refund = PaymentDecision::Refund(RefundReason::WrongCurrency);
-            assert_eq!(decide_payment(Some(&order), &capture), refund);
-        }
-    }
-
-    fn decide(order: &Order, id: &str, amount_minor: i64) -> PaymentDecision {
-        let amount = Money { amount_minor, ..order.total };
-        decide_payment(Some(order), &Capture { key: key(id), order: order.number, amount })
-    }
-
-    #[test]
-    fn every_capture_has_exactly_one_decision() {
-        use PaymentDecision::{AlreadyPaid, Pay, Refund, Rescue};
-        use RefundReason::{SecondPayment, UnknownOrder, WrongAmount};
-        let cases = [
-            (order(OrderState::Pending, None), 500, Pay),
-            (order(OrderState::Pending, None), 499, Refund(WrongAmount)),
-            (order(OrderState::Paid, Some("p1")), 500, AlreadyPaid),
-            (order(OrderState::Paid, Some("p0")), 500, Refund(SecondPayment)),
-            (order(OrderState::Expired, None), 500, Rescue),
-            (order(OrderState::Cancelled, None), 500, Rescue),
-            (order(OrderState::Expired, None), 501, Refund(WrongAmount)),
-            (order(OrderState::RefundDue, None), 500, Refund(SecondPayment)),
-            (
-                Order { lines: vec![], ..order(OrderState::Expired, None) },
-                500,
-                Refund(UnknownOrder),
-            ),
-        ];
-        for (order, amount, expected) in cases {
-            assert_eq!(decide(&order, "p1", amount), expected, "{:?}", order.state);
         }
     }
 }

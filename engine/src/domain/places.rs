@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::bitmap;
 use super::ids::SeatName;
 
 /// The longest end of a made name: a number of 32 bits, or a column's letter.
@@ -44,12 +45,12 @@ impl RowPlaces {
         Self::Named(Arc::default())
     }
 
-    /// How many places the row has, aisles included.
+    /// Number of places of the row, aisles included.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Named(names) => names.len(),
-            Self::Numbered(run) => run.seats as usize + run.aisles.len(),
+            Self::Numbered(run) => bitmap::index(run.seats) + run.aisles.len(),
             Self::Lettered { columns, .. } => columns.len(),
         }
     }
@@ -76,8 +77,9 @@ impl RowPlaces {
         match self {
             Self::Named(names) => names.get(place)?.clone(),
             Self::Numbered(run) if self.is_seat(place) => {
-                let before = run.aisles.iter().filter(|aisle| (**aisle as usize) < place).count();
-                let number = run.number((place - before) as u32)?;
+                let before =
+                    run.aisles.iter().filter(|aisle| bitmap::index(**aisle) < place).count();
+                let number = run.number(u32::try_from(place - before).ok()?)?;
                 SeatName::new(format!("{}{number}", run.prefix)).ok()
             }
             Self::Numbered(_) => None,
@@ -160,7 +162,7 @@ impl Numbered {
         u32::try_from(number).ok()
     }
 
-    /// Which seat, counted from 0, has a number.
+    /// The seat, counted from 0, that has a number.
     fn index(&self, number: u32) -> Option<u32> {
         let (distance, step) = (i64::from(number) - i64::from(self.first), i64::from(self.step));
         let index = u32::try_from(distance / step).ok()?;
@@ -168,7 +170,7 @@ impl Numbered {
     }
 
     fn is_aisle(&self, place: usize) -> bool {
-        self.aisles.iter().any(|aisle| *aisle as usize == place)
+        self.aisles.iter().any(|aisle| bitmap::index(*aisle) == place)
     }
 
     fn place_of(&self, ending: &str) -> Option<usize> {
@@ -180,7 +182,7 @@ impl Numbered {
         let place = |index: u32| {
             self.aisles.iter().fold(index, |place, aisle| place + u32::from(*aisle <= place))
         };
-        self.index(number).map(|index| place(index) as usize)
+        self.index(number).map(|index| bitmap::index(place(index)))
     }
 }
 

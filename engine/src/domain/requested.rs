@@ -32,7 +32,7 @@ pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
     let mut hash = Sha256::new();
     // Each part is written with its length, so that no two requests share one text.
     let mut part = |text: &str| {
-        hash.update((text.len() as u64).to_be_bytes());
+        hash.update(u64::try_from(text.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(text.as_bytes());
     };
     for RequestedLine { line, attendees, price_minor: _ } in lines {
@@ -98,7 +98,7 @@ pub fn order_lines(
 /// What some lines cost, in minor units.
 #[must_use]
 pub fn total_minor(lines: &[OrderLine]) -> i64 {
-    lines.iter().map(|line| line.price_minor * line.tickets.len() as i64).sum()
+    lines.iter().map(OrderLine::total_minor).sum()
 }
 
 #[cfg(test)]

@@ -13,8 +13,10 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer, StrDeserial
 use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::bitmap;
 use super::ids::SeatName;
 use super::places::{NAME_RULE, Numbered, RowPlaces};
+use super::row_range::Range;
 
 /// A block of rows; neighbours are neighbours within it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -150,7 +152,11 @@ impl Run {
         Some(Self {
             step,
             aisles_after: after.collect::<Option<_>>()?,
-            ..Self::plain(Some(first.0.to_owned()), first.1?, seats.count() as u32 + 2)
+            ..Self::plain(
+                Some(first.0.to_owned()),
+                first.1?,
+                u32::try_from(seats.count()).ok()? + 2,
+            )
         })
     }
 
@@ -267,7 +273,7 @@ impl Places {
     fn places(&self, columns: &[Option<String>]) -> usize {
         match self {
             Self::Named(names) => names.len(),
-            Self::Run(run) => (run.count as usize).saturating_add(run.aisles_after.len()),
+            Self::Run(run) => bitmap::index(run.count).saturating_add(run.aisles_after.len()),
             Self::Lettered(Lettered::EveryColumn) => columns.len(),
         }
     }
@@ -275,7 +281,7 @@ impl Places {
     fn seats(&self, columns: &[Option<String>]) -> usize {
         match self {
             Self::Named(names) => names.iter().flatten().count(),
-            Self::Run(run) => run.count as usize,
+            Self::Run(run) => bitmap::index(run.count),
             Self::Lettered(Lettered::EveryColumn) => columns.iter().flatten().count(),
         }
     }
@@ -307,77 +313,9 @@ impl Places {
     }
 }
 
-/// The rows from one label to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Range {
-    /// No range: the row itself.
-    One,
-    /// Numbers, written with at least so many digits.
-    Numbers { first: u32, last: u32, digits: usize },
-    /// Letters, counted A to Z, AA, AB and so on; A is 1.
-    Letters { first: u32, last: u32 },
-}
-
-impl Range {
-    fn between(first: &str, last: &str) -> Option<Self> {
-        if let (Some(first), Some(last)) = (letters(first), letters(last)) {
-            return Some(Self::Letters { first, last });
-        }
-        let number = |text: &str| {
-            let is_number =
-                (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
-            is_number.then(|| text.parse().ok()).flatten()
-        };
-        // `01` to `18` keeps its noughts; `1` to `18` has none.
-        let padded = |text: &str| text.len() > 1 && text.starts_with('0');
-        let digits = if padded(first) || padded(last) {
-            (first.len() == last.len()).then_some(first.len())?
-        } else {
-            1
-        };
-        Some(Self::Numbers { first: number(first)?, last: number(last)?, digits })
-    }
-
-    fn rows(self) -> usize {
-        match self {
-            Self::One => 1,
-            Self::Numbers { first, last, .. } | Self::Letters { first, last } => {
-                first.abs_diff(last) as usize + 1
-            }
-        }
-    }
-
-    /// The label of a row, counted from 0; up or down.
-    fn label(self, own: &str, at: usize) -> String {
-        let step = |first: u32, last: u32| {
-            if first <= last { first + at as u32 } else { first - at as u32 }
-        };
-        match self {
-            Self::One => own.to_owned(),
-            Self::Numbers { first, last, digits } => {
-                format!("{:0digits$}", step(first, last))
-            }
-            Self::Letters { first, last } => letters_of(step(first, last)),
-        }
-    }
-}
-
-/// One or two capital letters as a number: A is 1, Z 26, AA 27.
-fn letters(text: &str) -> Option<u32> {
-    let is_letters = matches!(text.len(), 1 | 2) && text.bytes().all(|b| b.is_ascii_uppercase());
-    is_letters.then(|| text.bytes().fold(0, |sum, b| sum * 26 + u32::from(b - b'A') + 1))
-}
-
-fn letters_of(number: u32) -> String {
-    let letter = |number: u32| char::from(b'A' + (number % 26) as u8);
-    match number - 1 {
-        one @ 0..26 => letter(one).to_string(),
-        two => [letter(two / 26 - 1), letter(two)].iter().collect(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::row_range::{letters, letters_of};
     use super::*;
     use serde_json::{Value, json};
 

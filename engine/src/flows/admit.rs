@@ -97,12 +97,12 @@ fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
 fn budget(sale: &Sale, free: u64) -> i64 {
     let gate = sale.file().gate;
     let share = free * u64::from(gate.budget_percent) / 100 / u64::from(gate.shards);
-    if free == 0 { 0 } else { share.clamp(1, i64::MAX as u64) as i64 }
+    if free == 0 { 0 } else { i64::try_from(share.max(1)).unwrap_or(i64::MAX) }
 }
 
 async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
     let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
-    let places: u64 = sale.tiers().iter().map(|tier| tier.layout.initial().len() as u64 * 8).sum();
+    let places: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.places())).sum();
     let taken = ports.seats().count_taken(sale.id(), &tiers, sale.legs()).await?;
     let free = (places * u64::from(sale.legs())).saturating_sub(taken);
     let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;

@@ -404,8 +404,7 @@ impl SaleSnapshot {
         for line in held_lines.filter(|line| line.tier == tier.tier) {
             owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
         }
-        let places = tier.layout.initial().len() as u32 * 8;
-        let seats = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
+        let seats = (0..tier.layout.places()).map(Seat).filter(|seat| tier.layout.sells(*seat));
         let legs = published.sale.whole();
         let leaked: Vec<(u16, Seat)> = seats
             .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))

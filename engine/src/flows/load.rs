@@ -41,6 +41,9 @@ const BLOCKS_AT_ONCE: usize = 32;
 /// How many orders one request reads, and how many requests go at a time.
 const ORDERS_A_REQUEST: usize = 100;
 const ORDER_REQUESTS_AT_ONCE: usize = 16;
+/// Bytes of a block in a bitmap.
+const BLOCK_BYTES: usize = 16;
+const _: () = assert!(SEATS_PER_BLOCK == 16 * u8::BITS);
 /// How often the script is run again because Redis had another epoch than a moment before.
 const ATTEMPTS: usize = 3;
 
@@ -264,7 +267,7 @@ pub(crate) async fn owned_seats<P: Ports>(
 
 /// The blocks of a tier in which anything is for sale.
 fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
-    let blocks = (0..).zip(tier.layout.initial().chunks(SEATS_PER_BLOCK as usize / 8));
+    let blocks = (0..).zip(tier.layout.initial().chunks(BLOCK_BYTES));
     let with_seats = blocks.filter(|(_, places)| places.iter().any(|byte| *byte != 0xff));
     with_seats.map(move |(block, _)| (&tier.tier, block))
 }
@@ -340,8 +343,7 @@ mod tests {
         let sale = Sale::new(serde_json::from_value(file).unwrap()).unwrap();
         for tier in sale.tiers() {
             let read: Vec<u32> = blocks_of(tier).map(|(_, block)| block).collect();
-            let places = tier.layout.initial().len() as u32 * 8;
-            let sold = (0..places).map(Seat).filter(|seat| tier.layout.sells(*seat));
+            let sold = (0..tier.layout.places()).map(Seat).filter(|seat| tier.layout.sells(*seat));
             let mut with_seats: Vec<u32> = sold.map(block_of).collect();
             with_seats.dedup();
             assert_eq!(read, with_seats, "{}", tier.tier);

@@ -12,6 +12,21 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
 use crate::domain::time::Timestamp;
 
+/// The most bytes of a message, and of a batch of them (a quota of SQS: 256 KiB until August 2025, which
+/// older clients and fakes keep; 1 MiB since).
+pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
+/// The most messages of one batch (a quota of SQS).
+pub const MAX_MESSAGES_PER_BATCH: usize = 10;
+
+/// The most bytes of the longest message, a [`Refund`], in JSON. Only a payment id can have characters
+/// that JSON escapes, each then in two bytes; 256 bytes are more than the names of the fields, the
+/// two numbers, the currency, the reason and the punctuation need.
+const MAX_REFUND_BYTES: usize = ProviderId::MAX_BYTES + 2 * PaymentId::MAX_BYTES + 256;
+/// The most bytes of an [`Expiry`] or a [`LoadSale`]: a sale, a number, a time and their names.
+const MAX_SALE_MESSAGE_BYTES: usize = SaleId::MAX_BYTES + 256;
+const _: () = assert!(MAX_REFUND_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
+const _: () = assert!(MAX_SALE_MESSAGE_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
+
 /// A body that is not a message of its queue. It will never become one: it belongs into the
 /// dead-letter queue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -147,6 +162,27 @@ mod tests {
         survives::<Sync>(SYNC);
         survives::<LoadSale>(LOAD);
         survives::<Refund>(REFUND);
+    }
+
+    #[test]
+    fn the_longest_messages_are_as_short_as_their_bounds_say() {
+        let order: OrderNumber = i64::MAX.to_string().parse().unwrap();
+        let sale = SaleId::new("s".repeat(SaleId::MAX_BYTES)).unwrap();
+        let due_at = Timestamp::from_ms(1_800_000_000_000);
+        let expiry = Expiry { sale: sale.clone(), order, due_at }.body().unwrap();
+        let load = LoadSale { sale }.body().unwrap();
+        assert!(expiry.len().max(load.len()) <= MAX_SALE_MESSAGE_BYTES);
+        for reason in RefundReason::ALL {
+            let refund = Refund {
+                provider: ProviderId::new("p".repeat(ProviderId::MAX_BYTES)).unwrap(),
+                payment: PaymentId::new("\"".repeat(PaymentId::MAX_BYTES)).unwrap(),
+                order,
+                amount_minor: i64::MIN,
+                currency: Currency::new("EUR").unwrap(),
+                reason,
+            };
+            assert!(refund.body().unwrap().len() <= MAX_REFUND_BYTES);
+        }
     }
 
     #[test]

@@ -7,10 +7,31 @@ use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
+use crate::domain::sale::MAX_LEGS;
 use crate::domain::time::Timestamp;
 
-/// The most items of one transaction (a quota of DynamoDB).
+/// The most items of one transaction (a quota of DynamoDB: Developer Guide, "Constraints").
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
+
+/// Items of the largest transaction of one order, the rescue by a late payment: the payment, the
+/// order, the buyer's count, and for each ticket its seat and its attendee. The legs of a seat are
+/// attributes of one item.
+const MAX_ITEMS_OF_ORDER: usize = 3 + 2 * MAX_SEATS_PER_ORDER;
+const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
+
+/// Items that one order adds to the transaction which counts it: the order, each seat, and the
+/// counter of each line's tier. A batch has at least one order.
+const MAX_ITEMS_OF_SYNC: usize = 1 + MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
+const _: () = assert!(MAX_ITEMS_OF_SYNC <= MAX_TRANSACTION_ITEMS);
+
+/// The longest expression, in bytes, and the most operators and functions in one (quotas of
+/// DynamoDB, as above). The condition of a claim names every leg of the journey.
+const MAX_EXPRESSION_BYTES: usize = 4096;
+const MAX_EXPRESSION_OPERATORS: usize = 300;
+const _: () = assert!("attribute_not_exists(#l63) AND ".len() * MAX_LEGS <= MAX_EXPRESSION_BYTES);
+const _: () = assert!(2 * MAX_LEGS <= MAX_EXPRESSION_OPERATORS);
+
 /// How long after a payment was decided what follows from it should be finished, in seconds:
 /// until then the sweeper leaves it to the messages.
 pub const FOLLOW_UP_SECONDS: i64 = 60;
@@ -125,7 +146,7 @@ pub fn block_of(seat: Seat) -> u32 {
 /// counter, so that the orders of one second spread over all shards.
 #[must_use]
 pub fn due_shard(order: OrderNumber) -> u8 {
-    (order.get() >> 10) as u8 % DUE_SHARDS
+    u8::try_from((order.get() >> 10) % u64::from(DUE_SHARDS)).unwrap_or(0)
 }
 
 /// The orders (DynamoDB): what is right.

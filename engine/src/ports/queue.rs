@@ -39,7 +39,7 @@ pub trait Queue: Send + Sync {
 pub fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {
     let remaining_ms = deadline.ms_since(now).max(0);
     let seconds = remaining_ms.saturating_add(999) / 1000;
-    seconds.min(LONGEST_DELAY_SECONDS) as i32
+    i32::try_from(seconds.min(LONGEST_DELAY_SECONDS)).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]

@@ -9,7 +9,29 @@ use crate::domain::inventory::{
     RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
 };
 use crate::domain::number::OrderNumber;
+use crate::domain::requested::MAX_LINES_PER_ORDER;
+use crate::domain::sale::MAX_LEGS;
 use crate::domain::time::Timestamp;
+
+/// The most arguments of one request to the cache (ElastiCache Serverless: "Configuration and limits",
+/// 3,999 in the stricter of two copies, 39,999 in the other).
+pub const MAX_REQUEST_ARGUMENTS: usize = 3_999;
+
+/// What every script is sent besides its groups: the command, the script, the number of keys, up to
+/// three keys of the sale and up to six plain arguments.
+const PLAIN_ARGUMENTS: usize = 12;
+/// The most arguments of `hold`: for each line the tier, a bitmap a leg, and seven arguments.
+const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + MAX_LEGS + 7);
+const _: () = assert!(MAX_HOLD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
+/// The most arguments of `sell`, `release`, `mark` and `restore`: for each line the tier, two bitmaps
+/// a leg, and a counter.
+const MAX_SETTLING_ARGUMENTS: usize =
+    PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + 2 * MAX_LEGS + 1);
+const _: () = assert!(MAX_SETTLING_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
+/// The most arguments of `repair`: for each leg two bitmaps, the leg and its seats.
+const MAX_REPAIR_ARGUMENTS: usize = PLAIN_ARGUMENTS + 4 * MAX_LEGS;
+const _: () = assert!(MAX_REPAIR_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
+// `load` has no such bound: it is sent every hold and every buyer of the sale.
 
 /// What Redis holds of one tier and of its sale's holds, for repairing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

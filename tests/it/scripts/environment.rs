@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use engine::domain::gate::GateShard;
 use engine::domain::ids::{Legs, TierId};
-use engine::domain::inventory::Inventory;
+use engine::domain::inventory::{Inconsistency, Inventory};
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _, Stored};
@@ -20,6 +20,8 @@ pub struct Fixture {
     seats: RedisSeats,
     gate: RedisGate,
     model: Inventory,
+    /// True unless the last load itself was inconsistent, as some are on purpose.
+    is_consistent: bool,
     shards: [GateShard; 2],
     rng: SeededRng,
 }
@@ -52,6 +54,7 @@ impl Fixture {
             seats: RedisSeats::with_scripts(connection.clone(), scripts.clone()),
             gate: RedisGate::with_scripts(connection.clone(), scripts.clone()),
             model: Inventory::default(),
+            is_consistent: true,
             shards: Default::default(),
             rng: SeededRng::new(seed, prefix),
         }
@@ -64,6 +67,9 @@ impl Fixture {
             let command = self.rng.command(&self.model);
             let reply = self.step(&command).await.map_err(|difference| {
                 format!("step {step}: {command:?}\nin state {:?}\n{difference}", self.model)
+            })?;
+            self.check_model(&command).map_err(|broken| {
+                format!("step {step}: {command:?}\nin state {:?}\n{broken}", self.model)
             })?;
             tally.commands += 1;
             let name: String = match reply.as_str() {
@@ -78,6 +84,14 @@ impl Fixture {
         self.compare_state().await?;
         self.clean_up().await?;
         Ok(tally)
+    }
+
+    /// Checks the invariants of the model after a command, unless it was loaded without them.
+    fn check_model(&mut self, command: &Command) -> Result<(), Inconsistency> {
+        if matches!(command, Command::Load(_)) {
+            self.is_consistent = self.model.check().is_ok();
+        }
+        if self.is_consistent { self.model.check() } else { Ok(()) }
     }
 
     /// Gives one command to both sides; answers what both have said.

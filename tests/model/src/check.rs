@@ -59,6 +59,7 @@ fn claims(stores: &Stores) -> Checked {
 fn sold(stores: &Stores) -> Checked {
     let orders = &stores.orders;
     for (sale, inventory) in stores.seats.loaded() {
+        inventory.check().map_err(|broken| format!("Redis: {broken}"))?;
         for grid in inventory.tiers.values() {
             let legs = (0..).zip(&grid.sold);
             let places = legs.flat_map(|(leg, bits)| {

@@ -493,18 +493,19 @@ impl Environment {
     }
 
     fn redis_disagrees(&self, inventory: &Inventory) -> Option<(&'static str, String)> {
+        if let Err(broken) = inventory.check() {
+            return Some(("redis", broken.to_string()));
+        }
         for grid in inventory.tiers.values() {
-            for (taken, sold) in grid.taken.iter().zip(&grid.sold) {
-                if taken.iter().zip(sold).any(|(taken, sold)| sold & !taken != 0) {
-                    return Some(("redis", format!("a sold seat of {} is free", grid.tier)));
-                }
-            }
             if let Some(at) = self.sold_for_nobody(grid) {
                 return Some(("redis", format!("{at:?} is sold, and no paid order's")));
             }
         }
         if !self.plan.redis_remembers() || inventory.loaded.is_none() {
             return None;
+        }
+        if let Err(broken) = inventory.check_holds() {
+            return Some(("hold", broken.to_string()));
         }
         let mut bought: BTreeMap<&UserId, u16> = BTreeMap::new();
         for record in inventory.holds.values() {

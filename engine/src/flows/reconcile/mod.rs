@@ -7,27 +7,29 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, pending};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::pin::{Pin, pin};
 
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use futures_util::stream::{self, StreamExt as _};
-use serde::Serialize;
+
+mod due;
+mod limit;
+mod repair;
+mod report;
+
+pub use report::{Outcome, Report, Run};
 
 use crate::domain::ids::{Epoch, SaleId};
-use crate::domain::inventory::{RepairReply, RestoreReply};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{Order, OrderState};
+use crate::domain::order::Order;
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
-use crate::flows::discrepancy::{Asked, Discrepancy, Explanation, SaleSnapshot};
-use crate::flows::expire::{Expired, expire};
-use crate::flows::hold::{align, sale_of, sell};
-use crate::flows::load::{Loaded, load, terms};
-use crate::flows::publish::replace_terms;
-use crate::flows::{refund, sync};
-use crate::ports::{
-    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Published, Seats, StoreError, Stored,
-};
+use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
+use crate::flows::hold::sale_of;
+use crate::flows::load::terms;
+use crate::ports::{Catalogue, Freshness, Orders, Ports, Published, Seats, StoreError, Stored};
+
+use limit::Limit;
+use repair::carry_out;
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
 const MAX_DUE: u16 = 500;
@@ -46,94 +48,6 @@ pub const PENDING_BOUND_SECONDS: i64 = 180;
 const MINUTES_AT_REST: i64 = 60;
 /// How many names of what there was no time for are logged.
 const LEFT_NAMED: usize = 8;
-
-/// What one run did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
-    /// Orders and holds whose time was up, ended now.
-    pub expired: u32,
-    /// Paid orders whose seats were sold and counted late.
-    pub synced: u32,
-    /// Refunds that nothing was heard of in time, requested (again).
-    pub refunds: u32,
-    /// Sales that were loaded again.
-    pub loaded: u32,
-    /// Sales whose terms Redis was told again.
-    pub terms: u32,
-    /// Holds brought to where their orders are.
-    pub aligned: u32,
-    /// Forgotten holds of pending orders, written again.
-    pub restored: u32,
-    /// Paid orders whose seats Redis did not have as sold.
-    pub sold: u32,
-    /// Seat-legs that were taken though nobody held or claimed them.
-    pub freed: u32,
-    /// Pieces of work that failed and wait for the next run.
-    pub failed: u32,
-    /// Shards of what is due, and sales, that there was no time for; they wait for a next run.
-    pub left: u32,
-}
-
-impl Report {
-    /// True if there was nothing to do.
-    #[must_use]
-    pub fn is_quiet(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// How many discrepancies between Redis and DynamoDB were repaired.
-    #[must_use]
-    pub fn repairs(&self) -> u32 {
-        self.aligned + self.restored + self.sold + self.freed
-    }
-
-    /// Where repairs of such a discrepancy are counted.
-    fn field(&mut self, discrepancy: &Discrepancy) -> &mut u32 {
-        match discrepancy {
-            Discrepancy::NotLoaded { .. } => &mut self.loaded,
-            Discrepancy::Terms { .. } => &mut self.terms,
-            Discrepancy::Overdue(..) | Discrepancy::HoldOverdue(..) => &mut self.expired,
-            Discrepancy::Uncounted(..) => &mut self.synced,
-            Discrepancy::Refund(..) => &mut self.refunds,
-            Discrepancy::HoldDiffers(..) => &mut self.aligned,
-            Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,
-            Discrepancy::NotSold(_) => &mut self.sold,
-            Discrepancy::Leaked(_) => &mut self.freed,
-        }
-    }
-}
-
-/// What became of a discrepancy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// It was only found.
-    Found,
-    /// It is repaired.
-    Repaired,
-    /// It was no longer there, or has changed: the next run looks again.
-    Changed,
-    /// It could not be repaired; the next run tries again.
-    Failed(String),
-}
-
-/// What a run found, in order, and what became of each.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Run {
-    /// What it did, counted.
-    pub report: Report,
-    /// Each discrepancy.
-    pub found: Vec<(Discrepancy, Outcome)>,
-    /// What could not be looked at, and why.
-    pub unread: Vec<String>,
-    /// How many of the discrepancies are such that Redis does not agree with DynamoDB, and has had time
-    /// to.
-    pub drift: u64,
-    /// How many orders were pending past their bound, [`PENDING_BOUND_SECONDS`].
-    pub past_bound: u64,
-    /// Of each sale that was compared, how many seats are free, each as often as it has free legs.
-    pub available: Vec<(SaleId, u64)>,
-}
 
 /// Does everything that is due, then compares Redis with DynamoDB. `epoch` is the name that a load
 /// gets if one is needed.
@@ -236,8 +150,8 @@ impl<'a, P: Ports> Pass<'a, P> {
             let (count, first) = (self.left.len(), &self.left[..self.left.len().min(LEFT_NAMED)]);
             tracing::warn!(count, ?first, "there was no time: left to the next run");
         }
-        self.run.report.left = self.left.len() as u32;
-        self.run.past_bound = self.past_bound.len() as u64;
+        self.run.report.left = u32::try_from(self.left.len()).unwrap_or(u32::MAX);
+        self.run.past_bound = u64::try_from(self.past_bound.len()).unwrap_or(u64::MAX);
         Ok(self.run)
     }
 
@@ -253,97 +167,6 @@ impl<'a, P: Ports> Pass<'a, P> {
             });
         }
         work
-    }
-
-    /// Finishes what is due, in a second round also what failed in the first: an order that is past
-    /// its deadline must not wait for another minute because of one call that a store refused.
-    async fn finish_orders_until_done<E: Future<Output = ()> + Send>(
-        &mut self,
-        limit: &mut Limit<E>,
-    ) -> BTreeSet<OrderNumber> {
-        let mut finished = self.finish_orders(limit).await;
-        if !limit.is_over && (self.run.report.failed > 0 || !self.run.unread.is_empty()) {
-            self.run.report.failed = 0;
-            self.run.unread.clear();
-            // What was only found is found again, and what failed is tried again.
-            self.run.found.retain(|(_, outcome)| match outcome {
-                Outcome::Repaired | Outcome::Changed => true,
-                Outcome::Found | Outcome::Failed(_) => false,
-            });
-            finished.extend(self.finish_orders(limit).await);
-        }
-        finished
-    }
-
-    /// Finishes what the index in DynamoDB says is due; which orders that were, apart from those
-    /// that could not be finished. A shard that cannot be listed holds the others up as little as an
-    /// order that cannot be finished.
-    async fn finish_orders<E: Future<Output = ()> + Send>(
-        &mut self,
-        limit: &mut Limit<E>,
-    ) -> BTreeSet<OrderNumber> {
-        let mut finished = BTreeSet::new();
-        for shard in self.in_turn((0..DUE_SHARDS).collect()) {
-            match limit.within(self.finish_shard(shard)).await {
-                Some(Ok(orders)) => finished.extend(orders),
-                Some(Err(error)) => self.unread(&of_shard(shard), &error),
-                None => self.left.push(of_shard(shard)),
-            }
-        }
-        finished
-    }
-
-    async fn finish_shard(&mut self, shard: u8) -> Stored<BTreeSet<OrderNumber>> {
-        let mut finished = BTreeSet::new();
-        let due = self.ports.orders().due(shard, self.now, MAX_DUE).await?;
-        let numbers = due.iter().filter_map(|due| match due {
-            Due::Order(number) => Some(*number),
-            Due::Refund(..) => None,
-        });
-        let mut orders = read_each(self.ports, numbers.collect()).await;
-        let mut discrepancies = Vec::new();
-        for due in due {
-            match due {
-                Due::Refund(order, payment) => {
-                    discrepancies.push(Discrepancy::Refund(order, payment));
-                }
-                Due::Order(number) => match orders.remove(&number) {
-                    Some(Ok(order)) => {
-                        let asked = self.ask(&order).await;
-                        discrepancies.extend(unfinished(order, asked));
-                    }
-                    Some(Err(error)) => self.unread(&number, &error),
-                    // The index is ahead of its table, or names an order twice.
-                    None => {}
-                },
-            }
-        }
-        // A refund leaves its order where it is.
-        let finishes = |discrepancy: &Discrepancy| {
-            let is_refund = matches!(discrepancy, Discrepancy::Refund(..));
-            discrepancy.order().filter(|_| !is_refund)
-        };
-        let numbers: Vec<_> = discrepancies.iter().map(finishes).collect();
-        for (number, outcome) in numbers.into_iter().zip(self.meet_all(discrepancies).await) {
-            match outcome {
-                Outcome::Found | Outcome::Repaired | Outcome::Changed => {
-                    finished.extend(number);
-                }
-                Outcome::Failed(_) => {}
-            }
-        }
-        Ok(finished)
-    }
-
-    /// What Redis holds of an order: for a dry run to tell. A repair asks by itself.
-    async fn ask(&self, order: &Order) -> Asked {
-        if self.epoch.is_some() {
-            return Asked::ByTheRepair;
-        }
-        match self.ports.seats().record(&order.sale, order.number).await {
-            Ok(record) => Asked::Hold(record),
-            Err(error) => Asked::Failed(error.to_string()),
-        }
     }
 
     /// Loads a sale that Redis has lost, brings its terms to what the catalogue says, and finishes
@@ -469,36 +292,6 @@ impl<'a, P: Ports> Pass<'a, P> {
     }
 }
 
-/// Until when some work may go on.
-struct Limit<E> {
-    end: Pin<Box<E>>,
-    is_over: bool,
-}
-
-impl<E: Future<Output = ()> + Send> Limit<E> {
-    fn until(end: E) -> Self {
-        Self { end: Box::pin(end), is_over: false }
-    }
-
-    /// Does some work; `None` if the time is over before it is done. It is then dropped where it is.
-    async fn within<T>(&mut self, work: impl Future<Output = T> + Send) -> Option<T> {
-        if self.is_over {
-            return None;
-        }
-        match select(pin!(work), &mut self.end).await {
-            Either::Left((done, _)) => Some(done),
-            Either::Right(((), _)) => {
-                self.is_over = true;
-                None
-            }
-        }
-    }
-}
-
-fn of_shard(shard: u8) -> String {
-    format!("shard {shard} of what is due")
-}
-
 /// True if Redis does not agree with DynamoDB though it has had time to. Work that is late is no drift.
 fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
     match discrepancy {
@@ -511,19 +304,6 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
         | Discrepancy::Uncounted(..)
         | Discrepancy::Refund(..)
         | Discrepancy::HoldOverdue(..) => false,
-    }
-}
-
-/// What is unfinished about an order that the index names. The index may be behind.
-fn unfinished(order: Order, asked: Asked) -> Option<Discrepancy> {
-    match order.state {
-        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), asked)),
-        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), asked)),
-        OrderState::Paid
-        | OrderState::Cancelled
-        | OrderState::Expired
-        | OrderState::RefundDue
-        | OrderState::Refunded => None,
     }
 }
 
@@ -556,63 +336,6 @@ async fn read_each(
     let read = join_all(reads).await;
     let found = numbers.into_iter().zip(read);
     found.filter_map(|(number, order)| Some((number, order.transpose()?))).collect()
-}
-
-/// Repairs one discrepancy; how much that was, 0 if it was no longer there.
-async fn carry_out(
-    ports: &impl Ports,
-    discrepancy: &Discrepancy,
-    epoch: &Epoch,
-    now: Timestamp,
-) -> Stored<u32> {
-    match discrepancy {
-        Discrepancy::NotLoaded { sale, .. } => match load(ports, sale, epoch, now).await? {
-            Loaded::Now { orders } => {
-                tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
-                Ok(1)
-            }
-            Loaded::Already | Loaded::Busy => Ok(0),
-        },
-        Discrepancy::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
-        Discrepancy::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,
-        Discrepancy::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
-        Discrepancy::Uncounted(order, _) => {
-            sell(ports, order).await?;
-            sync::sync(ports, &[order.number]).await.map(|counted| counted as u32)
-        }
-        Discrepancy::Refund(order, payment) => {
-            match ports.orders().payment(*order, payment).await? {
-                Some(record) => refund::request(ports, &record, now).await.map(|()| 1),
-                None => Ok(0),
-            }
-        }
-        Discrepancy::HoldDiffers(order, _) => align(ports, order).await.map(|()| 1),
-        Discrepancy::NotSold(order) => sell(ports, order).await.map(|()| 1),
-        Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
-            Ok(match ports.seats().restore(restore).await? {
-                RestoreReply::Restored => 1,
-                // The order may have ended, or the sale was lost: the next run looks again.
-                RestoreReply::Conflict | RestoreReply::NotLoaded => 0,
-            })
-        }
-        Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
-            RepairReply::Repaired => repair.leaked.len() as u32,
-            // Seats were freed meanwhile, or the sale was lost: the next run looks again.
-            RepairReply::Conflict | RepairReply::NotLoaded => 0,
-        }),
-    }
-}
-
-async fn ended(
-    ports: &impl Ports,
-    sale: &SaleId,
-    number: OrderNumber,
-    now: Timestamp,
-) -> Stored<u32> {
-    Ok(match expire(ports, sale, number, now).await? {
-        Expired::Ended => 1,
-        Expired::NotDue(_) | Expired::Resolved | Expired::Nothing => 0,
-    })
 }
 
 #[cfg(test)]

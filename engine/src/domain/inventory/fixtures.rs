@@ -1,0 +1,113 @@
+//! A sale of two tiers over two legs, for the tests of the commands.
+
+use std::collections::BTreeMap;
+
+use super::{
+    HeldLine, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Release, Sell, Terms,
+    TierGrid,
+};
+use crate::domain::choice::{Choice, Together};
+use crate::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use crate::domain::number::OrderNumber;
+use crate::domain::sale::SaleState;
+use crate::domain::time::Timestamp;
+
+pub(super) const NOW: Timestamp = Timestamp::from_ms(1_000_000);
+
+pub(super) fn tier(name: &str) -> TierId {
+    TierId::new(name).unwrap()
+}
+
+pub(super) fn epoch() -> Epoch {
+    Epoch::new("e1").unwrap()
+}
+
+pub(super) fn number(order: u64) -> OrderNumber {
+    order.to_string().parse().unwrap()
+}
+
+pub(super) fn sale() -> SaleId {
+    SaleId::new("s").unwrap()
+}
+
+pub(super) fn terms() -> Terms {
+    Terms {
+        state: SaleState::Open,
+        opens_at: NOW,
+        closes_at: NOW.plus_seconds(3600),
+        limit: 4,
+        legs: 2,
+    }
+}
+
+/// Tiers `a` and `b`, two rows of eight seats each, over two legs.
+pub(super) fn load() -> Load {
+    let empty = || vec![vec![0; 2]; 2];
+    let grid =
+        |name| TierGrid { tier: tier(name), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    Load {
+        sale: sale(),
+        terms: terms(),
+        expected: None,
+        epoch: epoch(),
+        tiers: vec![grid("a"), grid("b")],
+        holds: BTreeMap::new(),
+        bought: BTreeMap::new(),
+    }
+}
+
+pub(super) fn loaded() -> Inventory {
+    let mut inventory = Inventory::default();
+    assert_eq!(inventory.load(&load()), LoadReply::Loaded);
+    inventory
+}
+
+pub(super) fn line(name: &str, (from, to): (u16, u16), choice: Choice) -> Line {
+    Line { tier: tier(name), legs: Legs::new(from, to).unwrap(), choice }
+}
+
+pub(super) fn best(count: u16) -> Choice {
+    Choice::Best { count, together: Together::Required }
+}
+
+pub(super) fn these(seats: &[u32]) -> Choice {
+    Choice::Seats(seats.iter().copied().map(Seat).collect())
+}
+
+pub(super) fn ask(order: u64, user: &str, lines: Vec<Line>) -> Hold {
+    Hold {
+        sale: sale(),
+        epoch: epoch(),
+        order: number(order),
+        user: UserId::new(user).unwrap(),
+        fingerprint: RequestFingerprint::new("00000000000000aa").unwrap(),
+        now: NOW,
+        deadline: NOW.plus_seconds(600),
+        lines,
+    }
+}
+
+/// Holds, and says what is remembered of it.
+pub(super) fn held(inventory: &mut Inventory, hold: &Hold) -> HoldRecord {
+    let reply = inventory.hold(hold);
+    let HoldReply::Held { record, .. } = reply else { panic!("not held: {reply:?}") };
+    record
+}
+
+pub(super) fn release(order: u64, record: &HoldRecord) -> Release {
+    Release { sale: sale(), order: number(order), record: record.clone() }
+}
+
+pub(super) fn sell(order: u64, record: &HoldRecord) -> Sell {
+    let (user, lines) = (record.user.clone(), record.lines.clone());
+    Sell { sale: sale(), epoch: epoch(), order: number(order), user, lines }
+}
+
+pub(super) fn bought(inventory: &Inventory, user: &str) -> Option<u16> {
+    inventory.bought.get(&UserId::new(user).unwrap()).copied()
+}
+
+pub(super) fn held_line(name: &str, (from, to): (u16, u16), seats: &[u32]) -> HeldLine {
+    let seats = seats.iter().copied().map(Seat).collect();
+    HeldLine { tier: tier(name), legs: Legs::new(from, to).unwrap(), seats }
+}

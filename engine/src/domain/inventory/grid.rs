@@ -1,0 +1,75 @@
+//! The bitmaps of a tier: which seats are taken and which are sold, leg by leg.
+
+use crate::domain::bitmap;
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{Legs, Seat, TierId};
+
+/// The bitmaps of one tier.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TierGrid {
+    /// Which tier.
+    pub tier: TierId,
+    /// Bytes of one row.
+    pub row_bytes: u32,
+    /// For each leg, 1 where a seat is held, sold or not for sale.
+    pub taken: Vec<Vec<u8>>,
+    /// For each leg, 1 where a seat is sold.
+    pub sold: Vec<Vec<u8>>,
+    /// Counts every time that seats were freed: the guard of [`super::Repair`].
+    pub freed: u64,
+}
+
+impl TierGrid {
+    /// What is taken on any leg of a journey.
+    #[must_use]
+    pub fn taken_over(&self, legs: Legs) -> Vec<u8> {
+        let mut bits = vec![0; self.taken.first().map_or(0, Vec::len)];
+        for leg in legs.iter() {
+            let bitmap = self.taken.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
+            bits.iter_mut().zip(bitmap).for_each(|(sum, byte)| *sum |= byte);
+        }
+        bits
+    }
+
+    /// True if there is such a place. What an order names beyond the grid is passed over.
+    pub(super) fn has(&self, leg: u16, seat: Seat) -> bool {
+        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat).is_some())
+    }
+
+    /// True if the seat is taken on the leg.
+    #[must_use]
+    pub fn is_taken(&self, leg: u16, seat: Seat) -> bool {
+        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
+    }
+
+    /// True if the seat is sold on the leg.
+    #[must_use]
+    pub fn is_sold(&self, leg: u16, seat: Seat) -> bool {
+        self.sold.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
+    }
+
+    pub(super) fn set_taken(&mut self, leg: u16, seat: Seat, value: bool) {
+        if let Some(bits) = self.taken.get_mut(usize::from(leg)) {
+            bitmap::set(bits, seat, value);
+        }
+    }
+
+    pub(super) fn set_sold(&mut self, leg: u16, seat: Seat, value: bool) {
+        if let Some(bits) = self.sold.get_mut(usize::from(leg)) {
+            bitmap::set(bits, seat, value);
+        }
+    }
+
+    /// Notes the owner of a seat on one leg, while a grid is put together for a [`super::Load`].
+    pub fn claim(&mut self, leg: u16, seat: Seat, is_paid: bool) {
+        self.set_taken(leg, seat, true);
+        self.set_sold(leg, seat, is_paid);
+    }
+
+    /// Gives a seat back on one leg, unless it is sold there.
+    pub(super) fn free(&mut self, leg: u16, seat: Seat) {
+        if !stands(Guard::ReleaseKeepsSold) || !self.is_sold(leg, seat) {
+            self.set_taken(leg, seat, false);
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Holding: every line of an order, or none.
+
+use super::{HeldLine, HoldRecord, Inventory, Line};
+use crate::domain::choice::{NoChoice, Taken};
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{Epoch, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use crate::domain::number::OrderNumber;
+use crate::domain::sale::SaleState;
+use crate::domain::time::Timestamp;
+
+/// Hold every line of an order, or none.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Hold {
+    /// Which sale.
+    pub sale: SaleId,
+    /// The epoch the caller knows.
+    pub epoch: Epoch,
+    /// Under which number.
+    pub order: OrderNumber,
+    /// For whom.
+    pub user: UserId,
+    /// The fingerprint of what is asked for.
+    pub fingerprint: RequestFingerprint,
+    /// What time it is.
+    pub now: Timestamp,
+    /// Until when it may be paid.
+    pub deadline: Timestamp,
+    /// What to hold: 1 to 4 lines, each of another tier.
+    pub lines: Vec<Line>,
+}
+
+/// What `hold` answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum HoldReply {
+    /// The seats are held, now or since an earlier attempt under the same number.
+    Held {
+        /// The hold as it is remembered.
+        record: HoldRecord,
+        /// How many more tickets the buyer may have.
+        allowance: u16,
+    },
+    /// Redis does not know the sale, or knows it under another epoch.
+    NotLoaded,
+    /// The number holds something else already.
+    ContentDiffers,
+    /// The number's hold is past its deadline and waits for its end.
+    HoldExpired,
+    /// The sale takes no reservations now.
+    SaleClosed,
+    /// The buyer would have more tickets than the limit; so many more are allowed.
+    LimitReached {
+        /// Tickets that the buyer may still have.
+        remaining: u16,
+    },
+    /// These chosen seats are not free.
+    SeatTaken(TierId, Vec<Seat>),
+    /// Fewer seats are free than asked for, or the pattern fits nowhere.
+    SoldOut(TierId),
+    /// Enough seats are free, but nowhere enough side by side.
+    NoAdjacent(TierId),
+}
+
+impl Inventory {
+    /// Holds every line of an order, or none. The same number with the same fingerprint is answered
+    /// with the same seats.
+    pub fn hold(&mut self, command: &Hold) -> HoldReply {
+        let Some((_, terms)) = self.loaded.as_ref().filter(|_| self.knows(&command.epoch)) else {
+            return HoldReply::NotLoaded;
+        };
+        let bought = self.bought.get(&command.user).copied().unwrap_or(0);
+        let replayed = self.holds.get(&command.order).filter(|_| stands(Guard::HoldReplay));
+        if let Some(record) = replayed {
+            let is_same = record.fingerprint == command.fingerprint && record.user == command.user;
+            if stands(Guard::FingerprintCheck) && !is_same {
+                return HoldReply::ContentDiffers;
+            }
+            if record.deadline <= command.now {
+                return HoldReply::HoldExpired;
+            }
+            let allowance = terms.limit.saturating_sub(bought);
+            return HoldReply::Held { record: record.clone(), allowance };
+        }
+        let in_window = terms.opens_at <= command.now && command.now < terms.closes_at;
+        let is_open = terms.state == SaleState::Open && in_window;
+        if stands(Guard::SaleWindow) && !is_open {
+            return HoldReply::SaleClosed;
+        }
+        let requested: usize = command.lines.iter().map(|line| line.choice.count()).sum();
+        let remaining = terms.limit.saturating_sub(bought);
+        if requested > usize::from(remaining) {
+            return HoldReply::LimitReached { remaining };
+        }
+        let mut lines = Vec::with_capacity(command.lines.len());
+        for Line { tier, legs, choice } in &command.lines {
+            let Some(grid) = self.tiers.get(tier) else {
+                return HoldReply::SoldOut(tier.clone());
+            };
+            let bits = grid.taken_over(*legs);
+            match (Taken { bits: &bits, row_bytes: grid.row_bytes }).choose(choice) {
+                Ok(seats) => lines.push(HeldLine { tier: tier.clone(), legs: *legs, seats }),
+                Err(NoChoice::SeatTaken(seats)) => {
+                    return HoldReply::SeatTaken(tier.clone(), seats);
+                }
+                Err(NoChoice::SoldOut) => return HoldReply::SoldOut(tier.clone()),
+                Err(NoChoice::NoAdjacent) => return HoldReply::NoAdjacent(tier.clone()),
+            }
+        }
+        let record = HoldRecord {
+            user: command.user.clone(),
+            fingerprint: command.fingerprint.clone(),
+            deadline: command.deadline,
+            lines,
+        };
+        self.put_hold(command.order, &record);
+        let allowance = remaining - record.tickets();
+        HoldReply::Held { record, allowance }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{
+        NOW, ask, best, held, held_line, line, load, loaded, terms, these, tier,
+    };
+    use super::super::{Load, Terms};
+    use super::*;
+    use crate::domain::choice::{Choice, Together};
+
+    #[test]
+    fn a_hold_is_answered_again_with_the_same_seats() {
+        let mut inventory = loaded();
+        let hold = ask(1, "u", vec![line("a", (0, 2), best(2)), line("b", (1, 2), these(&[3]))]);
+        let first = inventory.hold(&hold);
+        let HoldReply::Held { record, allowance } = &first else { panic!("{first:?}") };
+        assert_eq!((record.tickets(), *allowance), (3, 1));
+        assert_eq!(record.lines, [held_line("a", (0, 2), &[0, 1]), held_line("b", (1, 2), &[3])]);
+        let after = inventory.clone();
+        let later = Hold { now: NOW.plus_seconds(599), ..hold.clone() };
+        assert_eq!(inventory.hold(&later), first);
+        let fingerprint = RequestFingerprint::new("00000000000000bb").unwrap();
+        let other_fingerprint = Hold { fingerprint, ..hold.clone() };
+        assert_eq!(inventory.hold(&other_fingerprint), HoldReply::ContentDiffers);
+        let other_user = Hold { user: UserId::new("v").unwrap(), ..hold.clone() };
+        assert_eq!(inventory.hold(&other_user), HoldReply::ContentDiffers);
+        let late = Hold { now: NOW.plus_seconds(600), ..hold };
+        assert_eq!(inventory.hold(&late), HoldReply::HoldExpired);
+        assert_eq!(inventory, after);
+    }
+
+    #[test]
+    fn every_refusal_of_a_hold_writes_nothing() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "x", vec![line("b", (0, 1), these(&[0, 1, 2]))]));
+        held(&mut inventory, &ask(2, "y", vec![line("b", (0, 1), these(&[4, 6]))]));
+        held(&mut inventory, &ask(3, "y", vec![line("b", (0, 1), these(&[9, 11]))]));
+        let one = |choice| vec![line("a", (0, 1), best(1)), line("b", (0, 1), choice)];
+        let refusals = [
+            (ask(9, "u", one(these(&[0, 2, 3]))), {
+                HoldReply::SeatTaken(tier("b"), vec![Seat(0), Seat(2)])
+            }),
+            (ask(9, "u", one(these(&[99]))), HoldReply::SeatTaken(tier("b"), vec![Seat(99)])),
+            (ask(9, "u", vec![line("c", (0, 1), best(1))]), HoldReply::SoldOut(tier("c"))),
+            (ask(9, "u", one(best(4))), HoldReply::LimitReached { remaining: 4 }),
+            (ask(9, "y", one(best(1))), HoldReply::LimitReached { remaining: 0 }),
+            (
+                Hold { epoch: Epoch::new("e2").unwrap(), ..ask(9, "u", one(best(1))) },
+                HoldReply::NotLoaded,
+            ),
+            (Hold { now: NOW.plus_ms(-1), ..ask(9, "u", one(best(1))) }, HoldReply::SaleClosed),
+            (
+                Hold { now: NOW.plus_seconds(3600), ..ask(9, "u", one(best(1))) },
+                HoldReply::SaleClosed,
+            ),
+        ];
+        let before = inventory.clone();
+        for (hold, refusal) in refusals {
+            assert_eq!(inventory.hold(&hold), refusal);
+            assert_eq!(inventory, before);
+        }
+        let unloaded = Inventory::default().hold(&ask(9, "u", one(best(1))));
+        assert_eq!(unloaded, HoldReply::NotLoaded);
+        let paused = Load { terms: Terms { state: SaleState::Paused, ..terms() }, ..load() };
+        inventory.load(&paused);
+        assert_eq!(inventory.hold(&ask(9, "u", one(best(1)))), HoldReply::SaleClosed);
+    }
+
+    #[test]
+    fn scattered_seats_are_not_side_by_side() {
+        let mut inventory = loaded();
+        let taken = vec![0b1010_1010, 0b1111_1111];
+        inventory.tiers.get_mut(&tier("a")).unwrap().taken[0] = taken;
+        let hold = ask(1, "u", vec![line("a", (0, 1), best(2))]);
+        assert_eq!(inventory.hold(&hold), HoldReply::NoAdjacent(tier("a")));
+        let split = Choice::Best { count: 2, together: Together::Preferred };
+        let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), split)]));
+        assert_eq!(record.lines, [held_line("a", (0, 1), &[1, 3])]);
+        inventory.bought.clear();
+        let three = ask(2, "u", vec![line("a", (0, 1), best(3))]);
+        assert_eq!(inventory.hold(&three), HoldReply::SoldOut(tier("a")));
+    }
+
+    #[test]
+    fn journeys_meet_only_where_they_share_a_leg() {
+        let mut inventory = loaded();
+        held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), these(&[0]))]));
+        held(&mut inventory, &ask(2, "v", vec![line("a", (1, 2), these(&[0]))]));
+        let whole = ask(3, "w", vec![line("a", (0, 2), these(&[0]))]);
+        assert_eq!(inventory.hold(&whole), HoldReply::SeatTaken(tier("a"), vec![Seat(0)]));
+    }
+}

@@ -1,0 +1,120 @@
+//! The inventory of one sale: who holds which seat-legs, what is taken, what is sold.
+//!
+//! These are the rules. [`Inventory`] is the pure model of what Redis keeps for a sale, and each of
+//! its methods is one script in `lua/`; a property test runs the same random commands through both
+//! and compares every reply and the final state. The same model stands in for Redis in a simulator.
+//! Every method checks everything first and then writes everything.
+
+use std::collections::BTreeMap;
+
+mod check;
+#[cfg(test)]
+mod fixtures;
+mod grid;
+mod hold;
+mod load;
+mod mark;
+mod records;
+mod release;
+mod repair;
+mod restore;
+mod sell;
+
+pub use check::Inconsistency;
+pub use grid::TierGrid;
+pub use hold::{Hold, HoldReply};
+pub use load::{Load, LoadReply};
+pub use mark::{Mark, MarkReply};
+pub use records::{HeldLine, HoldRecord, Line, SeatLeg, Terms, tickets};
+pub use release::{Release, ReleaseReply};
+pub use repair::{Repair, RepairReply};
+pub use restore::{Restore, RestoreReply};
+pub use sell::{Sell, SellReply};
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{Epoch, Seat, TierId, UserId};
+use crate::domain::number::OrderNumber;
+use crate::domain::time::Timestamp;
+
+/// The state of one sale in Redis.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Inventory {
+    /// The epoch and terms of the sale; `None` until it is loaded.
+    pub loaded: Option<(Epoch, Terms)>,
+    /// The bitmaps of its tiers.
+    pub tiers: BTreeMap<TierId, TierGrid>,
+    /// Its holds.
+    pub holds: BTreeMap<OrderNumber, HoldRecord>,
+    /// What each buyer has held or bought; never zero.
+    pub bought: BTreeMap<UserId, u16>,
+}
+
+impl Inventory {
+    fn knows(&self, epoch: &Epoch) -> bool {
+        let is_its_epoch = |(current, _): &(Epoch, Terms)| current == epoch;
+        !stands(Guard::EpochFence) || self.loaded.as_ref().is_some_and(is_its_epoch)
+    }
+
+    fn add_bought(&mut self, user: &UserId, tickets: i32) {
+        let now = i32::from(self.bought.get(user).copied().unwrap_or(0)) + tickets;
+        match u16::try_from(now.max(0)).unwrap_or(u16::MAX) {
+            0 => self.bought.remove(user),
+            now => self.bought.insert(user.clone(), now),
+        };
+    }
+
+    fn for_each_seat_leg(
+        &mut self,
+        lines: &[HeldLine],
+        mut act: impl FnMut(&mut TierGrid, u16, Seat),
+    ) {
+        for line in lines {
+            let Some(grid) = self.tiers.get_mut(&line.tier) else { continue };
+            for leg in line.legs.iter() {
+                line.seats.iter().for_each(|seat| act(grid, leg, *seat));
+            }
+        }
+    }
+
+    fn count_freed(&mut self, lines: &[HeldLine]) {
+        for line in lines {
+            if let Some(grid) = self.tiers.get_mut(&line.tier) {
+                grid.freed += 1;
+            }
+        }
+    }
+
+    fn put_hold(&mut self, order: OrderNumber, record: &HoldRecord) {
+        self.for_each_seat_leg(&record.lines, |grid, leg, seat| grid.set_taken(leg, seat, true));
+        self.add_bought(&record.user, i32::from(record.tickets()));
+        self.holds.insert(order, record.clone());
+    }
+
+    /// The orders whose deadline has passed, earliest first, at most `most` of them.
+    #[must_use]
+    pub fn due(&self, now: Timestamp, most: usize) -> Vec<OrderNumber> {
+        let mut due: Vec<(Timestamp, OrderNumber)> =
+            self.holds.iter().map(|(order, record)| (record.deadline, *order)).collect();
+        due.retain(|(deadline, _)| *deadline <= now);
+        due.sort();
+        due.into_iter().map(|(_, order)| order).take(most).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixtures::{NOW, ask, best, held, line, loaded, number};
+    use super::*;
+
+    #[test]
+    fn due_is_by_deadline_and_bounded() {
+        let mut inventory = loaded();
+        for (order, seconds) in [(3, 10), (1, 30), (2, 20)] {
+            let hold = ask(order, "u", vec![line("a", (0, 1), best(1))]);
+            held(&mut inventory, &Hold { deadline: NOW.plus_seconds(seconds), ..hold });
+        }
+        assert_eq!(inventory.due(NOW.plus_seconds(20), 9), [number(3), number(2)]);
+        assert_eq!(inventory.due(NOW.plus_seconds(60), 1), [number(3)]);
+        assert!(inventory.due(NOW, 9).is_empty());
+    }
+}

@@ -1,0 +1,244 @@
+//! Payments: what a provider has captured, and the one decision of what becomes of it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{PaymentId, ProviderId};
+use crate::domain::money::Money;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::refund::Refund;
+use crate::domain::time::Timestamp;
+
+/// Which payment paid an order.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PaymentKey {
+    /// The provider.
+    pub provider: ProviderId,
+    /// Its name for the payment.
+    pub payment: PaymentId,
+}
+
+/// Money that a provider says it has captured, with a signature that was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Capture {
+    /// Which payment.
+    pub key: PaymentKey,
+    /// For which order.
+    pub order: OrderNumber,
+    /// How much.
+    pub amount: Money,
+}
+
+/// Why money goes back.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum RefundReason {
+    /// There is no such order.
+    UnknownOrder,
+    /// The amount is not the order's: too little, too much, or a part of it.
+    WrongAmount,
+    /// The currency is not the order's.
+    WrongCurrency,
+    /// Another payment had paid the order.
+    SecondPayment,
+    /// The order had ended and its seats are gone.
+    TooLate,
+}
+
+impl RefundReason {
+    /// Every reason, for tables and tests.
+    pub const ALL: [Self; 5] = [
+        Self::UnknownOrder,
+        Self::WrongAmount,
+        Self::WrongCurrency,
+        Self::SecondPayment,
+        Self::TooLate,
+    ];
+
+    /// The reason as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnknownOrder => "unknown_order",
+            Self::WrongAmount => "wrong_amount",
+            Self::WrongCurrency => "wrong_currency",
+            Self::SecondPayment => "second_payment",
+            Self::TooLate => "too_late",
+        }
+    }
+}
+
+/// What became of a capture: the one recorded decision.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
+pub enum PaymentOutcome {
+    /// It paid its order.
+    Accepted,
+    /// It goes back.
+    Refund(RefundReason),
+}
+
+/// A capture and what became of it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PaymentRecord {
+    /// The capture.
+    pub capture: Capture,
+    /// What became of it.
+    pub outcome: PaymentOutcome,
+    /// When that was decided.
+    pub decided_at: Timestamp,
+    /// Where its refund stands, if it goes back.
+    pub refund: Option<Refund>,
+}
+
+impl PaymentRecord {
+    /// What was decided of a capture now.
+    #[must_use]
+    pub fn decided(capture: &Capture, outcome: PaymentOutcome, now: Timestamp) -> Self {
+        let refund = match outcome {
+            PaymentOutcome::Accepted => None,
+            PaymentOutcome::Refund(_) => Some(Refund::due(now)),
+        };
+        Self { capture: capture.clone(), outcome, decided_at: now, refund }
+    }
+}
+
+/// What to do with a capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PaymentDecision {
+    /// Pay the pending order.
+    Pay,
+    /// Claim the ended order's seats again and pay it; if they are gone, refund it.
+    Rescue,
+    /// Nothing: this very payment paid the order.
+    AlreadyPaid,
+    /// Send the money back; the order stays as it is.
+    Refund(RefundReason),
+}
+
+/// Decides what a capture does to its order. Reads nothing but its arguments.
+#[must_use]
+pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecision {
+    let Some(order) = order.filter(|order| !order.is_tombstone()) else {
+        return PaymentDecision::Refund(RefundReason::UnknownOrder);
+    };
+    if order.payment.as_ref() == Some(&capture.key) {
+        return PaymentDecision::AlreadyPaid;
+    }
+    if order.payment.is_some() {
+        return PaymentDecision::Refund(RefundReason::SecondPayment);
+    }
+    if stands(Guard::AmountCheck) {
+        if order.total.currency != capture.amount.currency {
+            return PaymentDecision::Refund(RefundReason::WrongCurrency);
+        }
+        // One capture pays an order, whole. Parts are not added up: each goes back for itself.
+        if order.total != capture.amount {
+            return PaymentDecision::Refund(RefundReason::WrongAmount);
+        }
+    }
+    match order.state {
+        OrderState::Pending => PaymentDecision::Pay,
+        OrderState::Cancelled | OrderState::Expired => PaymentDecision::Rescue,
+        OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => {
+            PaymentDecision::Refund(RefundReason::SecondPayment)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
+    use crate::domain::order::{OrderLine, Ticket};
+
+    fn order(state: OrderState, paid_by: Option<&str>) -> Order {
+        let user = UserId::new("7").unwrap();
+        let now = Timestamp::from_ms(1_800_000_000_000);
+        let currency = crate::domain::money::Currency::new("EUR").unwrap();
+        Order {
+            number: crate::domain::number::Mint::new(0).mint(now, &user),
+            sale: SaleId::new("s").unwrap(),
+            user,
+            state,
+            lines: vec![OrderLine {
+                tier: TierId::new("a").unwrap(),
+                legs: Legs::ONE,
+                price_minor: 500,
+                tickets: vec![Ticket {
+                    seat: Seat(0),
+                    name: SeatName::new("a1").unwrap(),
+                    attendee: None,
+                }],
+            }],
+            total: Money { amount_minor: 500, currency },
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+            created_at: now,
+            pay_by: now.plus_seconds(60),
+            changed_at: now,
+            payment: paid_by.map(key),
+            synced: false,
+        }
+    }
+
+    fn key(id: &str) -> PaymentKey {
+        PaymentKey {
+            provider: ProviderId::new("test").unwrap(),
+            payment: PaymentId::new(id).unwrap(),
+        }
+    }
+
+    #[test]
+    fn another_currency_is_told_apart_from_another_amount() {
+        let order = order(OrderState::Pending, None);
+        for amount_minor in [500, 501] {
+            let currency = crate::domain::money::Currency::new("CNY").unwrap();
+            let amount = Money { amount_minor, currency };
+            let capture = Capture { key: key("p1"), order: order.number, amount };
+            let refund = PaymentDecision::Refund(RefundReason::WrongCurrency);
+            assert_eq!(decide_payment(Some(&order), &capture), refund);
+        }
+    }
+
+    fn decide(order: &Order, id: &str, amount_minor: i64) -> PaymentDecision {
+        let amount = Money { amount_minor, ..order.total };
+        decide_payment(Some(order), &Capture { key: key(id), order: order.number, amount })
+    }
+
+    #[test]
+    fn every_capture_has_exactly_one_decision() {
+        use PaymentDecision::{AlreadyPaid, Pay, Refund, Rescue};
+        use RefundReason::{SecondPayment, UnknownOrder, WrongAmount};
+        let cases = [
+            (order(OrderState::Pending, None), 500, Pay),
+            (order(OrderState::Pending, None), 499, Refund(WrongAmount)),
+            (order(OrderState::Paid, Some("p1")), 500, AlreadyPaid),
+            (order(OrderState::Paid, Some("p0")), 500, Refund(SecondPayment)),
+            (order(OrderState::Expired, None), 500, Rescue),
+            (order(OrderState::Cancelled, None), 500, Rescue),
+            (order(OrderState::Expired, None), 501, Refund(WrongAmount)),
+            (order(OrderState::RefundDue, None), 500, Refund(SecondPayment)),
+            (
+                Order { lines: vec![], ..order(OrderState::Expired, None) },
+                500,
+                Refund(UnknownOrder),
+            ),
+        ];
+        for (order, amount, expected) in cases {
+            assert_eq!(decide(&order, "p1", amount), expected, "{:?}", order.state);
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The rules of a sale file, but for its tiers: sizes, terms, stops and names.
+
+use std::collections::HashMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{
+    MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, PAY_WINDOW_SECONDS, SaleFile, Tier,
+};
+use crate::domain::bitmap;
+use crate::domain::ids::{SeatName, StopId, TierId};
+
+/// A rule that a sale file breaks, with its place.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]
+#[error("{at}: {rule}")]
+pub struct Defect {
+    /// Where in the file, as a path such as `tiers[2].sections[0]`.
+    pub at: String,
+    /// What is wrong there, in words.
+    pub rule: String,
+}
+
+impl Defect {
+    pub(super) fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self { at: at.into(), rule: rule.into() }
+    }
+}
+
+/// Measures what the file describes, without making it.
+pub(super) fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
+    let mut places = 0_usize;
+    let mut bitmap_bytes = 0_usize;
+    for tier in &file.tiers {
+        let spots = bitmap::index(tier.general_admission.unwrap_or(0));
+        places = places.saturating_add(spots);
+        let (mut rows, mut longest) = (0_usize, 0_usize);
+        for section in &tier.sections {
+            for row in &section.rows {
+                // A row without places is refused later; until then it takes memory as well.
+                let long = row.places(&tier.columns).max(1);
+                let many = row.rows().saturating_mul(section.sections());
+                places = places.saturating_add(many.saturating_mul(long));
+                longest = longest.max(long);
+            }
+            // One blank row may follow each section.
+            rows = rows.saturating_add(section.rows_in_all());
+            rows = rows.saturating_add(section.sections());
+        }
+        let bytes = rows.saturating_mul(longest.div_ceil(8));
+        bitmap_bytes = bitmap_bytes.saturating_add(bytes).saturating_add(spots.div_ceil(8));
+    }
+    let legs = file.stops.len().max(2) - 1;
+    if places > MAX_SEATS_PER_SALE {
+        return Err(vec![Defect::new("tiers", "must have at most 1,000,000 places in all")]);
+    }
+    if bitmap_bytes.saturating_mul(legs) > MAX_BITMAP_BYTES {
+        let rule = "rows × bytes of the longest row × legs must be at most 16,000,000 in all";
+        return Err(vec![Defect::new("tiers", rule)]);
+    }
+    Ok(())
+}
+
+pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
+    let mut refuse = |broken: bool, at: &str, rule: &str| {
+        if broken {
+            defects.push(Defect::new(at, rule));
+        }
+    };
+    let title = file.title.as_str();
+    let is_text = !title.trim().is_empty() && !title.chars().any(char::is_control);
+    let rule = "must have 1 to 200 bytes without control characters";
+    refuse(title.len() > 200 || !is_text, "title", rule);
+    refuse(file.closes_at <= file.opens_at, "closes_at", "must be later than opens_at");
+    refuse(!(1..=1000).contains(&file.limit_per_buyer), "limit_per_buyer", "must be 1 to 1,000");
+    refuse(
+        !PAY_WINDOW_SECONDS.contains(&file.pay_window_seconds),
+        "pay_window_seconds",
+        "must be 5 to 86,400 seconds",
+    );
+    refuse(!(1..=64).contains(&file.gate.shards), "gate.shards", "must be 1 to 64");
+    refuse(
+        !(1..=1000).contains(&file.gate.budget_percent),
+        "gate.budget_percent",
+        "must be 1 to 1,000",
+    );
+    refuse(file.gate.rate_per_second == 0, "gate.rate_per_second", "must be at least 1");
+    refuse(
+        !(1..=600_000).contains(&file.gate.user_lock_ms),
+        "gate.user_lock_ms",
+        "must be 1 to 600,000",
+    );
+    refuse(
+        !(5..=86_400).contains(&file.gate.token_seconds),
+        "gate.token_seconds",
+        "must be 5 to 86,400",
+    );
+    refuse(file.tiers.is_empty(), "tiers", "must not be empty");
+    refuse(file.tiers.len() > MAX_TIERS, "tiers", "must be at most 64");
+}
+
+/// The index of each stop, checked to be one of at least two and at most 65 distinct ones.
+pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap<StopId, u16> {
+    let mut index_of = HashMap::new();
+    // Beyond 16 bits there is a defect besides: too many stops.
+    for (index, stop) in (0_u16..=u16::MAX).zip(&file.stops) {
+        if index_of.insert(stop.stop.clone(), index).is_some() {
+            defects.push(Defect::new(
+                format!("stops[{index}]"),
+                format!("stop {} stands twice", stop.stop),
+            ));
+        }
+    }
+    if file.stops.len() == 1 || file.stops.len() > MAX_LEGS + 1 {
+        defects.push(Defect::new("stops", "must be absent, or 2 to 65 stops"));
+    }
+    index_of
+}
+
+/// Most seats in two tiers that are told one by one: a few lines can describe a million of them.
+const MAX_CLASHES: usize = 100;
+
+/// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
+pub(super) fn check_names(tiers: &[Tier], defects: &mut Vec<Defect>) {
+    for (index, tier) in tiers.iter().enumerate() {
+        let clash = tier.layout.duplicate();
+        let defect = clash.map(|clash| Defect::new(format!("tiers[{index}]"), clash.to_string()));
+        defects.extend(defect);
+    }
+    if tiers.len() < 2 || !defects.is_empty() {
+        return;
+    }
+    let seats = tiers.iter().map(|tier| bitmap::index(tier.layout.sellable())).sum();
+    let mut tier_of: HashMap<SeatName, &TierId> = HashMap::with_capacity(seats);
+    let names =
+        tiers.iter().flat_map(|tier| tier.layout.names().map(move |name| (name, &tier.tier)));
+    let clashes = names.filter_map(|(name, tier)| {
+        let first = tier_of.insert(name.clone(), tier)?;
+        let rule = format!("seat {name} stands in tier {first} and again in tier {tier}");
+        Some(Defect::new("tiers", rule))
+    });
+    defects.extend(clashes.take(MAX_CLASHES));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::fixtures::{read, train};
+    use super::*;
+
+    #[test]
+    fn blanks_do_not_hide_how_long_a_title_is() {
+        let mut file = train();
+        file["title"] = json!(format!("G1{}", " ".repeat(199)));
+        assert!(read(file.clone()).unwrap_err()[0].starts_with("title: "));
+        file["title"] = json!(" G1 ");
+        assert!(read(file).is_ok());
+    }
+
+    #[test]
+    fn each_broken_rule_is_named_with_its_place() {
+        let broken = |change: fn(&mut serde_json::Value)| {
+            let mut file = train();
+            change(&mut file);
+            read(file).unwrap_err().join("; ")
+        };
+        type Change = fn(&mut serde_json::Value);
+        let cases: [(Change, &str); 17] = [
+            (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
+            (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
+            (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),
+            (|f| f["opens_at"] = json!("2026-01-01T00:00:00"), "RFC 3339"),
+            (|f| f["stops"][1]["stop"] = json!("A"), "stops[1]"),
+            (|f| f["stops"] = json!([{"stop": "A", "name": "a"}]), "stops: must be absent"),
+            (|f| f["tiers"][0]["price_minor"] = json!(1), "either price_minor or fares"),
+            (|f| f["tiers"][0]["fares"][0]["to"] = json!("Z"), "no journey"),
+            (
+                |f| f["tiers"][0]["general_admission"] = json!(5),
+                "either sections or general_admission",
+            ),
+            (
+                |f| f["tiers"][0]["sections"][1]["rows"][0]["seats"][0] = json!("01-1A"),
+                "row 01 1 and again in row 02 1",
+            ),
+            (|f| f["tiers"][0]["not_for_sale"] = json!(["nowhere"]), "not in the tier"),
+            (|f| f["tiers"][0]["columns"] = json!(["A", "A", "B"]), "distinct"),
+            (|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"] = json!([]), "1 to 1,024 places"),
+            (|f| f["colour"] = json!("red"), "unknown field"),
+            (|f| f["title"] = json!("a\u{0}b"), "without control characters"),
+            (
+                |f| {
+                    f["tiers"][0]["sections"][0]["rows"][0]["seats"] =
+                        json!({"prefix": "", "first": 1, "count": 4_000_000_000u32})
+                },
+                "at most 1,000,000 places",
+            ),
+            (
+                |f| {
+                    f["tiers"][0]["sections"] = (0..200_000).map(|row| json!({"section": row.to_string(), "rows": [{"row": "1", "seats": {"prefix": format!("{row}-"), "first": 1, "count": if row == 0 { 1000 } else { 1 }}}]})).collect()
+                },
+                "16,000,000",
+            ),
+        ];
+        for (change, expected) in cases {
+            let message = broken(change);
+            assert!(message.contains(expected), "{message:?} does not say {expected:?}");
+        }
+    }
+
+    #[test]
+    fn a_description_is_bounded_before_it_is_laid_out() {
+        let hall = |section: serde_json::Value| {
+            let mut file = train();
+            file["tiers"][0] = json!({"tier": "a", "name": "A", "fares": [{"from": "A", "to": "C", "price_minor": 300}], "sections": [section]});
+            read(file)
+        };
+        let row = |seats: serde_json::Value| json!({"row": "0", "to": "999999999", "seats": seats});
+        for (section, expected) in [
+            (json!({"section": "S", "rows": [row(json!(["x"]))]}), "at most 1,000,000 places"),
+            (json!({"section": "S", "rows": [row(json!([]))]}), "at most 1,000,000 places"),
+            (
+                json!({"section": "S", "rows": [row(json!("every_column"))]}),
+                "at most 1,000,000 places",
+            ),
+            // What cannot be named is told once, not once a row.
+            (
+                json!({"section": "S", "alike": ["T"], "rows": [{"row": "1", "to": "999", "seats": {"first": 0, "count": 3, "step": -1}}]}),
+                "tiers[0].sections[0].rows[0]: seat numbers",
+            ),
+            (
+                json!({"section": "S", "alike": ["T"], "rows": [{"row": "1", "seats": {"prefix": "x", "first": 0, "count": 3}}]}),
+                "x0 stands in row S 1 and again in row T 1",
+            ),
+            (
+                json!({"section": "S", "rows": [{"row": "1", "seats": "every_column"}]}),
+                "columns of the tier",
+            ),
+        ] {
+            let refused = hall(section).unwrap_err();
+            assert_eq!(refused.len(), 1, "{refused:?}");
+            assert!(refused[0].contains(expected), "{refused:?} does not say {expected:?}");
+        }
+        let alike = json!({"section": "S", "alike": ["T"], "rows": [{"row": "A", "to": "Z", "seats": {"first": 1, "count": 40, "aisles_after": [12]}}]});
+        let sale = hall(alike).unwrap();
+        assert_eq!((sale.seat_legs(), sale.tiers()[0].layout.rows().len()), (2 * 2 * 26 * 40, 52));
+        assert!(sale.tiers()[0].layout.seat(&SeatName::new("T-Z-40").unwrap()).is_some());
+    }
+
+    #[test]
+    fn many_clashes_are_not_told_one_by_one() {
+        let mut file = train();
+        let tier = |tier: &str| json!({"tier": tier, "name": tier, "price_minor": 1, "sections": [{"section": "S", "rows": [{"row": "1", "to": "40", "seats": {"first": 1, "count": 10}}]}]});
+        file["tiers"] = json!([tier("a"), tier("b")]);
+        assert_eq!(read(file).unwrap_err().len(), MAX_CLASHES);
+    }
+}

@@ -1,0 +1,162 @@
+//! The sale file: the JSON document that an operator writes.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
+    PAY_WINDOW_SECONDS,
+};
+use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
+use crate::domain::money::Currency;
+use crate::domain::sections::Section;
+use crate::domain::time::Timestamp;
+
+/// The sale file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a sale file, which is an object")]
+pub struct SaleFile {
+    /// The sale's id; in `PUT /sales/{sale}` the same as in the path.
+    pub sale: SaleId,
+    /// What people call it: 1 to 200 bytes without control characters.
+    #[schemars(length(min = 1, max = 200))]
+    pub title: String,
+    /// The currency of every price.
+    pub currency: Currency,
+    /// When selling begins (RFC 3339 with an offset).
+    pub opens_at: Timestamp,
+    /// When selling ends.
+    pub closes_at: Timestamp,
+    /// `open`, or `paused` to refuse every new reservation.
+    #[serde(default)]
+    pub state: SaleState,
+    /// Most tickets of one buyer in this sale.
+    #[schemars(range(min = 1, max = 1000))]
+    pub limit_per_buyer: u16,
+    /// How long a buyer has to pay, in seconds (5 to 86,400).
+    #[schemars(range(min = *PAY_WINDOW_SECONDS.start(), max = *PAY_WINDOW_SECONDS.end()))]
+    pub pay_window_seconds: u32,
+    /// Whether each ticket must name the person who will use it.
+    #[serde(default)]
+    pub attendees: AttendeeRule,
+    /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_LEGS + 1))]
+    pub stops: Vec<Stop>,
+    /// How the admission gate is set.
+    #[serde(default)]
+    pub gate: GateSettings,
+    /// What is sold.
+    #[schemars(length(min = 1, max = MAX_TIERS))]
+    pub tiers: Vec<TierFile>,
+}
+
+/// Whether a sale takes new reservations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SaleState {
+    /// Sells between `opens_at` and `closes_at`.
+    #[default]
+    Open,
+    /// Refuses new reservations; payments and cancellations go on.
+    Paused,
+}
+
+/// Whether tickets name their attendees. Where they do, no attendee has two tickets of a sale.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AttendeeRule {
+    /// A ticket may name its attendee.
+    #[default]
+    Optional,
+    /// Every ticket must.
+    Required,
+}
+
+/// A stop of a train.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a stop, which is an object")]
+pub struct Stop {
+    /// The operator's code, unique in the sale.
+    pub stop: StopId,
+    /// The name people read.
+    pub name: String,
+}
+
+/// How the admission gate of a sale is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub struct GateSettings {
+    /// Over how many Redis slots the flood is spread.
+    #[schemars(range(min = 1, max = 64))]
+    pub shards: u16,
+    /// Tickets admitted for each 100 seat-legs that are left.
+    #[schemars(range(min = 1, max = 1000))]
+    pub budget_percent: u16,
+    /// Most admissions a second, over all shards.
+    #[schemars(range(min = 1))]
+    pub rate_per_second: u32,
+    /// How long a buyer waits between two admissions, in milliseconds.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub user_lock_ms: u32,
+    /// How long an admission is good for, in seconds.
+    #[schemars(range(min = 5, max = 86_400))]
+    pub token_seconds: u32,
+}
+
+impl Default for GateSettings {
+    fn default() -> Self {
+        Self {
+            shards: 4,
+            budget_percent: 75,
+            rate_per_second: 2000,
+            user_lock_ms: 5000,
+            token_seconds: 300,
+        }
+    }
+}
+
+/// One tier of the file. Exactly one of `sections` and `general_admission` is given, and exactly
+/// one of `price_minor` and `fares`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a tier, which is an object")]
+pub struct TierFile {
+    /// The tier's id, unique in the sale.
+    pub tier: TierId,
+    /// What people call it.
+    pub name: String,
+    /// The price of any journey, in minor units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
+    pub price_minor: Option<i64>,
+    /// The price by journey; a journey without a fare is not sold.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fares: Vec<Fare>,
+    /// Column letters from left to right, `null` for the aisle; needed for patterns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_PLACES_PER_ROW))]
+    pub columns: Vec<Option<String>>,
+    /// Blocks or coaches, most desirable first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
+    /// A number of spots without a place, called `<tier>-1`, `<tier>-2` and so on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = MAX_SEATS_PER_SALE))]
+    pub general_admission: Option<u32>,
+    /// Seats of the plan that are not sold (kills, house seats).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_for_sale: Vec<SeatName>,
+}
+
+/// The price of one journey.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a fare, which is an object")]
+pub struct Fare {
+    /// Where the journey begins.
+    pub from: StopId,
+    /// Where it ends.
+    pub to: StopId,
+    /// Its price, in minor units.
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
+    pub price_minor: i64,
+}

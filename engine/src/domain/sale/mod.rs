@@ -1,0 +1,259 @@
+//! A sale, as an operator writes it down and as the engine reads it.
+//!
+//! [`SaleFile`] is the JSON document (`docs/sale-file.md`): what `PUT /sales/{sale}` takes and the
+//! catalogue stores. [`Sale`] is the same after every check, with its tiers laid out; nothing else
+//! can be made from a file that breaks a rule.
+
+use std::collections::{BTreeMap, HashMap};
+
+mod check;
+mod file;
+#[cfg(test)]
+mod fixtures;
+mod tiers;
+
+pub use check::Defect;
+pub use file::{AttendeeRule, Fare, GateSettings, SaleFile, SaleState, Stop, TierFile};
+
+pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
+
+use crate::domain::ids::{Legs, SaleId, StopId, TierId};
+use crate::domain::layout::Layout;
+use crate::domain::money::Money;
+use check::{check_names, check_size, check_stops, check_terms};
+use tiers::lay_out;
+
+/// Most tiers of a sale: a script takes the keys of every tier it may touch.
+pub const MAX_TIERS: usize = 64;
+/// Most legs of a sale.
+pub const MAX_LEGS: usize = 64;
+/// Most seats of a sale, all tiers together.
+pub const MAX_SEATS_PER_SALE: usize = 1_000_000;
+/// Most bytes of a sale's bitmaps of what is taken, all tiers and legs together: what one script
+/// loads at once. Every row is as long as its tier's longest.
+pub const MAX_BITMAP_BYTES: usize = 16_000_000;
+/// Most places of one row.
+pub const MAX_PLACES_PER_ROW: usize = 1024;
+/// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
+pub const MAX_PRICE_MINOR: i64 = 1_000_000_000_000;
+/// Longest and shortest payment window, in seconds. A longer one than 15 minutes is several delays in the queue.
+pub const PAY_WINDOW_SECONDS: std::ops::RangeInclusive<u32> = 5..=86_400;
+
+/// One tier, checked and laid out.
+#[derive(Debug, Clone)]
+pub struct Tier {
+    /// The tier's id.
+    pub tier: TierId,
+    /// What people call it.
+    pub name: String,
+    /// Its seats.
+    pub layout: Layout,
+    price_minor: Option<i64>,
+    fares: HashMap<Legs, i64>,
+}
+
+impl Tier {
+    /// The price of one ticket for a journey, in minor units; `None` if the journey is not sold.
+    #[must_use]
+    pub fn price_minor(&self, legs: Legs) -> Option<i64> {
+        self.fares.get(&legs).copied().or(self.price_minor)
+    }
+
+    /// The journeys that have a fare of their own, in order; empty if one price holds for all.
+    #[must_use]
+    pub fn fares(&self) -> BTreeMap<Legs, i64> {
+        self.fares.iter().map(|(legs, price)| (*legs, *price)).collect()
+    }
+}
+
+/// A sale whose file broke no rule.
+#[derive(Debug, Clone)]
+pub struct Sale {
+    file: SaleFile,
+    tiers: Vec<Tier>,
+}
+
+impl Sale {
+    /// Checks a file and lays its tiers out.
+    ///
+    /// # Errors
+    /// Returns every defect that was found, never an empty list.
+    pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
+        let sale = Self::of_published(file)?;
+        let mut defects = Vec::new();
+        check_names(&sale.tiers, &mut defects);
+        if defects.is_empty() { Ok(sale) } else { Err(defects) }
+    }
+
+    /// [`Sale::new`] of a file that it has accepted before: whether two seats bear the same name is
+    /// not looked at again, for that takes the name of every seat of the hall.
+    ///
+    /// # Errors
+    /// Returns every other defect that was found, never an empty list.
+    pub fn of_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
+        // A few bytes can describe more seats than there is memory: this comes before the rest.
+        check_size(&file)?;
+        let mut defects = Vec::new();
+        check_terms(&file, &mut defects);
+        let stops = check_stops(&file, &mut defects);
+        let tiers: Vec<Tier> = file
+            .tiers
+            .iter()
+            .enumerate()
+            .filter_map(|(index, tier)| lay_out(&file, index, tier, &stops, &mut defects))
+            .collect();
+        if defects.is_empty() { Ok(Self { file, tiers }) } else { Err(defects) }
+    }
+
+    /// The file it was made from.
+    #[must_use]
+    pub fn file(&self) -> &SaleFile {
+        &self.file
+    }
+
+    /// The sale's id.
+    #[must_use]
+    pub fn id(&self) -> &SaleId {
+        &self.file.sale
+    }
+
+    /// Its tiers, in the order of the file.
+    #[must_use]
+    pub fn tiers(&self) -> &[Tier] {
+        &self.tiers
+    }
+
+    /// The tier with an id.
+    #[must_use]
+    pub fn tier(&self, id: &TierId) -> Option<&Tier> {
+        self.tiers.iter().find(|tier| tier.tier == *id)
+    }
+
+    /// Number of legs of a whole journey: one for a concert.
+    #[must_use]
+    pub fn legs(&self) -> u16 {
+        u16::try_from(self.file.stops.len().max(2) - 1).unwrap_or(u16::MAX)
+    }
+
+    /// The whole journey.
+    #[must_use]
+    pub fn whole(&self) -> Legs {
+        Legs::new(0, self.legs()).unwrap_or(Legs::ONE)
+    }
+
+    /// The legs between two stops; `None` unless both are stops in this order.
+    #[must_use]
+    pub fn journey(&self, from: &StopId, to: &StopId) -> Option<Legs> {
+        let index = |id: &StopId| {
+            let index = self.file.stops.iter().position(|stop| stop.stop == *id)?;
+            u16::try_from(index).ok()
+        };
+        Legs::new(index(from)?, index(to)?)
+    }
+
+    /// The stop with this index; `None` for a concert.
+    #[must_use]
+    pub fn stop(&self, index: u16) -> Option<&StopId> {
+        self.file.stops.get(usize::from(index)).map(|stop| &stop.stop)
+    }
+
+    /// An amount in the sale's currency.
+    #[must_use]
+    pub fn money(&self, amount_minor: i64) -> Money {
+        Money { amount_minor, currency: self.file.currency }
+    }
+
+    /// Number of seat-legs that the sale sells in all: what its gate's budget is a share of.
+    #[must_use]
+    pub fn seat_legs(&self) -> u64 {
+        let seats: u64 = self.tiers.iter().map(|tier| u64::from(tier.layout.sellable())).sum();
+        seats * u64::from(self.legs())
+    }
+
+    /// True if another version of the sale has the same seats on the same legs, however its file
+    /// describes them, so that it may replace this one while the sale runs.
+    #[must_use]
+    pub fn has_the_seats_of(&self, other: &Self) -> bool {
+        let is_same = |(ours, theirs): (&Tier, &Tier)| {
+            ours.tier == theirs.tier && ours.layout.is_the_same(&theirs.layout)
+        };
+        self.file.sale == other.file.sale
+            && self.file.currency == other.file.currency
+            && self.file.stops == other.file.stops
+            && self.tiers.len() == other.tiers.len()
+            && self.tiers.iter().zip(&other.tiers).all(is_same)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::fixtures::{read, train};
+    use super::*;
+
+    #[test]
+    fn what_was_published_is_read_without_naming_every_seat() {
+        let file: SaleFile = serde_json::from_value(train()).unwrap();
+        let sale = Sale::new(file.clone()).unwrap();
+        assert!(Sale::of_published(file.clone()).unwrap().has_the_seats_of(&sale));
+        let mut twice = file;
+        twice.tiers[0].sections[1] = twice.tiers[0].sections[0].clone();
+        twice.tiers[0].not_for_sale.clear();
+        assert!(Sale::of_published(twice.clone()).is_ok());
+        let defects = Sale::new(twice).unwrap_err();
+        assert!(
+            defects[0].rule.contains("stands in row 01 1 and again in row 01 1"),
+            "{defects:?}"
+        );
+    }
+
+    #[test]
+    fn only_journeys_with_a_fare_are_sold() {
+        let sale = read(train()).unwrap();
+        let stop = |id: &str| StopId::new(id).unwrap();
+        let whole = sale.journey(&stop("A"), &stop("C")).unwrap();
+        assert_eq!(sale.tiers()[0].price_minor(whole), Some(300));
+        let first = sale.journey(&stop("A"), &stop("B")).unwrap();
+        assert_eq!(sale.tiers()[0].price_minor(first), None);
+        assert_eq!(sale.journey(&stop("C"), &stop("A")), None);
+    }
+
+    #[test]
+    fn terms_may_change_while_the_seats_stay() {
+        let sale = read(train()).unwrap();
+        let changed = |change: fn(&mut serde_json::Value)| {
+            let mut file = train();
+            change(&mut file);
+            sale.has_the_seats_of(&read(file).unwrap())
+        };
+        assert!(changed(|f| f["limit_per_buyer"] = json!(1)));
+        assert!(changed(|f| f["tiers"][0]["name"] = json!("Standard")));
+        // The same seats in fewer words.
+        assert!(changed(|f| {
+            f["tiers"][0]["sections"] = json!([{"section": "01", "alike": ["02"], "rows": [{"row": "1", "seats": "every_column"}]}]);
+        }));
+        assert!(!changed(|f| f["tiers"][0]["not_for_sale"] = json!([])));
+        assert!(!changed(|f| f["tiers"][0]["columns"] = json!(["A", null, "C"])));
+        assert!(!changed(|f| f["tiers"][0]["tier"] = json!("first")));
+        assert!(!changed(|f| f["stops"][2]["name"] = json!("d")));
+        assert!(!changed(|f| f["currency"] = json!("TWD")));
+        // A seat of another name in the same place, and coaches the other way round.
+        assert!(!changed(|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"][0] = json!("01-2A")));
+        assert!(!changed(|f| {
+            f["tiers"][0]["sections"] = json!([{"section": "02", "alike": ["01"], "rows": [{"row": "1", "seats": "every_column"}]}]);
+        }));
+        // Spots without a place are not seats, whatever they are called.
+        let spots = |tier: serde_json::Value| {
+            let mut file = train();
+            let fares = file["tiers"][0]["fares"].clone();
+            file["tiers"] = json!([tier]);
+            file["tiers"][0]["fares"] = fares;
+            read(file).unwrap()
+        };
+        let spot = spots(json!({"tier": "a", "name": "A", "general_admission": 64}));
+        let named = json!([{"section": "S", "rows": [{"row": "1", "seats": {"prefix": "a-", "first": 1, "count": 64}}]}]);
+        let named = spots(json!({"tier": "a", "name": "A", "sections": named}));
+        assert!(!spot.has_the_seats_of(&named));
+    }
+}

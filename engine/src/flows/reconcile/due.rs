@@ -1,0 +1,121 @@
+//! The part of a run that finishes what the index in DynamoDB says is due.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+
+use super::limit::Limit;
+use super::{MAX_DUE, Outcome, Pass, read_each};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::flows::discrepancy::{Asked, Discrepancy};
+use crate::ports::{DUE_SHARDS, Due, Orders, Ports, Seats, Stored};
+
+impl<P: Ports> Pass<'_, P> {
+    /// Finishes what is due, in a second round also what failed in the first: an order that is past
+    /// its deadline must not wait for another minute because of one call that a store refused.
+    pub(super) async fn finish_orders_until_done<E: Future<Output = ()> + Send>(
+        &mut self,
+        limit: &mut Limit<E>,
+    ) -> BTreeSet<OrderNumber> {
+        let mut finished = self.finish_orders(limit).await;
+        if !limit.is_over && (self.run.report.failed > 0 || !self.run.unread.is_empty()) {
+            self.run.report.failed = 0;
+            self.run.unread.clear();
+            // What was only found is found again, and what failed is tried again.
+            self.run.found.retain(|(_, outcome)| match outcome {
+                Outcome::Repaired | Outcome::Changed => true,
+                Outcome::Found | Outcome::Failed(_) => false,
+            });
+            finished.extend(self.finish_orders(limit).await);
+        }
+        finished
+    }
+
+    /// Finishes what the index in DynamoDB says is due; which orders that were, apart from those
+    /// that could not be finished. A shard that cannot be listed holds the others up as little as an
+    /// order that cannot be finished.
+    async fn finish_orders<E: Future<Output = ()> + Send>(
+        &mut self,
+        limit: &mut Limit<E>,
+    ) -> BTreeSet<OrderNumber> {
+        let mut finished = BTreeSet::new();
+        for shard in self.in_turn((0..DUE_SHARDS).collect()) {
+            match limit.within(self.finish_shard(shard)).await {
+                Some(Ok(orders)) => finished.extend(orders),
+                Some(Err(error)) => self.unread(&of_shard(shard), &error),
+                None => self.left.push(of_shard(shard)),
+            }
+        }
+        finished
+    }
+
+    async fn finish_shard(&mut self, shard: u8) -> Stored<BTreeSet<OrderNumber>> {
+        let mut finished = BTreeSet::new();
+        let due = self.ports.orders().due(shard, self.now, MAX_DUE).await?;
+        let numbers = due.iter().filter_map(|due| match due {
+            Due::Order(number) => Some(*number),
+            Due::Refund(..) => None,
+        });
+        let mut orders = read_each(self.ports, numbers.collect()).await;
+        let mut discrepancies = Vec::new();
+        for due in due {
+            match due {
+                Due::Refund(order, payment) => {
+                    discrepancies.push(Discrepancy::Refund(order, payment));
+                }
+                Due::Order(number) => match orders.remove(&number) {
+                    Some(Ok(order)) => {
+                        let asked = self.ask(&order).await;
+                        discrepancies.extend(unfinished(order, asked));
+                    }
+                    Some(Err(error)) => self.unread(&number, &error),
+                    // The index is ahead of its table, or names an order twice.
+                    None => {}
+                },
+            }
+        }
+        // A refund leaves its order where it is.
+        let finishes = |discrepancy: &Discrepancy| {
+            let is_refund = matches!(discrepancy, Discrepancy::Refund(..));
+            discrepancy.order().filter(|_| !is_refund)
+        };
+        let numbers: Vec<_> = discrepancies.iter().map(finishes).collect();
+        for (number, outcome) in numbers.into_iter().zip(self.meet_all(discrepancies).await) {
+            match outcome {
+                Outcome::Found | Outcome::Repaired | Outcome::Changed => {
+                    finished.extend(number);
+                }
+                Outcome::Failed(_) => {}
+            }
+        }
+        Ok(finished)
+    }
+
+    /// What Redis holds of an order: for a dry run to tell. A repair asks by itself.
+    async fn ask(&self, order: &Order) -> Asked {
+        if self.epoch.is_some() {
+            return Asked::ByTheRepair;
+        }
+        match self.ports.seats().record(&order.sale, order.number).await {
+            Ok(record) => Asked::Hold(record),
+            Err(error) => Asked::Failed(error.to_string()),
+        }
+    }
+}
+
+fn of_shard(shard: u8) -> String {
+    format!("shard {shard} of what is due")
+}
+
+/// What is unfinished about an order that the index names. The index may be behind.
+fn unfinished(order: Order, asked: Asked) -> Option<Discrepancy> {
+    match order.state {
+        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), asked)),
+        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), asked)),
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
+        | OrderState::Refunded => None,
+    }
+}

@@ -1,0 +1,94 @@
+//! What a run of reconcile did and found.
+
+use serde::Serialize;
+
+use crate::domain::ids::SaleId;
+use crate::flows::discrepancy::Discrepancy;
+
+/// What one run did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Orders and holds whose time was up, ended now.
+    pub expired: u32,
+    /// Paid orders whose seats were sold and counted late.
+    pub synced: u32,
+    /// Refunds that nothing was heard of in time, requested (again).
+    pub refunds: u32,
+    /// Sales that were loaded again.
+    pub loaded: u32,
+    /// Sales whose terms Redis was told again.
+    pub terms: u32,
+    /// Holds brought to where their orders are.
+    pub aligned: u32,
+    /// Forgotten holds of pending orders, written again.
+    pub restored: u32,
+    /// Paid orders whose seats Redis did not have as sold.
+    pub sold: u32,
+    /// Seat-legs that were taken though nobody held or claimed them.
+    pub freed: u32,
+    /// Pieces of work that failed and wait for the next run.
+    pub failed: u32,
+    /// Shards of what is due, and sales, that there was no time for; they wait for a next run.
+    pub left: u32,
+}
+
+impl Report {
+    /// True if there was nothing to do.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// How many discrepancies between Redis and DynamoDB were repaired.
+    #[must_use]
+    pub fn repairs(&self) -> u32 {
+        self.aligned + self.restored + self.sold + self.freed
+    }
+
+    /// Where repairs of such a discrepancy are counted.
+    pub(super) fn field(&mut self, discrepancy: &Discrepancy) -> &mut u32 {
+        match discrepancy {
+            Discrepancy::NotLoaded { .. } => &mut self.loaded,
+            Discrepancy::Terms { .. } => &mut self.terms,
+            Discrepancy::Overdue(..) | Discrepancy::HoldOverdue(..) => &mut self.expired,
+            Discrepancy::Uncounted(..) => &mut self.synced,
+            Discrepancy::Refund(..) => &mut self.refunds,
+            Discrepancy::HoldDiffers(..) => &mut self.aligned,
+            Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,
+            Discrepancy::NotSold(_) => &mut self.sold,
+            Discrepancy::Leaked(_) => &mut self.freed,
+        }
+    }
+}
+
+/// What became of a discrepancy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// It was only found.
+    Found,
+    /// It is repaired.
+    Repaired,
+    /// It was no longer there, or has changed: the next run looks again.
+    Changed,
+    /// It could not be repaired; the next run tries again.
+    Failed(String),
+}
+
+/// What a run found, in order, and what became of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Run {
+    /// What it did, counted.
+    pub report: Report,
+    /// Each discrepancy.
+    pub found: Vec<(Discrepancy, Outcome)>,
+    /// What could not be looked at, and why.
+    pub unread: Vec<String>,
+    /// How many of the discrepancies are such that Redis does not agree with DynamoDB, and has had time
+    /// to.
+    pub drift: u64,
+    /// How many orders were pending past their bound, [`super::PENDING_BOUND_SECONDS`].
+    pub past_bound: u64,
+    /// Of each sale that was compared, how many seats are free, each as often as it has free legs.
+    pub available: Vec<(SaleId, u64)>,
+}
