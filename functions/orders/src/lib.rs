@@ -8,10 +8,10 @@ use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Orders of a page, unless the request says how many.
 pub const PAGE: u16 = 20;

@@ -9,7 +9,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{checks, identity, route, tokens};
+use crate::http::{checks, identity, routes, tokens};
 use crate::providers::stripe::{event, signature};
 use engine::domain::ids::{AttendeeId, SeatName, TierId};
 use engine::domain::order::OrderState;
@@ -401,8 +401,8 @@ impl From<checks::Refusal> for Problem {
     }
 }
 
-impl From<route::NoRoute> for Problem {
-    fn from(refusal: route::NoRoute) -> Self {
+impl From<routes::NoRoute> for Problem {
+    fn from(refusal: routes::NoRoute) -> Self {
         Self::new(Kind::NotFound, refusal)
     }
 }
@@ -716,7 +716,7 @@ mod tests {
                 (422, "invalid", None, json!({ "at": "lines[0]" })),
             ),
             (shown(checks::Refusal::NoSuchSale), (404, "not-found", None, none())),
-            (shown(route::NoRoute), (404, "not-found", None, none())),
+            (shown(routes::NoRoute), (404, "not-found", None, none())),
             (shown(identity::Unknown::Buyer), (401, "not-authenticated", None, none())),
             (shown(identity::Unknown::Operator), (401, "not-authenticated", None, none())),
             (shown(tokens::Defect::Missing), (403, "not-admitted", None, none())),

@@ -1,7 +1,7 @@
 //! The API as an OpenAPI 3.1 document.
 //!
 //! Every schema is made by schemars from the very type that a handler reads or writes, every problem
-//! from its [`Kind`]; the routes and who may use them are the gateway's. What no type says (which
+//! from its [`Kind`]; the routes and who may call them from the table of routes. What no type says (which
 //! problems an operation can answer, what it is for) is one table, `operations`, which tests hold
 //! against what the engine does answer.
 //!
@@ -18,8 +18,8 @@ use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
+use shared::http::routes::{Access, ROUTES, Row, parameter_name};
 
-use local::gateway::{Access, ROUTES, Route};
 use operations::{Body, Operation, Success, operation};
 
 /// What the document says of the whole API.
@@ -47,15 +47,13 @@ pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in &ROUTES {
-        let Some((method, path)) = route.key.split_once(' ') else { continue };
-        let described = describe(route, operation(route.key), &mut schemas);
-        paths.entry(path).or_default().insert(method.to_ascii_lowercase(), described);
+        let described = describe(route, operation(route.name), &mut schemas);
+        paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), described);
     }
     for (path, operations) in &mut paths {
-        let parameters: Vec<Value> =
-            in_path(path).map(|name| path_parameter(name, &mut schemas)).collect();
-        if !parameters.is_empty() {
-            operations.insert("parameters".to_owned(), json!(parameters));
+        if let Some(name) = parameter_name(path) {
+            let parameter = path_parameter(name, &mut schemas);
+            operations.insert("parameters".to_owned(), json!([parameter]));
         }
     }
     let problems: Vec<(String, Value)> = Kind::ALL.map(|kind| schemas.problem(kind)).into();
@@ -173,11 +171,6 @@ fn forget_nulls(schema: &mut Value) {
     }
 }
 
-/// The parameters of a path's pattern.
-fn in_path(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
-}
-
 fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
     let (schema, example) = match name {
         "sale" => (schemas.read::<SaleId>(), examples::SALE),
@@ -212,20 +205,18 @@ fn security_schemes() -> Value {
     })
 }
 
-/// Who may use a route. A callback is open to anybody at the gateway; its function wants a signature.
-fn security(route: &Route) -> Value {
+/// Who may call a route.
+fn security(route: &Row) -> Value {
     match route.access {
         Access::Buyer => json!([{ "buyer": [] }]),
         Access::Operator => json!([{ "operator": [] }]),
-        Access::Anybody if in_path(route.key).any(|name| name == "provider") => {
-            json!([{ "stripe_signature": [] }, { "payment_signature": [] }])
-        }
-        Access::Anybody => json!([]),
+        Access::Provider => json!([{ "stripe_signature": [] }, { "payment_signature": [] }]),
+        Access::Anyone => json!([]),
     }
 }
 
 /// One operation.
-fn describe(route: &Route, operation: Operation, schemas: &mut Schemas) -> Value {
+fn describe(route: &Row, operation: Operation, schemas: &mut Schemas) -> Value {
     let mut described = json!({
         "operationId": operation.id,
         "tags": [operation.tag],

@@ -10,6 +10,7 @@ use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::problem::Kind;
 use shared::http::reservation::ReservationBody;
+use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
 use shared::providers::stripe::event::{CaptureEvent, PaymentEvent};
 
@@ -95,21 +96,20 @@ const NOT_KEPT: &str = "no-store";
 const KEPT_A_SECOND: &str = "public, max-age=1";
 const KEPT_A_WHILE: &str = "public, max-age=300";
 
-/// The operation of a route. Every route of the gateway has one.
-pub(super) fn operation(key: &str) -> Operation {
-    match key {
-        "GET /openapi.json" => show_openapi(),
-        "GET /sales" => list_sales(),
-        "PUT /sales/{sale}" => publish_sale(),
-        "GET /sales/{sale}" => show_sale(),
-        "GET /sales/{sale}/availability" => show_availability(),
-        "POST /sales/{sale}/admissions" => admit(),
-        "POST /sales/{sale}/orders" => reserve(),
-        "GET /orders" => list_orders(),
-        "GET /orders/{order}" => show_order(),
-        "POST /orders/{order}/cancel" => cancel_order(),
-        "POST /payments/{provider}/callback" => payment_callback(),
-        other => unreachable!("a route without a description: {other}"),
+/// The operation of a route.
+pub(super) fn operation(route: RouteName) -> Operation {
+    match route {
+        RouteName::ShowOpenApi => show_openapi(),
+        RouteName::ListSales => list_sales(),
+        RouteName::PublishSale => publish_sale(),
+        RouteName::ShowSale => show_sale(),
+        RouteName::ShowAvailability => show_availability(),
+        RouteName::Admit => admit(),
+        RouteName::Reserve => reserve(),
+        RouteName::ListOrders => list_orders(),
+        RouteName::ShowOrder => show_order(),
+        RouteName::CancelOrder => cancel_order(),
+        RouteName::PaymentCallback => payment_callback(),
     }
 }
 

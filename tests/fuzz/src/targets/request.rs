@@ -14,7 +14,7 @@ use shared::http::identity::{Buyer, Operator};
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::{checks, sale_body};
 use shared::providers::stripe::event;
