@@ -1,9 +1,9 @@
 //! The API as an OpenAPI 3.1 document.
 //!
 //! Every schema is made by schemars from the very type that a handler reads or writes, every problem
-//! from its [`Kind`]; the routes and who may call them from the table of routes. What no type says (which
-//! problems an operation can answer, what it is for) is one table, `operations`, which tests hold
-//! against what the engine does answer.
+//! from its [`Kind`], with the operations that answer it; the routes and who may call them from the table
+//! of routes. What no type says (what an operation is for, its parameters and examples) is one table,
+//! `operations`. Tests hold the document against what the engine does answer.
 //!
 //! The document is in the repository (`docs/openapi.json`), because the function `sales` serves it as
 //! it is: no function carries the code that makes it.
@@ -18,7 +18,7 @@ use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
-use shared::http::routes::{Access, ROUTES, Row, parameter_name};
+use shared::http::routes::{Access, ROUTES, RouteName, Row, parameter_name};
 
 use operations::{Body, Operation, Success, operation};
 
@@ -223,7 +223,7 @@ fn describe(route: &Row, operation: Operation, schemas: &mut Schemas) -> Value {
         "summary": operation.summary,
         "description": operation.description,
         "security": security(route),
-        "responses": responses(&operation, schemas)
+        "responses": responses(route.name, &operation, schemas)
     });
     let parameters: Vec<Value> =
         operation.parameters.iter().map(|parameter| parameter.describe(schemas)).collect();
@@ -247,10 +247,10 @@ fn named(examples: Vec<(&'static str, &'static str, Value)>) -> Value {
     Value::Object(examples.into_iter().map(example).collect())
 }
 
-fn responses(operation: &Operation, schemas: &mut Schemas) -> Value {
+fn responses(route: RouteName, operation: &Operation, schemas: &mut Schemas) -> Value {
     let mut responses = BTreeMap::from([success(&operation.success, schemas)]);
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| operation.answers(*kind)) {
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.routes().contains(&route)) {
         by_status.entry(kind.status().as_u16()).or_default().push(kind);
     }
     responses
@@ -292,7 +292,7 @@ fn refusal(kinds: &[Kind]) -> Value {
     };
     let mut headers =
         json!({ "Cache-Control": header("Not to be kept.", json!({ "const": "no-store" })) });
-    if kinds.iter().all(|kind| kind.is_passing()) {
+    if kinds.iter().all(|kind| kind.has_retry_after()) {
         let seconds = json!({ "type": "integer", "minimum": 1 });
         headers["Retry-After"] = header("After how many seconds to try again.", seconds);
     }

@@ -1,4 +1,4 @@
-//! What each operation is for, what it reads and writes, and which problems it can answer.
+//! What each operation is for, and what it reads and writes.
 
 use engine::domain::ids::StopId;
 use engine::domain::number::OrderNumber;
@@ -8,7 +8,6 @@ use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
-use shared::http::problem::Kind;
 use shared::http::reservation::ReservationBody;
 use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
@@ -37,8 +36,6 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// The reply when all went well.
     pub(super) success: Success,
-    /// What it can refuse, besides [`EVERYWHERE`].
-    pub(super) problems: &'static [Kind],
 }
 
 /// A request's body.
@@ -81,17 +78,6 @@ impl Parameter {
     }
 }
 
-/// What can go wrong with any request: at the gateway, or in a store.
-const EVERYWHERE: [Kind; 5] =
-    [Kind::Malformed, Kind::TooLarge, Kind::Internal, Kind::Unavailable, Kind::OutcomeUnknown];
-
-impl Operation {
-    /// True if it can answer a problem of this type.
-    pub(super) fn answers(&self, kind: Kind) -> bool {
-        EVERYWHERE.contains(&kind) || self.problems.contains(&kind)
-    }
-}
-
 const NOT_KEPT: &str = "no-store";
 const KEPT_A_SECOND: &str = "public, max-age=1";
 const KEPT_A_WHILE: &str = "public, max-age=300";
@@ -128,7 +114,6 @@ fn show_openapi() -> Operation {
             schema: |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
             examples: Vec::new,
         },
-        problems: &[],
     }
 }
 
@@ -147,7 +132,6 @@ fn list_sales() -> Operation {
             schema: Schemas::written::<SalesReply>,
             examples: || vec![("sales", "One sale", examples::sales())],
         },
-        problems: &[],
     }
 }
 
@@ -172,14 +156,6 @@ fn publish_sale() -> Operation {
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotPermitted,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::SeatsDiffer,
-        ],
     }
 }
 
@@ -199,7 +175,6 @@ fn show_sale() -> Operation {
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
-        problems: &[Kind::NotFound],
     }
 }
 
@@ -229,7 +204,6 @@ fn show_availability() -> Operation {
             schema: Schemas::written::<AvailabilityReply>,
             examples: || vec![("train", "Both tiers", examples::availability())],
         },
-        problems: &[Kind::NotFound, Kind::Invalid, Kind::NotLoaded],
     }
 }
 
@@ -252,16 +226,6 @@ fn admit() -> Operation {
             schema: Schemas::written::<AdmissionReply>,
             examples: || vec![("two", "Two tickets", examples::admission())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::SaleClosed,
-            Kind::SoldOut,
-            Kind::TooManyRequests,
-            Kind::Waiting,
-        ],
     }
 }
 
@@ -292,23 +256,6 @@ fn reserve() -> Operation {
             schema: Schemas::written::<OrderReply>,
             examples: || vec![("best", "Two seats, side by side", examples::order_reserved())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::TokenReused,
-            Kind::NotAdmitted,
-            Kind::SaleClosed,
-            Kind::LimitReached,
-            Kind::HoldExpired,
-            Kind::SeatTaken,
-            Kind::AttendeeTaken,
-            Kind::SoldOut,
-            Kind::NoAdjacent,
-            Kind::OrderResolved,
-            Kind::NotLoaded,
-        ],
     }
 }
 
@@ -346,7 +293,6 @@ fn list_orders() -> Operation {
             schema: Schemas::written::<PageReply>,
             examples: || vec![("page", "One order, and more to come", examples::page())],
         },
-        problems: &[Kind::NotAuthenticated, Kind::Invalid],
     }
 }
 
@@ -367,7 +313,6 @@ fn show_order() -> Operation {
                 vec![("paid", "A paid order, paid for twice", examples::order_with_payments())]
             },
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound],
     }
 }
 
@@ -388,7 +333,6 @@ fn cancel_order() -> Operation {
                 vec![("cancelled", "A cancelled order", examples::order_shown("cancelled"))]
             },
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::OrderResolved],
     }
 }
 
@@ -414,7 +358,6 @@ fn payment_callback() -> Operation {
             schema: Schemas::written::<CallbackReply>,
             examples: examples::callback_replies,
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::Invalid],
     }
 }
 
