@@ -493,6 +493,13 @@ impl Orders for DynamoOrders {
         Ok(Page { orders: self.get_many(page).await?, next })
     }
 
+    async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<u16> {
+        match self.item(buyer_key(sale, user)).await? {
+            Some(count) => Fields::of(&count).number("tickets"),
+            None => Ok(0),
+        }
+    }
+
     async fn due(&self, shard: u8, now: Timestamp, most: u16) -> Stored<Vec<Due>> {
         let query = keyed(
             self.db.client().query().table_name(self.orders()).index_name(DUE),

@@ -264,7 +264,8 @@ fn list_orders() -> Operation {
         id: "listOrders",
         tag: "orders",
         summary: "List the buyer's orders",
-        description: "Newest first, and always up to date.",
+        description: "Newest first, and always up to date, with what the buyer may still have in each sale \
+                      of the page.",
         parameters: vec![
             Parameter {
                 name: "limit",
