@@ -5,6 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
+use shared::runtime::functions::QueueName;
 use shared::sqs::QueueUrls;
 
 /// How long messages are kept, in seconds: 14 days, the longest that SQS keeps them.
@@ -88,6 +89,17 @@ impl Queues {
             load: pair("load").await?,
             refund: pair("refund").await?,
         })
+    }
+
+    /// The queue of a name.
+    #[must_use]
+    pub const fn pair(&self, queue: QueueName) -> &QueuePair {
+        match queue {
+            QueueName::Expiry => &self.expiry,
+            QueueName::Sync => &self.sync,
+            QueueName::Load => &self.load,
+            QueueName::Refund => &self.refund,
+        }
     }
 
     /// Where the engine sends what they are for.

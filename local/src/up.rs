@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use aws_lambda_events::sqs::SqsEvent;
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::Utc;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
@@ -20,6 +20,7 @@ use shared::runtime::config::{
     AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
+use shared::runtime::functions::{Consumer, Function, QueueName};
 
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
@@ -27,7 +28,7 @@ use crate::event_sources::{Failure, Mapping, Source, invoke, poll, schedule};
 use crate::gateway::{Gateway, Routes};
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
-use crate::queues::{self, QueuePair, Queues, Redelivery};
+use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
 
@@ -39,10 +40,8 @@ pub const PORT: u16 = 8080;
 pub const RECONCILE_SECONDS: u32 = 60;
 /// Where the payment provider's books are, in the data directory.
 const PROVIDER_FILE: &str = "provider.jsonl";
-/// How long a queue function may take, as in `template.yaml`.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long reconcile may take, as in `template.yaml`.
-const RECONCILE_TIMEOUT: Duration = Duration::from_secs(300);
+/// How long reconcile may take.
+const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
 /// How long a token from an [`Engine`] is good, in seconds.
 const TOKEN_SECONDS: u32 = 24 * 60 * 60;
 
@@ -335,65 +334,56 @@ pub fn config(
     })
 }
 
-/// Everything that invokes functions without a request, with the figures of `template.yaml`.
+/// Everything that invokes functions without a request, with the figures of the table of functions.
 fn start_sources(
     app: &Arc<App>,
     sqs: &aws_sdk_sqs::Client,
     queues: &Queues,
     reconcile_seconds: u32,
 ) -> Vec<Source> {
-    let mapping = |queue: &QueuePair, batch_most, window_seconds, concurrency| Mapping {
+    let consumers = Function::ALL.into_iter().filter_map(|function| {
+        let consumer = function.consumer()?;
+        let app = Arc::clone(app);
+        Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
+            consume(Arc::clone(&app), consumer.queue, event)
+        }))
+    });
+    let mut sources: Vec<Source> = consumers.collect();
+    let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
+    let app = Arc::clone(app);
+    let reconciled = move || {
+        let app = Arc::clone(&app);
+        async move { report(Ok(reconcile(app).await)) }
+    };
+    let name = Function::Reconcile.as_str();
+    sources.push(schedule(name, period, RECONCILE_TIMEOUT, reconciled));
+    sources
+}
+
+/// How a function's queue is emptied into it.
+fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
+    let queue = queues.pair(consumer.queue);
+    // On one machine, two batches of sync side by side would only wait for each other's counters.
+    let most = if consumer.queue == QueueName::Sync { 1 } else { usize::MAX };
+    Mapping {
         name: queue.name.clone(),
         url: queue.url.clone(),
         arn: queue.arn.clone(),
-        batch_most,
-        window: Duration::from_secs(window_seconds),
-        concurrency,
-        timeout: QUEUE_TIMEOUT,
-    };
-    let expiry = {
-        let app = Arc::clone(app);
-        move |event: SqsEvent| {
-            let app = Arc::clone(&app);
-            async move { expire_orders::handle(&app, event).await }
-        }
-    };
-    let sync = {
-        let app = Arc::clone(app);
-        move |event: SqsEvent| {
-            let app = Arc::clone(&app);
-            async move { sync_db::handle(&app, event).await }
-        }
-    };
-    let load = {
-        let app = Arc::clone(app);
-        move |event: SqsEvent| {
-            let app = Arc::clone(&app);
-            async move { load_sale::handle(&app, event).await }
-        }
-    };
-    let refund = {
-        let app = Arc::clone(app);
-        move |event: SqsEvent| {
-            let app = Arc::clone(&app);
-            async move { refund::handle(&app, event).await }
-        }
-    };
-    let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
-    let reconciled = {
-        let app = Arc::clone(app);
-        move || {
-            let app = Arc::clone(&app);
-            async move { report(Ok(reconcile(app).await)) }
-        }
-    };
-    vec![
-        poll(sqs.clone(), mapping(&queues.expiry, 10, 0, 20), expiry),
-        poll(sqs.clone(), mapping(&queues.sync, 100, 2, 1), sync),
-        poll(sqs.clone(), mapping(&queues.load, 10, 0, 2), load),
-        poll(sqs.clone(), mapping(&queues.refund, 10, 0, 2), refund),
-        schedule("reconcile", period, RECONCILE_TIMEOUT, reconciled),
-    ]
+        batch_most: consumer.max_batch.into(),
+        window: Duration::from_secs(consumer.window_seconds.into()),
+        concurrency: usize::from(consumer.max_concurrency).min(most),
+        timeout: function.row().timeout,
+    }
+}
+
+/// Runs the very handler that Lambda runs for a batch of a queue.
+async fn consume(app: Arc<App>, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
+    match queue {
+        QueueName::Expiry => Box::pin(expire_orders::handle(&app, event)).await,
+        QueueName::Sync => Box::pin(sync_db::handle(&app, event)).await,
+        QueueName::Load => Box::pin(load_sale::handle(&app, event)).await,
+        QueueName::Refund => Box::pin(refund::handle(&app, event)).await,
+    }
 }
 
 /// Invokes reconcile as EventBridge does.
@@ -403,7 +393,7 @@ async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Error> {
     event.detail_type = "Scheduled Event".to_owned();
     event.time = Some(Utc::now());
     event.detail = serde_json::json!({});
-    reconcile::handle(&app, event).await
+    Box::pin(reconcile::handle(&app, event)).await
 }
 
 /// Logs a run of reconcile that failed.

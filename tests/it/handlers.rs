@@ -492,10 +492,23 @@ async fn orders_are_listed_newest_first_by_pages() {
         page["orders"].as_array().unwrap().iter().map(|order| order["order"].clone()).collect()
     };
     assert_eq!(numbers(&page), [made[2].clone(), made[1].clone()]);
+    // What the buyer may still have counts every live order, also those of other pages.
+    let allowance = |held: u16, limit: u16| json!([{ "sale": "hall", "held": held, "remaining": limit.saturating_sub(held), "limit": limit }]);
+    assert_eq!(page["allowances"], allowance(3, 4));
     let next = format!("/orders?limit=2&before={}", page["next"].as_str().unwrap());
     let page = fixture.get(seven, &next).await.ok(200);
     assert_eq!(numbers(&page), [made[0].clone()]);
     assert_eq!(page.get("next"), None);
+    assert_eq!(page["allowances"], allowance(3, 4));
+    let cancel = format!("/orders/{}/cancel", made[0].as_str().unwrap());
+    fixture.json(seven, "POST", &cancel, &json!({})).await.ok(200);
+    let page = fixture.get(seven, "/orders").await.ok(200);
+    assert_eq!(
+        (page["orders"].as_array().unwrap().len(), &page["allowances"]),
+        (3, &allowance(2, 4))
+    );
+    let none = fixture.get(Sender::Buyer("9"), "/orders").await.ok(200);
+    assert_eq!(none, json!({ "orders": [], "allowances": [] }));
     fixture.get(seven, "/orders?limit=0").await.problem(422, "invalid");
     fixture.get(seven, "/orders?limit=x").await.problem(422, "invalid");
     fixture.get(seven, "/orders?before=x").await.problem(422, "invalid");

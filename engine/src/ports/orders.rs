@@ -208,6 +208,8 @@ pub trait Orders: Send + Sync {
         before: Option<OrderNumber>,
         most: u16,
     ) -> impl Future<Output = Stored<Page>> + Send;
+    /// Tickets of a sale that the buyer's live orders have, strongly consistent.
+    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send;
     /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
     fn due(
         &self,

@@ -8,9 +8,9 @@ use shared::http::Problem;
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::respond::{Answer, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

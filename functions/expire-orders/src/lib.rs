@@ -6,7 +6,7 @@ use engine::flows::expire::expire_or_requeue;
 use engine::ports::Stored;
 use engine::ports::messages::Expiry;
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 use shared::sqs::batch;
 
 /// Handles one batch, its messages side by side, at the time of the system clock.

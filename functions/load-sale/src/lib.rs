@@ -10,7 +10,8 @@ use engine::ports::Stored;
 use engine::ports::messages::LoadSale;
 use futures_util::future::join_all;
 use shared::runtime::app::{App, new_epoch};
-use shared::runtime::metrics::{self, Function};
+use shared::runtime::functions::Function;
+use shared::runtime::metrics;
 use shared::sqs::batch;
 
 /// Handles one batch, its sales side by side, at the time of the system clock.

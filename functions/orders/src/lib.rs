@@ -1,17 +1,20 @@
 //! `GET /orders/{order}` and `GET /orders`: a buyer looks at the orders they made.
 
+use std::collections::BTreeSet;
+
+use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::ports::{Orders as _, Page, Ports as _, Stored};
-use futures_util::future::try_join;
+use futures_util::future::{try_join, try_join_all};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
-use shared::http::order_reply::{OrderReply, PageReply};
+use shared::http::order_reply::{AllowanceReply, OrderReply, PageReply};
 use shared::http::respond::{Answer, refuse, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::{Problem, checks, problem};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Orders of a page, unless the request says how many.
 pub const PAGE: u16 = 20;
@@ -56,19 +59,32 @@ async fn show(
     Ok(Answer(OrderReply::read(&app.ports, &order).await?.with_payments(&payments)))
 }
 
-/// Lists the buyer's orders, newest first, a page at a time.
+/// Lists the buyer's orders, newest first, a page at a time, with what the buyer may still have.
 async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
     let buyer = Buyer::of(request)?;
     let before = checks::query(request, "before")?;
     let most = checks::query_within(request, "limit", 1..=MAX)?.unwrap_or(PAGE);
     let page = app.ports.orders().of_user(buyer.user(), before, most).await?;
-    Ok(Answer(shown(app, page).await?))
+    let page = Page {
+        orders: page.orders.into_iter().filter(|order| !order.is_tombstone()).collect(),
+        ..page
+    };
+    let (orders, allowances) =
+        try_join(shown(app, &page), allowances(app, buyer.user(), &page)).await?;
+    Ok(Answer(PageReply { orders, allowances, next: page.next }))
 }
 
-async fn shown(app: &App, page: Page) -> Stored<PageReply> {
+async fn shown(app: &App, page: &Page) -> Stored<Vec<OrderReply>> {
     let mut orders = Vec::with_capacity(page.orders.len());
-    for order in page.orders.iter().filter(|order| !order.is_tombstone()) {
+    for order in &page.orders {
         orders.push(OrderReply::read(&app.ports, order).await?);
     }
-    Ok(PageReply { orders, next: page.next })
+    Ok(orders)
+}
+
+/// What the buyer may still have in each sale of the page: one read of a count for each, side by
+/// side.
+async fn allowances(app: &App, user: &UserId, page: &Page) -> Stored<Vec<AllowanceReply>> {
+    let sales: BTreeSet<&SaleId> = page.orders.iter().map(|order| &order.sale).collect();
+    try_join_all(sales.into_iter().map(|sale| AllowanceReply::read(&app.ports, sale, user))).await
 }

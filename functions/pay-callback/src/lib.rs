@@ -7,10 +7,10 @@ use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::respond::{Answer, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::{Problem, checks};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

@@ -9,7 +9,8 @@ use engine::flows::reconcile::Report;
 use lambda_runtime::Error;
 use serde_json::Value;
 use shared::runtime::app::{App, new_epoch};
-use shared::runtime::metrics::{self, Function};
+use shared::runtime::functions::Function;
+use shared::runtime::metrics;
 use tokio::time::sleep;
 
 /// When the parts of a run end, from its beginning: the last below the function's deadline, so that a

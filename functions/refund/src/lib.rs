@@ -8,7 +8,7 @@ use engine::ports::Stored;
 use engine::ports::messages::Refund;
 use futures_util::future::join_all;
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 use shared::sqs::batch;
 
 /// Handles one batch, its messages side by side, at the time of the system clock.

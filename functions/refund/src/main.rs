@@ -3,15 +3,13 @@
 
 use aws_lambda_events::event::sqs::SqsEvent;
 use lambda_runtime::{Error, LambdaEvent, run, service_fn, tracing};
-use shared::runtime::app::{App, Need};
-
-/// What it works with in the usual case.
-const NEEDS: &[Need] = &[Need::Order];
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::start(NEEDS).await?;
+    let app = &App::start(Function::Refund).await?;
     run(service_fn(move |event: LambdaEvent<SqsEvent>| async move {
         Ok::<_, Error>(refund::handle(app, event.payload).await)
     }))

@@ -9,11 +9,11 @@ use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
 use shared::http::reservation::ReservationBody;
 use shared::http::respond::{Created, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::{self, Admission};
 use shared::http::{Problem, checks};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

@@ -13,11 +13,11 @@ use shared::http::reservation::journey;
 use shared::http::respond::{
     Answer, Cacheable, Document, MAX_PUBLISH, Reply as _, refuse, respond, respond_within,
 };
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
 use shared::http::{Problem, checks, problem, sale_body};
 use shared::runtime::app::{App, new_epoch};
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// For how long anyone may repeat what we say of a sale, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;

@@ -3,15 +3,13 @@
 //! crash left.
 
 use lambda_http::{Error, Request, run, service_fn, tracing};
-use shared::runtime::app::{App, Need};
-
-/// What it works with in the usual case.
-const NEEDS: &[Need] = &[Need::Redis, Need::Sales];
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     tracing::init_default_subscriber();
-    let app = &App::start(NEEDS).await?;
+    let app = &App::start(Function::Sales).await?;
     run(service_fn(move |request: Request| async move {
         Ok::<_, Error>(sales::handle(app, request).await)
     }))

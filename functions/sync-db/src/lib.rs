@@ -6,7 +6,7 @@ use engine::flows;
 use engine::ports::Stored;
 use engine::ports::messages::Sync;
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 use shared::sqs::batch;
 
 /// Handles one batch, all messages together.

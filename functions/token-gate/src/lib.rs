@@ -8,11 +8,11 @@ use lambda_http::{Body, Request};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::identity::Buyer;
 use shared::http::respond::{Created, respond};
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::Grant;
 use shared::http::{Problem, checks};
 use shared::runtime::app::App;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {

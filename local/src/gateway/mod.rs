@@ -9,7 +9,7 @@ pub mod event;
 mod refusal;
 mod routes;
 
-pub use routes::{Access, EMPTY_ROUTES, Function, ROUTES, Route, Routes};
+pub use routes::{EMPTY_ROUTES, Route, Routes, Target};
 
 use std::io;
 use std::net::SocketAddr;
@@ -32,8 +32,10 @@ use engine::domain::time::Timestamp;
 use futures_util::StreamExt as _;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
-use shared::http::respond::{Answer, Reply as _};
+use shared::http::respond::{Answer, Reply as _, refuse};
+use shared::http::routes::{Access, NoRoute};
 use shared::runtime::app::App;
+use shared::runtime::functions::Function;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
@@ -201,7 +203,7 @@ impl Desk {
             at: Utc::now(),
         };
         let request = event::invocation(event::event(&parts, &body, facts));
-        self.invoke(route.function, request).await
+        self.invoke(route.target, request).await
     }
 
     /// Who asks, as the route's authorizer says; `None` where anybody may.
@@ -210,7 +212,7 @@ impl Desk {
         access: Access,
         parts: &http::request::Parts,
     ) -> Result<Option<ApiGatewayRequestAuthorizer>, Refusal> {
-        if access == Access::Anybody {
+        if matches!(access, Access::Anyone | Access::Provider) {
             return Ok(None);
         }
         let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
@@ -231,7 +233,7 @@ impl Desk {
                 authorizer.iam = Some(operator(claims.subject()));
             }
             (Access::Operator, Role::Buyer) => return Err(Refusal::NotOperator),
-            (Access::Buyer | Access::Anybody, _) => {
+            (Access::Buyer | Access::Anyone | Access::Provider, _) => {
                 let mut jwt = ApiGatewayRequestAuthorizerJwtDescription::default();
                 jwt.claims = claims.into_inner();
                 authorizer.jwt = Some(jwt);
@@ -243,34 +245,33 @@ impl Desk {
     /// Runs a function when there is a place for it.
     async fn invoke(
         &self,
-        function: Function,
+        target: Target,
         request: lambda_http::Request,
     ) -> Result<Response, Refusal> {
         let common = Arc::clone(&self.places).acquire_owned();
-        let place = match function {
-            Function::PayCallback => tokio::select! {
+        let place = if target == Target::Function(Function::PayCallback) {
+            tokio::select! {
                 biased;
                 place = Arc::clone(&self.payment_places).acquire_owned() => place,
                 place = common => place,
-            },
-            Function::Sales
-            | Function::TokenGate
-            | Function::Reserve
-            | Function::Orders
-            | Function::Cancel
-            | Function::Empty => common.await,
+            }
+        } else {
+            common.await
         };
         let app = Arc::clone(&self.app);
         let answered = invoke(TIMEOUT, async move {
             // Held until the function ends. Nobody closes the semaphores; were one closed, there
             // would be no limit.
             let _place = place;
-            run(&app, function, request).await
+            match target {
+                Target::Function(function) => run(&app, function, request).await,
+                Target::Empty => Answer(serde_json::Map::new()).into_response(),
+            }
         });
         match answered.await {
             Ok(response) => Ok(event::answer(response)),
             Err(failure) => {
-                tracing::error!(?function, %failure, "an invocation failed");
+                tracing::error!(?target, %failure, "an invocation failed");
                 Err(match failure {
                     Failure::Panicked => Refusal::Failed,
                     Failure::TimedOut(_) => Refusal::TooSlow,
@@ -285,20 +286,24 @@ impl Desk {
     }
 }
 
-/// Runs the very handler that Lambda runs.
+/// Runs the very handler that Lambda runs. To a function without a route, no path leads.
 pub async fn run(
     app: &App,
     function: Function,
     request: lambda_http::Request,
 ) -> lambda_http::Response<lambda_http::Body> {
     match function {
-        Function::Sales => sales::handle(app, request).await,
-        Function::TokenGate => token_gate::handle(app, request).await,
-        Function::Reserve => reserve::handle(app, request).await,
-        Function::Orders => orders::handle(app, request).await,
-        Function::Cancel => cancel::handle(app, request).await,
-        Function::PayCallback => pay_callback::handle(app, request).await,
-        Function::Empty => Answer(serde_json::Map::new()).into_response(),
+        Function::Sales => Box::pin(sales::handle(app, request)).await,
+        Function::TokenGate => Box::pin(token_gate::handle(app, request)).await,
+        Function::Reserve => Box::pin(reserve::handle(app, request)).await,
+        Function::Orders => Box::pin(orders::handle(app, request)).await,
+        Function::Cancel => Box::pin(cancel::handle(app, request)).await,
+        Function::PayCallback => Box::pin(pay_callback::handle(app, request)).await,
+        Function::ExpireOrders
+        | Function::SyncDb
+        | Function::LoadSale
+        | Function::Refund
+        | Function::Reconcile => refuse(NoRoute),
     }
 }
 

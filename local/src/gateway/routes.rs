@@ -1,77 +1,43 @@
-//! The routes of the API: which function answers, and who may ask.
-//!
-//! The same routes as in `template.yaml`, matched as API Gateway's HTTP APIs match them: whole
-//! segments, case sensitive, a trailing slash is another path.
+//! The routes of the gateway: those of the API ([`ROUTES`]), and where only the gateway is measured,
+//! those of a function that does nothing.
 
 use std::collections::HashMap;
 
 use http::Method;
+use shared::http::routes::{Access, ROUTES, Row, matched, parameter_name};
+use shared::runtime::functions::Function;
 
-/// The functions that answer HTTP requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Function {
-    /// `functions/sales`
-    Sales,
-    /// `functions/token-gate`
-    TokenGate,
-    /// `functions/reserve`
-    Reserve,
-    /// `functions/orders`
-    Orders,
-    /// `functions/cancel`
-    Cancel,
-    /// `functions/pay-callback`
-    PayCallback,
+/// What answers a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// A function of the engine.
+    Function(Function),
     /// Nothing: what a request costs without any function.
     Empty,
-}
-
-/// Who may use a route.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
-    /// Anybody; the function itself may want a signature.
-    Anybody,
-    /// Whoever has a buyer's token (the JWT authorizer).
-    Buyer,
-    /// Whoever runs the sales (the IAM authorizer).
-    Operator,
 }
 
 /// One route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
-    /// Its method and pattern as API Gateway writes them: `GET /orders/{order}`.
+    /// Method and path pattern as API Gateway writes them: `GET /orders/{order}`.
     pub key: &'static str,
-    /// Who may use it.
+    /// Who may call it.
     pub access: Access,
-    /// Who answers.
-    pub function: Function,
+    /// What answers.
+    pub target: Target,
 }
 
-const fn route(key: &'static str, access: Access, function: Function) -> Route {
-    Route { key, access, function }
+impl From<&Row> for Route {
+    fn from(row: &Row) -> Self {
+        Self { key: row.key, access: row.access, target: Target::Function(row.function) }
+    }
 }
-
-/// Every route.
-pub const ROUTES: [Route; 11] = [
-    route("GET /openapi.json", Access::Anybody, Function::Sales),
-    route("GET /sales", Access::Anybody, Function::Sales),
-    route("PUT /sales/{sale}", Access::Operator, Function::Sales),
-    route("GET /sales/{sale}", Access::Anybody, Function::Sales),
-    route("GET /sales/{sale}/availability", Access::Anybody, Function::Sales),
-    route("POST /sales/{sale}/admissions", Access::Buyer, Function::TokenGate),
-    route("POST /sales/{sale}/orders", Access::Buyer, Function::Reserve),
-    route("GET /orders", Access::Buyer, Function::Orders),
-    route("GET /orders/{order}", Access::Buyer, Function::Orders),
-    route("POST /orders/{order}/cancel", Access::Buyer, Function::Cancel),
-    route("POST /payments/{provider}/callback", Access::Anybody, Function::PayCallback),
-];
 
 /// The routes of the function that does nothing, one for each way in. They are not in the API: only
 /// a gateway that is measured has them.
 pub const EMPTY_ROUTES: [Route; 2] = [
-    route("GET /empty", Access::Anybody, Function::Empty),
-    route("POST /empty", Access::Buyer, Function::Empty),
+    Route { key: "GET /empty", access: Access::Anyone, target: Target::Empty },
+    Route { key: "POST /empty", access: Access::Buyer, target: Target::Empty },
 ];
 
 /// The routes that a gateway has.
@@ -85,12 +51,12 @@ pub enum Routes {
 }
 
 impl Routes {
-    fn all(self) -> impl Iterator<Item = &'static Route> {
+    fn all(self) -> impl Iterator<Item = Route> {
         let empty: &'static [Route] = match self {
             Self::Api => &[],
             Self::WithEmpty => &EMPTY_ROUTES,
         };
-        ROUTES.iter().chain(empty)
+        ROUTES.iter().map(Route::from).chain(empty.iter().copied())
     }
 
     /// Finds the route of a request.
@@ -98,7 +64,7 @@ impl Routes {
     pub fn find(self, method: &Method, path: &str) -> Matched {
         let mut others = Vec::new();
         for route in self.all() {
-            let Some(parameters) = route.fits(path) else { continue };
+            let Some(parameters) = route.parameters(path) else { continue };
             if route.method() == method.as_str() {
                 return Matched::Route(route, parameters);
             }
@@ -121,31 +87,20 @@ impl Route {
         self.key.split_once(' ').map_or("", |(_, path)| path)
     }
 
-    /// The path parameters, if `path` fits the pattern.
-    fn fits(&self, path: &str) -> Option<HashMap<String, String>> {
-        let mut parameters = HashMap::new();
-        let mut segments = path.split('/');
-        for wanted in self.path().split('/') {
-            let segment = segments.next()?;
-            match wanted.strip_prefix('{').and_then(|wanted| wanted.strip_suffix('}')) {
-                Some(name) if !segment.is_empty() => {
-                    parameters.insert(name.to_owned(), segment.to_owned());
-                }
-                Some(_) => return None,
-                None if wanted == segment => {}
-                None => return None,
-            }
-        }
-        segments.next().is_none().then_some(parameters)
+    /// The path parameters, if `path` matches the pattern.
+    fn parameters(&self, path: &str) -> Option<HashMap<String, String>> {
+        let value = matched(self.path(), path)?;
+        let name = parameter_name(self.path());
+        Some(name.map(|name| (name.to_owned(), value.to_owned())).into_iter().collect())
     }
 }
 
-/// What a method and a path come to.
+/// The result of a look-up of method and path.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Matched {
     /// This route, with these path parameters.
-    Route(&'static Route, HashMap<String, String>),
-    /// The path is there, but for these methods only.
+    Route(Route, HashMap<String, String>),
+    /// The path exists, for these other methods only.
     OtherMethods(Vec<&'static str>),
     /// There is no such path.
     Nothing,
@@ -184,7 +139,7 @@ mod tests {
             let method = route.method().parse().unwrap();
             assert_eq!(Routes::Api.find(&method, route.path()), Matched::Nothing);
             let found = Routes::WithEmpty.find(&method, route.path());
-            assert!(matches!(found, Matched::Route(found, _) if *found == route));
+            assert!(matches!(found, Matched::Route(found, _) if found == route));
         }
         assert_eq!(Routes::default(), Routes::Api);
     }

@@ -171,11 +171,11 @@ mod tests {
 
     #[derive(Debug, PartialEq, Eq, Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Asked {
+    struct AdmissionRequest {
         tickets: u16,
     }
 
-    fn read(content_type: Option<&str>, body: impl Into<Body>) -> Result<Asked, String> {
+    fn read(content_type: Option<&str>, body: impl Into<Body>) -> Result<AdmissionRequest, String> {
         let mut request = Request::new(body.into());
         if let Some(content_type) = content_type {
             request.headers_mut().insert(CONTENT_TYPE, content_type.parse().unwrap());
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn json_is_read_however_it_is_spelt_and_carried() {
-        let expected = Ok(Asked { tickets: 2 });
+        let expected = Ok(AdmissionRequest { tickets: 2 });
         assert_eq!(read(Some("Application/JSON; charset=utf-8"), "{\"tickets\":2}"), expected);
         assert_eq!(read(Some("application/json"), b"{\"tickets\":2}".to_vec()), expected);
     }
@@ -217,7 +217,7 @@ mod tests {
     fn a_long_message_is_cut() {
         let name = "x".repeat(10_000);
         let body = format!("{{\"{name}\":1}}");
-        let refusal = parse::<Asked>(body.as_bytes()).unwrap_err().to_string();
+        let refusal = parse::<AdmissionRequest>(body.as_bytes()).unwrap_err().to_string();
         assert!(refusal.len() < 300, "{} bytes of the request came back", refusal.len());
     }
 }

@@ -1,6 +1,6 @@
 //! HTTP: what a request must be before a flow sees it, and what a reply looks like.
 //!
-//! A handler reads as *who, what, do*: [`identity`] says who, [`route`], [`checks`], [`reservation`],
+//! A handler reads as *who, what, do*: [`identity`] says who, [`routes`], [`checks`], [`reservation`],
 //! [`tokens`] and the signature of a
 //! provider say what, a flow does it, and [`respond`] writes the reply. Whatever
 //! is refused on the way becomes a problem document in one place, [`problem`].
@@ -15,7 +15,7 @@ pub mod payment_reply;
 pub mod problem;
 pub mod reservation;
 pub mod respond;
-pub mod route;
+pub mod routes;
 pub mod sale_body;
 pub mod sale_reply;
 pub mod tokens;

@@ -1,10 +1,11 @@
 //! An order as the API shows it to its buyer.
 
+use futures_util::future::try_join;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::http::payment_reply::PaymentReply;
-use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId};
+use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
 use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
@@ -12,7 +13,7 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::hold::sale_of;
 use engine::flows::reserve::Reserved;
-use engine::ports::{Freshness, Ports, Stored};
+use engine::ports::{Freshness, Orders as _, Ports, Stored};
 
 /// An order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -76,9 +77,43 @@ pub struct TicketReply {
 pub struct PageReply {
     /// The orders.
     pub orders: Vec<OrderReply>,
+    /// What the buyer may still have in each sale of these orders, by the id of the sale.
+    pub allowances: Vec<AllowanceReply>,
     /// What to give as `before` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<OrderNumber>,
+}
+
+/// What a buyer has, and may still have, in one sale.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AllowanceReply {
+    /// The sale.
+    pub sale: SaleId,
+    /// Tickets of the buyer's pending and paid orders in the sale.
+    pub held: u16,
+    /// How many more tickets the buyer may have in the sale.
+    pub remaining: u16,
+    /// The most tickets that the sale allows a buyer.
+    pub limit: u16,
+}
+
+impl AllowanceReply {
+    /// Of a buyer who has `held` tickets. A limit that was lowered below that leaves none.
+    #[must_use]
+    pub fn new(sale: &Sale, held: u16) -> Self {
+        let limit = sale.file().limit_per_buyer;
+        Self { sale: sale.id().clone(), held, remaining: limit.saturating_sub(held), limit }
+    }
+
+    /// Of a buyer in one sale: one read of the buyer's count, and the sale from the catalogue.
+    ///
+    /// # Errors
+    /// Fails if a store does.
+    pub async fn read(ports: &impl Ports, sale: &SaleId, user: &UserId) -> Stored<Self> {
+        let published = sale_of(ports, sale, Freshness::Cached);
+        let (published, held) = try_join(published, ports.orders().tickets_of(sale, user)).await?;
+        Ok(Self::new(&published.sale, held))
+    }
 }
 
 impl OrderReply {
@@ -135,6 +170,30 @@ impl LineReply {
             to: sale.stop(line.legs.to()).cloned(),
             price_minor: line.price_minor,
             tickets: line.tickets.iter().map(ticket).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::domain::sale::SaleFile;
+    use serde_json::json;
+
+    #[test]
+    fn what_remains_is_the_limit_without_what_is_held_and_never_negative() {
+        let file: SaleFile = serde_json::from_value(json!({
+            "sale": "s", "title": "S", "currency": "EUR", "limit_per_buyer": 4,
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+            "pay_window_seconds": 600,
+            "tiers": [{ "tier": "t", "name": "T", "price_minor": 1, "general_admission": 10 }]
+        }))
+        .unwrap();
+        let sale = Sale::new(file).unwrap();
+        for (held, remaining) in [(0, 4), (3, 1), (4, 0), (6, 0)] {
+            let reply = serde_json::to_value(AllowanceReply::new(&sale, held)).unwrap();
+            let expected = json!({ "sale": "s", "held": held, "remaining": remaining, "limit": 4 });
+            assert_eq!(reply, expected);
         }
     }
 }

@@ -19,6 +19,7 @@ use crate::providers::Providers;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::runtime::config::{AdmissionConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
+use crate::runtime::functions::Function;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
 use engine::domain::ids::{Epoch, InvalidId};
@@ -183,10 +184,10 @@ impl App {
     /// # Errors
     /// Returns why it could not be built; the function then does not start. A service that does not
     /// answer is no reason.
-    pub async fn start(needs: &[Need]) -> Result<Self, Error> {
+    pub async fn start(function: Function) -> Result<Self, Error> {
         let app = Self::from_config(&Config::from_env()?).await?;
-        app.has(needs)?;
-        app.warm_up(needs).await;
+        app.has(function.needs())?;
+        app.warm_up(function.needs()).await;
         Ok(app)
     }
 

@@ -1,7 +1,8 @@
-//! What runs a function: its [`config`], the [`app`] that is built from it, [`metrics`] and
-//! [`connections`].
+//! What runs a function: the table of [`functions`], a function's [`config`], the [`app`] that is
+//! built from it, [`metrics`] and [`connections`].
 
 pub mod app;
 pub mod config;
 pub mod connections;
+pub mod functions;
 pub mod metrics;

@@ -184,6 +184,7 @@ each_call_is_a_step! { Orders by orders:
     fn payment(order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord>;
     fn payments(order: OrderNumber) -> Vec<PaymentRecord>;
     fn of_user(user: &UserId, before: Option<OrderNumber>, most: u16) -> Page;
+    fn tickets_of(sale: &SaleId, user: &UserId) -> u16;
     fn due(shard: u8, now: Timestamp, most: u16) -> Vec<Due>;
     fn claims(sale: &SaleId, tier: &TierId, block: u32) -> Vec<Claim>;
     fn statistics(sale: &SaleId) -> Vec<(TierId, TierTotals)>;

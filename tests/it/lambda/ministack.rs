@@ -16,7 +16,6 @@ use engine::domain::time::Timestamp;
 use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::environment::variables;
-use local::gateway::{Access, ROUTES};
 use local::payment;
 use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::{PaymentProvider, Stack};
@@ -26,11 +25,13 @@ use ops::audit::{self, Target};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use shared::dynamodb::create_tables;
+use shared::http::routes::{Access, ROUTES};
+use shared::runtime::functions::Function;
 use tempfile::TempDir;
 
 use super::event::schedule;
+use super::hall;
 use super::rie::{FUNCTIONS, bootstrap, root};
-use super::{behind, hall};
 use crate::backends;
 
 /// How long anything may take: two processors have several other tests to run.
@@ -373,16 +374,13 @@ async fn deploy(ministack: &Ministack, function: &str, environment: &Value) {
 /// The event source mappings, with the batches of template.yaml; answers the path of each.
 async fn consumers(ministack: &Ministack, queues: &Queues) -> BTreeMap<&'static str, String> {
     let mut paths = BTreeMap::new();
-    let all = [
-        ("expire-orders", &queues.expiry, 10, 0),
-        ("sync-db", &queues.sync, 100, 2),
-        ("load-sale", &queues.load, 10, 0),
-        ("refund", &queues.refund, 10, 0),
-    ];
-    for (function, queue, batch, window_seconds) in all {
+    for function in Function::ALL {
+        let Some(consumer) = function.consumer() else { continue };
+        let (function, queue) = (function.as_str(), queues.pair(consumer.queue));
         let mapping = json!({
-            "EventSourceArn": queue.arn, "FunctionName": function_arn(function), "BatchSize": batch,
-            "MaximumBatchingWindowInSeconds": window_seconds,
+            "EventSourceArn": queue.arn, "FunctionName": function_arn(function),
+            "BatchSize": consumer.max_batch,
+            "MaximumBatchingWindowInSeconds": consumer.window_seconds,
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
         });
         let made = ministack.post("/2015-03-31/event-source-mappings", &mapping).await;
@@ -405,14 +403,14 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
     let authorizer = ministack.post(&format!("/v2/apis/{api}/authorizers"), &authorizer).await;
     for route in ROUTES {
         let integration = json!({
-            "integrationType": "AWS_PROXY", "integrationUri": function_arn(behind(&route)),
+            "integrationType": "AWS_PROXY", "integrationUri": function_arn(route.function.as_str()),
             "payloadFormatVersion": "2.0",
         });
         let made = ministack.post(&format!("/v2/apis/{api}/integrations"), &integration).await;
         let target = format!("integrations/{}", made["integrationId"].as_str().unwrap());
         let mut asked = json!({ "routeKey": route.key, "target": target });
         match route.access {
-            Access::Anybody => asked["authorizationType"] = json!("NONE"),
+            Access::Anyone | Access::Provider => asked["authorizationType"] = json!("NONE"),
             Access::Operator => asked["authorizationType"] = json!("AWS_IAM"),
             Access::Buyer => {
                 asked["authorizationType"] = json!("JWT");

@@ -10,21 +10,7 @@ mod sam_local;
 mod sample_events;
 mod watch;
 
-use local::gateway::{Function, Route};
 use serde_json::{Value, json};
-
-/// What the function is called that is behind a route.
-fn behind(route: &Route) -> &'static str {
-    match route.function {
-        Function::Sales => "sales",
-        Function::TokenGate => "token-gate",
-        Function::Reserve => "reserve",
-        Function::Orders => "orders",
-        Function::Cancel => "cancel",
-        Function::PayCallback => "pay-callback",
-        Function::Empty => unreachable!("it is not in the API"),
-    }
-}
 
 /// A sale of some rows of ten seats.
 fn hall(sale: &str, rows: u32, pay_window_seconds: u32) -> Value {

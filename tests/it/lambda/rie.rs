@@ -13,13 +13,13 @@ use tempfile::TempDir;
 use tokio::sync::Mutex;
 
 use local::environment::Variables;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 /// How long the emulator may take to listen.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Every function.
-pub const FUNCTIONS: [&str; 11] = Function::NAMES;
+pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 
 /// The repository.
 pub fn root() -> PathBuf {

@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 
 use engine::domain::time::Timestamp;
 use local::environment::{Variables, env_file, variables, with_sample_events};
-use local::gateway::ROUTES;
 use local::payment;
 use local::up::{self, Engine, Options};
 use serde_json::Value;
+use shared::http::routes::ROUTES;
 use tempfile::TempDir;
 
-use super::behind;
 use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
 use super::sample_events::listed;
 use crate::backends;
@@ -236,8 +235,9 @@ fn watched() -> BTreeSet<(String, String)> {
 }
 
 #[test]
-fn watch_has_the_routes_of_the_gateway() {
-    let routes = ROUTES.iter().map(|route| (route.key.to_owned(), behind(route).to_owned()));
+fn watch_has_the_routes_of_the_table() {
+    let routes =
+        ROUTES.iter().map(|route| (route.key.to_owned(), route.function.as_str().to_owned()));
     let routes: BTreeSet<(String, String)> = routes.collect();
     assert_eq!(watched(), routes);
 }

@@ -153,6 +153,7 @@ impl Sequence {
             Call::Payments { order } => Payments: orders.payments(*order),
             Call::OrdersOf { user, before, most } =>
                 OrdersOf: orders.of_user(user, *before, *most),
+            Call::TicketsOf { sale, user } => TicketsOf: orders.tickets_of(sale, user),
             Call::Due { shard, now, most } => Due: orders.due(*shard, *now, *most),
             Call::Claims { sale, tier, block } => Claims: orders.claims(sale, tier, *block),
             Call::Statistics { sale } => Statistics: orders.statistics(sale),

@@ -249,7 +249,7 @@ impl SeededRng {
     fn read(&mut self) -> Call {
         let numbers: Vec<OrderNumber> = self.numbers.iter().map(|(number, _)| *number).collect();
         let number = self.of(&numbers);
-        match self.rng.random_range(0..8) {
+        match self.rng.random_range(0..9) {
             0 => Call::Order { number },
             1 => Call::ManyOrders { numbers: vec![number, numbers[0], number, numbers[3]] },
             2 => Call::Payment { order: number, payment: self.key() },
@@ -268,6 +268,10 @@ impl SeededRng {
                 let block = self.rng.random_range(0..2);
                 let tier = self.tiers[0].clone();
                 Call::Claims { sale: self.sale(), tier, block }
+            }
+            7 => {
+                let user = UserId::new(self.of(&["7", "8", "alice"])).unwrap();
+                Call::TicketsOf { sale: self.sale(), user }
             }
             _ => Call::Statistics { sale: self.sale() },
         }

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use local::gateway::{Access, ROUTES};
 use local::queues::Redelivery;
 use serde_json::{Value, json};
 use shared::dynamodb::Tables;
 use shared::dynamodb::tables::{Index, Key, KeyKind, TableDefinition};
+use shared::http::routes::{Access, ROUTES};
 use shared::redis::{Bounds, Connection};
 use shared::runtime::config::Config;
 
@@ -919,11 +919,11 @@ fn routes(stack: &Stack) -> Vec<String> {
         .iter()
         .map(|route| {
             let authorizer = match route.access {
-                Access::Anybody => None,
+                Access::Anyone | Access::Provider => None,
                 Access::Buyer => Some("Buyer".to_owned()),
                 Access::Operator => Some("AWS_IAM".to_owned()),
             };
-            (route.key.to_owned(), authorizer, kebab(&format!("{:?}", route.function)))
+            (route.key.to_owned(), authorizer, route.function.as_str().to_owned())
         })
         .collect();
     let buyer =
@@ -936,18 +936,6 @@ fn routes(stack: &Stack) -> Vec<String> {
     let mut faults: Vec<String> = differing.collect();
     faults.extend(unless("Buyer", [(is_jwt, "is no authorizer of the issuer's tokens")]));
     faults
-}
-
-/// `PayCallback` as its program is called: `pay-callback`.
-fn kebab(name: &str) -> String {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_uppercase() && !text.is_empty() {
-            text.push('-');
-        }
-        text.extend(letter.to_lowercase());
-    }
-    text
 }
 
 fn callers(stack: &Stack) -> Vec<String> {
@@ -1354,8 +1342,7 @@ fn names(stack: &Stack) -> Vec<String> {
 
 fn machines(stack: &Stack) -> Vec<String> {
     let mut faults = Vec::new();
-    let called: BTreeSet<String> =
-        ROUTES.iter().map(|route| kebab(&format!("{:?}", route.function))).collect();
+    let called: BTreeSet<&str> = ROUTES.iter().map(|route| route.function.as_str()).collect();
     for (binary, _, function) in stack.functions() {
         let timeout = number(&function["Timeout"]).unwrap_or(u64::MAX);
         let is_fitting = !called.contains(binary) || timeout < GATEWAY_TIMEOUT_SECONDS;

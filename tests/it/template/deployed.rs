@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
-use shared::runtime::metrics::Function;
+use shared::runtime::functions::Function;
 
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
@@ -33,7 +33,7 @@ use crate::flows::crashing::{Crashing, Cut};
 use crate::handlers::{Sender, request};
 
 /// Every function, by the name of its program.
-pub const FUNCTIONS: [&str; 11] = Function::NAMES;
+pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 const PAYMENT_SECRET: &str = "whsec_deployed";
 const SALE: &str = "hall";
 /// The price of a ticket, in cents.

@@ -8,3 +8,4 @@ mod linters;
 mod permissions;
 mod recorder;
 mod stack;
+mod tables;

@@ -12,10 +12,12 @@ use local::servers::{Flavour, RedisCluster};
 use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use shared::redis::{Bounds, Connection, RedisSeats, Topology};
+use shared::runtime::app::Need;
+use shared::runtime::functions::Function;
 
 use super::deployed::{Deployed, FUNCTIONS, user};
 use super::recorder::Right;
-use super::stack::{Edit, Stack, Variant, name_in, read, translate};
+use super::stack::{Edit, Stack, Variant, name_in, translate};
 
 /// What the mapping of a queue to its function needs; Lambda calls it, the function never does.
 const MAPPING: [&str; 3] = ["sqs:DeleteMessage", "sqs:GetQueueAttributes", "sqs:ReceiveMessage"];
@@ -230,16 +232,9 @@ fn empty(sale: &SaleId) -> Load {
     }
 }
 
-/// What the program of a function connects to before its first request: `NEEDS` in its source.
-fn needs(binary: &str) -> Vec<String> {
-    let source = read(&format!("functions/{binary}/src/main.rs"));
-    let (_, needs) = source.split_once("const NEEDS: &[Need] = &[").expect("a list of needs");
-    let needs = needs.split(']').next().unwrap().split(',').map(str::trim);
-    needs.filter_map(|need| need.strip_prefix("Need::")).map(str::to_owned).collect()
-}
-
 /// What of its needs a function has no right to, and the network if it has no need of that.
-fn unmet(stack: &Stack, binary: &str) -> Vec<String> {
+fn unmet(stack: &Stack, called: Function) -> Vec<String> {
+    let binary = called.as_str();
     let (_, _, function) = stack.functions().find(|(name, ..)| *name == binary).unwrap();
     let rights = granted(stack, binary);
     let may = |action: &str, on: &str| {
@@ -247,19 +242,19 @@ fn unmet(stack: &Stack, binary: &str) -> Vec<String> {
     };
     let has = |name: &str| function["Environment"]["Variables"].get(name).is_some();
     let is_in_network = function.get("VpcConfig").is_some();
-    let needs = needs(binary);
-    let is_met = |need: &str| match need {
-        "Redis" => is_in_network,
-        "Sales" => may("dynamodb:GetItem", "table sales"),
-        "Order" => may("dynamodb:GetItem", "table orders"),
-        "Orders" => may("dynamodb:BatchGetItem", "table orders"),
-        "Queues" => may("sqs:SendMessage", "queue "),
-        "AdmissionKeys" => has("ONSALE_ADMISSION_KEYS"),
-        "PaymentSecrets" => has("ONSALE_PAYMENT_SECRETS"),
-        other => panic!("{binary} needs {other}"),
+    let needs = called.needs();
+    let is_met = |need: &Need| match need {
+        Need::Redis => is_in_network,
+        Need::Sales => may("dynamodb:GetItem", "table sales"),
+        Need::Order => may("dynamodb:GetItem", "table orders"),
+        Need::Orders => may("dynamodb:BatchGetItem", "table orders"),
+        Need::Queues => may("sqs:SendMessage", "queue "),
+        Need::AdmissionKeys => has("ONSALE_ADMISSION_KEYS"),
+        Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
     };
-    let mut unmet: Vec<String> = needs.iter().filter(|need| !is_met(need)).cloned().collect();
-    if is_in_network && !needs.iter().any(|need| need == "Redis") {
+    let unmet = needs.iter().filter(|need| !is_met(need));
+    let mut unmet: Vec<String> = unmet.map(|need| format!("{need:?}")).collect();
+    if is_in_network && !needs.contains(&Need::Redis) {
         unmet.push("to be in the network".to_owned());
     }
     unmet
@@ -272,8 +267,8 @@ fn a_cold_start_may_connect_to_what_its_function_needs() {
     let translations = translate(&variants);
     let stacks: Vec<Stack> =
         translations.iter().map(|translation| Stack::of(translation.as_ref().unwrap())).collect();
-    for binary in FUNCTIONS {
-        assert_eq!(unmet(&stacks[0], binary), [""; 0], "{binary}");
+    for function in Function::ALL {
+        assert_eq!(unmet(&stacks[0], function), [""; 0], "{function:?}");
     }
-    assert_eq!(unmet(&stacks[1], "sync-db"), ["Orders"], "the control");
+    assert_eq!(unmet(&stacks[1], Function::SyncDb), ["Orders"], "the control");
 }

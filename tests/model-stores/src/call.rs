@@ -167,6 +167,7 @@ calls! {
         Payment: payment(val order: OrderNumber, by payment: PaymentKey) -> Option<PaymentRecord>;
         Payments: payments(val order: OrderNumber) -> Vec<PaymentRecord>;
         OrdersOf: of_user(by user: UserId, val before: Option<OrderNumber>, val most: u16) -> Page;
+        TicketsOf: tickets_of(by sale: SaleId, by user: UserId) -> u16;
         Due: due(val shard: u8, val now: Timestamp, val most: u16) -> Vec<Due>;
         Claims: claims(by sale: SaleId, by tier: TierId, val block: u32) -> Vec<Claim>;
         Statistics: statistics(by sale: SaleId) -> Vec<(TierId, TierTotals)>;
@@ -280,6 +281,7 @@ impl Stores {
             Call::OrdersOf { user, before, most } => {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
+            Call::TicketsOf { sale, user } => Reply::TicketsOf(self.orders.tickets_of(sale, user)),
             Call::Due { shard, now, most } => Reply::Due(self.orders.due(*shard, *now, *most)),
             Call::Claims { sale, tier, block } => {
                 Reply::Claims(self.orders.claims(sale, tier, *block))

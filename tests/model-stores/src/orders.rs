@@ -95,7 +95,7 @@ enum Obstacle {
 
 impl OrdersModel {
     fn count(&self, order: &Order) -> u16 {
-        self.counts.get(&(order.sale.clone(), order.user.clone())).copied().unwrap_or(0)
+        self.tickets_of(&order.sale, &order.user)
     }
 
     fn set_count(&mut self, order: &Order, tickets: u16) {
@@ -444,6 +444,12 @@ impl OrdersModel {
         orders.truncate(usize::from(most));
         let next = orders.last().map(|order| order.number).filter(|_| !is_all);
         Page { orders, next }
+    }
+
+    /// Tickets of a sale that the buyer's live orders have.
+    #[must_use]
+    pub fn tickets_of(&self, sale: &SaleId, user: &UserId) -> u16 {
+        self.counts.get(&(sale.clone(), user.clone())).copied().unwrap_or(0)
     }
 
     /// Work of one shard that was due at `now`, earliest first.

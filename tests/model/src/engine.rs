@@ -112,6 +112,7 @@ fn is_write(call: &Call) -> bool {
         | Call::Payments { .. }
         | Call::Captures { .. }
         | Call::OrdersOf { .. }
+        | Call::TicketsOf { .. }
         | Call::Due { .. }
         | Call::Claims { .. }
         | Call::Statistics { .. }

@@ -158,6 +158,7 @@ fn asked(scenario: &Scenario, call: &Call) -> String {
         | Call::ManyOrders { .. }
         | Call::Payment { .. }
         | Call::OrdersOf { .. }
+        | Call::TicketsOf { .. }
         | Call::Due { .. }
         | Call::Claims { .. }
         | Call::Statistics { .. }

@@ -163,7 +163,8 @@ pub(super) fn order_with_payments() -> Value {
 }
 
 pub(super) fn page() -> Value {
-    json!({ "orders": [order_shown("paid")], "next": ORDER })
+    let allowances = json!([{ "sale": SALE, "held": 2, "remaining": 3, "limit": 5 }]);
+    json!({ "orders": [order_shown("paid")], "allowances": allowances, "next": ORDER })
 }
 
 pub(super) fn payment_events() -> Vec<(&'static str, &'static str, Value)> {

@@ -1,9 +1,9 @@
 //! The API as an OpenAPI 3.1 document.
 //!
 //! Every schema is made by schemars from the very type that a handler reads or writes, every problem
-//! from its [`Kind`]; the routes and who may use them are the gateway's. What no type says (which
-//! problems an operation can answer, what it is for) is one table, `operations`, which tests hold
-//! against what the engine does answer.
+//! from its [`Kind`], with the operations that answer it; the routes and who may call them from the table
+//! of routes. What no type says (what an operation is for, its parameters and examples) is one table,
+//! `operations`. Tests hold the document against what the engine does answer.
 //!
 //! The document is in the repository (`docs/openapi.json`), because the function `sales` serves it as
 //! it is: no function carries the code that makes it.
@@ -18,8 +18,8 @@ use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
+use shared::http::routes::{Access, ROUTES, RouteName, Row, parameter_name};
 
-use local::gateway::{Access, ROUTES, Route};
 use operations::{Body, Operation, Success, operation};
 
 /// What the document says of the whole API.
@@ -47,15 +47,13 @@ pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     for route in &ROUTES {
-        let Some((method, path)) = route.key.split_once(' ') else { continue };
-        let described = describe(route, operation(route.key), &mut schemas);
-        paths.entry(path).or_default().insert(method.to_ascii_lowercase(), described);
+        let described = describe(route, operation(route.name), &mut schemas);
+        paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), described);
     }
     for (path, operations) in &mut paths {
-        let parameters: Vec<Value> =
-            in_path(path).map(|name| path_parameter(name, &mut schemas)).collect();
-        if !parameters.is_empty() {
-            operations.insert("parameters".to_owned(), json!(parameters));
+        if let Some(name) = parameter_name(path) {
+            let parameter = path_parameter(name, &mut schemas);
+            operations.insert("parameters".to_owned(), json!([parameter]));
         }
     }
     let problems: Vec<(String, Value)> = Kind::ALL.map(|kind| schemas.problem(kind)).into();
@@ -173,11 +171,6 @@ fn forget_nulls(schema: &mut Value) {
     }
 }
 
-/// The parameters of a path's pattern.
-fn in_path(path: &str) -> impl Iterator<Item = &str> {
-    path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
-}
-
 fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
     let (schema, example) = match name {
         "sale" => (schemas.read::<SaleId>(), examples::SALE),
@@ -212,27 +205,25 @@ fn security_schemes() -> Value {
     })
 }
 
-/// Who may use a route. A callback is open to anybody at the gateway; its function wants a signature.
-fn security(route: &Route) -> Value {
+/// Who may call a route.
+fn security(route: &Row) -> Value {
     match route.access {
         Access::Buyer => json!([{ "buyer": [] }]),
         Access::Operator => json!([{ "operator": [] }]),
-        Access::Anybody if in_path(route.key).any(|name| name == "provider") => {
-            json!([{ "stripe_signature": [] }, { "payment_signature": [] }])
-        }
-        Access::Anybody => json!([]),
+        Access::Provider => json!([{ "stripe_signature": [] }, { "payment_signature": [] }]),
+        Access::Anyone => json!([]),
     }
 }
 
 /// One operation.
-fn describe(route: &Route, operation: Operation, schemas: &mut Schemas) -> Value {
+fn describe(route: &Row, operation: Operation, schemas: &mut Schemas) -> Value {
     let mut described = json!({
         "operationId": operation.id,
         "tags": [operation.tag],
         "summary": operation.summary,
         "description": operation.description,
         "security": security(route),
-        "responses": responses(&operation, schemas)
+        "responses": responses(route.name, &operation, schemas)
     });
     let parameters: Vec<Value> =
         operation.parameters.iter().map(|parameter| parameter.describe(schemas)).collect();
@@ -256,10 +247,10 @@ fn named(examples: Vec<(&'static str, &'static str, Value)>) -> Value {
     Value::Object(examples.into_iter().map(example).collect())
 }
 
-fn responses(operation: &Operation, schemas: &mut Schemas) -> Value {
+fn responses(route: RouteName, operation: &Operation, schemas: &mut Schemas) -> Value {
     let mut responses = BTreeMap::from([success(&operation.success, schemas)]);
     let mut by_status: BTreeMap<u16, Vec<Kind>> = BTreeMap::new();
-    for kind in Kind::ALL.into_iter().filter(|kind| operation.answers(*kind)) {
+    for kind in Kind::ALL.into_iter().filter(|kind| kind.routes().contains(&route)) {
         by_status.entry(kind.status().as_u16()).or_default().push(kind);
     }
     responses
@@ -301,7 +292,7 @@ fn refusal(kinds: &[Kind]) -> Value {
     };
     let mut headers =
         json!({ "Cache-Control": header("Not to be kept.", json!({ "const": "no-store" })) });
-    if kinds.iter().all(|kind| kind.is_passing()) {
+    if kinds.iter().all(|kind| kind.has_retry_after()) {
         let seconds = json!({ "type": "integer", "minimum": 1 });
         headers["Retry-After"] = header("After how many seconds to try again.", seconds);
     }

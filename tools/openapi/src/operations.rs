@@ -1,4 +1,4 @@
-//! What each operation is for, what it reads and writes, and which problems it can answer.
+//! What each operation is for, and what it reads and writes.
 
 use engine::domain::ids::StopId;
 use engine::domain::number::OrderNumber;
@@ -8,8 +8,8 @@ use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
-use shared::http::problem::Kind;
 use shared::http::reservation::ReservationBody;
+use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
@@ -36,8 +36,6 @@ pub(super) struct Operation {
     pub(super) body: Option<Body>,
     /// The reply when all went well.
     pub(super) success: Success,
-    /// What it can refuse, besides [`EVERYWHERE`].
-    pub(super) problems: &'static [Kind],
 }
 
 /// A request's body.
@@ -80,36 +78,24 @@ impl Parameter {
     }
 }
 
-/// What can go wrong with any request: at the gateway, or in a store.
-const EVERYWHERE: [Kind; 5] =
-    [Kind::Malformed, Kind::TooLarge, Kind::Internal, Kind::Unavailable, Kind::OutcomeUnknown];
-
-impl Operation {
-    /// True if it can answer a problem of this type.
-    pub(super) fn answers(&self, kind: Kind) -> bool {
-        EVERYWHERE.contains(&kind) || self.problems.contains(&kind)
-    }
-}
-
 const NOT_KEPT: &str = "no-store";
 const KEPT_A_SECOND: &str = "public, max-age=1";
 const KEPT_A_WHILE: &str = "public, max-age=300";
 
-/// The operation of a route. Every route of the gateway has one.
-pub(super) fn operation(key: &str) -> Operation {
-    match key {
-        "GET /openapi.json" => show_openapi(),
-        "GET /sales" => list_sales(),
-        "PUT /sales/{sale}" => publish_sale(),
-        "GET /sales/{sale}" => show_sale(),
-        "GET /sales/{sale}/availability" => show_availability(),
-        "POST /sales/{sale}/admissions" => admit(),
-        "POST /sales/{sale}/orders" => reserve(),
-        "GET /orders" => list_orders(),
-        "GET /orders/{order}" => show_order(),
-        "POST /orders/{order}/cancel" => cancel_order(),
-        "POST /payments/{provider}/callback" => payment_callback(),
-        other => unreachable!("a route without a description: {other}"),
+/// The operation of a route.
+pub(super) fn operation(route: RouteName) -> Operation {
+    match route {
+        RouteName::ShowOpenApi => show_openapi(),
+        RouteName::ListSales => list_sales(),
+        RouteName::PublishSale => publish_sale(),
+        RouteName::ShowSale => show_sale(),
+        RouteName::ShowAvailability => show_availability(),
+        RouteName::Admit => admit(),
+        RouteName::Reserve => reserve(),
+        RouteName::ListOrders => list_orders(),
+        RouteName::ShowOrder => show_order(),
+        RouteName::CancelOrder => cancel_order(),
+        RouteName::PaymentCallback => payment_callback(),
     }
 }
 
@@ -128,7 +114,6 @@ fn show_openapi() -> Operation {
             schema: |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
             examples: Vec::new,
         },
-        problems: &[],
     }
 }
 
@@ -147,7 +132,6 @@ fn list_sales() -> Operation {
             schema: Schemas::written::<SalesReply>,
             examples: || vec![("sales", "One sale", examples::sales())],
         },
-        problems: &[],
     }
 }
 
@@ -172,14 +156,6 @@ fn publish_sale() -> Operation {
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotPermitted,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::SeatsDiffer,
-        ],
     }
 }
 
@@ -199,7 +175,6 @@ fn show_sale() -> Operation {
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
-        problems: &[Kind::NotFound],
     }
 }
 
@@ -229,7 +204,6 @@ fn show_availability() -> Operation {
             schema: Schemas::written::<AvailabilityReply>,
             examples: || vec![("train", "Both tiers", examples::availability())],
         },
-        problems: &[Kind::NotFound, Kind::Invalid, Kind::NotLoaded],
     }
 }
 
@@ -252,16 +226,6 @@ fn admit() -> Operation {
             schema: Schemas::written::<AdmissionReply>,
             examples: || vec![("two", "Two tickets", examples::admission())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::SaleClosed,
-            Kind::SoldOut,
-            Kind::TooManyRequests,
-            Kind::Waiting,
-        ],
     }
 }
 
@@ -292,23 +256,6 @@ fn reserve() -> Operation {
             schema: Schemas::written::<OrderReply>,
             examples: || vec![("best", "Two seats, side by side", examples::order_reserved())],
         },
-        problems: &[
-            Kind::NotAuthenticated,
-            Kind::NotFound,
-            Kind::UnsupportedMediaType,
-            Kind::Invalid,
-            Kind::TokenReused,
-            Kind::NotAdmitted,
-            Kind::SaleClosed,
-            Kind::LimitReached,
-            Kind::HoldExpired,
-            Kind::SeatTaken,
-            Kind::AttendeeTaken,
-            Kind::SoldOut,
-            Kind::NoAdjacent,
-            Kind::OrderResolved,
-            Kind::NotLoaded,
-        ],
     }
 }
 
@@ -317,7 +264,8 @@ fn list_orders() -> Operation {
         id: "listOrders",
         tag: "orders",
         summary: "List the buyer's orders",
-        description: "Newest first, and always up to date.",
+        description: "Newest first, and always up to date, with what the buyer may still have in each sale \
+                      of the page.",
         parameters: vec![
             Parameter {
                 name: "limit",
@@ -346,7 +294,6 @@ fn list_orders() -> Operation {
             schema: Schemas::written::<PageReply>,
             examples: || vec![("page", "One order, and more to come", examples::page())],
         },
-        problems: &[Kind::NotAuthenticated, Kind::Invalid],
     }
 }
 
@@ -367,7 +314,6 @@ fn show_order() -> Operation {
                 vec![("paid", "A paid order, paid for twice", examples::order_with_payments())]
             },
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound],
     }
 }
 
@@ -388,7 +334,6 @@ fn cancel_order() -> Operation {
                 vec![("cancelled", "A cancelled order", examples::order_shown("cancelled"))]
             },
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::OrderResolved],
     }
 }
 
@@ -414,7 +359,6 @@ fn payment_callback() -> Operation {
             schema: Schemas::written::<CallbackReply>,
             examples: examples::callback_replies,
         },
-        problems: &[Kind::NotAuthenticated, Kind::NotFound, Kind::Invalid],
     }
 }
 

@@ -150,6 +150,10 @@ impl Orders for DynamoOrders {
         Self::of_user(self, user, before, most).await
     }
 
+    async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<u16> {
+        Self::tickets_of(self, sale, user).await
+    }
+
     async fn due(&self, shard: u8, now: Timestamp, most: u16) -> Stored<Vec<Due>> {
         Self::due(self, shard, now, most).await
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::DynamoOrders;
 use crate::dynamodb::expressions::keyed;
 use crate::dynamodb::items::{
-    Fields, Item, number, order_key, payment_key, read_order, read_payment, text,
+    Fields, Item, buyer_key, number, order_key, payment_key, read_order, read_payment, text,
 };
 use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
@@ -86,6 +86,13 @@ impl DynamoOrders {
         let next = (numbers.len() > page.len()).then(|| page.last().copied()).flatten();
         // The index carries keys only; orders are never deleted.
         Ok(Page { orders: self.get_many(page).await?, next })
+    }
+
+    pub(super) async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<u16> {
+        match self.item(buyer_key(sale, user)).await? {
+            Some(count) => Fields::of(&count).number("tickets"),
+            None => Ok(0),
+        }
     }
 
     pub(super) async fn due(&self, shard: u8, now: Timestamp, most: u16) -> Stored<Vec<Due>> {

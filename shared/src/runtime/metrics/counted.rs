@@ -156,6 +156,10 @@ impl<T: Orders> Orders for Counted<T> {
         self.0.of_user(user, before, most)
     }
 
+    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send {
+        self.0.tickets_of(sale, user)
+    }
+
     fn due(
         &self,
         shard: u8,

@@ -28,6 +28,7 @@ use metrique_writer_core::unit::NegativeScale;
 use crate::runtime::config::MetricsConfig;
 use engine::flows::reconcile::Run;
 
+pub use crate::runtime::functions::Function;
 pub use counted::Counted;
 pub(crate) use tally::{count, refused};
 
@@ -137,69 +138,6 @@ impl Dimensions {
 impl Metric {
     const fn unit(self) -> Unit {
         if matches!(self, Self::Latency) { Unit::Second(NegativeScale::Milli) } else { Unit::Count }
-    }
-}
-
-/// A function, as its metrics name it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "each is the function of that name")]
-pub enum Function {
-    Sales,
-    TokenGate,
-    Reserve,
-    Orders,
-    Cancel,
-    PayCallback,
-    ExpireOrders,
-    SyncDb,
-    LoadSale,
-    Refund,
-    Reconcile,
-}
-
-impl Function {
-    /// Every function.
-    pub const ALL: [Self; 11] = [
-        Self::Sales,
-        Self::TokenGate,
-        Self::Reserve,
-        Self::Orders,
-        Self::Cancel,
-        Self::PayCallback,
-        Self::ExpireOrders,
-        Self::SyncDb,
-        Self::LoadSale,
-        Self::Refund,
-        Self::Reconcile,
-    ];
-
-    /// The name of every function's binary, in the same order.
-    pub const NAMES: [&'static str; Self::ALL.len()] = {
-        let mut names = [""; Self::ALL.len()];
-        let mut at = 0;
-        while at < names.len() {
-            names[at] = Self::ALL[at].as_str();
-            at += 1;
-        }
-        names
-    };
-
-    /// The name of its binary.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Sales => "sales",
-            Self::TokenGate => "token-gate",
-            Self::Reserve => "reserve",
-            Self::Orders => "orders",
-            Self::Cancel => "cancel",
-            Self::PayCallback => "pay-callback",
-            Self::ExpireOrders => "expire-orders",
-            Self::SyncDb => "sync-db",
-            Self::LoadSale => "load-sale",
-            Self::Refund => "refund",
-            Self::Reconcile => "reconcile",
-        }
     }
 }
 

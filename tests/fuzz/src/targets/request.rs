@@ -14,7 +14,7 @@ use shared::http::identity::{Buyer, Operator};
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
-use shared::http::route::{NoRoute, Route};
+use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::{checks, sale_body};
 use shared::providers::stripe::event;
@@ -228,7 +228,7 @@ fn check_refusal(problem: &Problem, may_be_long: bool) {
     assert_eq!(response.status(), kind.status());
     let content_type = response.headers().get("content-type").map(|value| value.as_bytes());
     assert_eq!(content_type, Some(&b"application/problem+json"[..]));
-    assert_eq!(response.headers().contains_key("retry-after"), kind.is_passing());
+    assert_eq!(response.headers().contains_key("retry-after"), kind.has_retry_after());
     let document: Value = must(serde_json::from_slice(response.body()), "a problem is JSON");
     assert_eq!(document["type"], kind.uri());
     assert_eq!(document["status"], kind.status().as_u16());

@@ -21,12 +21,13 @@ use http::{Method, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
 use shared::runtime::app::App;
+use shared::runtime::functions::Function;
 
 use super::environment::{Environment, Look, base_micros};
 use super::usage::Usage;
 use super::{Assumptions, Failure, Options};
 use crate::selling::{TIER, hall};
-use local::gateway::{self, Function, event};
+use local::gateway::{self, event};
 use local::payment;
 
 /// The sale that is bought from.

@@ -1,0 +1,228 @@
+//! The types of problems: the one table of kind, status, title, retry, operations and members.
+//!
+//! A new type is an entry of the table and a page in `docs/problems/`; the OpenAPI document is made
+//! from the table.
+
+use lambda_http::http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, json};
+
+use crate::http::routes::RouteName;
+use engine::domain::ids::{AttendeeId, SeatName, TierId};
+use engine::domain::order::OrderState;
+use engine::domain::sale::Defect;
+use engine::domain::time::Timestamp;
+
+/// Makes the schema of a member.
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// An extension member of a type's documents.
+struct Member {
+    name: &'static str,
+    is_required: bool,
+    schema: SchemaOf,
+}
+
+/// Writes [`Kind`] from the table. After each kind: status, slug, title; `retry` if its documents say
+/// when to try again; the routes that answer it, beside what any of them may answer; its members.
+macro_rules! problems {
+    ($($(#[$doc:meta])* $kind:ident: $status:ident, $slug:literal, $title:literal,
+        $retry:ident, by $routes:tt
+        $(, with [$($presence:ident $member:literal: $schema:expr),* $(,)?])?;)*) => {
+        /// The types of problems. Each has a page `docs/problems/<slug>.md`.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Kind {
+            $($(#[$doc])* $kind,)*
+        }
+
+        impl Kind {
+            /// Every type, in the order of the table.
+            pub const ALL: [Self; [$($slug),*].len()] = [$(Self::$kind),*];
+
+            /// The last part of the type's URI, and the name of its page.
+            #[must_use]
+            pub const fn slug(self) -> &'static str {
+                match self { $(Self::$kind => $slug,)* }
+            }
+
+            /// The HTTP status.
+            #[must_use]
+            pub const fn status(self) -> StatusCode {
+                match self { $(Self::$kind => StatusCode::$status,)* }
+            }
+
+            /// The type in a few words; the same for every occurrence.
+            #[must_use]
+            pub const fn title(self) -> &'static str {
+                match self { $(Self::$kind => $title,)* }
+            }
+
+            /// True if its documents say when to try again, in `Retry-After` as well: the same
+            /// request may then be answered otherwise.
+            #[must_use]
+            pub const fn has_retry_after(self) -> bool {
+                match self { $(Self::$kind => problems!(@retry $retry),)* }
+            }
+
+            /// The routes that may answer it.
+            #[must_use]
+            pub const fn routes(self) -> &'static [RouteName] {
+                match self { $(Self::$kind => const { problems!(@routes $routes) },)* }
+            }
+
+            /// What its documents have besides the members of every problem.
+            const fn members(self) -> &'static [Member] {
+                match self {
+                    $(Self::$kind => const { &[$($(Member {
+                        name: $member,
+                        is_required: problems!(@required $presence),
+                        schema: $schema,
+                    }),*)?] },)*
+                }
+            }
+        }
+    };
+    (@retry retry) => { true };
+    (@retry final) => { false };
+    (@routes any) => { &RouteName::ALL };
+    (@routes [$($route:ident),* $(,)?]) => { &[$(RouteName::$route),*] };
+    (@required always) => { true };
+    (@required sometimes) => { false };
+}
+
+problems! {
+    /// The body is not well-formed JSON.
+    Malformed: BAD_REQUEST, "malformed", "The body cannot be read", final, by any;
+    /// The body is too large.
+    TooLarge: PAYLOAD_TOO_LARGE, "too-large", "The body is too large", final, by any,
+        with [always "most_bytes": count];
+    /// The body is not declared as JSON.
+    UnsupportedMediaType:
+        UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
+        by [PublishSale, Admit, Reserve];
+    /// The request breaks a rule.
+    Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
+        by [PublishSale, ShowAvailability, Admit, Reserve, ListOrders, PaymentCallback],
+        with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
+    /// The admission was used for another request.
+    TokenReused:
+        UNPROCESSABLE_ENTITY, "token-reused", "The admission was used for another request", final,
+        by [Reserve];
+    /// The sender is unknown.
+    NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
+        by [PublishSale, Admit, Reserve, ListOrders, ShowOrder, CancelOrder, PaymentCallback];
+    /// The buyer is not admitted.
+    NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
+        with [sometimes "most_tickets": count];
+    /// The sale takes no reservations now.
+    SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final,
+        by [Admit, Reserve],
+        with [sometimes "opens_at": of::<Timestamp>];
+    /// The requested tickets would pass the buyer's limit.
+    LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final,
+        by [Reserve],
+        with [always "remaining_allowance": count];
+    /// The caller is no operator.
+    NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
+        by [PublishSale];
+    /// The thing does not exist, or is not the caller's.
+    NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
+        by [
+            PublishSale, ShowSale, ShowAvailability, Admit, Reserve, ShowOrder, CancelOrder,
+            PaymentCallback,
+        ];
+    /// The path exists, but not for this method.
+    MethodNotAllowed:
+        METHOD_NOT_ALLOWED, "method-not-allowed", "The path has no such method", final, by [];
+    /// The order was not paid in time.
+    HoldExpired: GONE, "hold-expired", "The order was not paid in time", final, by [Reserve];
+    /// Chosen seats belong to others.
+    SeatTaken: CONFLICT, "seat-taken", "Chosen seats are taken", final, by [Reserve],
+        with [always "tier": of::<TierId>, always "seats": of::<Vec<SeatName>>];
+    /// An attendee has a ticket already.
+    AttendeeTaken: CONFLICT, "attendee-taken", "An attendee has a ticket already", final,
+        by [Reserve],
+        with [always "attendee": of::<AttendeeId>];
+    /// Nothing is left that fits.
+    SoldOut: CONFLICT, "sold-out", "Nothing is left that fits", final, by [Admit, Reserve],
+        with [sometimes "tier": of::<TierId>];
+    /// Seats are left, but not side by side.
+    NoAdjacent: CONFLICT, "no-adjacent", "No seats are left side by side", final, by [Reserve],
+        with [always "tier": of::<TierId>];
+    /// The order has ended, or is paid.
+    OrderResolved: CONFLICT, "order-resolved", "The order is decided", final,
+        by [Reserve, CancelOrder],
+        with [always "state": of::<OrderState>];
+    /// The sale's seats, stops and currency cannot change.
+    SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
+        by [PublishSale];
+    /// The caller, or everyone together, asks too often.
+    TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
+        by [Admit];
+    /// Nothing is left now, but held seats may come back.
+    Waiting: TOO_MANY_REQUESTS, "waiting", "Held seats may come back", retry, by [Admit];
+    /// The engine cannot answer now; nothing happened.
+    Unavailable: SERVICE_UNAVAILABLE, "unavailable", "No answer now", retry, by any;
+    /// The engine cannot tell whether it happened; the same request finds out.
+    OutcomeUnknown:
+        SERVICE_UNAVAILABLE, "outcome-unknown", "The outcome is not known", retry, by any;
+    /// The sale is being prepared.
+    NotLoaded: SERVICE_UNAVAILABLE, "not-loaded", "The sale is being prepared", retry,
+        by [ShowAvailability, Reserve];
+    /// The engine has a bug.
+    Internal: INTERNAL_SERVER_ERROR, "internal", "Something went wrong", final, by any;
+}
+
+fn of<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+fn count(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 0 })
+}
+
+fn part_of_request(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "string",
+        "description": "Which part of the request, as a path such as lines[0].seats[1]."
+    })
+}
+
+impl Kind {
+    /// Where the type is explained, and what its documents have in `type`.
+    #[must_use]
+    pub fn uri(self) -> String {
+        format!("/problems/{}", self.slug())
+    }
+
+    /// The schema of its documents.
+    pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
+        let text = |says: &str| json!({ "type": "string", "description": says });
+        let mut properties = Map::new();
+        properties.insert("type".to_owned(), json!({ "const": self.uri() }));
+        properties.insert("title".to_owned(), json!({ "const": self.title() }));
+        properties.insert("status".to_owned(), json!({ "const": self.status().as_u16() }));
+        properties.insert("detail".to_owned(), text("What happened this time, for people."));
+        let mut required = vec!["type", "title", "status", "detail"];
+        if self.has_retry_after() {
+            let seconds = json!({
+                "type": "integer", "minimum": 1,
+                "description": "After how many seconds to try again, as in Retry-After."
+            });
+            properties.insert("retry_after_seconds".to_owned(), seconds);
+            required.push("retry_after_seconds");
+        }
+        for Member { name, is_required, schema } in self.members() {
+            properties.insert((*name).to_owned(), schema(generator).to_value());
+            required.extend(is_required.then_some(*name));
+        }
+        json_schema!({
+            "title": self.title(),
+            "description": format!("docs{}.md says when this happens and what to do.", self.uri()),
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "additionalProperties": false
+        })
+    }
+}

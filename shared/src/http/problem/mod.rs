@@ -1,0 +1,78 @@
+//! Problem details (RFC 9457): the one place where a refusal becomes HTTP.
+//!
+//! `kinds` is the table of the types. Every refusal of the engine is turned into a problem,
+//! exhaustively: of a flow or a store in `from_flows`, of a request or a caller in `from_requests`. A
+//! new refusal does not compile until it has its type, and a new type does not pass its test until it
+//! has its page in `docs/problems/`. What failed inside is logged here and never returned.
+
+mod from_flows;
+mod from_requests;
+mod kinds;
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+pub use from_flows::{no_such_order, not_loaded};
+pub use kinds::Kind;
+
+/// A problem document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Problem {
+    kind: Kind,
+    detail: String,
+    extensions: Map<String, Value>,
+    retry_after_seconds: Option<u32>,
+}
+
+impl Problem {
+    /// A problem with what happened this time, in words for the caller.
+    pub fn new(kind: Kind, detail: impl ToString) -> Self {
+        let detail = detail.to_string();
+        Self { kind, detail, extensions: Map::new(), retry_after_seconds: None }
+    }
+
+    /// The same with an extension member.
+    #[must_use]
+    pub fn with(mut self, member: &str, value: impl Serialize) -> Self {
+        // What we add is text, numbers and lists of them.
+        let value = serde_json::to_value(value).unwrap_or(Value::Null);
+        self.extensions.insert(member.to_owned(), value);
+        self
+    }
+
+    /// The same with a delay before the next attempt, in milliseconds: rounded up to whole seconds,
+    /// at least one.
+    #[must_use]
+    pub fn retry_after_ms(self, ms: i64) -> Self {
+        let seconds = ms.max(1).saturating_add(999) / 1000;
+        Self { retry_after_seconds: Some(u32::try_from(seconds).unwrap_or(u32::MAX)), ..self }
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// After how many seconds to try again, if that is worth it.
+    #[must_use]
+    pub fn retry_after_seconds(&self) -> Option<u32> {
+        self.retry_after_seconds
+    }
+}
+
+impl Serialize for Problem {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut document = self.extensions.clone();
+        document.insert("type".to_owned(), json!(self.kind.uri()));
+        document.insert("title".to_owned(), json!(self.kind.title()));
+        document.insert("status".to_owned(), json!(self.kind.status().as_u16()));
+        document.insert("detail".to_owned(), json!(self.detail));
+        if let Some(seconds) = self.retry_after_seconds {
+            document.insert("retry_after_seconds".to_owned(), json!(seconds));
+        }
+        document.serialize(serializer)
+    }
+}

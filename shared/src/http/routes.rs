@@ -1,0 +1,236 @@
+//! The routes of the API: the one table of method, path, function, caller and throttle.
+//!
+//! The handlers, the local gateway and the OpenAPI document read the table; `template.yaml` and the
+//! router of `cargo lambda watch` in `Cargo.toml` are held against it by tests.
+//!
+//! API Gateway also hands over path parameters, but not every gateway does; the path itself is
+//! always there. Paths match as in API Gateway's HTTP APIs: whole segments, case sensitive, and a
+//! trailing slash makes another path.
+
+use lambda_http::http::Method;
+use lambda_http::request::RequestContext;
+use lambda_http::{Request, RequestExt as _};
+
+use crate::runtime::functions::Function;
+use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::number::OrderNumber;
+
+/// Who may call a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anyone, without a token.
+    Anyone,
+    /// Buyers, by the JWT authorizer.
+    Buyer,
+    /// Operators, by the IAM authorizer.
+    Operator,
+    /// Payment providers: open at the gateway; the function checks the signature of the body.
+    Provider,
+}
+
+/// The share of the account's requests that a route has at API Gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Throttle {
+    /// Parameter of `template.yaml` with the requests a second.
+    pub rate_parameter: &'static str,
+    /// Requests that may come at once.
+    pub burst: u32,
+}
+
+const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", burst: 1250 };
+const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", burst: 750 };
+const READS: Throttle = Throttle { rate_parameter: "ReadRate", burst: 1250 };
+const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", burst: 500 };
+/// The default of the stage: each route without a throttle of its own has this much.
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", burst: 125 };
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The route's name.
+    pub name: RouteName,
+    /// Method and path pattern as API Gateway writes them: `GET /orders/{order}`.
+    pub key: &'static str,
+    /// Method, in capitals.
+    pub method: &'static str,
+    /// Path pattern, with at most one parameter: `/orders/{order}`.
+    pub path: &'static str,
+    /// The function that answers.
+    pub function: Function,
+    /// Who may call it.
+    pub access: Access,
+    /// Its share of the requests.
+    pub throttle: Throttle,
+}
+
+/// Writes [`RouteName`], [`Route`] with its parser, and [`ROUTES`] from one table.
+macro_rules! routes {
+    ($($route:ident $(($parameter:ty))?:
+        $method:literal $path:literal, $function:ident, $access:ident, $throttle:ident;)*) => {
+        /// The name of a route.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum RouteName {
+            $(#[doc = concat!("`", $method, " ", $path, "`")] $route,)*
+        }
+
+        impl RouteName {
+            /// Every name, in the order of the table.
+            pub const ALL: [Self; [$(stringify!($route)),*].len()] = [$(Self::$route),*];
+        }
+
+        /// One route of the API, with what its path says.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub enum Route {
+            $(#[doc = concat!("`", $method, " ", $path, "`")] $route $(($parameter))?,)*
+        }
+
+        impl Route {
+            /// The route at a method and a path.
+            ///
+            /// # Errors
+            /// As [`Route::of`].
+            pub fn parse(method: &Method, path: &str) -> Result<Self, NoRoute> {
+                $(if method.as_str() == $method && let Some(_parameter) = matched($path, path) {
+                    return Ok(Self::$route $((id::<$parameter>(_parameter)?))?);
+                })*
+                Err(NoRoute)
+            }
+        }
+
+        /// Every route.
+        pub const ROUTES: [Row; RouteName::ALL.len()] = [$(Row {
+            name: RouteName::$route,
+            key: concat!($method, " ", $path),
+            method: $method,
+            path: $path,
+            function: Function::$function,
+            access: Access::$access,
+            throttle: $throttle,
+        }),*];
+    };
+}
+
+routes! {
+    ShowOpenApi: "GET" "/openapi.json", Sales, Anyone, OTHERS;
+    ListSales: "GET" "/sales", Sales, Anyone, OTHERS;
+    PublishSale(SaleId): "PUT" "/sales/{sale}", Sales, Operator, OTHERS;
+    ShowSale(SaleId): "GET" "/sales/{sale}", Sales, Anyone, OTHERS;
+    ShowAvailability(SaleId): "GET" "/sales/{sale}/availability", Sales, Anyone, READS;
+    Admit(SaleId): "POST" "/sales/{sale}/admissions", TokenGate, Buyer, ADMISSIONS;
+    Reserve(SaleId): "POST" "/sales/{sale}/orders", Reserve, Buyer, ORDERS;
+    ListOrders: "GET" "/orders", Orders, Buyer, OTHERS;
+    ShowOrder(OrderNumber): "GET" "/orders/{order}", Orders, Buyer, OTHERS;
+    CancelOrder(OrderNumber): "POST" "/orders/{order}/cancel", Cancel, Buyer, OTHERS;
+    PaymentCallback(ProviderId):
+        "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
+}
+
+/// The name of the parameter of a path pattern: `order` of `/orders/{order}`.
+#[must_use]
+pub fn parameter_name(pattern: &str) -> Option<&str> {
+    pattern.split('/').find_map(parameter)
+}
+
+/// The parameter's name, if a pattern's segment is one.
+fn parameter(segment: &str) -> Option<&str> {
+    segment.strip_prefix('{')?.strip_suffix('}')
+}
+
+/// The value of the pattern's parameter in `path`, empty if the pattern has none; `None` if the path
+/// does not match. A value is never empty.
+#[must_use]
+pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
+    let mut segments = path.split('/');
+    let mut value = "";
+    for expected in pattern.split('/') {
+        let segment = segments.next()?;
+        if parameter(expected).is_some() && !segment.is_empty() {
+            value = segment;
+        } else if expected != segment {
+            return None;
+        }
+    }
+    segments.next().is_none().then_some(value)
+}
+
+/// There is nothing at this method and path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("there is no such resource")]
+pub struct NoRoute;
+
+impl Route {
+    /// The route of a request.
+    ///
+    /// # Errors
+    /// Returns [`NoRoute`] if the API has no such path, or not with this method, or if an
+    /// identifier in it could not be one.
+    pub fn of(request: &Request) -> Result<Self, NoRoute> {
+        let raw = request.raw_http_path();
+        let path = if raw.is_empty() { request.uri().path() } else { raw };
+        Self::parse(request.method(), without_stage(request, path))
+    }
+}
+
+fn id<T: std::str::FromStr>(segment: &str) -> Result<T, NoRoute> {
+    segment.parse().map_err(|_| NoRoute)
+}
+
+/// API Gateway puts a stage in front of the path, unless it is the default stage.
+fn without_stage<'a>(request: &Request, path: &'a str) -> &'a str {
+    let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
+        return path;
+    };
+    let Some(stage) = context.stage.as_deref().filter(|stage| *stage != "$default") else {
+        return path;
+    };
+    let rest = path.strip_prefix('/').and_then(|rest| rest.strip_prefix(stage));
+    rest.filter(|rest| rest.starts_with('/')).unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_route_has_its_method_and_path() {
+        let sale = || SaleId::new("g1").unwrap();
+        let order = || "42".parse::<OrderNumber>().unwrap();
+        let stripe = ProviderId::new("stripe").unwrap();
+        let routes = [
+            ("GET", "/openapi.json", Ok(Route::ShowOpenApi)),
+            ("GET", "/sales", Ok(Route::ListSales)),
+            ("PUT", "/sales/g1", Ok(Route::PublishSale(sale()))),
+            ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
+            ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
+            ("POST", "/sales/g1/admissions", Ok(Route::Admit(sale()))),
+            ("POST", "/sales/g1/orders", Ok(Route::Reserve(sale()))),
+            ("GET", "/orders", Ok(Route::ListOrders)),
+            ("GET", "/orders/42", Ok(Route::ShowOrder(order()))),
+            ("POST", "/orders/42/cancel", Ok(Route::CancelOrder(order()))),
+            ("POST", "/payments/stripe/callback", Ok(Route::PaymentCallback(stripe))),
+            ("DELETE", "/sales/g1", Err(NoRoute)),
+            ("GET", "/sales/", Err(NoRoute)),
+            ("GET", "/sales/G1", Err(NoRoute)),
+            ("GET", "/orders/forty-two", Err(NoRoute)),
+            ("GET", "sales", Err(NoRoute)),
+            ("GET", "/", Err(NoRoute)),
+            ("GET", "", Err(NoRoute)),
+            ("POST", "/sales//orders", Err(NoRoute)),
+            ("POST", "/orders/42/cancel/", Err(NoRoute)),
+        ];
+        for (method, path, expected) in routes {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            assert_eq!(Route::parse(&method, path), expected, "{method} {path}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_method_and_a_pattern_with_at_most_one_parameter() {
+        for row in ROUTES {
+            assert_eq!(row.key, format!("{} {}", row.method, row.path));
+            let parameters = row.path.split('/').filter_map(parameter).count();
+            assert!(parameters <= 1, "{}: {parameters} parameters", row.key);
+            assert_eq!(parameter_name(row.path).is_some(), parameters == 1, "{}", row.key);
+        }
+    }
+}

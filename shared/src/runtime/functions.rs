@@ -1,0 +1,206 @@
+//! The functions of the engine: the one table of name, trigger, needs, memory and timeout.
+//!
+//! Each function's `main.rs`, the metrics, the local event sources and the tests read it.
+//! `template.yaml` is held against it by `tests/it/template/tables.rs`. Which routes a function
+//! answers is in [`crate::http::routes::ROUTES`].
+
+use std::time::Duration;
+
+use crate::runtime::app::Need;
+
+/// A queue that a function consumes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum QueueName {
+    /// Orders whose payment window ends.
+    Expiry,
+    /// Paid orders to count.
+    Sync,
+    /// Sales that Redis has lost.
+    Load,
+    /// Payments to refund.
+    Refund,
+}
+
+impl QueueName {
+    /// Every queue.
+    pub const ALL: [Self; 4] = [Self::Expiry, Self::Sync, Self::Load, Self::Refund];
+
+    /// The queue's name without the prefix of its stage.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expiry => "expiry",
+            Self::Sync => "sync",
+            Self::Load => "load",
+            Self::Refund => "refund",
+        }
+    }
+
+    /// The alarms of the queue, without the prefix of their stage.
+    #[must_use]
+    pub fn alarms(self) -> [String; 3] {
+        ["queue-old", "queue-backlog", "dead-letters"]
+            .map(|alarm| format!("{}-{alarm}", self.as_str()))
+    }
+}
+
+/// How Lambda empties a queue into a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Consumer {
+    /// The queue.
+    pub queue: QueueName,
+    /// The most messages of a batch.
+    pub max_batch: u16,
+    /// How long a batch that is not full is gathered, in seconds.
+    pub window_seconds: u16,
+    /// How many batches may be worked on at once.
+    pub max_concurrency: u16,
+}
+
+/// What invokes a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trigger {
+    /// API Gateway, for the routes that name the function.
+    Http,
+    /// A queue.
+    Queue(Consumer),
+    /// EventBridge, at a fixed rate.
+    Schedule {
+        /// Seconds between two invocations.
+        every_seconds: u32,
+    },
+}
+
+impl Trigger {
+    /// The alarms that watch the function's failures and throttles, without the prefix of their
+    /// stage.
+    #[must_use]
+    pub const fn alarms(self) -> [&'static str; 2] {
+        match self {
+            Self::Http => ["endpoint-failures", "endpoint-throttles"],
+            Self::Queue(_) | Self::Schedule { .. } => ["consumer-failures", "consumer-throttles"],
+        }
+    }
+}
+
+const fn queue(queue: QueueName, max_batch: u16, window_seconds: u16, concurrency: u16) -> Trigger {
+    Trigger::Queue(Consumer { queue, max_batch, window_seconds, max_concurrency: concurrency })
+}
+
+/// A row of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// Name of the binary, of the crate in `functions/`, and in the metrics' dimension `Function`.
+    pub name: &'static str,
+    /// What invokes it.
+    pub trigger: Trigger,
+    /// What it connects to before its first request.
+    pub needs: &'static [Need],
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// How long one invocation may take, in whole seconds.
+    pub timeout: Duration,
+}
+
+/// Writes [`Function`] from its table.
+macro_rules! functions {
+    ($($function:ident: $name:literal, $trigger:expr, [$($need:ident),*],
+        $memory_mib:literal MiB, $timeout_seconds:literal s;)*) => {
+        /// A function.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Function {
+            $(#[doc = concat!("`functions/", $name, "`")] $function,)*
+        }
+
+        impl Function {
+            /// Every function, in the order of the table.
+            pub const ALL: [Self; [$($name),*].len()] = [$(Self::$function),*];
+            /// The name of every function, in the same order.
+            pub const NAMES: [&'static str; Self::ALL.len()] = [$($name),*];
+
+            /// Its row of the table.
+            #[must_use]
+            pub const fn row(self) -> Row {
+                match self {
+                    $(Self::$function => Row {
+                        name: $name,
+                        trigger: $trigger,
+                        needs: &[$(Need::$need),*],
+                        memory_mib: $memory_mib,
+                        timeout: Duration::from_secs($timeout_seconds),
+                    },)*
+                }
+            }
+        }
+    };
+}
+
+functions! {
+    Sales: "sales", Trigger::Http, [Redis, Sales], 256 MiB, 29 s;
+    TokenGate: "token-gate", Trigger::Http, [Redis, Sales, AdmissionKeys], 256 MiB, 10 s;
+    Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys], 256 MiB, 10 s;
+    Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;
+    Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
+    PayCallback: "pay-callback",
+        Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
+    ExpireOrders: "expire-orders",
+        queue(QueueName::Expiry, 10, 0, 20), [Redis, Sales, Queues], 256 MiB, 30 s;
+    SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders], 256 MiB, 30 s;
+    LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 30 s;
+    Refund: "refund", queue(QueueName::Refund, 10, 0, 2), [Order], 256 MiB, 30 s;
+    Reconcile: "reconcile",
+        Trigger::Schedule { every_seconds: 60 }, [Redis, Sales], 1024 MiB, 300 s;
+}
+
+impl Function {
+    /// Its name: of its binary, of its crate, and in the metrics' dimension `Function`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What it connects to before its first request.
+    #[must_use]
+    pub const fn needs(self) -> &'static [Need] {
+        self.row().needs
+    }
+
+    /// How its queue is emptied, if a queue invokes it.
+    #[must_use]
+    pub const fn consumer(self) -> Option<Consumer> {
+        match self.row().trigger {
+            Trigger::Queue(consumer) => Some(consumer),
+            Trigger::Http | Trigger::Schedule { .. } => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::http::routes::ROUTES;
+
+    #[test]
+    fn every_queue_has_one_consumer_and_every_endpoint_a_route() {
+        for queue in QueueName::ALL {
+            let consumers = Function::ALL.iter().filter_map(|function| function.consumer());
+            let of_queue = consumers.filter(|consumer| consumer.queue == queue).count();
+            assert_eq!(of_queue, 1, "{queue:?}");
+        }
+        for function in Function::ALL {
+            let has_route = ROUTES.iter().any(|route| route.function == function);
+            assert_eq!(has_route, function.row().trigger == Trigger::Http, "{function:?}");
+        }
+    }
+
+    #[test]
+    fn every_function_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = Function::NAMES.into();
+        assert_eq!(names.len(), Function::ALL.len());
+        for (function, name) in Function::ALL.into_iter().zip(Function::NAMES) {
+            assert_eq!(function.as_str(), name);
+        }
+    }
+}
