@@ -38,6 +38,8 @@ pub(crate) async fn serve(
         .route("/v1/payment_intents/search", get(search))
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/ledger", get(ledger))
+        .route("/faults", post(plan_faults))
+        // The route's former name.
         .route("/mischief", post(plan_faults))
         .with_state(accounts);
     axum::serve(listener, router).with_graceful_shutdown(end).await

@@ -8,7 +8,7 @@
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
 //! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit) and
-//! `POST /mischief` (a list of [`Fault`]s to inject) are not Stripe's. What is kept in a
+//! `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
 //! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key, and its search finds
 //! everything at once.
 
