@@ -1,5 +1,5 @@
-# The few things one does with this repository; `make help` lists them.
-# The work is in scripts/, so that each can be read and run by itself.
+# The entry points of this repository; `make help` lists them.
+# The work is in scripts/, so that each step can be read and run by itself.
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lambda model test-schemathesis test-ministack test-dynamodb-local fuzz handler-costs bench-cold sim sim-hours clean-tools
@@ -22,13 +22,13 @@ lambda: ## build and zip every Lambda function: for this machine, or ARCH=arm64 
 	@scripts/setup $(if $(filter arm64,$(ARCH)),arm64,lambda)
 	@ARCH=$(ARCH) scripts/lambda
 
-model: setup ## every state of small worlds, with more faults than `make test` has time for; ARGS='cancel --faults 2' explores one
+model: setup ## model checking: every state of small models, with more faults than `make test` has time for; ARGS='cancel --faults 2' explores one
 	@scripts/model $(ARGS)
 
 test-schemathesis: setup ## requests made of our OpenAPI document; ARGS='--max-examples 500 --seed 7' makes it a long run
 	@scripts/test-schemathesis $(ARGS)
 
-test-ministack: ## the integration tests with ministack in place of our stand-ins for DynamoDB and SQS
+test-ministack: ## the integration tests with ministack in place of our DynamoDB emulator and fake SQS
 	@scripts/setup ministack
 	@scripts/test-against ministack
 
@@ -36,21 +36,21 @@ test-dynamodb-local: ## the same with Amazon's DynamoDB Local; ONSALE_DYNAMODB_L
 	@scripts/setup dynamodb-local
 	@scripts/test-against dynamodb-local
 
-fuzz: ## try ever new bytes on what reads strangers'; TARGET=sale-file SECONDS=600, or every target
+fuzz: ## fuzz every parser of untrusted input; TARGET=sale-file SECONDS=600, or every target
 	@scripts/setup fuzz
 	@scripts/fuzz $(or $(TARGET),all) $(or $(SECONDS),60)
 
 handler-costs: ## count instructions and allocations of a request in each handler, against the written table
 	@scripts/handler-costs --check
 
-bench-cold: ## what a cold start of each function costs, beside a function that does nothing; ARGS=reserve measures one
+bench-cold: ## cold start of each function, beside that of an empty function; ARGS=reserve measures one
 	@scripts/setup demo
 	@scripts/bench-cold $(ARGS)
 
-sim: ## one seed of the simulator, call by call: SEED=n, and WITHOUT=guard to take a guard away
+sim: ## one seed of the simulator, call by call: SEED=n, and WITHOUT=guard to remove a guard
 	@scripts/sim --seed $(SEED) $(if $(WITHOUT),--without $(WITHOUT))
 
-sim-hours: ## new seeds of the simulator for HOURS=1, or until a promise is broken
+sim-hours: ## new seeds of the simulator for HOURS=1, or until an invariant is broken
 	@scripts/sim --hours $(or $(HOURS),1)
 
 clean-tools: ## remove what setup installed (below .onsale/tools and .venv)

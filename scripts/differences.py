@@ -1,9 +1,9 @@
-"""Asks servers that stand in for DynamoDB and SQS the same questions, and prints where they answer
+"""Sends servers that take the place of DynamoDB and SQS the same requests, and prints where they answer
 differently, as a Markdown table: one column a server, one row a question.
 
     differences.py NAME=DYNAMODB_URL,SQS_URL NAME=DYNAMODB_URL,SQS_URL …
 
-The questions are about what the engine leans on or takes care not to lean on. SQS_URL may be empty.
+The requests are about behaviour that the engine relies on, or takes care not to rely on. SQS_URL may be empty.
 `scripts/test-against --differences` starts the servers and runs this.
 """
 
@@ -260,7 +260,7 @@ def _(queue):
     return f"{delay}; {large}; {batch(0)}; {batch(11)}"
 
 
-@question(SQS, "a delay of 1 s: received after so many tenths, by a long poll")
+@question(SQS, "a delay of 1 s: tenths of a second until a long poll receives")
 def _(queue):
     url = queue.fresh()
     queue.sqs.send_message(QueueUrl=url, MessageBody="x", DelaySeconds=1)

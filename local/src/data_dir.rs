@@ -1,4 +1,4 @@
-//! The data directory: everything one engine keeps, owned by one process at a time.
+//! The data directory: the secrets and the state of one engine, used by one process at a time.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -8,15 +8,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
-use crate::owned_dir::Owner;
+use crate::dir_lock::DirLock;
 
-/// Where an engine keeps its state unless told otherwise, below the current directory.
+/// Default data directory, relative to the current directory.
 pub const DEFAULT: &str = ".onsale/data";
-/// The lock by which one process owns the directory.
+/// File that the process which uses the directory has locked.
 const LOCK_FILE: &str = "up.lock";
-/// Where the secrets are.
+/// File of the secrets, in the data directory.
 const SECRETS_FILE: &str = "secrets.json";
-/// How much randomness a secret has.
+/// Length of a secret in bytes.
 const SECRET_BYTES: usize = 32;
 
 /// Why a data directory cannot be used.
@@ -33,7 +33,7 @@ pub enum Error {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The parser's error.
         source: serde_json::Error,
     },
     /// The system gives no randomness.
@@ -44,7 +44,7 @@ pub enum Error {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// The refusal.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -54,7 +54,7 @@ fn io_at(path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io { path, source }
 }
 
-/// The secrets of an engine on one machine, made once and kept.
+/// The secrets of an engine on one machine, generated once and kept in the data directory.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secrets {
     /// Signs admission tokens.
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Secrets {
 }
 
 impl Secrets {
-    /// Fresh ones.
+    /// New random secrets.
     fn generate() -> Result<Self, Error> {
         Ok(Self {
             admission: random_hex()?,
@@ -117,16 +117,16 @@ fn random_hex() -> Result<String, Error> {
     Ok(random.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// A data directory that this process owns until it is dropped.
+/// A data directory that this process has locked until it is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
-    _owner: Owner,
+    _lock: DirLock,
     _temporary: Option<TempDir>,
 }
 
 impl DataDir {
-    /// Takes a directory, creating it if it is absent.
+    /// Locks a directory, creating it if it is absent.
     ///
     /// # Errors
     /// [`Error::InUse`] while another process has it.
@@ -134,12 +134,12 @@ impl DataDir {
         fs::create_dir_all(path).map_err(io_at(path))?;
         let path = fs::canonicalize(path).map_err(io_at(path))?;
         let lock = path.join(LOCK_FILE);
-        let owner = Owner::of(&lock).map_err(io_at(&lock))?;
-        let owner = owner.ok_or_else(|| Error::InUse(path.clone()))?;
-        Ok(Self { path, _owner: owner, _temporary: None })
+        let lock = DirLock::acquire(&lock).map_err(io_at(&lock))?;
+        let lock = lock.ok_or_else(|| Error::InUse(path.clone()))?;
+        Ok(Self { path, _lock: lock, _temporary: None })
     }
 
-    /// Makes a directory that goes when this is dropped.
+    /// Makes a directory that is removed when this is dropped.
     ///
     /// # Errors
     /// [`Error::Io`] if there is no place for it.
@@ -151,7 +151,7 @@ impl DataDir {
         Ok(dir)
     }
 
-    /// Where it is, without symbolic links.
+    /// Path of the directory, without symbolic links.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_has_one_owner_and_a_temporary_one_goes() {
+    fn a_directory_has_one_owner_and_a_temporary_one_is_removed() {
         let temporary = DataDir::temporary().unwrap();
         let path = temporary.path().to_owned();
         assert!(matches!(DataDir::open(&path), Err(Error::InUse(_))));

@@ -1,5 +1,5 @@
-//! Where a running `onsale up` can be reached, written to its data directory for the commands that
-//! talk to it from other processes.
+//! The addresses of a running `onsale up`, written to its data directory for commands in other
+//! processes.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::servers::{self, PaymentProvider};
 /// The file's name in the data directory.
 pub const FILE: &str = "endpoints.json";
 
-/// Everything that another process needs to reach the engine and its stores.
+/// The addresses that another process needs to reach the engine and its stores.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoints {
     /// The HTTP API, `http://127.0.0.1:8080`.
@@ -24,9 +24,9 @@ pub struct Endpoints {
     pub sqs: String,
     /// The payment provider, `http://127.0.0.1:PORT`.
     pub provider: String,
-    /// What the names of the tables begin with; may be empty.
+    /// Prefix of the tables' names; may be empty.
     pub table_prefix: String,
-    /// The process that the engine and its stand-ins are threads of.
+    /// Process id of the engine and of the servers that run in it.
     pub pid: u32,
 }
 
@@ -41,7 +41,7 @@ pub enum EndpointsError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The system's error.
         source: io::Error,
     },
     /// The file is not what [`Endpoints::write`] writes.
@@ -49,15 +49,15 @@ pub enum EndpointsError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }
 
 impl Endpoints {
-    /// An engine's on these servers whose gateway does not listen yet, in this process.
+    /// The endpoints of an engine in this process on these servers, before its gateway listens.
     #[must_use]
-    pub fn on(
+    pub fn from_servers(
         servers: servers::Endpoints,
         provider: &PaymentProvider,
         table_prefix: impl Into<String>,

@@ -1,5 +1,4 @@
-//! The environment that functions run in, written as they read it: the other way round of
-//! [`Config::read`].
+//! The environment variables of the functions: the inverse of [`Config::read`].
 
 use std::collections::BTreeMap;
 
@@ -70,8 +69,8 @@ pub fn env_file(variables: &Variables) -> String {
     variables.iter().map(|(name, value)| format!("{name}=\"{value}\"\n")).collect()
 }
 
-/// Has functions believe what the events in `tests/events/` bring as well: what they are signed with,
-/// and payments of any age.
+/// Makes functions accept the events in `tests/events/` as well: their signatures, and payments of any
+/// age.
 #[must_use]
 pub fn with_sample_events(mut config: Config) -> Config {
     let AdmissionConfig { keys } = &mut config.admission;
@@ -85,7 +84,7 @@ pub fn with_sample_events(mut config: Config) -> Config {
     config
 }
 
-/// What the names of the tables begin with.
+/// Prefix of the tables' names.
 fn prefix(tables: &Tables) -> String {
     let bare = Tables::with_prefix("").orders;
     tables.orders.strip_suffix(&bare).unwrap_or_default().to_owned()
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn sample_events_are_believed_besides_and_sign_nothing() {
+    fn sample_events_are_accepted_besides_and_sign_nothing() {
         let config =
             with_sample_events(config(Topology::Single(String::new()), MetricsConfig::Off));
         let kids: Vec<&str> = config.admission.keys.iter().map(|(kid, _)| kid.as_str()).collect();

@@ -1,5 +1,5 @@
-//! What invokes the functions that no HTTP request invokes: Lambda's event source mappings for
-//! the queues, and EventBridge's schedule.
+//! Event sources of the functions that no HTTP request invokes: Lambda's event source mappings for the
+//! queues, and EventBridge's schedule.
 //!
 //! A poller does what Lambda does with `ReportBatchItemFailures`: it gathers a batch, invokes the
 //! function, deletes the messages that succeeded and leaves the others, which come back when
@@ -18,29 +18,29 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-/// The most messages one receive gives. Source: `ReceiveMessage` in the SQS API reference.
-const MAX_RECEIVE: usize = 10;
-/// How long a receive waits for the first message; the longest that SQS allows.
-const WAIT_SECONDS: u64 = 20;
-/// How long a poller leaves a queue alone that it could not reach.
+/// The most messages of one receive. Source: `ReceiveMessage` in the SQS API reference.
+const MAX_RECEIVE: u8 = 10;
+/// Seconds that a receive waits for the first message; the most that SQS allows.
+const WAIT_SECONDS: i32 = 20;
+/// Pause of a poller after a queue could not be reached.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// How one queue invokes its function; the same figures as in `template.yaml`.
+/// The event source mapping of one queue; the same figures as in `template.yaml`.
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    /// For the log and the event: the queue's name.
+    /// The queue's name, for the log.
     pub name: String,
-    /// Where the queue is.
+    /// The queue's URL.
     pub url: String,
-    /// Which queue it is, for the event.
+    /// The queue's ARN, for the event.
     pub arn: String,
     /// The most messages of a batch.
     pub batch_most: usize,
-    /// How long to gather a batch that is not full; zero takes what one receive gives.
+    /// Batching window: how long to gather a batch that is not full; zero takes one receive.
     pub window: Duration,
-    /// How many batches may be worked on at once.
+    /// Batches that may be processed at once.
     pub concurrency: usize,
-    /// How long the function may take.
+    /// Timeout of the function.
     pub timeout: Duration,
 }
 
@@ -190,13 +190,15 @@ impl Poller {
     }
 
     /// At most `most` messages; none when there are none, or the queue cannot be reached.
-    async fn receive(&self, most: usize, wait_seconds: u64) -> Vec<Message> {
+    async fn receive(&self, most: usize, wait_seconds: i32) -> Vec<Message> {
         let received = self
             .sqs
             .receive_message()
             .queue_url(&self.mapping.url)
-            .max_number_of_messages(most.min(MAX_RECEIVE) as i32)
-            .wait_time_seconds(wait_seconds as i32)
+            .max_number_of_messages(
+                u8::try_from(most).map_or(MAX_RECEIVE, |most| most.min(MAX_RECEIVE)).into(),
+            )
+            .wait_time_seconds(wait_seconds)
             .message_system_attribute_names(MessageSystemAttributeName::All)
             .message_attribute_names("All")
             .send()
@@ -234,9 +236,9 @@ impl Poller {
         record
     }
 
-    /// Deletes what is done. What cannot be deleted comes again: functions bear that.
+    /// Deletes what is done. A message that cannot be deleted is delivered again: functions are idempotent.
     async fn delete(&self, done: &[&Message]) {
-        for entries in done.chunks(MAX_RECEIVE) {
+        for entries in done.chunks(MAX_RECEIVE.into()) {
             let entries = entries.iter().enumerate().filter_map(|(index, message)| {
                 DeleteMessageBatchRequestEntry::builder()
                     .id(index.to_string())

@@ -10,14 +10,14 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// Who issues development tokens.
+/// Issuer (`iss`) of development tokens.
 pub const ISSUER: &str = "onsale-local";
-/// Whom development tokens are for.
+/// Audience (`aud`) of development tokens.
 pub const AUDIENCE: &str = "onsale";
-/// The role that may run sales.
+/// Value of the claim `role` of operators.
 const OPERATOR: &str = "operator";
 
-/// What the bearer of a token may do.
+/// The role of a token's bearer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
     /// Buy tickets.
@@ -30,10 +30,10 @@ pub enum Role {
 /// A token that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is no token of ours.
+    /// Not a token of this issuer: the signature or a claim is wrong.
     #[error("the token is not valid: {0}")]
     Invalid(String),
-    /// It was ours until its time ran out.
+    /// Past its expiry.
     #[error("the token has expired")]
     Expired,
 }
@@ -43,13 +43,13 @@ pub enum Refused {
 pub struct Claims(HashMap<String, String>);
 
 impl Claims {
-    /// Whose token it is.
+    /// The user id (`sub`); empty if there is none.
     #[must_use]
     pub fn subject(&self) -> &str {
         self.0.get("sub").map_or("", String::as_str)
     }
 
-    /// What its bearer may do.
+    /// The role of its bearer.
     #[must_use]
     pub fn role(&self) -> Role {
         match self.0.get("role").map(String::as_str) {
@@ -58,24 +58,24 @@ impl Claims {
         }
     }
 
-    /// All of them.
+    /// The claims by name.
     #[must_use]
     pub fn into_inner(self) -> HashMap<String, String> {
         self.0
     }
 }
 
-/// What is signed.
+/// The claims that are signed.
 #[derive(Debug, Serialize, Deserialize)]
-struct Content<'text> {
+struct SignedClaims<'text> {
     iss: &'text str,
     aud: &'text str,
     sub: &'text str,
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<&'text str>,
-    /// When it was issued, in seconds since 1970.
+    /// Time of issue, Unix seconds.
     iat: i64,
-    /// When it ends, in seconds since 1970.
+    /// Expiry, Unix seconds.
     exp: i64,
 }
 
@@ -126,8 +126,8 @@ impl Identity {
             Role::Operator => Some(OPERATOR),
         };
         let exp = iat + i64::from(ttl_seconds);
-        let content = Content { iss: ISSUER, aud: AUDIENCE, sub: user, role, iat, exp };
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &content, &self.sign)
+        let claims = SignedClaims { iss: ISSUER, aud: AUDIENCE, sub: user, role, iat, exp };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.sign)
             .map_err(|error| Refused::Invalid(error.to_string()))
     }
 
@@ -139,9 +139,10 @@ impl Identity {
         let claims = jsonwebtoken::decode::<Map<String, Value>>(token, &self.verify, &self.rules)
             .map_err(|error| Refused::Invalid(error.to_string()))?
             .claims;
-        let ends = claims.get("exp").and_then(Value::as_i64);
-        let ends = ends.ok_or_else(|| Refused::Invalid("exp is no whole number".to_owned()))?;
-        if ends <= now.ms().div_euclid(1000) {
+        let expires = claims.get("exp").and_then(Value::as_i64);
+        let expires =
+            expires.ok_or_else(|| Refused::Invalid("exp is no whole number".to_owned()))?;
+        if expires <= now.ms().div_euclid(1000) {
             return Err(Refused::Expired);
         }
         Ok(Claims(claims.into_iter().map(|(name, value)| (name, as_text(&value))).collect()))

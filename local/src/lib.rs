@@ -1,12 +1,12 @@
-//! The engine on one machine: its servers, the gateway, the event sources and all that they share.
+//! The engine on one machine: its servers, the gateway and the event sources.
 
 pub mod data_dir;
+mod dir_lock;
 pub mod endpoints;
 pub mod environment;
 pub mod event_sources;
 pub mod gateway;
 pub mod identity;
-mod owned_dir;
 pub mod payment;
 pub mod queues;
 pub mod servers;

@@ -1,5 +1,5 @@
-//! The payment provider's part, for trying things out: the event that says that money was
-//! captured, signed as Stripe signs.
+//! The payment provider's part in trying things out: the event of a captured payment, signed as Stripe
+//! signs.
 
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
@@ -11,9 +11,9 @@ use crate::data_dir::Secrets;
 
 pub use fake_payments::PROVIDER;
 
-/// The path at the provider where a buyer pays.
+/// Path at the provider that captures a payment.
 pub const CAPTURE_PATH: &str = "/v1/payment_intents";
-/// The header that a signature travels in.
+/// Header of a callback's signature.
 pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
 
 /// The value of [`SIGNATURE_HEADER`] for a body.
@@ -22,7 +22,7 @@ pub fn sign(secrets: &Secrets, body: &[u8], now: Timestamp) -> String {
     signature::sign(secrets.stripe.as_bytes(), body, now)
 }
 
-/// The form by which a buyer pays at the provider.
+/// The form that captures a payment at the provider, URL-encoded.
 #[must_use]
 pub fn capture_form(payment: &str, order: OrderNumber, amount: Money) -> String {
     let currency = amount.currency.to_string().to_ascii_lowercase();

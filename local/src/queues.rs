@@ -1,4 +1,4 @@
-//! The queues as `template.yaml` defines them, created on servers that stand in for SQS.
+//! The queues as `template.yaml` defines them, created on the fake or an emulator of SQS.
 
 use std::time::Duration;
 
@@ -8,19 +8,18 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use shared::runtime::functions::QueueName;
 use shared::sqs::QueueUrls;
 
-/// How long messages are kept, in seconds: 14 days, the longest that SQS keeps them.
+/// Seconds for which messages are kept: 14 days, the most that SQS allows.
 const RETENTION_SECONDS: u32 = 14 * 24 * 60 * 60;
-/// What a dead-letter queue's name adds.
+/// Suffix of a dead-letter queue's name.
 const DEAD: &str = "-dead";
 
-/// What happens to a message that was received and not deleted.
+/// Redelivery of messages that were received and not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redelivery {
-    /// After how long it is given out again; at least six times as long as its function may take,
-    /// and as long as a batch is gathered, as AWS advises, so that no message is given out twice
-    /// while it is worked on.
+    /// Visibility timeout; as AWS advises, at least six times the function's timeout plus the batching
+    /// window, so that no message is delivered twice while it is processed.
     pub visibility: Duration,
-    /// How often it is given out before it goes to the dead-letter queue.
+    /// Receives after which it goes to the dead-letter queue.
     pub receives_most: u32,
 }
 
@@ -34,9 +33,9 @@ impl Default for Redelivery {
 #[derive(Debug, thiserror::Error)]
 #[error("queue {queue}: {why}")]
 pub struct Error {
-    /// Its name.
+    /// Name of the queue.
     queue: String,
-    /// Why not.
+    /// The error of the client, as text.
     why: String,
 }
 
@@ -45,15 +44,15 @@ pub struct Error {
 pub struct QueuePair {
     /// The queue's name.
     pub name: String,
-    /// Where the queue is.
+    /// The queue's URL.
     pub url: String,
-    /// Which queue it is.
+    /// The queue's ARN.
     pub arn: String,
-    /// Where the messages go that cannot be handled.
+    /// URL of its dead-letter queue.
     pub dead_url: String,
 }
 
-/// All of them.
+/// The engine's queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queues {
     /// Expiry of orders that are not paid.
@@ -62,7 +61,7 @@ pub struct Queues {
     pub sync: QueuePair,
     /// Sales to load again after Redis has lost them.
     pub load: QueuePair,
-    /// Payments to send back.
+    /// Payments to refund.
     pub refund: QueuePair,
 }
 
@@ -71,7 +70,7 @@ impl Queues {
     /// treated as in `template.yaml`.
     ///
     /// # Errors
-    /// The first queue that could not be made.
+    /// The first queue that could not be created.
     pub async fn create(
         sqs: &Client,
         prefix: &str,
@@ -102,7 +101,7 @@ impl Queues {
         }
     }
 
-    /// Where the engine sends what they are for.
+    /// The URLs that the engine sends to.
     #[must_use]
     pub fn urls(&self) -> QueueUrls {
         QueueUrls {
@@ -113,7 +112,7 @@ impl Queues {
         }
     }
 
-    /// Finds those of an engine that has made them.
+    /// Finds the queues that an engine has created.
     ///
     /// # Errors
     /// The first queue that is not there.
@@ -134,7 +133,7 @@ impl Queues {
 /// How many messages a queue has, those included that are delayed or being worked on.
 ///
 /// # Errors
-/// The queue cannot be asked.
+/// The attributes of the queue cannot be read.
 pub async fn depth(sqs: &Client, queue: &QueuePair) -> Result<u64, Error> {
     use QueueAttributeName as Name;
     let counts = [

@@ -1,4 +1,4 @@
-//! Clients of the servers that stand in for AWS on this machine.
+//! Clients of the servers that take the place of AWS on this machine.
 
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
@@ -8,7 +8,7 @@ use shared::runtime::connections::{Https, Trust};
 
 use crate::endpoints::Endpoints;
 
-/// What every client is told: the servers check no credentials, so there are none to look for.
+/// Configuration of every client. The servers check no credentials, so fixed ones are used.
 #[must_use]
 pub fn sdk_config() -> SdkConfig {
     let credentials = Credentials::new("local", "local", None, None, "local");

@@ -1,14 +1,12 @@
-//! The whole engine in one process: the servers it stands on, the payment provider beside it, the gateway in front of the HTTP
-//! functions, the pollers in front of the queue functions, and the schedule of reconcile.
+//! The whole engine in one process: its servers, the payment provider, the gateway in front of the HTTP
+//! functions, the pollers of the queue functions, and the schedule of reconcile.
+
+mod sources;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use aws_lambda_events::eventbridge::EventBridgeEvent;
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
-use chrono::Utc;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
@@ -20,49 +18,47 @@ use shared::runtime::config::{
     AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
-use shared::runtime::functions::{Consumer, Function, QueueName};
 
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
-use crate::event_sources::{Failure, Mapping, Source, invoke, poll, schedule};
+use crate::event_sources::{Source, invoke};
 use crate::gateway::{Gateway, Routes};
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
+use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
-/// What the names of tables and queues begin with unless told otherwise.
+/// Default prefix of the names of tables and queues.
 pub const PREFIX: &str = "onsale-";
-/// The port of the gateway unless another is asked for.
+/// Default port of the gateway.
 pub const PORT: u16 = 8080;
-/// How often reconcile runs unless told otherwise, in seconds; as in `template.yaml`.
+/// Default period of reconcile in seconds; as in `template.yaml`.
 pub const RECONCILE_SECONDS: u32 = 60;
-/// Where the payment provider's books are, in the data directory.
+/// File of the payment provider's ledger, in the data directory.
 const PROVIDER_FILE: &str = "provider.jsonl";
-/// How long reconcile may take.
-const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
-/// How long a token from an [`Engine`] is good, in seconds.
+/// Lifetime of a token from an [`Engine`], in seconds.
 const TOKEN_SECONDS: u32 = 24 * 60 * 60;
 
-/// How to run an engine.
+/// Options of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Where it keeps its secrets, its endpoints and its state; `None` is a temporary directory
-    /// that goes with the engine.
+    /// Directory of its secrets, endpoints and state; `None` is a temporary one, removed with the
+    /// engine.
     pub data_dir: Option<PathBuf>,
     /// Whether the state is in memory only; secrets and endpoints are files all the same.
     pub ephemeral: bool,
     /// The port of the gateway on 127.0.0.1; 0 for a free one.
     pub port: u16,
-    /// How often reconcile runs, in seconds.
+    /// Period of reconcile in seconds.
     pub reconcile_seconds: u32,
-    /// What happens to messages that fail.
+    /// Redelivery of messages that fail.
     pub redelivery: Redelivery,
     /// Servers that run already, in place of our own.
     pub external: External,
-    /// What the names of its tables and queues begin with: engines that share external servers
-    /// need different ones.
+    /// Prefix of the names of its tables and queues: engines that share external servers need different
+    /// ones.
     pub prefix: String,
     /// The routes of the gateway.
     pub routes: Routes,
@@ -120,7 +116,7 @@ pub enum Error {
     /// The endpoints could not be written.
     #[error(transparent)]
     Endpoints(#[from] EndpointsError),
-    /// One of our own names is refused by our own rules.
+    /// An id of ours breaks the rules of ids: a defect.
     #[error(transparent)]
     Name(#[from] InvalidId),
 }
@@ -158,18 +154,18 @@ impl Engine {
         let secrets = data_dir.secrets()?;
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
         let stack = Stack::start(kept_in, &options.external).await?;
-        let books = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let provider = PaymentProvider::start(books.as_deref()).map_err(servers::Error::from)?;
+        let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
+        let provider = PaymentProvider::start(ledger.as_deref()).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
-        let endpoints = Endpoints::on(servers, &provider, options.prefix);
+        let endpoints = Endpoints::from_servers(servers, &provider, options.prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let config = config(stack.topology(), &endpoints, &queues, &secrets)?;
         let app = Arc::new(App::from_config(&config).await?);
 
-        // A crash loses at most a second of Redis; DynamoDB has it all. Nobody should meet the gap.
+        // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
 
         let identity = || Identity::new(secrets.identity.as_bytes());
@@ -202,13 +198,13 @@ impl Engine {
         &self.endpoints.gateway
     }
 
-    /// Where everything listens.
+    /// Addresses of everything.
     #[must_use]
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 
-    /// Where its files are.
+    /// Directory of its files.
     #[must_use]
     pub fn data_dir(&self) -> &Path {
         self.data_dir.path()
@@ -220,7 +216,7 @@ impl Engine {
         &self.app
     }
 
-    /// The servers it stands on.
+    /// Its servers.
     #[must_use]
     pub fn stack(&self) -> &Stack {
         &self.stack
@@ -241,7 +237,7 @@ impl Engine {
     /// How many paid orders wait to be counted, those included that are being counted.
     ///
     /// # Errors
-    /// The queue cannot be asked.
+    /// The attributes of the queue cannot be read.
     pub async fn sync_backlog(&self) -> Result<u64, queues::Error> {
         queues::depth(&self.sqs, &self.queues.sync).await
     }
@@ -282,7 +278,7 @@ impl Engine {
         reconcile(Arc::clone(&self.app)).await
     }
 
-    /// Takes no more work, finishes what was begun, and stops the servers.
+    /// Accepts no more work, finishes what is under way, and stops the servers.
     ///
     /// # Errors
     /// The first [`Error`]; nothing is left running.
@@ -298,10 +294,10 @@ impl Engine {
     }
 }
 
-/// The configuration that the environment has in Lambda.
+/// The configuration that the functions read from the environment in Lambda.
 ///
 /// # Errors
-/// One of our own names is refused by our own rules.
+/// An id of ours breaks the rules of ids: a defect.
 pub fn config(
     topology: Topology,
     endpoints: &Endpoints,
@@ -332,76 +328,4 @@ pub fn config(
         metrics: MetricsConfig::Off,
         ca_file: None,
     })
-}
-
-/// Everything that invokes functions without a request, with the figures of the table of functions.
-fn start_sources(
-    app: &Arc<App>,
-    sqs: &aws_sdk_sqs::Client,
-    queues: &Queues,
-    reconcile_seconds: u32,
-) -> Vec<Source> {
-    let consumers = Function::ALL.into_iter().filter_map(|function| {
-        let consumer = function.consumer()?;
-        let app = Arc::clone(app);
-        Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
-            consume(Arc::clone(&app), consumer.queue, event)
-        }))
-    });
-    let mut sources: Vec<Source> = consumers.collect();
-    let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
-    let app = Arc::clone(app);
-    let reconciled = move || {
-        let app = Arc::clone(&app);
-        async move { report(Ok(reconcile(app).await)) }
-    };
-    let name = Function::Reconcile.as_str();
-    sources.push(schedule(name, period, RECONCILE_TIMEOUT, reconciled));
-    sources
-}
-
-/// How a function's queue is emptied into it.
-fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
-    let queue = queues.pair(consumer.queue);
-    // On one machine, two batches of sync side by side would only wait for each other's counters.
-    let most = if consumer.queue == QueueName::Sync { 1 } else { usize::MAX };
-    Mapping {
-        name: queue.name.clone(),
-        url: queue.url.clone(),
-        arn: queue.arn.clone(),
-        batch_most: consumer.max_batch.into(),
-        window: Duration::from_secs(consumer.window_seconds.into()),
-        concurrency: usize::from(consumer.max_concurrency).min(most),
-        timeout: function.row().timeout,
-    }
-}
-
-/// Runs the very handler that Lambda runs for a batch of a queue.
-async fn consume(app: Arc<App>, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
-    match queue {
-        QueueName::Expiry => Box::pin(expire_orders::handle(&app, event)).await,
-        QueueName::Sync => Box::pin(sync_db::handle(&app, event)).await,
-        QueueName::Load => Box::pin(load_sale::handle(&app, event)).await,
-        QueueName::Refund => Box::pin(refund::handle(&app, event)).await,
-    }
-}
-
-/// Invokes reconcile as EventBridge does.
-async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Error> {
-    let mut event = EventBridgeEvent::<serde_json::Value>::default();
-    event.source = "aws.scheduler".to_owned();
-    event.detail_type = "Scheduled Event".to_owned();
-    event.time = Some(Utc::now());
-    event.detail = serde_json::json!({});
-    Box::pin(reconcile::handle(&app, event)).await
-}
-
-/// Logs a run of reconcile that failed.
-fn report(outcome: Result<Result<Report, lambda_http::Error>, Failure>) {
-    match outcome {
-        // What it did, it has logged itself.
-        Ok(Ok(_report)) => {}
-        Ok(Err(error)) => tracing::error!(%error, "reconcile failed; the next run tries again"),
-        Err(failure) => tracing::error!(%failure, "reconcile failed; the next run tries again"),
-    }
 }

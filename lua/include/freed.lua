@@ -6,7 +6,7 @@
 -- freed. The fields of the shape have no ':'.
 
 local SHAPE_FIELDS = 4
--- Beyond so many searches it is cheaper to forget than to go through them.
+-- Beyond this number of searches it is cheaper to forget them than to go through them.
 local MOST_SEARCHES = 32
 
 -- Counts that seats were freed, and forgets where searches left off.

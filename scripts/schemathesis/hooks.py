@@ -1,4 +1,4 @@
-"""What schemathesis must be told to speak to us: payment callbacks are signed over the bytes that are sent."""
+"""Hooks for schemathesis: payment callbacks are signed over the bytes that are sent."""
 
 import hashlib
 import hmac
@@ -12,8 +12,8 @@ HEADER = "Stripe-Signature"
 
 
 class StripeSignature(AuthBase):
-    """Signs as Stripe does where schemathesis means to be who it says: what it leaves out, or makes up, stays
-    as it is."""
+    """Signs as Stripe does, where schemathesis sends the placeholder for a valid signature. A header that it
+    leaves out or makes up is not changed."""
 
     def __call__(self, request):
         if request.headers.get(HEADER) == os.environ["ONSALE_UNSIGNED"]:

@@ -23,7 +23,7 @@ def main() -> int:
         up = [onsale, "up", "--ephemeral", "--port", "0", "--json", "--data-dir", str(data)]
         engine = subprocess.Popen(up, stdout=subprocess.PIPE, text=True, env=os.environ | {"ONSALE_LOG": "off"})
         try:
-            # It says where it is once it is there.
+            # It prints its addresses when it is ready.
             url = json.loads(engine.stdout.readline())["gateway"]
             return attack(onsale, url, data, pathlib.Path(scratch), options)
         finally:

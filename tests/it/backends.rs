@@ -61,7 +61,7 @@ pub struct Servers {
 pub async fn servers() -> Servers {
     let stack = stack().await;
     let provider = PaymentProvider::start(None).unwrap();
-    let endpoints = Endpoints::on(stack.endpoints(), &provider, prefix());
+    let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, prefix());
     let sqs = stores::sqs(&endpoints.sqs);
     let queues = Queues::create(&sqs, &endpoints.table_prefix, None).await.unwrap();
     let dynamo = stores::dynamo(&endpoints);

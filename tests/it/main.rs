@@ -2,6 +2,7 @@
 
 #![allow(
     clippy::expect_used,
+    clippy::too_many_lines,
     clippy::unwrap_used,
     reason = "a test that cannot go on fails where it stands"
 )]
@@ -42,3 +43,4 @@ mod store_model;
 mod stripe_signature;
 mod template;
 mod up;
+mod vocabulary;

@@ -73,6 +73,24 @@ fn refunds(provider: &PaymentProvider, payment: &str) -> Vec<LedgerRefund> {
     ledger.find(|entry| entry.payment == payment).unwrap().refunds
 }
 
+/// `/mischief` is the former name of `/faults`, which programs may still use.
+#[tokio::test(flavor = "multi_thread")]
+async fn faults_are_planned_over_http_under_both_names() {
+    let provider = PaymentProvider::start(None).unwrap();
+    let ours = adapter(&provider);
+    let order = order(number());
+    let client = reqwest::Client::new();
+    for path in ["faults", "mischief"] {
+        let url = format!("{}/{path}", provider.url());
+        let planned = client.post(&url).json(&[Fault::FailSearch]).send().await.unwrap();
+        assert_eq!(planned.status(), 200, "{path}");
+        assert!(ours.captures(&order).await.is_err(), "{path}");
+        assert_eq!(ours.captures(&order).await, Ok(Some(Vec::new())), "{path}");
+        let refused = client.post(&url).json(&["no_such_fault"]).send().await.unwrap();
+        assert_eq!(refused.status(), 400, "{path}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     let provider = PaymentProvider::start(None).unwrap();

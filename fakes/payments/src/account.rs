@@ -1,7 +1,7 @@
-//! What the provider knows: payments, refunds, and the answers that idempotency keys stand for.
+//! The provider's accounts: payments, refunds, and the answers stored under idempotency keys.
 //!
-//! Memory is the working state. Where there is a file, each change is a line of it, written before
-//! anybody is told; a process that is killed loses nothing that was answered.
+//! Memory is the working state. With a file, each change is a line of it, written before the request is
+//! answered; a process that is killed loses nothing that was answered.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::PROVIDER;
-use crate::faults::{Asked, Fault, Plan};
+use crate::faults::{Fault, Plan, RequestKind};
 use crate::ledger::{LedgerEntry, LedgerRefund};
 
-/// Everything the provider knows.
+/// Payments, refunds and idempotency keys, and the file that keeps them.
 #[derive(Debug)]
 pub(crate) struct Accounts(Mutex<Book>);
 
@@ -58,10 +58,12 @@ struct Refund {
     created_ms: i64,
 }
 
-/// What was asked and answered under an idempotency key.
+/// The request and the answer of an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Kept {
-    asked: String,
+    /// The parameters as they were sent.
+    #[serde(rename = "asked")]
+    parameters: String,
     status: u16,
     body: Value,
 }
@@ -79,17 +81,17 @@ enum Change {
 /// An answer: a status and a body.
 pub(crate) type Answer = (u16, Value);
 
-/// What is asked for when money shall go back.
+/// A request for a refund.
 pub(crate) struct RefundRequest {
     pub(crate) payment: String,
     pub(crate) amount_minor: Option<i64>,
     /// The parameters as they were sent, to tell whether a key is used for another request.
-    pub(crate) asked: String,
+    pub(crate) parameters: String,
     pub(crate) key: Option<String>,
 }
 
 impl Intent {
-    /// What the engine calls it.
+    /// The payment as the engine's type.
     pub(crate) fn capture(&self) -> Result<Capture, Error> {
         let provider = ProviderId::new(PROVIDER).map_err(broken)?;
         let key = PaymentKey { provider, payment: self.id.clone() };
@@ -111,7 +113,7 @@ fn lower(amount: &Money) -> String {
     amount.currency.to_string().to_ascii_lowercase()
 }
 
-/// An error in Stripe's words.
+/// An error in Stripe's format.
 /// Source: <https://docs.stripe.com/api/errors>
 pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) -> Answer {
     (status, json!({ "error": { "type": kind, "code": code, "message": message } }))
@@ -142,7 +144,7 @@ impl State {
         self.refunds.iter().rev().filter(move |refund| refund.payment.as_str() == payment)
     }
 
-    /// What may still go back.
+    /// The amount not yet refunded, in minor units.
     fn left(&self, intent: &Intent) -> i64 {
         let of_it = self.refunds_of(intent.id.as_str()).filter(|refund| refund.status != "failed");
         intent.amount.amount_minor - of_it.map(|refund| refund.amount_minor).sum::<i64>()
@@ -161,7 +163,7 @@ impl State {
 }
 
 impl Book {
-    /// Keeps a change, then makes it.
+    /// Writes a change to the file, then applies it.
     fn change(&mut self, change: Change) -> Result<(), Error> {
         if let Some(file) = &mut self.file {
             let mut line = serde_json::to_vec(&change).map_err(broken)?;
@@ -212,8 +214,8 @@ fn broken(error: impl std::fmt::Display) -> Error {
 }
 
 impl Accounts {
-    /// Reads what `file` holds, creating it if it is absent. Half a line at its end is of a change
-    /// that nobody was told of.
+    /// Reads the changes in `file`, creating it if it is absent. Half a line at its end is a change that
+    /// was never answered, and is cut off.
     pub(crate) fn open(file: Option<&Path>) -> Result<Self, Error> {
         let mut state = State::default();
         let file = match file {
@@ -224,7 +226,7 @@ impl Accounts {
                 let file = options().open(path).map_err(opening())?;
                 let text = std::fs::read(path).map_err(opening())?;
                 let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                file.set_len(whole as u64).map_err(opening())?;
+                file.set_len(u64::try_from(whole).unwrap_or(u64::MAX)).map_err(opening())?;
                 for line in
                     text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
                 {
@@ -240,7 +242,7 @@ impl Accounts {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Captures a payment, under a name of its own if none is chosen.
+    /// Captures a payment; without an `id` the provider chooses one. A known `id` returns its payment.
     pub(crate) fn capture(
         &self,
         id: Option<&str>,
@@ -277,19 +279,19 @@ impl Accounts {
         state.refunds_of(payment).map(|refund| state.shown(refund)).collect()
     }
 
-    /// Sends a payment back, once for each idempotency key.
+    /// Refunds a payment, once for each idempotency key.
     pub(crate) fn refund(&self, request: RefundRequest, now: Timestamp) -> Result<Answer, Error> {
         let mut book = self.book();
         if let Some(kept) = request.key.as_ref().and_then(|key| book.state.keys.get(key)) {
-            if kept.asked != request.asked {
+            if kept.parameters != request.parameters {
                 let text = "Keys for idempotent requests can only be used with the same parameters \
                             they were first used with.";
                 return Ok(error(400, "idempotency_error", None, text));
             }
             return Ok((kept.status, kept.body.clone()));
         }
-        let mischief = book.plan.take(Asked::Refund);
-        let (status, body) = match mischief {
+        let fault = book.plan.take(RequestKind::Refund);
+        let (status, body) = match fault {
             // Turned away at the door: nothing is kept under the key.
             Some(Fault::FailRefund) => {
                 return Ok(error(503, "api_error", None, "The provider is not available."));
@@ -304,20 +306,20 @@ impl Accounts {
             }
         };
         if let Some(key) = request.key {
-            let kept = Kept { asked: request.asked, status, body: body.clone() };
+            let kept = Kept { parameters: request.parameters, status, body: body.clone() };
             book.change(Change::Answered(key, kept))?;
         }
-        let lost = mischief == Some(Fault::LoseRefundAnswer);
+        let lost = fault == Some(Fault::LoseRefundAnswer);
         Ok(if lost { (LOST, Value::Null) } else { (status, body) })
     }
 
-    /// What goes wrong with a search that comes now.
+    /// Takes the fault planned for a search, if there is one.
     pub(crate) fn search_fault(&self) -> Option<Fault> {
-        self.book().plan.take(Asked::Captures)
+        self.book().plan.take(RequestKind::Search)
     }
 
-    pub(crate) fn next(&self, mischief: Fault) {
-        self.book().plan.add(mischief);
+    pub(crate) fn next(&self, fault: Fault) {
+        self.book().plan.add(fault);
     }
 
     /// Ends a payment's pending refunds.
@@ -351,5 +353,5 @@ impl Accounts {
     }
 }
 
-/// Says in place of a status that the answer is lost on its way.
+/// In place of a status: the answer is lost on its way.
 pub(crate) const LOST: u16 = 0;

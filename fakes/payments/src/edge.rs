@@ -1,4 +1,4 @@
-//! The provider's HTTP: forms in, JSON out, errors in Stripe's words.
+//! The provider's HTTP API: forms in, JSON out, errors in Stripe's format.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,9 @@ pub(crate) async fn serve(
         .route("/v1/payment_intents/search", get(search))
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/ledger", get(ledger))
-        .route("/mischief", post(mischief))
+        .route("/faults", post(plan_faults))
+        // The route's former name.
+        .route("/mischief", post(plan_faults))
         .with_state(accounts);
     axum::serve(listener, router).with_graceful_shutdown(end).await
 }
@@ -69,7 +71,7 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
         let order =
             query.strip_prefix("metadata['order']:'").and_then(|rest| rest.strip_suffix('\''));
         let Some(order) = order.and_then(|order| order.parse().ok()) else {
-            let text = "This stand-in searches for metadata['order']:'<number>' only.";
+            let text = "This fake searches for metadata['order']:'<number>' only.";
             return Ok(error(400, "invalid_request_error", None, text));
         };
         let found = match accounts.search_fault() {
@@ -104,7 +106,7 @@ async fn create_refund(State(accounts): Shared, request: Request) -> Response {
         let request = RefundRequest {
             payment: payment.clone(),
             amount_minor: number(&form, "amount"),
-            asked: format!("{form:?}"),
+            parameters: format!("{form:?}"),
             key: key.map(str::to_owned),
         };
         accounts.refund(request, Timestamp::now())
@@ -127,11 +129,11 @@ async fn ledger(State(accounts): Shared) -> Response {
     written((200, json!(accounts.ledger())))
 }
 
-/// What shall go wrong next: a list of names, in order.
-async fn mischief(State(accounts): Shared, body: Bytes) -> Response {
+/// Plans faults: the body is a list of their names, in order.
+async fn plan_faults(State(accounts): Shared, body: Bytes) -> Response {
     match serde_json::from_slice::<Vec<Fault>>(&body) {
         Ok(plan) => {
-            plan.into_iter().for_each(|mischief| accounts.next(mischief));
+            plan.into_iter().for_each(|fault| accounts.next(fault));
             written((200, json!({})))
         }
         Err(wrong) => written(error(400, "invalid_request_error", None, &wrong.to_string())),
@@ -178,7 +180,7 @@ fn written((status, body): (u16, Value)) -> Response {
     response
 }
 
-/// An answer that breaks off before its first byte of content.
+/// A response that breaks off before the first byte of its body.
 fn lost() -> Response {
     let broken = std::io::Error::other("lost on purpose");
     Response::new(Body::from_stream(stream::iter([Err::<Bytes, _>(broken)])))

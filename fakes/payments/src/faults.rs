@@ -1,20 +1,19 @@
-//! What a payment provider can do wrong, once for each time it is asked to.
+//! Fault injection: each planned fault hits one request, in the order of planning.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Which requests something goes wrong with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Asked {
-    /// For the captures of an order.
-    Captures,
-    /// For a refund to be made.
+/// Kinds of requests that a fault can hit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RequestKind {
+    /// A search for the captures of an order.
+    Search,
+    /// The creation of a refund.
     Refund,
 }
 
-/// What goes wrong with one request.
+/// A fault of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
@@ -33,29 +32,29 @@ pub enum Fault {
 }
 
 impl Fault {
-    fn asked(self) -> Asked {
+    fn request_kind(self) -> RequestKind {
         match self {
-            Self::FailSearch | Self::FindNothing => Asked::Captures,
+            Self::FailSearch | Self::FindNothing => RequestKind::Search,
             Self::FailRefund
             | Self::LoseRefundAnswer
             | Self::RefuseRefund
-            | Self::LeaveRefundPending => Asked::Refund,
+            | Self::LeaveRefundPending => RequestKind::Refund,
         }
     }
 }
 
-/// What shall go wrong, in order.
+/// The planned faults, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Plan(VecDeque<Fault>);
 
 impl Plan {
-    pub(super) fn add(&mut self, mischief: Fault) {
-        self.0.push_back(mischief);
+    pub(super) fn add(&mut self, fault: Fault) {
+        self.0.push_back(fault);
     }
 
-    /// What goes wrong with a request that comes now.
-    pub(super) fn take(&mut self, asked: Asked) -> Option<Fault> {
-        let at = self.0.iter().position(|mischief| mischief.asked() == asked)?;
+    /// Takes the oldest fault planned for a request of this kind.
+    pub(super) fn take(&mut self, kind: RequestKind) -> Option<Fault> {
+        let at = self.0.iter().position(|fault| fault.request_kind() == kind)?;
         self.0.remove(at)
     }
 }

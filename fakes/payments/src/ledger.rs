@@ -1,4 +1,4 @@
-//! What the provider's books say, for the audit.
+//! The provider's ledger, which the audit reads.
 
 use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 /// A captured payment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerEntry {
-    /// Its name.
+    /// Payment id, unique at the provider.
     pub payment: String,
     /// The order it was made for.
     pub order: OrderNumber,
-    /// How much was captured, in minor units.
+    /// Captured amount in minor units of `currency`.
     pub amount_minor: i64,
-    /// The currency they are units of.
+    /// Currency of every amount of the entry.
     pub currency: Currency,
-    /// Everything that was sent back of it.
+    /// Its refunds, newest first.
     pub refunds: Vec<LedgerRefund>,
 }
 
-/// Money that went back, or is to.
+/// A refund, made or pending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRefund {
-    /// How much, in minor units.
+    /// Amount in minor units of the payment's currency.
     pub amount_minor: i64,
     /// `succeeded`, `pending` or `failed`.
     pub status: String,

@@ -1,5 +1,5 @@
-//! A payment provider on this machine, in the form of Stripe's API: what the engine asks, what a
-//! buyer's payment does, and what a test wants to go wrong.
+//! A fake payment provider with the part of Stripe's API that the engine and its buyers use, and with
+//! fault injection for tests.
 //!
 //! | request | as at Stripe |
 //! |---|---|
@@ -8,8 +8,9 @@
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
 //! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit) and
-//! `POST /mischief` are not Stripe's. What is kept in a file survives `kill -9`. Unlike Stripe it
-//! forgets no idempotency key, and its search finds everything at once.
+//! `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
+//! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key, and its search finds
+//! everything at once.
 
 mod account;
 mod edge;
@@ -32,23 +33,23 @@ use crate::account::Accounts;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
 
-/// The provider that it is: the segment of the callback's path, and of a payment's key.
+/// The provider's id: a segment of the callback's path, and of a payment's key.
 pub const PROVIDER: &str = "stripe";
-/// The API key that it takes.
+/// The API key that it accepts.
 pub const API_KEY: &str = "sk_test_onsale";
 
-/// Why the provider could not be started, or could not keep what it was told.
+/// Why the provider could not be started, or could not store a change.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What it keeps cannot be read or written.
+    /// Its file cannot be read or written.
     #[error("payment provider: {0}")]
     Provider(String),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         what: String,
-        /// The refusal.
+        /// The system's error.
         source: std::io::Error,
     },
 }
@@ -73,7 +74,7 @@ impl PaymentProvider {
     /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory.
     ///
     /// # Errors
-    /// [`Error::Io`] when no port is to be had, [`Error::Provider`] when the file is not one of its
+    /// [`Error::Io`] when no port is free, [`Error::Provider`] when the file is not one of its
     /// own.
     pub fn start(file: Option<&Path>) -> Result<Self, Error> {
         let listening = || Error::io("listening for the payment provider");
@@ -91,13 +92,14 @@ impl PaymentProvider {
         Ok(Self { address, accounts, stop: Some(stop), server })
     }
 
-    /// Where it listens: `http://127.0.0.1:PORT`.
+    /// Its address: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A buyer pays: the money is captured, and nobody is told. The same payment again is the same.
+    /// Captures a buyer's payment without sending a callback. The same payment id again returns the same
+    /// payment.
     ///
     /// # Errors
     /// [`Error::Provider`] if it cannot be kept.
@@ -111,12 +113,12 @@ impl PaymentProvider {
         self.accounts.capture(Some(payment), order, amount, now)?.capture()
     }
 
-    /// The next request of a kind goes wrong; those before it in this way first.
-    pub fn next(&self, mischief: Fault) {
-        self.accounts.next(mischief);
+    /// Plans a fault for the next request of its kind; faults planned before it come first.
+    pub fn next(&self, fault: Fault) {
+        self.accounts.next(fault);
     }
 
-    /// What becomes of a payment's pending refunds: they succeed, or fail.
+    /// Ends the pending refunds of a payment: they succeed, or fail.
     ///
     /// # Errors
     /// [`Error::Provider`] if it cannot be kept.
@@ -139,8 +141,8 @@ impl PaymentProvider {
     }
 }
 
-/// Listens where it did before, if it did, and nobody else does: a provider does not move because
-/// the engine was killed.
+/// Listens on the port of the run before, if it is free: the provider keeps its address when the engine
+/// was killed.
 fn listener(file: Option<&Path>) -> std::io::Result<StdListener> {
     let Some(remembered) = file.map(|file| file.with_extension("port")) else {
         return StdListener::bind(("127.0.0.1", 0));

@@ -20,12 +20,12 @@ pub(crate) const DELAY_SECONDS_MAX: u64 = 900;
 /// The longest poll, in seconds.
 pub(crate) const WAIT_SECONDS_MAX: u64 = 20;
 
-/// Where messages go that were received too often.
+/// The dead-letter queue of messages that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RedrivePolicy {
     /// The dead-letter queue.
     pub target_arn: String,
-    /// After how many receives a message goes there.
+    /// Receives after which a message goes there, 1 to 1,000.
     pub max_receive_count: u32,
 }
 
@@ -54,7 +54,7 @@ impl RedrivePolicy {
     }
 }
 
-/// What a queue was told about itself.
+/// The attributes of a queue that can be set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueAttributes {
     /// `VisibilityTimeout`, seconds.
@@ -75,7 +75,7 @@ pub(crate) struct QueueAttributes {
     pub content_deduplication: bool,
     /// `DeduplicationScope` is `messageGroup`.
     pub deduplicates_by_group: bool,
-    /// What is kept for the caller and has no effect here.
+    /// Attributes that are stored and have no effect here.
     inert: BTreeMap<String, String>,
 }
 
@@ -96,7 +96,7 @@ impl Default for QueueAttributes {
     }
 }
 
-/// Attributes that can be asked for, beside those that can be set.
+/// Attributes that can be read and not set.
 const COMPUTED: [&str; 6] = [
     "ApproximateNumberOfMessages",
     "ApproximateNumberOfMessagesDelayed",
@@ -125,7 +125,7 @@ const SETTABLE: [&str; 15] = [
     "VisibilityTimeout",
 ];
 
-/// Whether an attribute of this name can be asked for.
+/// Whether an attribute of this name can be read.
 pub(crate) fn is_attribute(name: &str) -> bool {
     COMPUTED.contains(&name) || SETTABLE.contains(&name)
 }

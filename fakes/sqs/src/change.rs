@@ -1,4 +1,4 @@
-//! What the broker changed, in the form the file keeps it.
+//! Changes of the broker's state, in the form in which the file keeps them.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::queue::QueueId;
 /// A queue as the file keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QueueRecord {
-    /// Its number.
+    /// Its number, unique in the file.
     pub id: QueueId,
     /// Its name.
     pub name: String,
@@ -16,7 +16,7 @@ pub(crate) struct QueueRecord {
     pub created_ms: u64,
     /// When its attributes were last set, Unix milliseconds.
     pub modified_ms: u64,
-    /// What was set.
+    /// Values of its attributes by name.
     pub attributes: BTreeMap<String, String>,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub(crate) struct QueueRecord {
 pub(crate) struct DeduplicationRecord {
     /// The queue.
     pub queue: QueueId,
-    /// What is recognised.
+    /// Deduplication key, unique in the queue.
     pub key: String,
     /// When it was sent, Unix milliseconds.
     pub sent_ms: u64,
@@ -52,11 +52,11 @@ pub(crate) enum Change {
     Delivery {
         /// The message.
         seq: Seq,
-        /// From when on it is visible, Unix milliseconds.
+        /// Time from which it is visible, Unix milliseconds.
         visible_ms: u64,
-        /// How often it was delivered.
+        /// Number of deliveries.
         receive_count: u32,
-        /// How often a receipt handle was given out.
+        /// Number of receipt handles given out.
         receipt: u32,
         /// When it was first delivered, Unix milliseconds.
         first_receive_ms: Option<u64>,

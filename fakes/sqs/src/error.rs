@@ -1,4 +1,4 @@
-//! What SQS answers when it refuses: one kind per documented error, with the three forms the
+//! Refusals of SQS: one kind per documented error, with the three forms the
 //! wire needs (the type in the body, the code in the `x-amzn-query-error` header, the status).
 //!
 //! Source: the errors of the Amazon SQS API Reference and the `awsQueryError` codes of its
@@ -8,7 +8,7 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}: {message}", kind.code())]
 pub(crate) struct SqsError {
-    /// Which documented error this is.
+    /// The documented error.
     pub kind: ErrorKind,
     /// The sentence shown to people.
     pub message: String,
@@ -42,7 +42,7 @@ impl SqsError {
     }
 }
 
-/// The documented errors this stand-in can answer with.
+/// The documented errors that this server answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ErrorKind {
     /// Two entries of a batch share an id.

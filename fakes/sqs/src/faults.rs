@@ -1,12 +1,12 @@
-//! What a standard queue is allowed to do and seldom does: deliver twice, out of order, late.
-//! Asked for by tests, drawn from a seed so that a run can be repeated.
+//! Fault injection: a standard queue may deliver twice, out of order and late, and seldom does.
+//! Tests switch it on; the draws come from a seed, so a run can be repeated.
 
-/// How far back in the line a reordered pick may reach, in messages.
+/// Ready messages among which a reordered delivery chooses, the oldest ones.
 pub(crate) const REORDER_WINDOW: usize = 64;
 
-/// How much the queues misbehave. The default is not at all.
+/// The faults to inject. The default is none.
 ///
-/// It concerns standard queues only: a FIFO queue keeps its promises. The draws come from
+/// They concern standard queues only: a FIFO queue keeps its guarantees. The draws come from
 /// `seed` in the order of the requests, so a run with one client can be repeated exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Faults {
@@ -18,47 +18,48 @@ pub struct Faults {
     /// A sent message, and the copy of a duplicated one, becomes visible up to this many
     /// milliseconds late, drawn evenly.
     pub delay_ms_max: u64,
-    /// Where the draws start.
+    /// Seed of the draws.
     pub seed: u64,
 }
 
-/// The draws of one configuration.
+/// Draws the faults of one configuration.
 #[derive(Debug)]
-pub(crate) struct Trickster {
-    mischief: Faults,
+pub(crate) struct FaultInjector {
+    faults: Faults,
     state: u64,
 }
 
-impl Trickster {
+impl FaultInjector {
     /// Draws from the seed of this configuration.
-    pub fn new(mischief: Faults) -> Self {
-        Trickster { mischief, state: mischief.seed }
+    pub fn new(faults: Faults) -> Self {
+        FaultInjector { faults, state: faults.seed }
     }
 
-    /// Whether this delivery happens twice.
+    /// Whether this delivery is duplicated.
     pub fn duplicates(&mut self) -> bool {
-        self.chance(self.mischief.duplicate)
+        self.chance(self.faults.duplicate)
     }
 
-    /// Which of `ready` messages in line is delivered: 0 is the oldest.
+    /// Index of the message to deliver among `ready` ones: 0 is the oldest.
     pub fn pick(&mut self, ready: usize) -> usize {
         let window = ready.min(REORDER_WINDOW);
-        if window < 2 || !self.chance(self.mischief.reorder) {
+        if window < 2 || !self.chance(self.faults.reorder) {
             return 0;
         }
-        1 + self.below(window as u64 - 1) as usize
+        let index = self.below(u64::try_from(window - 1).unwrap_or(u64::MAX));
+        1 + usize::try_from(index).unwrap_or_default()
     }
 
-    /// How late a message becomes visible, in milliseconds.
+    /// Delay of a message's visibility in milliseconds.
     pub fn lateness_ms(&mut self) -> u64 {
-        match self.mischief.delay_ms_max {
+        match self.faults.delay_ms_max {
             0 => 0,
             most => self.below(most.saturating_add(1)),
         }
     }
 
     fn chance(&mut self, probability: f64) -> bool {
-        // No draw for what is switched off: turning one kind of mischief on does not shift
+        // No draw for what is switched off: turning one kind of fault on does not shift
         // the draws of another.
         probability > 0.0 && (self.next() >> 11) as f64 / (1u64 << 53) as f64 <= probability
     }
@@ -86,19 +87,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_drawn_without_mischief() {
-        let mut trickster = Trickster::new(Faults::default());
+    fn nothing_is_drawn_without_faults() {
+        let mut injector = FaultInjector::new(Faults::default());
         for _ in 0..100 {
-            assert!(!trickster.duplicates());
-            assert_eq!(trickster.pick(100), 0);
-            assert_eq!(trickster.lateness_ms(), 0);
+            assert!(!injector.duplicates());
+            assert_eq!(injector.pick(100), 0);
+            assert_eq!(injector.lateness_ms(), 0);
         }
     }
 
     #[test]
     fn a_seed_repeats_its_draws_and_the_rate_is_kept() {
-        let mischief = Faults { duplicate: 0.25, reorder: 0.5, delay_ms_max: 9, seed: 7 };
-        let (mut one, mut other) = (Trickster::new(mischief), Trickster::new(mischief));
+        let faults = Faults { duplicate: 0.25, reorder: 0.5, delay_ms_max: 9, seed: 7 };
+        let (mut one, mut other) = (FaultInjector::new(faults), FaultInjector::new(faults));
         let mut doubled = 0;
         for _ in 0..4_000 {
             let double = one.duplicates();

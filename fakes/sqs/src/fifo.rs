@@ -1,4 +1,4 @@
-//! What a FIFO queue adds: groups that are delivered in order and one at a time, and sends
+//! FIFO queues: groups that are delivered in order and one at a time, and sends
 //! that are recognised when they are repeated.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::message::Seq;
 
-/// How long a repeated send is recognised, in milliseconds: five minutes, as the developer
+/// Milliseconds for which a repeated send is recognised: five minutes, as the developer
 /// guide's "Exactly-once processing" says.
 pub(crate) const DEDUPLICATION_MS: u64 = 5 * 60 * 1_000;
 
@@ -15,13 +15,13 @@ pub(crate) const DEDUPLICATION_MS: u64 = 5 * 60 * 1_000;
 struct Group {
     /// Not in flight, in the order of sending.
     waiting: BTreeSet<Seq>,
-    /// How many are in flight; while any is, the group is locked.
+    /// Messages in flight; while there is any, the group is locked.
     in_flight: u32,
     /// The message that stands for the group in the queue's ready index.
     candidate: Option<Seq>,
 }
 
-/// Which message of a group the ready index should and should no longer show.
+/// The change of a group's message in the ready index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct CandidateChange {
     /// Take this one out.
@@ -98,7 +98,7 @@ impl Groups {
     }
 }
 
-/// What a repeated send is answered with.
+/// The first send of a deduplication key, with which a repeated one is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Original {
     /// When it was sent, Unix milliseconds.

@@ -1,4 +1,4 @@
-//! A small stand-in for Amazon SQS on one machine.
+//! A small fake of Amazon SQS on one machine.
 //!
 //! It speaks AWS JSON 1.0 over HTTP on the loopback interface, which is what the AWS SDKs
 //! speak: point a client's endpoint at [`FakeSqs::endpoint`] and use it as it is. Queues with
@@ -8,10 +8,10 @@
 //!
 //! The working state is in memory, in ordered indexes: a send, a receive and a delete cost the
 //! same in a queue of a hundred messages and of a hundred thousand. Given a file, every change
-//! is in it before its reply is sent, so a killed process forgets nothing that it has confirmed.
+//! is in it before its reply is sent, so a killed process loses nothing that it has confirmed.
 //!
-//! On request it does what a standard queue may do and seldom does: deliver twice, out of
-//! order, late ([`Faults`]).
+//! On request it injects the faults that a standard queue may show: messages delivered twice, out
+//! of order or late ([`Faults`]).
 //!
 //! What it is not: a replacement for SQS. One process, one machine, no permissions, no
 //! encryption, no throttling, no signature checks; it listens on 127.0.0.1 only. The older query
@@ -58,19 +58,19 @@ use crate::store::Store;
 
 pub use crate::faults::Faults;
 
-/// What the names of its threads begin with, by which their processor time is known.
+/// Prefix of the names of its threads, by which a program can sum up their processor time.
 pub const THREADS: &str = "sqs-standin";
 
-/// The `SenderId` of every message: no signature is checked, so nobody is known.
+/// The `SenderId` of every message: no signature is checked, so no sender is known.
 pub(crate) const SENDER_ID: &str = "AIDASTANDINSTANDINSTA";
 
-/// How long a stopping server waits for its threads; they only ever compute, so this is ample.
+/// Time limit for the threads of a stopping server, which only ever compute.
 const STOP_MAX: Duration = Duration::from_secs(5);
 
-/// How to start a stand-in.
+/// Options of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where to keep the queues; in memory only if `None`. One server a file: a second one
+    /// File of the queues; in memory only if `None`. One server a file: a second one
     /// is refused.
     pub file: Option<PathBuf>,
     /// The port on 127.0.0.1; 0 for a free one.
@@ -79,8 +79,8 @@ pub struct Options {
     pub region: String,
     /// The account in the queues' ARNs and URLs: twelve digits.
     pub account: String,
-    /// How to misbehave; the default is not at all.
-    pub mischief: Faults,
+    /// Faults to inject; none by default.
+    pub faults: Faults,
     /// Whether a queue can be purged only once in sixty seconds and a deleted queue's name used
     /// again only after sixty, as at Amazon. Off by default: tests start over more often.
     pub cooldowns: bool,
@@ -93,13 +93,13 @@ impl Default for Options {
             port: 0,
             region: "us-east-1".to_owned(),
             account: "000000000000".to_owned(),
-            mischief: Faults::default(),
+            faults: Faults::default(),
             cooldowns: false,
         }
     }
 }
 
-/// Why a stand-in did not start.
+/// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The port is taken, or threads or sockets have run out.
@@ -110,12 +110,12 @@ pub enum StartError {
     File {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         reason: String,
     },
 }
 
-/// A running stand-in. It has its own threads and stops when dropped.
+/// A running server. It has its own threads and stops when dropped.
 #[derive(Debug)]
 pub struct FakeSqs {
     endpoint: String,
@@ -131,7 +131,7 @@ impl FakeSqs {
     /// # Errors
     /// The port cannot be listened on, or the file cannot be used.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { file, port, region, account, mischief, cooldowns } = options;
+        let Options { file, port, region, account, faults, cooldowns } = options;
         let (store, kept) = match file {
             None => (None, Snapshot::default()),
             Some(path) => {
@@ -146,15 +146,15 @@ impl FakeSqs {
         let home = Home { endpoint: endpoint.clone(), region, account, cooldowns };
         // The keys of a hash map are random at each start: all the randomness ids need.
         let nonce = RandomState::new().hash_one(now_ms());
-        let broker = Broker::new(home, mischief, nonce, store.is_some(), kept, now_ms());
+        let broker = Broker::new(home, faults, nonce, store.is_some(), kept, now_ms());
         let server = Arc::new(Server::new(broker, store));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(2)
             .thread_name(THREADS)
             .enable_all()
             .build()?;
-        let (stop, stop_asked) = oneshot::channel();
-        let (stopped_tell, stopped) = oneshot::channel();
+        let (stop, stop_requested) = oneshot::channel();
+        let (report_stopped, stopped) = oneshot::channel();
         let serving = server.clone();
         let thread = std::thread::Builder::new().name(THREADS.to_owned()).spawn(move || {
             runtime.block_on(async move {
@@ -163,27 +163,27 @@ impl FakeSqs {
                 };
                 tokio::select! {
                     // The sender is dropped or used: both mean stop.
-                    _ = stop_asked => {}
+                    _ = stop_requested => {}
                     outcome = serving.serve(listener) => {
                         tracing::error!(?outcome, "the queue server ended by itself");
                     }
                 }
             });
             runtime.shutdown_timeout(STOP_MAX);
-            let _ = stopped_tell.send(());
+            let _ = report_stopped.send(());
         })?;
         let (stop, stopped, thread) = (Some(stop), Some(stopped), Some(thread));
         Ok(FakeSqs { endpoint, server, stop, stopped, thread })
     }
 
-    /// Where it listens, for a client's endpoint: `http://127.0.0.1:<port>`.
+    /// Its address, for a client's endpoint: `http://127.0.0.1:<port>`.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
     }
 
-    /// From now on misbehave like this; the draws start at its seed.
-    pub fn set_faults(&self, mischief: Faults) {
-        self.server.set_faults(mischief);
+    /// Replaces the faults to inject; the draws start at the new seed.
+    pub fn set_faults(&self, faults: Faults) {
+        self.server.set_faults(faults);
     }
 
     /// Stops it: open requests are dropped, and what was confirmed is in the file.

@@ -1,11 +1,11 @@
-//! Runs the stand-in by itself: `sqs-standin --port 4566 --file queues.db`, until interrupted.
+//! Runs the server as a program: `sqs-standin --port 4566 --file queues.db`, until interrupted.
 
 use std::path::PathBuf;
 
 use clap::Parser;
 use fake_sqs::{FakeSqs, Options, StartError};
 
-/// A small stand-in for Amazon SQS on one machine.
+/// A small fake of Amazon SQS on one machine.
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
@@ -20,9 +20,9 @@ struct Arguments {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), StartError> {
     let Arguments { port, file } = Arguments::parse();
-    let standin = FakeSqs::start(Options { port, file, ..Options::default() })?;
-    println!("{}", standin.endpoint());
+    let server = FakeSqs::start(Options { port, file, ..Options::default() })?;
+    println!("{}", server.endpoint());
     tokio::signal::ctrl_c().await?;
-    standin.shutdown().await;
+    server.shutdown().await;
     Ok(())
 }

@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{ErrorKind, SqsError};
 
-/// The number of a message in this stand-in: given in the order of sending, never reused.
+/// The number of a message: given in the order of sending, never reused.
 pub(crate) type Seq = u64;
 
 /// Message attributes a message may carry.
@@ -53,7 +53,7 @@ impl AttributeValue {
 /// The attributes of a message by name.
 pub(crate) type Attributes = BTreeMap<String, AttributeValue>;
 
-/// What the sender gave: it is shared by every delivery and never changes.
+/// Body and attributes as the sender gave them: shared by every delivery and never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Content {
     /// The body.
@@ -140,9 +140,9 @@ impl Content {
         })
     }
 
-    /// What counts against the size limits, in bytes: the body, and each attribute's name,
+    /// Size in bytes that counts against the limits: the body, and each attribute's name,
     /// type and value.
-    pub fn size_bytes(&self) -> usize {
+    pub fn size_bytes(&self) -> u64 {
         let attributes: usize = self
             .attributes
             .iter()
@@ -151,7 +151,7 @@ impl Content {
                 name.len() + value.data_type.as_ref().map_or(0, String::len) + value_bytes
             })
             .sum();
-        self.body.len() + attributes
+        u64::try_from(self.body.len() + attributes).unwrap_or(u64::MAX)
     }
 
     /// The deduplication id of a queue that deduplicates by content: the SHA-256 of the body.
@@ -171,7 +171,8 @@ pub(crate) fn attributes_md5<'a>(
     let mut context = md5::Context::new();
     let mut any = false;
     let put = |context: &mut md5::Context, bytes: &[u8]| {
-        context.consume((bytes.len() as u32).to_be_bytes());
+        let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        context.consume(length.to_be_bytes());
         context.consume(bytes);
     };
     for (name, value) in attributes {
@@ -232,7 +233,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Where in its queue a message is.
+/// The index of its queue in which a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// It may be delivered (in a FIFO queue: once it is at the head of a free group).
@@ -246,19 +247,19 @@ pub(crate) enum Place {
 /// One message and how far its delivery has come.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
-    /// Its number.
+    /// Its number, unique in the server.
     pub seq: Seq,
     /// Its `MessageId`.
     pub id: Arc<str>,
-    /// What was sent.
+    /// Body and attributes.
     pub content: Arc<Content>,
     /// When it was sent, Unix milliseconds.
     pub sent_ms: u64,
-    /// From when on it is visible, Unix milliseconds.
+    /// Time from which it is visible, Unix milliseconds.
     pub visible_ms: u64,
-    /// How often it was delivered: the redrive policy counts this.
+    /// Number of deliveries, which the redrive policy limits.
     pub receive_count: u32,
-    /// How often a receipt handle was given out: unlike the count, it is never set back.
+    /// Number of receipt handles given out: unlike the count, it is never reset.
     pub receipt: u32,
     /// When it was first delivered, Unix milliseconds.
     pub first_receive_ms: Option<u64>,
@@ -266,7 +267,7 @@ pub(crate) struct Message {
     pub source: Option<Arc<str>>,
     /// Whether it is the copy that a duplicated delivery left behind.
     pub copy: bool,
-    /// Where in its queue it is.
+    /// The index of its queue in which it is.
     pub place: Place,
 }
 

@@ -7,7 +7,7 @@ use crate::message::Message;
 use crate::queue::QueueId;
 use crate::wire::{MoveStatus, Reply};
 
-/// Messages one step moves, so that a step never holds the others up for long.
+/// The most messages one step moves, so that no step delays other requests for long.
 const STEP_MAX: u64 = 500;
 
 /// Tasks remembered after their end.
@@ -56,7 +56,7 @@ impl Broker {
             );
         }
         self.tidy(source, now_ms);
-        let to_move = self.queue(source)?.counts().0 as u64;
+        let to_move = u64::try_from(self.queue(source)?.counts().0).unwrap_or(u64::MAX);
         let handle = format!("move-{:016x}", self.next_number());
         if self.moves.len() >= REMEMBERED_MAX {
             let oldest = self.moves.iter().position(|task| !task.runs());

@@ -18,18 +18,18 @@ const IN_FLIGHT_MAX: usize = 120_000;
 /// Messages one receive may send to the dead-letter queue before it gives up for now.
 const DEAD_LETTERS_PER_RECEIVE: usize = 1_000;
 
-/// What a receive wants of a queue.
+/// The parameters of one receive.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Take {
-    /// At most so many messages.
+    /// The most messages to deliver.
     pub count: usize,
-    /// How long they are hidden, in milliseconds.
+    /// Visibility timeout in milliseconds.
     pub visibility_ms: u64,
-    /// After how many receives a message is a dead letter.
+    /// Receives after which a message is a dead letter; `None` without a redrive policy.
     pub max_receive_count: Option<u32>,
 }
 
-/// What a receive got.
+/// The result of one receive.
 #[derive(Debug, Default)]
 pub(crate) struct Taken {
     /// To be delivered; they are in flight now.
@@ -41,13 +41,13 @@ pub(crate) struct Taken {
 /// One queue.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    /// Its name.
+    /// Its name, unique in the server.
     pub name: String,
     /// When it was created, Unix milliseconds.
     pub created_ms: u64,
     /// When its attributes were last set, Unix milliseconds.
     pub modified_ms: u64,
-    /// What it was told about itself.
+    /// Its attributes.
     pub attributes: QueueAttributes,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
@@ -101,7 +101,7 @@ impl Queue {
         self.in_flight.len() >= IN_FLIGHT_MAX
     }
 
-    /// How many messages have become available since this was last asked.
+    /// How many messages have become available since the last call.
     pub fn take_fresh(&mut self) -> usize {
         std::mem::take(&mut self.fresh)
     }
@@ -159,7 +159,7 @@ impl Queue {
             }
             self.in_flight.pop_first();
             let group = self.place(seq, Place::Ready, visible_ms);
-            self.return_to_line(seq, visible_ms, group.as_deref());
+            self.return_to_ready(seq, visible_ms, group.as_deref());
         }
     }
 
@@ -177,8 +177,8 @@ impl Queue {
         expired
     }
 
-    /// Takes messages for one receive. `pick` says, given how many stand in line, which one
-    /// goes next: 0 unless the queue misbehaves.
+    /// Takes messages for one receive. `pick` gives, for a number of ready messages, the index
+    /// of the next one: 0 unless faults are injected.
     pub fn take(&mut self, take: Take, now_ms: u64, mut pick: impl FnMut(usize) -> usize) -> Taken {
         let mut taken = Taken::default();
         while taken.delivered.len() < take.count && !self.is_full_in_flight() {
@@ -194,16 +194,16 @@ impl Queue {
             };
             self.ready.remove(&entry);
             // In a FIFO queue the entry stands for its group, and the group gives as many
-            // messages in order as are wanted; otherwise the entry is the one message.
+            // messages in order as are requested; otherwise the entry is the one message.
             let mut next = Some(entry.1);
             let mut group = None;
             while let Some(seq) = next {
                 group = self.take_one(seq, take, now_ms, &mut taken);
-                let wants_more = taken.delivered.len() < take.count
+                let has_room = taken.delivered.len() < take.count
                     && taken.dead.len() < DEAD_LETTERS_PER_RECEIVE;
                 next = group
                     .as_deref()
-                    .filter(|_| wants_more)
+                    .filter(|_| has_room)
                     .and_then(|group| self.groups.head(group))
                     .filter(|&seq| self.is_ready(seq));
             }
@@ -214,7 +214,7 @@ impl Queue {
         taken
     }
 
-    /// Delivers or buries one message; returns its group in a FIFO queue.
+    /// Delivers one message or takes it out as a dead letter; returns its group in a FIFO queue.
     fn take_one(&mut self, seq: Seq, take: Take, now_ms: u64, taken: &mut Taken) -> Option<String> {
         let fifo = self.attributes.fifo;
         let message = self.messages.get_mut(&seq)?;
@@ -337,7 +337,7 @@ impl Queue {
         }
     }
 
-    fn return_to_line(&mut self, seq: Seq, visible_ms: u64, group: Option<&str>) {
+    fn return_to_ready(&mut self, seq: Seq, visible_ms: u64, group: Option<&str>) {
         match group {
             None => self.make_ready(seq, visible_ms, None),
             Some(group) => {
@@ -436,16 +436,16 @@ mod tests {
     }
 
     #[test]
-    fn one_receive_buries_a_bounded_number() {
+    fn one_receive_dead_letters_a_bounded_number() {
         let mut queue = queue(false);
-        let count = DEAD_LETTERS_PER_RECEIVE as u64 + 5;
+        let count = u64::try_from(DEAD_LETTERS_PER_RECEIVE).unwrap() + 5;
         for seq in 1..=count {
             queue.insert(Message { receive_count: 3, ..message(seq, None, 0, 0) }, 0);
         }
         let strict = Take { max_receive_count: Some(3), ..TAKE };
         queue.take_fresh();
         assert_eq!(queue.take(strict, 0, |_| 0).dead.len(), DEAD_LETTERS_PER_RECEIVE);
-        assert_eq!(queue.take_fresh(), 1, "somebody is asked to come back for the rest");
+        assert_eq!(queue.take_fresh(), 1, "a receiver is woken for the rest");
         assert_eq!(queue.take(strict, 0, |_| 0).dead.len(), 5);
     }
 
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pick_may_reach_into_the_line() {
+    fn a_pick_may_reach_behind_the_oldest() {
         let mut queue = queue(false);
         for seq in 1..=5 {
             queue.insert(message(seq, None, 0, 0), 0);

@@ -1,4 +1,4 @@
-//! The edge: HTTP in, HTTP out, the clock, and who waits for what.
+//! The HTTP server: requests and replies, the clock, and the receivers that wait.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,19 +27,19 @@ use crate::wire::{Receive, Reply, Request};
 /// ordinary text.
 const BODY_BYTES_MAX: usize = 4 * 1_024 * 1_024;
 
-/// The longest the alarm sleeps, should the wall clock be set back meanwhile.
-const ALARM_SLEEP_MAX: Duration = Duration::from_secs(60);
+/// The longest the timer sleeps, should the wall clock be set back meanwhile.
+const TIMER_SLEEP_MAX: Duration = Duration::from_secs(60);
 
 /// Receivers one change wakes at most; whoever takes messages and leaves some is followed by
 /// receivers that look before they wait.
 const WAKES_MAX: usize = 1_000;
 
-/// What every connection shares.
+/// The state that every connection shares.
 #[derive(Debug)]
 pub(crate) struct Server {
     state: Mutex<Shared>,
-    /// Rung when something becomes due earlier than the alarm knows.
-    alarm: Notify,
+    /// Notified when something becomes due earlier than the timer knows.
+    timer: Notify,
     store: Option<Store>,
     /// Requests so far: their ids in the replies' headers.
     requests: AtomicU64,
@@ -49,26 +49,26 @@ pub(crate) struct Server {
 struct Shared {
     broker: Broker,
     /// For each queue, where its receivers wait.
-    bells: HashMap<QueueId, Arc<Notify>>,
-    /// What the alarm sleeps until, Unix milliseconds.
-    alarm_ms: Option<u64>,
+    waiters: HashMap<QueueId, Arc<Notify>>,
+    /// The time until which the timer sleeps, Unix milliseconds.
+    timer_ms: Option<u64>,
 }
 
 impl Server {
     /// A server around this broker, which writes its changes to `store` if there is one.
     pub fn new(broker: Broker, store: Option<Store>) -> Self {
-        let state = Shared { broker, bells: HashMap::new(), alarm_ms: None };
+        let state = Shared { broker, waiters: HashMap::new(), timer_ms: None };
         Server {
             state: Mutex::new(state),
-            alarm: Notify::new(),
+            timer: Notify::new(),
             store,
             requests: AtomicU64::new(0),
         }
     }
 
-    /// Answers connections and keeps the time, until dropped.
+    /// Serves connections and runs the timer, until dropped.
     pub async fn serve(self: Arc<Self>, listener: TcpListener) -> std::io::Result<()> {
-        tokio::spawn(self.clone().keep_time());
+        tokio::spawn(self.clone().run_timer());
         let listener = listener.tap_io(|stream| {
             if let Err(error) = stream.set_nodelay(true) {
                 tracing::debug!(%error, "a connection keeps its delay");
@@ -77,9 +77,9 @@ impl Server {
         axum::serve(listener, Router::new().fallback(handle).with_state(self)).await
     }
 
-    /// From now on misbehave like this.
-    pub fn set_faults(&self, mischief: Faults) {
-        self.lock().broker.set_faults(mischief);
+    /// Replaces the faults to inject; the draws start at the new seed.
+    pub fn set_faults(&self, faults: Faults) {
+        self.lock().broker.set_faults(faults);
     }
 
     /// Answers one request.
@@ -109,30 +109,30 @@ impl Server {
         Ok(bytes(reply?, None))
     }
 
-    /// Receives, waiting for the first message as long as the receiver wants.
+    /// Receives, waiting for the first message for the receive's wait time.
     async fn receive(&self, receive: &Receive) -> Result<Reply, SqsError> {
         let started = Instant::now();
         loop {
             let (outcome, written) = self.with_broker(|shared, now_ms| {
                 let received = shared.broker.receive(receive, now_ms)?;
-                // Who waits starts listening before anybody else can change the queue.
-                let bell = shared.bells.entry(received.queue).or_default().clone();
-                let mut rings = Box::pin(bell.notified_owned());
+                // The receiver starts listening before anybody else can change the queue.
+                let waiter = shared.waiters.entry(received.queue).or_default().clone();
+                let mut notified = Box::pin(waiter.notified_owned());
                 if received.deliveries.is_empty() {
-                    rings.as_mut().enable();
+                    notified.as_mut().enable();
                 }
-                Ok((received, rings))
+                Ok((received, notified))
             });
             written.confirmed().await?;
-            let (received, rings) = outcome?;
+            let (received, notified) = outcome?;
             let deadline = started + Duration::from_secs(received.wait_seconds);
-            if !received.deliveries.is_empty() || timeout_at(deadline, rings).await.is_err() {
+            if !received.deliveries.is_empty() || timeout_at(deadline, notified).await.is_err() {
                 return Ok(Reply::Received(received.deliveries));
             }
         }
     }
 
-    /// Lets `act` change the state; then wakes who should look again, sets the alarm, and hands
+    /// Lets `act` change the state; then wakes who should look again, sets the timer, and hands
     /// the changes to the file. The second result resolves when they are in the file.
     fn with_broker<T>(&self, act: impl FnOnce(&mut Shared, u64) -> T) -> (T, Written) {
         let mut shared = self.lock();
@@ -140,19 +140,19 @@ impl Server {
         for wake in shared.broker.take_wakes() {
             match wake {
                 Wake::Some(queue, receivers) => {
-                    if let Some(bell) = shared.bells.get(&queue) {
-                        (0..receivers.min(WAKES_MAX)).for_each(|_| bell.notify_one());
+                    if let Some(waiter) = shared.waiters.get(&queue) {
+                        (0..receivers.min(WAKES_MAX)).for_each(|_| waiter.notify_one());
                     }
                 }
                 Wake::All(queue) => {
-                    shared.bells.remove(&queue).inspect(|bell| bell.notify_waiters());
+                    shared.waiters.remove(&queue).inspect(|waiter| waiter.notify_waiters());
                 }
             }
         }
         let due_ms = shared.broker.next_due_ms();
-        if due_ms.is_some_and(|due_ms| shared.alarm_ms.is_none_or(|alarm_ms| due_ms < alarm_ms)) {
-            shared.alarm_ms = due_ms;
-            self.alarm.notify_one();
+        if due_ms.is_some_and(|due_ms| shared.timer_ms.is_none_or(|timer_ms| due_ms < timer_ms)) {
+            shared.timer_ms = due_ms;
+            self.timer.notify_one();
         }
         // Handed over under the lock: the file sees the changes in the order they were made.
         let changes = shared.broker.take_changes();
@@ -164,17 +164,17 @@ impl Server {
     }
 
     /// Does what comes due without a request, at its time.
-    async fn keep_time(self: Arc<Self>) {
+    async fn run_timer(self: Arc<Self>) {
         loop {
             let (due_ms, _written) = self.with_broker(|shared, now_ms| {
-                shared.alarm_ms = shared.broker.tick(now_ms);
-                shared.alarm_ms
+                shared.timer_ms = shared.broker.tick(now_ms);
+                shared.timer_ms
             });
-            let sleep = due_ms.map_or(ALARM_SLEEP_MAX, |due_ms| {
-                Duration::from_millis(due_ms.saturating_sub(now_ms())).min(ALARM_SLEEP_MAX)
+            let sleep = due_ms.map_or(TIMER_SLEEP_MAX, |due_ms| {
+                Duration::from_millis(due_ms.saturating_sub(now_ms())).min(TIMER_SLEEP_MAX)
             });
             // Either way it looks again: the time has come, or something comes due earlier.
-            let _ = timeout_at(Instant::now() + sleep, self.alarm.notified()).await;
+            let _ = timeout_at(Instant::now() + sleep, self.timer.notified()).await;
         }
     }
 
@@ -184,7 +184,7 @@ impl Server {
     }
 }
 
-/// The way of a request's changes into the file, if there is one.
+/// Resolves when the changes of a request are in the file, if there is one.
 #[must_use]
 struct Written(Option<oneshot::Receiver<()>>);
 
@@ -200,8 +200,8 @@ impl Written {
     }
 }
 
-fn bytes(reply: Reply, asked: Option<&Receive>) -> Vec<u8> {
-    reply.into_json(asked).to_string().into_bytes()
+fn bytes(reply: Reply, receive: Option<&Receive>) -> Vec<u8> {
+    reply.into_json(receive).to_string().into_bytes()
 }
 
 async fn handle(State(server): State<Arc<Server>>, request: HttpRequest<Body>) -> Response<Body> {
@@ -231,7 +231,7 @@ fn refusal(error: &SqsError) -> Response<Body> {
     response
 }
 
-/// The edge's clock: Unix milliseconds.
+/// The wall clock, Unix milliseconds.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

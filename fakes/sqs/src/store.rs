@@ -47,7 +47,7 @@ pub(crate) enum StoreError {
     /// SQLite says no: not a database, no room, or in use by another process.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// What the file holds is not what this program writes.
+    /// The file holds something else than this program writes.
     #[error("the file's contents are not this program's: {0}")]
     Contents(String),
 }
@@ -128,7 +128,7 @@ fn write(mut connection: Connection, batches: &Receiver<Batch>) {
             std::iter::once(first).chain(batches.try_iter().take(GROUP_MAX - 1)).collect();
         if let Err(error) = commit(&mut connection, &group) {
             // Memory is ahead of the file now. Nobody is told "written" from here on.
-            tracing::error!(%error, "the queue file cannot be written; the stand-in stops answering");
+            tracing::error!(%error, "the queue file cannot be written; the server stops answering");
             return;
         }
         for batch in group {

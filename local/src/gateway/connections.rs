@@ -1,5 +1,5 @@
-//! A listener that has only so many connections open at once; the next ones wait in the system's
-//! backlog until one closes.
+//! A listener with a limit of open connections; further ones wait in the system's backlog until one
+//! closes.
 
 use std::io;
 use std::net::SocketAddr;

@@ -18,25 +18,25 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Version};
 use lambda_http::request::LambdaRequest;
 
-/// The account every local thing belongs to.
+/// The AWS account id of everything local.
 pub const ACCOUNT: &str = "000000000000";
 /// The only stage; its name is not part of the path.
 const STAGE: &str = "$default";
 
-/// What the gateway knows of a request besides the request itself.
+/// Facts about a request besides the request itself.
 #[derive(Debug)]
 pub struct Facts {
-    /// Names the request in the log.
+    /// Request id, unique in the gateway.
     pub id: String,
-    /// The key of its route.
+    /// Route key, `METHOD /path`.
     pub route: &'static str,
-    /// What the pattern of the route found in the path.
+    /// Path parameters by name.
     pub path_parameters: HashMap<String, String>,
-    /// Who asks; `None` on a route for anybody.
+    /// The caller; `None` on a public route.
     pub authorizer: Option<ApiGatewayRequestAuthorizer>,
-    /// Where the request came from.
+    /// Address of the client.
     pub peer: SocketAddr,
-    /// When it came.
+    /// Time of arrival.
     pub at: DateTime<Utc>,
 }
 

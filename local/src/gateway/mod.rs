@@ -1,5 +1,5 @@
-//! What API Gateway does in front of the functions: it finds the route, checks who asks, bounds
-//! the size and the time of a request, and hands the function the same event.
+//! The part of API Gateway: it finds the route, authenticates the caller, limits the size and the
+//! time of a request, and invokes the function with the same event.
 //!
 //! One thing differs from a web server on purpose: a function runs to its end when its caller
 //! hangs up, as it does in Lambda.
@@ -49,28 +49,28 @@ use routes::Matched;
 /// The largest request that a function can be invoked with.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
-/// How much of a body that is too large is read and thrown away, so that its sender gets to read
+/// Bytes of a body that is too large that are read and discarded, so that its sender can read
 /// the answer; API Gateway's own limit.
 const MAX_DRAIN_BYTES: usize = 10 * 1024 * 1024;
-/// How long a request may take: API Gateway gives up after 30 s.
+/// Time limit of a request: API Gateway gives up after 30 s.
 const TIMEOUT: Duration = Duration::from_secs(29);
-/// How many connections may be open at once. With two connections to the stores for each
+/// The most connections open at once. With two connections to the stores for each
 /// invocation, both ends of which are in this process, it stays below the usual limit of 1,024
 /// open files.
 const MAX_CONNECTIONS: usize = 400;
-/// How many invocations may run at once; the others wait in line.
-const CONCURRENCY: usize = 64;
-/// How many more are kept for payments, so that buyers cannot starve them; payments take a
+/// The most invocations at once; further ones wait.
+const CONCURRENCY: u16 = 64;
+/// Invocations reserved for payments besides, so that buyers cannot starve them; payments take a
 /// common place as well when one is free first.
-const PAYMENT_CONCURRENCY: usize = 16;
-/// How long open connections may take to close when the gateway stops.
+const PAYMENT_CONCURRENCY: u16 = 16;
+/// Seconds that open connections may take to close when the gateway stops.
 const STOP_SECONDS: u64 = 5;
 
 /// A running gateway on a port of 127.0.0.1; it stops when dropped.
 #[derive(Debug)]
 pub struct Gateway {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    state: Arc<GatewayState>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<io::Result<()>>,
 }
@@ -88,31 +88,31 @@ impl Gateway {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let address = listener.local_addr()?;
-        let desk = Arc::new(Desk {
+        let state = Arc::new(GatewayState {
             app,
             identity,
             routes,
             started_ms: Utc::now().timestamp_millis(),
             requests: AtomicU64::new(0),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-            places: Arc::new(Semaphore::new(CONCURRENCY)),
-            payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY)),
+            places: Arc::new(Semaphore::new(CONCURRENCY.into())),
+            payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY.into())),
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let service = Router::new()
             .fallback(serve)
-            .with_state(Arc::clone(&desk))
+            .with_state(Arc::clone(&state))
             .into_make_service_with_connect_info::<Peer>();
-        let listener = connections::Limited::new(listener, Arc::clone(&desk.connections));
+        let listener = connections::Limited::new(listener, Arc::clone(&state.connections));
         let server = axum::serve(listener, service).with_graceful_shutdown(async {
             // Resolves when the handle sends or, as it always does, drops its end.
             let _dropped = stopped.await;
         });
         let server = tokio::spawn(async move { server.await });
-        Ok(Self { address, desk, stop: Some(stop), server })
+        Ok(Self { address, state, stop: Some(stop), server })
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -121,16 +121,16 @@ impl Gateway {
     /// Takes no more requests, and waits until those it took are answered.
     pub async fn stop(mut self) {
         drop(self.stop.take());
-        let patience = Duration::from_secs(STOP_SECONDS);
-        if tokio::time::timeout(patience, &mut self.server).await.is_err() {
+        let limit = Duration::from_secs(STOP_SECONDS);
+        if tokio::time::timeout(limit, &mut self.server).await.is_err() {
             tracing::warn!("connections that did not close are cut off");
         }
         // Functions whose callers have hung up still run. A place is free when its function ended.
         let all = async {
-            let _places = self.desk.places.acquire_many(CONCURRENCY as u32).await;
-            let _places = self.desk.payment_places.acquire_many(PAYMENT_CONCURRENCY as u32).await;
+            let _places = self.state.places.acquire_many(CONCURRENCY.into()).await;
+            let _places = self.state.payment_places.acquire_many(PAYMENT_CONCURRENCY.into()).await;
         };
-        if tokio::time::timeout(patience, all).await.is_err() {
+        if tokio::time::timeout(limit, all).await.is_err() {
             tracing::warn!("functions that did not end are cut off");
         }
     }
@@ -142,9 +142,9 @@ impl Drop for Gateway {
     }
 }
 
-/// What every request needs.
+/// The state that every request shares.
 #[derive(Debug)]
-struct Desk {
+struct GatewayState {
     app: Arc<App>,
     identity: Identity,
     routes: Routes,
@@ -155,7 +155,7 @@ struct Desk {
     payment_places: Arc<Semaphore>,
 }
 
-/// Where a request comes from.
+/// The address that a request comes from.
 #[derive(Debug, Clone, Copy)]
 struct Peer(SocketAddr);
 
@@ -167,23 +167,23 @@ impl Connected<IncomingStream<'_, connections::Limited>> for Peer {
 
 /// Answers a request.
 async fn serve(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<GatewayState>>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
-    let mut response = match tokio::time::timeout(TIMEOUT, desk.serve(peer, request)).await {
+    let mut response = match tokio::time::timeout(TIMEOUT, state.serve(peer, request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
         Err(_elapsed) => Refusal::TooSlow.into_response(),
     };
-    if desk.connections.available_permits() == 0 {
-        // Somebody may be waiting for a connection: let this one go round.
+    if state.connections.available_permits() == 0 {
+        // Another client may be waiting for a connection: give this one up.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-impl Desk {
+impl GatewayState {
     async fn serve(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         check_host(&parts)?;
@@ -206,7 +206,7 @@ impl Desk {
         self.invoke(route.target, request).await
     }
 
-    /// Who asks, as the route's authorizer says; `None` where anybody may.
+    /// The caller as the route's authorizer describes it; `None` on a public route.
     fn authorize(
         &self,
         access: Access,
@@ -216,7 +216,7 @@ impl Desk {
             return Ok(None);
         }
         let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
-        // Two of them are one that nobody signed: API Gateway joins them with a comma.
+        // API Gateway joins two headers with a comma, and no signature covers that.
         let only = headers.next().filter(|_| headers.next().is_none());
         let header = only.and_then(|value| value.to_str().ok());
         let (scheme, token) = header.and_then(|value| value.split_once(' ')).unwrap_or_default();
@@ -280,13 +280,13 @@ impl Desk {
         }
     }
 
-    /// A name for a request that no other request of this gateway has.
+    /// A request id, unique in this gateway.
     fn request_id(&self) -> String {
         format!("{:x}-{:x}", self.started_ms, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// Runs the very handler that Lambda runs. To a function without a route, no path leads.
+/// Runs the handler that Lambda runs. No route leads to a function that has none.
 pub async fn run(
     app: &App,
     function: Function,
@@ -307,7 +307,7 @@ pub async fn run(
     }
 }
 
-/// What the IAM authorizer says of the operator.
+/// The operator as the IAM authorizer describes it.
 pub fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
     let mut iam = ApiGatewayRequestAuthorizerIamDescription::default();
     iam.account_id = Some(ACCOUNT.to_owned());
@@ -317,13 +317,13 @@ pub fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
     iam
 }
 
-/// Refuses a `Host` that is none, or that stands twice: the Lambda runtime makes a URL of it and
-/// takes it for granted.
+/// Refuses a `Host` that is none, or a second one: the Lambda runtime builds a URL from the header
+/// without checking it.
 fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
     let mut hosts = parts.headers.get_all(HOST).iter();
     let Some(host) = hosts.next() else { return Ok(()) };
     if hosts.next().is_some() {
-        return Err(Refusal::BadRequest("The Host header stands twice."));
+        return Err(Refusal::BadRequest("The Host header is given twice."));
     }
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(byte);
     let authority = host.to_str().ok().and_then(|host| host.parse::<http::uri::Authority>().ok());
@@ -331,8 +331,8 @@ fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
     let is_in_a_url = |authority: http::uri::Authority| {
         reqwest::Url::parse(&format!("http://{authority}/")).is_ok()
     };
-    let good = authority.is_some_and(is_in_a_url) && host.as_bytes().iter().all(is_plain);
-    if good { Ok(()) } else { Err(Refusal::BadRequest("The Host header names no host.")) }
+    let is_valid = authority.is_some_and(is_in_a_url) && host.as_bytes().iter().all(is_plain);
+    if is_valid { Ok(()) } else { Err(Refusal::BadRequest("The Host header names no host.")) }
 }
 
 /// The whole body, if it is not too large.

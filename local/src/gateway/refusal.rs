@@ -1,7 +1,7 @@
-//! What the gateway refuses before any function is invoked.
+//! Refusals of the gateway, before any function is invoked.
 //!
 //! API Gateway answers `{"message": …}` here. The local gateway answers with problem documents, as the
-//! functions do. One answer is neither: what is no HTTP at all never gets here, and hyper answers it
+//! functions do. One answer is neither: input that is not HTTP never gets here, and hyper answers it
 //! with a bare 400, 414 or 431.
 
 use axum::response::Response;
@@ -12,21 +12,21 @@ use shared::http::respond::refuse;
 
 use super::event;
 
-/// When to come back after a request that took too long, in milliseconds.
+/// Milliseconds to wait before a request that took too long is repeated.
 const RETRY_MS: i64 = 1000;
 
-/// Why no function answers.
+/// Why no function is invoked, or none has answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// There is no such path.
     NoRoute,
     /// The path is for these methods only.
     OtherMethods(Vec<&'static str>),
-    /// There is no bearer token, or none that is good.
+    /// There is no valid bearer token.
     NoToken,
-    /// A buyer asks for what operators may do.
+    /// A buyer calls a route for operators.
     NotOperator,
-    /// The body is larger than so many bytes.
+    /// The body is larger than this many bytes.
     TooLarge(usize),
     /// The request cannot be read.
     BadRequest(&'static str),
@@ -37,7 +37,7 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    /// The answer.
+    /// The HTTP response, a problem document.
     pub(super) fn into_response(self) -> Response {
         match self {
             Self::NoRoute => problem(Problem::new(Kind::NotFound, "There is nothing here.")),

@@ -8,13 +8,13 @@ use tokio::process::Command;
 
 use super::Error;
 
-/// Where `make setup` puts the servers, below the root of the repository.
+/// Directory into which `make setup` installs the servers, below the root of the repository.
 const SETUP_DIR: &str = ".onsale/tools";
 
 /// The oldest major version of either server that can be told its cluster port.
 const LEAST_MAJOR: u32 = 7;
 
-/// Which of the two servers to run.
+/// The server program to run: Valkey or Redis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Flavour {
     /// Whichever is found first, Valkey before Redis.
@@ -53,7 +53,7 @@ impl Flavour {
         }
     }
 
-    /// How the program's `--version` begins.
+    /// Beginning of the program's output of `--version`.
     fn signature(self) -> &'static str {
         match self {
             Self::Auto => "",
@@ -63,7 +63,7 @@ impl Flavour {
     }
 }
 
-/// The places a binary may be in.
+/// Directories in which a binary may be.
 #[derive(Debug, Default)]
 struct Places {
     /// Directories of the PATH.
@@ -73,8 +73,8 @@ struct Places {
 }
 
 impl Places {
-    /// The places as this process sees them.
-    fn of_this_process() -> Self {
+    /// The directories as this process sees them.
+    fn from_this_process() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         // The binary may run anywhere (its target directory may lie outside the repository), so
         // look from the current directory, from the binary, and from where it was built.
@@ -89,7 +89,7 @@ impl Places {
         }
     }
 
-    /// Where the program of `flavours` may lie, the best place first.
+    /// Paths at which a program of `flavours` may be, the preferred one first.
     fn candidates(&self, flavours: &[Flavour]) -> Vec<(Flavour, PathBuf)> {
         let set_up = self.starts.iter().flat_map(|start| start.ancestors());
         let directories = [self.path.clone(), set_up.map(|root| root.join(SETUP_DIR)).collect()];
@@ -122,12 +122,12 @@ pub(super) async fn find(flavour: Flavour) -> Result<(Flavour, PathBuf), Error> 
             return named_in_environment(*choice, named).await;
         }
     }
-    for (choice, path) in Places::of_this_process().candidates(flavour.choices()) {
+    for (choice, path) in Places::from_this_process().candidates(flavour.choices()) {
         if is_server(choice, &path).await {
             return Ok((choice, path));
         }
     }
-    Err(Error::NoBinary { wanted: flavour.program(), variable: flavour.variable() })
+    Err(Error::NoBinary { requested: flavour.program(), variable: flavour.variable() })
 }
 
 /// The binary the environment names, which must be of that flavour.
@@ -139,7 +139,7 @@ async fn named_in_environment(
     if is_server(flavour, &path).await {
         return Ok((flavour, path));
     }
-    Err(Error::WrongBinary { variable: flavour.variable(), wanted: flavour.program(), path })
+    Err(Error::WrongBinary { variable: flavour.variable(), requested: flavour.program(), path })
 }
 
 /// Whether `path` runs here and says that it is a server of this flavour, and new enough.

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use super::{Deadline, Error, Flavour, RedisOptions, RedisServer};
 
-/// How many slots a cluster has.
+/// Hash slots of a cluster.
 /// Source: <https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/>
 const SLOTS: u16 = 16_384;
-/// How many masters; the least that can agree by majority.
+/// Masters of a cluster; the fewest that can agree by majority.
 const MASTERS: u16 = 3;
-/// How long the masters may take to agree.
+/// Seconds the masters may take to agree.
 const AGREE_SECONDS: u64 = 60;
 
-/// After how long the nodes of a cluster with replicas take one of them for dead, in milliseconds.
+/// Milliseconds after which the nodes of a cluster with replicas take one of them for dead.
 const NODE_TIMEOUT_MS: u32 = 2000;
 
 /// A cluster of three masters, in memory, on ports of 127.0.0.1.
@@ -91,9 +91,9 @@ impl RedisCluster {
     /// [`Error::TimedOut`] when they do not agree in time.
     pub async fn agree(&self) -> Result<(), Error> {
         for node in &self.nodes {
-            let patience = Deadline::with("the cluster to agree", AGREE_SECONDS);
+            let deadline = Deadline::with("the cluster to agree", AGREE_SECONDS);
             while !sees_whole_cluster(node, self.nodes.len()).await? {
-                patience.pause().await?;
+                deadline.pause().await?;
             }
         }
         Ok(())
@@ -152,12 +152,12 @@ async fn sees_whole_cluster(node: &RedisServer, nodes: usize) -> Result<bool, Er
     let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await?;
     let facts: HashMap<&str, &str> =
         info.lines().filter_map(|line| line.trim().split_once(':')).collect();
-    let wanted = [
+    let expected = [
         ("cluster_state", "ok".to_owned()),
         ("cluster_slots_ok", SLOTS.to_string()),
         ("cluster_size", MASTERS.to_string()),
         ("cluster_known_nodes", nodes.to_string()),
     ];
     let is_so = |(name, value): &(&str, String)| facts.get(name) == Some(&value.as_str());
-    Ok(wanted.iter().all(is_so))
+    Ok(expected.iter().all(is_so))
 }

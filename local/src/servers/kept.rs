@@ -25,7 +25,7 @@ exit "$code"
 pub struct Kept(Child);
 
 impl Kept {
-    /// Runs `program` in `dir`; its output goes where it is told.
+    /// Runs `program` in `dir`; its standard output and error go to `output`.
     pub fn start(
         program: &Path,
         arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
@@ -56,7 +56,7 @@ impl Kept {
         self.0.wait().map(drop)
     }
 
-    /// How it ended, if it has.
+    /// The exit status; `None` while it runs.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.0.try_wait()
     }
@@ -70,14 +70,14 @@ impl Drop for Kept {
     }
 }
 
-/// What a process can be told by its number.
+/// A signal to a process by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Signal {
-    /// Stand still, in the middle of whatever it is.
+    /// Suspend the process (`SIGSTOP`).
     Stop,
-    /// Go on.
+    /// Resume it (`SIGCONT`).
     Continue,
-    /// End at once.
+    /// End it at once (`SIGKILL`).
     Kill,
 }
 

@@ -1,10 +1,10 @@
-//! The real servers the engine stands on, started and stopped by their own handles.
+//! The servers that the engine needs, started and stopped by their handles.
 //!
 //! `onsale up` and every integration test get theirs here: Valkey or Redis as a child process,
 //! alone ([`RedisServer`]) or as three masters ([`RedisCluster`]), DynamoDB ([`DynamoDb`]) and SQS
 //! ([`FakeSqs`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
 //! number of them run side by side, and each stops when its handle is dropped. In place of each,
-//! servers that somebody else runs will do ([`External`]). The payment provider
+//! a server that runs already can be used ([`External`]). The payment provider
 //! ([`PaymentProvider`]) stands beside them.
 
 mod binary;
@@ -31,22 +31,22 @@ use shared::redis::Topology;
 /// Why a server could not be started, reached or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No binary of the wanted flavour is on this machine.
-    #[error("no {wanted} found: run make setup, or name one in {variable}")]
+    /// No binary of the requested flavour is on this machine.
+    #[error("no {requested} found: run make setup, or name one in {variable}")]
     NoBinary {
         /// The program that was looked for.
-        wanted: &'static str,
+        requested: &'static str,
         /// The environment variable that names one.
         variable: &'static str,
     },
     /// The environment names a binary that is not a server of that flavour.
-    #[error("{variable} names {}, which is no {wanted} of version 7 or newer that runs here", path.display())]
+    #[error("{variable} names {}, which is no {requested} of version 7 or newer that runs here", path.display())]
     WrongBinary {
         /// The environment variable.
         variable: &'static str,
         /// The program that was looked for.
-        wanted: &'static str,
-        /// What the variable names.
+        requested: &'static str,
+        /// The path in the variable.
         path: PathBuf,
     },
     /// Another live process has its servers in this data directory.
@@ -57,7 +57,7 @@ pub enum Error {
     Exited {
         /// The binary that was run.
         program: PathBuf,
-        /// How it ended.
+        /// Its exit status.
         status: std::process::ExitStatus,
         /// The last lines it wrote.
         log: String,
@@ -65,42 +65,42 @@ pub enum Error {
     /// A condition was not met in time.
     #[error("waited {seconds} s for {what} in vain")]
     TimedOut {
-        /// What was waited for.
+        /// The condition that was waited for.
         what: String,
-        /// How long, in seconds.
+        /// The time limit in seconds.
         seconds: u64,
     },
     /// The server answered with an error.
     #[error("redis: {0}")]
     Redis(#[from] ::redis::RedisError),
-    /// The DynamoDB stand-in failed.
+    /// The DynamoDB emulator failed.
     #[error("dynamodb: {0}")]
     DynamoDb(String),
     /// The payment provider failed.
     #[error(transparent)]
     Provider(#[from] fake_payments::Error),
-    /// The SQS stand-in did not start.
+    /// The fake SQS did not start.
     #[error("sqs: {0}")]
     Sqs(#[from] fake_sqs::StartError),
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         what: String,
-        /// The refusal.
+        /// The system's error.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// Says what was being done when the operating system refused.
+    /// An error of the operating system during the operation `what`.
     pub fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let what = what.into();
         move |source| Self::Io { what, source }
     }
 }
 
-/// Where the servers of a [`Stack`] listen.
+/// Addresses of the servers of a [`Stack`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// `redis://127.0.0.1:PORT`; of a cluster one of its nodes.
@@ -111,8 +111,8 @@ pub struct Endpoints {
     pub sqs_url: String,
 }
 
-/// Servers that run already, in place of ours. They must check no credentials: ministack, DynamoDB
-/// Local and their like.
+/// Servers that run already, in place of ours. They must not check credentials, as ministack and
+/// DynamoDB Local do not.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct External {
     /// A Redis or Valkey, alone or a cluster.
@@ -211,7 +211,7 @@ impl Stack {
         Ok(Self { redis, dynamodb, sqs })
     }
 
-    /// Where the servers listen.
+    /// Addresses of the servers.
     #[must_use]
     pub fn endpoints(&self) -> Endpoints {
         Endpoints {
@@ -224,7 +224,7 @@ impl Stack {
         }
     }
 
-    /// Where the cache is, and whether it is a cluster.
+    /// Addresses of the cache, alone or a cluster.
     #[must_use]
     pub fn topology(&self) -> Topology {
         match &self.redis {
@@ -262,9 +262,13 @@ impl Stack {
     }
 }
 
-/// A port of 127.0.0.1 that nobody listens on now.
+/// A port of 127.0.0.1 on which nothing listens now.
 ///
-/// Somebody may take it before the caller does: whoever uses it must be ready to try another.
+/// Another process may take it before the caller does, who must be ready to try another.
+///
+/// # Errors
+///
+/// [`Error::Io`] when no port is free.
 pub fn free_port() -> Result<u16, Error> {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
@@ -272,8 +276,8 @@ pub fn free_port() -> Result<u16, Error> {
         .map_err(Error::io("finding a free port"))
 }
 
-/// The patience one has for something that another process is about to do: ask whether it is so,
-/// [pause](Self::pause), ask again.
+/// A deadline for something that another process is about to do: check whether it is done,
+/// [pause](Self::pause), check again.
 #[derive(Debug)]
 pub struct Deadline {
     what: String,
@@ -287,7 +291,11 @@ impl Deadline {
         Self { what: what.into(), seconds, since: Instant::now() }
     }
 
-    /// Lets a moment pass, or says that it took too long.
+    /// Waits a few milliseconds before the next check.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TimedOut`] when the deadline has passed.
     pub async fn pause(&self) -> Result<(), Error> {
         if self.since.elapsed() > Duration::from_secs(self.seconds) {
             return Err(Error::TimedOut { what: self.what.clone(), seconds: self.seconds });

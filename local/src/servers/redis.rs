@@ -11,39 +11,39 @@ use tempfile::TempDir;
 
 use super::kept::{Kept, Signal, signal};
 use super::{Deadline, Error, Flavour, binary, free_port};
-use crate::owned_dir::Owner;
+use crate::dir_lock::DirLock;
 
-/// How often another port is tried when somebody else took the one that was free.
+/// Attempts to find a free port, should another process take the one that was free.
 const PORT_ATTEMPTS: u32 = 8;
-/// How long a server may take to answer; loading a large append-only file takes a while.
+/// Seconds a server may take to answer; loading a large append-only file takes a while.
 const READY_SECONDS: u64 = 60;
-/// How long a server may take to end when told to.
+/// Seconds a server may take to shut down.
 const STOP_SECONDS: u64 = 10;
-/// How much of a server's log goes into an error, in lines.
+/// Lines of a server's log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
-/// The lock by which one process owns a data directory.
+/// File that the process which uses a data directory has locked.
 const LOCK_FILE: &str = "owner.lock";
-/// Where the server writes its process id.
+/// File of the server's process id.
 const PID_FILE: &str = "server.pid";
-/// Where the server writes what it has to say.
+/// File of the server's log.
 const LOG_FILE: &str = "server.log";
 
-/// How to run a [`RedisServer`]; the default is an empty server that keeps nothing.
+/// Options of a [`RedisServer`]; the default is an empty server without persistence.
 #[derive(Debug, Clone, Default)]
 pub struct RedisOptions {
-    /// Which of the two servers.
+    /// Valkey, Redis, or the first that is found.
     pub flavour: Flavour,
-    /// Where it keeps its files; `None` is a temporary directory that goes with the handle.
+    /// Directory of its files; `None` is a temporary one, removed with the handle.
     pub data_dir: Option<PathBuf>,
     /// Whether every write is appended to a file before it is answered, so that what was
     /// acknowledged is still there after the server or this process is killed.
     pub append_only: bool,
     /// Whether it runs in cluster mode.
     pub cluster: bool,
-    /// After how many milliseconds a node of a cluster takes another one for dead; `None` leaves it
-    /// to the server, which waits for fifteen seconds.
+    /// Milliseconds after which a node of a cluster takes another one for dead; `None` is the server's
+    /// default, fifteen seconds.
     pub node_timeout_ms: Option<u32>,
-    /// The port of the server whose replica it is.
+    /// Port of the master that it replicates.
     pub replica_of: Option<u16>,
 }
 
@@ -71,8 +71,8 @@ pub struct RedisServer {
     dir: PathBuf,
     ports: Ports,
     child: Option<Kept>,
-    /// Held open: closing it gives the directory up. Before `_temporary`, to be closed first.
-    _owner: Owner,
+    /// Declared before `_temporary`, so that the lock is released before the directory is removed.
+    _lock: DirLock,
     _temporary: Option<TempDir>,
 }
 
@@ -80,7 +80,7 @@ pub struct RedisServer {
 #[derive(Debug, Clone, Copy)]
 struct Ports {
     clients: u16,
-    /// Where cluster nodes talk to each other.
+    /// The cluster bus, over which nodes talk to each other.
     bus: u16,
 }
 
@@ -102,7 +102,7 @@ impl RedisServer {
     pub async fn start(options: RedisOptions) -> Result<Self, Error> {
         let (flavour, program) = binary::find(options.flavour).await?;
         let (dir, temporary) = data_dir(options.data_dir.as_deref())?;
-        let owner = own(&dir)?;
+        let lock = lock(&dir)?;
         stop_orphan(&dir).await?;
         let mut server = Self {
             options,
@@ -111,7 +111,7 @@ impl RedisServer {
             dir,
             ports: Ports::free()?,
             child: None,
-            _owner: owner,
+            _lock: lock,
             _temporary: temporary,
         };
         for _ in 1..PORT_ATTEMPTS {
@@ -125,7 +125,7 @@ impl RedisServer {
         server.launch().await.map(|()| server)
     }
 
-    /// Which of the two servers this is; never [`Flavour::Auto`].
+    /// Valkey or Redis; never [`Flavour::Auto`].
     #[must_use]
     pub fn flavour(&self) -> Flavour {
         self.flavour
@@ -154,7 +154,7 @@ impl RedisServer {
         &self.program
     }
 
-    /// Where the server keeps its files.
+    /// Directory of the server's files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
@@ -164,7 +164,7 @@ impl RedisServer {
     ///
     /// # Errors
     ///
-    /// [`Error::Redis`] when the server does not take it.
+    /// [`Error::Redis`] when the server does not accept it.
     pub async fn connect(&self) -> Result<MultiplexedConnection, Error> {
         let limit = Some(Duration::from_secs(READY_SECONDS));
         let config = redis::AsyncConnectionConfig::new()
@@ -174,21 +174,21 @@ impl RedisServer {
         Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
-    /// Waits until the server, which is a replica, has everything that its master had.
+    /// Waits until the server, a replica, is in sync with its master.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`] when it does not get it in time.
+    /// [`Error::TimedOut`] when it is not in time.
     pub async fn followed(&self) -> Result<(), Error> {
         let mut connection = self.connect().await?;
-        let patience = Deadline::with("the replica to follow its master", READY_SECONDS);
+        let deadline = Deadline::with("the replica to follow its master", READY_SECONDS);
         loop {
             let mut ask = redis::cmd("INFO");
             let info: String = ask.arg("replication").query_async(&mut connection).await?;
             if info.lines().any(|line| line.trim() == "master_link_status:up") {
                 return Ok(());
             }
-            patience.pause().await?;
+            deadline.pause().await?;
         }
     }
 
@@ -204,8 +204,8 @@ impl RedisServer {
         child.kill().map_err(Error::io("waiting for the server"))
     }
 
-    /// Makes the server stand still in the middle of whatever it does, as a host that hangs: its
-    /// connections stay open, and nobody answers on them.
+    /// Suspends the server's process, as a host that hangs: its connections stay open, and nothing is
+    /// answered on them.
     ///
     /// # Errors
     ///
@@ -214,12 +214,12 @@ impl RedisServer {
         self.signal(Signal::Stop)
     }
 
-    /// Lets a server go on that stands still.
+    /// Resumes a suspended server.
     ///
     /// # Errors
     ///
     /// As [`RedisServer::freeze`].
-    pub fn thaw(&self) -> Result<(), Error> {
+    pub fn resume(&self) -> Result<(), Error> {
         self.signal(Signal::Continue)
     }
 
@@ -233,13 +233,13 @@ impl RedisServer {
     ///
     /// # Errors
     ///
-    /// As [`RedisServer::start`]; also when somebody else took the port meanwhile.
+    /// As [`RedisServer::start`]; also when another process took the port meanwhile.
     pub async fn restart(&mut self) -> Result<(), Error> {
         self.kill()?;
         self.launch().await
     }
 
-    /// Ends the server in good order: it writes out what it has, then exits.
+    /// Shuts the server down: it writes out its data, then exits.
     ///
     /// # Errors
     ///
@@ -254,9 +254,9 @@ impl RedisServer {
         let Some(child) = self.child.as_mut() else {
             return Ok(());
         };
-        let patience = Deadline::with("the server to end", STOP_SECONDS);
+        let deadline = Deadline::with("the server to end", STOP_SECONDS);
         while child.ended().map_err(Error::io("waiting for the server"))?.is_none() {
-            patience.pause().await?;
+            deadline.pause().await?;
         }
         Ok(())
     }
@@ -270,12 +270,12 @@ impl RedisServer {
             .map_err(Error::io(format!("running {}", self.program.display())))?;
         self.child = Some(child);
         let awaited = format!("{} to answer", self.program.display());
-        let patience = Deadline::with(awaited, READY_SECONDS);
+        let deadline = Deadline::with(awaited, READY_SECONDS);
         while !self.answers().await {
             if let Some(exited) = self.exited()? {
                 return Err(exited);
             }
-            patience.pause().await?;
+            deadline.pause().await?;
         }
         Ok(())
     }
@@ -365,9 +365,9 @@ impl Drop for RedisServer {
 }
 
 /// The directory to work in, without symbolic links, and the guard that removes a temporary one.
-fn data_dir(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Error> {
+fn data_dir(requested: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Error> {
     let creating = || Error::io("creating the data directory");
-    let (dir, temporary) = match wanted {
+    let (dir, temporary) = match requested {
         Some(dir) => {
             fs::create_dir_all(dir).map_err(creating())?;
             (dir.to_owned(), None)
@@ -382,11 +382,11 @@ fn data_dir(wanted: Option<&Path>) -> Result<(PathBuf, Option<TempDir>), Error> 
     Ok((dir, temporary))
 }
 
-/// Makes this process the owner of `dir`. A server found there by its next owner has nobody left.
-fn own(dir: &Path) -> Result<Owner, Error> {
-    let owner = Owner::of(&dir.join(LOCK_FILE));
-    let owner = owner.map_err(Error::io(format!("locking {}", dir.display())))?;
-    owner.ok_or_else(|| Error::InUse(dir.to_owned()))
+/// Locks `dir` for this process. A server that the next holder of the lock finds there is an orphan.
+fn lock(dir: &Path) -> Result<DirLock, Error> {
+    let lock = DirLock::acquire(&dir.join(LOCK_FILE));
+    let lock = lock.map_err(Error::io(format!("locking {}", dir.display())))?;
+    lock.ok_or_else(|| Error::InUse(dir.to_owned()))
 }
 
 /// Stops a server that an owner of `dir` left running when it was killed.
@@ -406,9 +406,9 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
     // Nothing is lost: whatever the server acknowledged is in its file already. It may end by itself
     // meanwhile.
     let _gone = signal(&pid, Signal::Kill);
-    let patience = Deadline::with("the server left behind to end", STOP_SECONDS);
+    let deadline = Deadline::with("the server left behind to end", STOP_SECONDS);
     while serves(&pid, dir) {
-        patience.pause().await?;
+        deadline.pause().await?;
     }
     Ok(())
 }

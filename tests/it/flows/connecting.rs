@@ -49,8 +49,8 @@ impl Proxies {
         config.dynamodb.endpoint = Some(dynamodb.http_url());
         let sqs = proxy(config.sqs.endpoint.as_ref().unwrap()).await;
         config.sqs.endpoint = Some(sqs.http_url());
-        let provider = proxy(&config.providers.apis[0].url).await;
-        config.providers.apis[0].url = provider.http_url();
+        let provider = proxy(config.providers.apis[0].url.as_ref().unwrap()).await;
+        config.providers.apis[0].url = Some(provider.http_url());
         let ca_file = NamedTempFile::new().unwrap();
         std::fs::write(&ca_file, authority.pem()).unwrap();
         config.ca_file = Some(ca_file.path().display().to_string());

@@ -207,7 +207,7 @@ impl Deployed {
         let soon = Redelivery { visibility: Duration::from_secs(2), receives_most: 2 };
         let prefix = "dev-onsale-".to_owned();
         let queues = Queues::create(&sqs, &prefix, Some(soon)).await.unwrap();
-        let endpoints = Endpoints::on(stack.endpoints(), &provider, prefix);
+        let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
         let (pool, client) = identity_provider(&ministack).await;

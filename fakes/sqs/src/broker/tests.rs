@@ -1,11 +1,15 @@
 //! The broker as a client sees it, without a server, a file or a clock: requests in the JSON of
 //! the wire, one after another, at times of the test's choosing.
 
+#![allow(clippy::too_many_lines, reason = "a table of refusals is one test")]
+
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::handle::format_handle;
 use super::*;
+use crate::error::ErrorKind;
 
 fn home(cooldowns: bool) -> Home {
     Home {
@@ -17,20 +21,20 @@ fn home(cooldowns: bool) -> Home {
 }
 
 /// A broker and its clock.
-struct World {
+struct Fixture {
     broker: Broker,
     now_ms: u64,
 }
 
-impl World {
+impl Fixture {
     fn new() -> Self {
-        World::with(Faults::default(), true)
+        Fixture::with(Faults::default(), true)
     }
 
-    fn with(mischief: Faults, cooldowns: bool) -> Self {
+    fn with(faults: Faults, cooldowns: bool) -> Self {
         let kept = Snapshot::default();
-        World {
-            broker: Broker::new(home(cooldowns), mischief, 1, true, kept, 0),
+        Fixture {
+            broker: Broker::new(home(cooldowns), faults, 1, true, kept, 0),
             now_ms: 1_000_000,
         }
     }
@@ -98,12 +102,12 @@ fn redrive(target: &str, count: u32) -> Value {
 
 #[test]
 fn every_refusal_has_its_error() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
-    let fifo = world.queue("f.fifo", json!({ "FifoQueue": "true" }));
-    let small = world.queue("small", json!({ "MaximumMessageSize": "1024" }));
-    world.queue("dead", json!({}));
-    world.queue("source", redrive("dead", 1));
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
+    let fifo = fixture.queue("f.fifo", json!({ "FifoQueue": "true" }));
+    let small = fixture.queue("small", json!({ "MaximumMessageSize": "1024" }));
+    fixture.queue("dead", json!({}));
+    fixture.queue("source", redrive("dead", 1));
     let dead_arn = "arn:aws:sqs:us-east-1:000000000000:dead";
     let no_arn = "arn:aws:sqs:us-east-1:000000000000:none";
     let entry = |id: &str| json!({ "Id": id, "MessageBody": "x" });
@@ -214,7 +218,7 @@ fn every_refusal_has_its_error() {
         ),
         (
             "DeleteMessage",
-            json!({ "QueueUrl": url, "ReceiptHandle": handle(99, 1, 1) }),
+            json!({ "QueueUrl": url, "ReceiptHandle": format_handle(99, 1, 1) }),
             ReceiptHandleIsInvalid,
         ),
         (
@@ -224,17 +228,17 @@ fn every_refusal_has_its_error() {
         ),
         (
             "ChangeMessageVisibility",
-            json!({ "QueueUrl": url, "ReceiptHandle": handle(1, 99, 1) }),
+            json!({ "QueueUrl": url, "ReceiptHandle": format_handle(1, 99, 1) }),
             MissingParameter,
         ),
         (
             "ChangeMessageVisibility",
-            json!({ "QueueUrl": url, "ReceiptHandle": handle(1, 99, 1), "VisibilityTimeout": 43_201 }),
+            json!({ "QueueUrl": url, "ReceiptHandle": format_handle(1, 99, 1), "VisibilityTimeout": 43_201 }),
             InvalidParameterValue,
         ),
         (
             "ChangeMessageVisibility",
-            json!({ "QueueUrl": url, "ReceiptHandle": handle(1, 99, 1), "VisibilityTimeout": 1 }),
+            json!({ "QueueUrl": url, "ReceiptHandle": format_handle(1, 99, 1), "VisibilityTimeout": 1 }),
             InvalidParameterValue,
         ),
         ("CreateQueue", json!({}), MissingParameter),
@@ -332,39 +336,42 @@ fn every_refusal_has_its_error() {
     ];
     for (operation, body, kind) in cases {
         let text = body.to_string();
-        assert_eq!(world.refused(operation, body), kind, "{operation} {:.200}", text);
+        assert_eq!(fixture.refused(operation, body), kind, "{operation} {:.200}", text);
     }
 }
 
 #[test]
 fn refusals_that_need_a_past() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
-    world.send(&url, "x");
-    let message = world.receive(&url).remove(0);
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
+    fixture.send(&url, "x");
+    let message = fixture.receive(&url).remove(0);
     let visible = |seconds: u64| json!({ "QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": seconds });
-    world.done("ChangeMessageVisibility", visible(0));
-    assert_eq!(world.refused("ChangeMessageVisibility", visible(5)), ErrorKind::MessageNotInflight);
-
-    world.done("PurgeQueue", json!({ "QueueUrl": url }));
-    world.now_ms += 59_999;
+    fixture.done("ChangeMessageVisibility", visible(0));
     assert_eq!(
-        world.refused("PurgeQueue", json!({ "QueueUrl": url })),
+        fixture.refused("ChangeMessageVisibility", visible(5)),
+        ErrorKind::MessageNotInflight
+    );
+
+    fixture.done("PurgeQueue", json!({ "QueueUrl": url }));
+    fixture.now_ms += 59_999;
+    assert_eq!(
+        fixture.refused("PurgeQueue", json!({ "QueueUrl": url })),
         ErrorKind::PurgeQueueInProgress
     );
-    world.now_ms += 1;
-    world.done("PurgeQueue", json!({ "QueueUrl": url }));
+    fixture.now_ms += 1;
+    fixture.done("PurgeQueue", json!({ "QueueUrl": url }));
 
-    world.done("DeleteQueue", json!({ "QueueUrl": url }));
-    world.now_ms += 59_999;
+    fixture.done("DeleteQueue", json!({ "QueueUrl": url }));
+    fixture.now_ms += 59_999;
     assert_eq!(
-        world.refused("CreateQueue", json!({ "QueueName": "q" })),
+        fixture.refused("CreateQueue", json!({ "QueueName": "q" })),
         ErrorKind::QueueDeletedRecently
     );
-    world.now_ms += 1;
-    world.queue("q", json!({}));
+    fixture.now_ms += 1;
+    fixture.queue("q", json!({}));
     assert_eq!(
-        world.refused(
+        fixture.refused(
             "DeleteMessage",
             json!({ "QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"] })
         ),
@@ -375,23 +382,23 @@ fn refusals_that_need_a_past() {
 
 #[test]
 fn too_many_in_flight_is_over_the_limit() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
     for _ in 0..12_000 {
         for _ in 0..10 {
-            world.send(&url, "x");
+            fixture.send(&url, "x");
         }
-        assert_eq!(world.receive(&url).len(), 10);
+        assert_eq!(fixture.receive(&url).len(), 10);
     }
-    world.send(&url, "x");
-    assert_eq!(world.refused("ReceiveMessage", json!({ "QueueUrl": url })), ErrorKind::OverLimit);
+    fixture.send(&url, "x");
+    assert_eq!(fixture.refused("ReceiveMessage", json!({ "QueueUrl": url })), ErrorKind::OverLimit);
 }
 
 #[test]
 fn the_entries_of_a_batch_fail_one_by_one() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
-    let reply = world.done(
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
+    let reply = fixture.done(
         "SendMessageBatch",
         json!({ "QueueUrl": url, "Entries": [
             { "Id": "good", "MessageBody": "x" },
@@ -403,9 +410,9 @@ fn the_entries_of_a_batch_fail_one_by_one() {
     assert_eq!(reply["Failed"][0]["Code"], "InvalidParameterValue");
     assert_eq!(reply["Failed"][1]["Code"], "MissingParameter");
     assert_eq!(reply["Failed"][1]["SenderFault"], true);
-    let message = world.receive(&url).remove(0);
+    let message = fixture.receive(&url).remove(0);
     for (operation, extra) in [("ChangeMessageVisibilityBatch", 9), ("DeleteMessageBatch", 0)] {
-        let reply = world.done(
+        let reply = fixture.done(
             operation,
             json!({ "QueueUrl": url, "Entries": [
                 { "Id": "good", "ReceiptHandle": message["ReceiptHandle"], "VisibilityTimeout": extra },
@@ -415,28 +422,28 @@ fn the_entries_of_a_batch_fail_one_by_one() {
         assert_eq!(reply["Successful"], json!([{ "Id": "good" }]), "{operation}");
         assert_eq!(reply["Failed"][0]["Code"], "ReceiptHandleIsInvalid", "{operation}");
     }
-    assert_eq!(world.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "0");
+    assert_eq!(fixture.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "0");
 }
 
 #[test]
 fn only_the_latest_receipt_handle_deletes() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({ "VisibilityTimeout": "1" }));
-    world.send(&url, "x");
-    let first = world.receive(&url).remove(0);
-    world.now_ms += 1_000;
-    let second = world.receive(&url).remove(0);
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({ "VisibilityTimeout": "1" }));
+    fixture.send(&url, "x");
+    let first = fixture.receive(&url).remove(0);
+    fixture.now_ms += 1_000;
+    let second = fixture.receive(&url).remove(0);
     assert_ne!(first["ReceiptHandle"], second["ReceiptHandle"]);
     assert_eq!(second["Attributes"]["ApproximateReceiveCount"], "2");
     assert_eq!(
         first["Attributes"]["ApproximateFirstReceiveTimestamp"],
         second["Attributes"]["ApproximateFirstReceiveTimestamp"]
     );
-    world.delete(&url, &first);
-    assert_eq!(world.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "1");
-    world.delete(&url, &second);
-    world.delete(&url, &second);
-    assert_eq!(world.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "0");
+    fixture.delete(&url, &first);
+    assert_eq!(fixture.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "1");
+    fixture.delete(&url, &second);
+    fixture.delete(&url, &second);
+    assert_eq!(fixture.attribute(&url, "ApproximateNumberOfMessagesNotVisible"), "0");
 }
 
 #[test]
@@ -449,127 +456,128 @@ fn a_late_delete_works_unless_the_queue_is_fifo() {
             true,
         ),
     ] {
-        let mut world = World::new();
-        let url = world.queue(name, attributes);
-        world.done(
+        let mut fixture = Fixture::new();
+        let url = fixture.queue(name, attributes);
+        fixture.done(
             "SendMessage",
             json!({ "QueueUrl": url, "MessageBody": "x", "MessageGroupId": "g" }),
         );
-        let message = world.receive(&url).remove(0);
-        world.now_ms += 1_000;
-        let reply = world.call(
+        let message = fixture.receive(&url).remove(0);
+        fixture.now_ms += 1_000;
+        let reply = fixture.call(
             "DeleteMessage",
             json!({ "QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"] }),
         );
         assert_eq!(reply.is_err(), refused, "{name}");
-        assert_eq!(world.bodies(&url).len(), usize::from(refused), "{name}");
+        assert_eq!(fixture.bodies(&url).len(), usize::from(refused), "{name}");
     }
 }
 
 #[test]
 fn dead_letters_go_and_come_back() {
-    let mut world = World::new();
-    let dead = world.queue("dead", json!({}));
+    let mut fixture = Fixture::new();
+    let dead = fixture.queue("dead", json!({}));
     let mut attributes = redrive("dead", 2);
     attributes["VisibilityTimeout"] = json!("1");
-    let url = world.queue("q", attributes);
-    let arn = world.attribute(&dead, "QueueArn");
-    let sources = world.done("ListDeadLetterSourceQueues", json!({ "QueueUrl": dead }));
+    let url = fixture.queue("q", attributes);
+    let arn = fixture.attribute(&dead, "QueueArn");
+    let sources = fixture.done("ListDeadLetterSourceQueues", json!({ "QueueUrl": dead }));
     assert_eq!(sources["queueUrls"], json!([url]));
 
     for body in ["a", "b"] {
-        world.send(&url, body);
+        fixture.send(&url, body);
     }
     for _ in 0..2 {
-        assert_eq!(world.bodies(&url), ["a", "b"]);
-        world.now_ms += 1_000;
+        assert_eq!(fixture.bodies(&url), ["a", "b"]);
+        fixture.now_ms += 1_000;
     }
-    assert!(world.bodies(&url).is_empty());
-    world.broker.take_wakes();
-    let letters = world.receive(&dead);
+    assert!(fixture.bodies(&url).is_empty());
+    fixture.broker.take_wakes();
+    let letters = fixture.receive(&dead);
     assert_eq!(letters.len(), 2);
     assert_eq!(
         letters[0]["Attributes"]["DeadLetterQueueSourceArn"],
         "arn:aws:sqs:us-east-1:000000000000:q"
     );
 
-    world.now_ms += 30_000;
-    let task = world.done(
+    fixture.now_ms += 30_000;
+    let task = fixture.done(
         "StartMessageMoveTask",
         json!({ "SourceArn": arn, "MaxNumberOfMessagesPerSecond": 1 }),
     );
-    assert_eq!(world.bodies(&url), ["a"], "one a second");
+    assert_eq!(fixture.bodies(&url), ["a"], "one a second");
     let again = json!({ "SourceArn": arn });
     assert_eq!(
-        world.refused("StartMessageMoveTask", again.clone()),
+        fixture.refused("StartMessageMoveTask", again.clone()),
         ErrorKind::InvalidParameterValue
     );
-    let status = world.done("ListMessageMoveTasks", json!({ "SourceArn": arn }));
+    let status = fixture.done("ListMessageMoveTasks", json!({ "SourceArn": arn }));
     assert_eq!(status["Results"][0]["Status"], "RUNNING");
     assert_eq!(status["Results"][0]["ApproximateNumberOfMessagesMoved"], 1);
-    assert_eq!(world.broker.next_due_ms(), Some(world.now_ms + 1_000));
-    world.done("CancelMessageMoveTask", task.clone());
-    assert_eq!(world.refused("CancelMessageMoveTask", task), ErrorKind::UnsupportedOperation);
+    assert_eq!(fixture.broker.next_due_ms(), Some(fixture.now_ms + 1_000));
+    fixture.done("CancelMessageMoveTask", task.clone());
+    assert_eq!(fixture.refused("CancelMessageMoveTask", task), ErrorKind::UnsupportedOperation);
 
-    world.done("StartMessageMoveTask", again);
-    let status = world.done("ListMessageMoveTasks", json!({ "SourceArn": arn, "MaxResults": 10 }));
+    fixture.done("StartMessageMoveTask", again);
+    let status =
+        fixture.done("ListMessageMoveTasks", json!({ "SourceArn": arn, "MaxResults": 10 }));
     assert_eq!(status["Results"][0]["Status"], "COMPLETED");
     assert_eq!(status["Results"][1]["Status"], "CANCELLED");
-    assert_eq!(world.bodies(&url), ["b"], "its receives are counted anew");
+    assert_eq!(fixture.bodies(&url), ["b"], "its receives are counted anew");
 }
 
 #[test]
 fn a_move_task_of_many_messages_goes_in_steps() {
-    let mut world = World::new();
-    let dead = world.queue("dead", json!({}));
-    let url = world.queue("q", redrive("dead", 1));
+    let mut fixture = Fixture::new();
+    let dead = fixture.queue("dead", json!({}));
+    let url = fixture.queue("q", redrive("dead", 1));
     for _ in 0..1_200 {
-        world.send(&dead, "x");
+        fixture.send(&dead, "x");
     }
-    let (from, to) = (world.attribute(&dead, "QueueArn"), world.attribute(&url, "QueueArn"));
-    world.done("StartMessageMoveTask", json!({ "SourceArn": from, "DestinationArn": to }));
-    assert_eq!(world.attribute(&url, "ApproximateNumberOfMessages"), "500");
+    let (from, to) = (fixture.attribute(&dead, "QueueArn"), fixture.attribute(&url, "QueueArn"));
+    fixture.done("StartMessageMoveTask", json!({ "SourceArn": from, "DestinationArn": to }));
+    assert_eq!(fixture.attribute(&url, "ApproximateNumberOfMessages"), "500");
     for expected in ["1000", "1200"] {
-        assert_eq!(world.broker.next_due_ms(), Some(world.now_ms));
-        world.broker.tick(world.now_ms);
-        assert_eq!(world.attribute(&url, "ApproximateNumberOfMessages"), expected);
+        assert_eq!(fixture.broker.next_due_ms(), Some(fixture.now_ms));
+        fixture.broker.tick(fixture.now_ms);
+        assert_eq!(fixture.attribute(&url, "ApproximateNumberOfMessages"), expected);
     }
-    assert_ne!(world.broker.next_due_ms(), Some(world.now_ms), "the task is over");
+    assert_ne!(fixture.broker.next_due_ms(), Some(fixture.now_ms), "the task is over");
 
-    world.send(&dead, "not dead-lettered");
-    world.done("StartMessageMoveTask", json!({ "SourceArn": from }));
-    let status = world.done("ListMessageMoveTasks", json!({ "SourceArn": from }));
+    fixture.send(&dead, "not dead-lettered");
+    fixture.done("StartMessageMoveTask", json!({ "SourceArn": from }));
+    let status = fixture.done("ListMessageMoveTasks", json!({ "SourceArn": from }));
     assert_eq!(status["Results"][0]["Status"], "FAILED");
-    assert_eq!(world.attribute(&dead, "ApproximateNumberOfMessages"), "1");
+    assert_eq!(fixture.attribute(&dead, "ApproximateNumberOfMessages"), "1");
 }
 
 #[test]
 fn a_repeated_fifo_send_is_answered_as_the_first() {
     for (scope, other_group) in [("queue", 1), ("messageGroup", 2)] {
-        let mut world = World::new();
+        let mut fixture = Fixture::new();
         let url =
-            world.queue("q.fifo", json!({ "FifoQueue": "true", "DeduplicationScope": scope }));
+            fixture.queue("q.fifo", json!({ "FifoQueue": "true", "DeduplicationScope": scope }));
         let send = |group: &str| json!({ "QueueUrl": url, "MessageBody": "x", "MessageGroupId": group, "MessageDeduplicationId": "d" });
-        let first = world.done("SendMessage", send("a"));
-        world.send_other(&url);
-        assert_eq!(world.done("SendMessage", send("a")), first);
-        world.done("SendMessage", send("b"));
+        let first = fixture.done("SendMessage", send("a"));
+        fixture.send_other(&url);
+        assert_eq!(fixture.done("SendMessage", send("a")), first);
+        fixture.done("SendMessage", send("b"));
         assert_eq!(
-            world.attribute(&url, "ApproximateNumberOfMessages"),
+            fixture.attribute(&url, "ApproximateNumberOfMessages"),
             (other_group + 1).to_string(),
             "{scope}"
         );
-        for message in world.receive(&url) {
-            world.delete(&url, &message);
+        for message in fixture.receive(&url) {
+            fixture.delete(&url, &message);
         }
-        world.now_ms += 299_999;
-        assert_eq!(world.done("SendMessage", send("a")), first, "deleted, and still known");
-        world.now_ms += 1;
-        assert_ne!(world.done("SendMessage", send("a")), first);
+        fixture.now_ms += 299_999;
+        assert_eq!(fixture.done("SendMessage", send("a")), first, "deleted, and still known");
+        fixture.now_ms += 1;
+        assert_ne!(fixture.done("SendMessage", send("a")), first);
     }
 }
 
-impl World {
+impl Fixture {
     fn send_other(&mut self, url: &str) {
         let other = json!({ "QueueUrl": url, "MessageBody": "y", "MessageGroupId": "z", "MessageDeduplicationId": "other" });
         self.done("SendMessage", other);
@@ -578,45 +586,49 @@ impl World {
 
 #[test]
 fn what_becomes_available_wakes_one_receiver_a_message() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
-    let id = world.broker.id("q").unwrap();
-    world.broker.take_wakes();
-    world.done(
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
+    let id = fixture.broker.id("q").unwrap();
+    fixture.broker.take_wakes();
+    fixture.done(
         "SendMessageBatch",
         json!({ "QueueUrl": url, "Entries": [
         { "Id": "now", "MessageBody": "x" }, { "Id": "too", "MessageBody": "x" },
         { "Id": "later", "MessageBody": "x", "DelaySeconds": 2 },
     ] }),
     );
-    assert_eq!(world.broker.take_wakes(), [Wake::Some(id, 2)]);
-    assert_eq!(world.broker.next_due_ms(), Some(world.now_ms + 2_000));
-    world.now_ms += 1_999;
-    assert_eq!(world.broker.tick(world.now_ms), Some(world.now_ms + 1));
-    assert_eq!(world.broker.take_wakes(), []);
-    world.now_ms += 1;
-    world.broker.tick(world.now_ms);
-    assert_eq!(world.broker.take_wakes(), [Wake::Some(id, 1)]);
-    assert_eq!(world.receive(&url).len(), 3);
-    assert_eq!(world.broker.next_due_ms(), Some(world.now_ms + 30_000), "the visibility runs out");
-    world.done("DeleteQueue", json!({ "QueueUrl": url }));
-    assert_eq!(world.broker.take_wakes(), [Wake::All(id)]);
-    assert_eq!(world.broker.next_due_ms(), None);
+    assert_eq!(fixture.broker.take_wakes(), [Wake::Some(id, 2)]);
+    assert_eq!(fixture.broker.next_due_ms(), Some(fixture.now_ms + 2_000));
+    fixture.now_ms += 1_999;
+    assert_eq!(fixture.broker.tick(fixture.now_ms), Some(fixture.now_ms + 1));
+    assert_eq!(fixture.broker.take_wakes(), []);
+    fixture.now_ms += 1;
+    fixture.broker.tick(fixture.now_ms);
+    assert_eq!(fixture.broker.take_wakes(), [Wake::Some(id, 1)]);
+    assert_eq!(fixture.receive(&url).len(), 3);
+    assert_eq!(
+        fixture.broker.next_due_ms(),
+        Some(fixture.now_ms + 30_000),
+        "the visibility runs out"
+    );
+    fixture.done("DeleteQueue", json!({ "QueueUrl": url }));
+    assert_eq!(fixture.broker.take_wakes(), [Wake::All(id)]);
+    assert_eq!(fixture.broker.next_due_ms(), None);
 }
 
 #[test]
 fn the_members_of_a_reply() {
-    let mut world = World::new();
-    let url = world.queue("q", json!({}));
+    let mut fixture = Fixture::new();
+    let url = fixture.queue("q", json!({}));
     let attribute = json!({ "DataType": "String", "StringValue": "v" });
-    let sent = world.done("SendMessage", json!({
+    let sent = fixture.done("SendMessage", json!({
         "QueueUrl": url, "MessageBody": "hello",
         "MessageAttributes": { "one": attribute, "two": attribute },
         "MessageSystemAttributes": { "AWSTraceHeader": { "DataType": "String", "StringValue": "Root=1" } },
     }));
     assert_eq!(sent["MD5OfMessageBody"], "5d41402abc4b2a76b9719d911017c592");
     assert!(sent["MD5OfMessageSystemAttributes"].is_string() && sent["SequenceNumber"].is_null());
-    let reply = world.done(
+    let reply = fixture.done(
         "ReceiveMessage",
         json!({
             "QueueUrl": url, "VisibilityTimeout": 0, "MessageAttributeNames": ["on.*", "one"],
@@ -634,24 +646,24 @@ fn the_members_of_a_reply() {
         message["MD5OfMessageAttributes"], sent["MD5OfMessageAttributes"],
         "of what is returned"
     );
-    let all = world.receive(&url).remove(0);
+    let all = fixture.receive(&url).remove(0);
     assert_eq!(all["MD5OfMessageAttributes"], sent["MD5OfMessageAttributes"]);
     assert_eq!(all["MD5OfBody"], sent["MD5OfMessageBody"]);
-    let bare = world.done("ReceiveMessage", json!({ "QueueUrl": url }));
+    let bare = fixture.done("ReceiveMessage", json!({ "QueueUrl": url }));
     assert_eq!(bare, json!({}));
 }
 
 #[test]
 fn lists_come_in_pages() {
-    let mut world = World::new();
+    let mut fixture = Fixture::new();
     for name in ["b1", "a", "b3", "b2"] {
-        world.queue(name, json!({}));
+        fixture.queue(name, json!({}));
     }
-    let all = world.done("ListQueues", json!({ "QueueNamePrefix": "b" }));
+    let all = fixture.done("ListQueues", json!({ "QueueNamePrefix": "b" }));
     assert_eq!(all["QueueUrls"].as_array().unwrap().len(), 3);
     assert!(all["NextToken"].is_null());
-    let first = world.done("ListQueues", json!({ "QueueNamePrefix": "b", "MaxResults": 2 }));
-    let second = world.done(
+    let first = fixture.done("ListQueues", json!({ "QueueNamePrefix": "b", "MaxResults": 2 }));
+    let second = fixture.done(
         "ListQueues",
         json!({ "QueueNamePrefix": "b", "MaxResults": 2, "NextToken": first["NextToken"] }),
     );
@@ -659,29 +671,29 @@ fn lists_come_in_pages() {
     assert!(second["NextToken"].is_null());
 }
 
-fn received_with(mischief: Faults) -> (Vec<String>, Vec<String>) {
-    let mut world = World::with(mischief, false);
-    let url = world.queue("q", json!({}));
+fn received_with(faults: Faults) -> (Vec<String>, Vec<String>) {
+    let mut fixture = Fixture::with(faults, false);
+    let url = fixture.queue("q", json!({}));
     let sent: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
     for body in &sent {
-        world.send(&url, body);
+        fixture.send(&url, body);
     }
     let mut received = Vec::new();
     for _ in 0..200 {
-        for message in world.receive(&url) {
+        for message in fixture.receive(&url) {
             received.push(message["Body"].as_str().unwrap().to_owned());
-            world.delete(&url, &message);
+            fixture.delete(&url, &message);
         }
-        world.now_ms += 10;
+        fixture.now_ms += 10;
     }
-    assert_eq!(world.broker.queue(world.broker.id("q").unwrap()).unwrap().counts(), (0, 0, 0));
+    assert_eq!(fixture.broker.queue(fixture.broker.id("q").unwrap()).unwrap().counts(), (0, 0, 0));
     (sent, received)
 }
 
 #[test]
-fn mischief_duplicates_reorders_delays_and_loses_nothing() {
+fn faults_duplicate_reorder_delay_and_lose_nothing() {
     let (sent, received) = received_with(Faults::default());
-    assert_eq!(received, sent, "the control: without mischief once each and in order");
+    assert_eq!(received, sent, "the control: without faults once each and in order");
 
     let duplicate = Faults { duplicate: 0.3, seed: 1, ..Faults::default() };
     let (sent, mut received) = received_with(duplicate);
@@ -710,35 +722,35 @@ fn mischief_duplicates_reorders_delays_and_loses_nothing() {
 
 #[test]
 fn a_duplicate_survives_the_delete_of_the_first_delivery_and_never_dies() {
-    let mut world = World::with(Faults { duplicate: 1.0, ..Faults::default() }, false);
-    let dead = world.queue("dead", json!({}));
-    let url = world.queue("q", redrive("dead", 1));
-    let sent = world.send(&url, "x");
-    let first = world.receive(&url).remove(0);
-    world.delete(&url, &first);
-    let second = world.receive(&url).remove(0);
+    let mut fixture = Fixture::with(Faults { duplicate: 1.0, ..Faults::default() }, false);
+    let dead = fixture.queue("dead", json!({}));
+    let url = fixture.queue("q", redrive("dead", 1));
+    let sent = fixture.send(&url, "x");
+    let first = fixture.receive(&url).remove(0);
+    fixture.delete(&url, &first);
+    let second = fixture.receive(&url).remove(0);
     assert_eq!(
         (&first["MessageId"], &second["MessageId"]),
         (&sent["MessageId"], &sent["MessageId"])
     );
     assert_ne!(first["ReceiptHandle"], second["ReceiptHandle"]);
-    world.delete(&url, &second);
-    assert!(world.bodies(&url).is_empty() && world.bodies(&dead).is_empty());
+    fixture.delete(&url, &second);
+    assert!(fixture.bodies(&url).is_empty() && fixture.bodies(&dead).is_empty());
 }
 
 #[test]
-fn fifo_queues_keep_their_promises_under_mischief() {
-    let mischief = Faults { duplicate: 1.0, reorder: 1.0, delay_ms_max: 1_000, seed: 3 };
-    let mut world = World::with(mischief, false);
-    let url =
-        world.queue("q.fifo", json!({ "FifoQueue": "true", "ContentBasedDeduplication": "true" }));
+fn fifo_queues_keep_their_guarantees_under_faults() {
+    let faults = Faults { duplicate: 1.0, reorder: 1.0, delay_ms_max: 1_000, seed: 3 };
+    let mut fixture = Fixture::with(faults, false);
+    let url = fixture
+        .queue("q.fifo", json!({ "FifoQueue": "true", "ContentBasedDeduplication": "true" }));
     for body in ["a", "b", "c"] {
-        world.done(
+        fixture.done(
             "SendMessage",
             json!({ "QueueUrl": url, "MessageBody": body, "MessageGroupId": "g" }),
         );
     }
-    assert_eq!(world.bodies(&url), ["a", "b", "c"]);
+    assert_eq!(fixture.bodies(&url), ["a", "b", "c"]);
 }
 
 /// Receive and delete side by side in a queue of 100 and one of 100,000 messages, in turns, so
@@ -746,26 +758,26 @@ fn fifo_queues_keep_their_promises_under_mischief() {
 #[test]
 fn a_deep_queue_is_no_slower() {
     const TURNS: usize = 31;
-    let mut worlds = [100, 100_000].map(|depth| {
-        let mut world = World::new();
-        let url = world.queue("q", json!({}));
+    let mut fixtures = [100, 100_000].map(|depth| {
+        let mut fixture = Fixture::new();
+        let url = fixture.queue("q", json!({}));
         for _ in 0..depth {
-            world.send(&url, "x");
+            fixture.send(&url, "x");
         }
-        (world, url)
+        (fixture, url)
     });
     let mut times: [Vec<Duration>; 2] = Default::default();
     for _ in 0..TURNS {
-        for ((world, url), times) in worlds.iter_mut().zip(&mut times) {
+        for ((fixture, url), times) in fixtures.iter_mut().zip(&mut times) {
             let started = Instant::now();
             for _ in 0..10 {
-                for message in world.receive(url) {
-                    world.delete(url, &message);
-                    world.send(url, "x");
+                for message in fixture.receive(url) {
+                    fixture.delete(url, &message);
+                    fixture.send(url, "x");
                 }
             }
             times.push(started.elapsed());
-            world.broker.take_changes();
+            fixture.broker.take_changes();
         }
     }
     let [shallow, deep] = times.map(|times| times.into_iter().min().unwrap());

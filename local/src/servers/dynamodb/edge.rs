@@ -2,7 +2,7 @@
 //!
 //! dynoxide has a server of its own. It reads each body three or four times over, to word the
 //! refusals of malformed requests as each AWS region does; no request of an SDK is malformed, and
-//! during an on-sale that reading was a third of the stand-in's work. What requests mean is dynoxide's
+//! during an on-sale that reading was a third of the emulator's work. What requests mean is dynoxide's
 //! alone, here as there; the tokens of transactions are ours ([`super::tokens`]).
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,10 +29,10 @@ use super::tokens::{Known, Tokens, digest};
 const MAX_BODY_BYTES: usize = 16 * 1024 * 1024;
 /// The longest token that is remembered; the database refuses longer ones.
 const MAX_TOKEN_BYTES: usize = 36;
-/// What the header that names the operation begins with.
+/// Prefixes of the header that names the operation.
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 
-/// What every connection shares.
+/// The state that every connection shares.
 pub(super) struct Edge {
     database: Database,
     /// Held while a transaction with a token is carried out, so that a second one with the same
@@ -105,7 +105,7 @@ impl Edge {
             return write(&self.database.transact_write_items(request)?);
         };
         let digest = digest(&request.transact_items);
-        // A panic under the lock is a bug of one request; nothing was noted.
+        // A panic under the lock is a bug of one request; nothing was recorded.
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         match tokens.known(&token, digest, Instant::now()) {
             Known::No => {}
@@ -117,7 +117,7 @@ impl Edge {
             }
         }
         let done = write(&self.database.transact_write_items(request)?)?;
-        tokens.note(token, digest, Instant::now());
+        tokens.record(token, digest, Instant::now());
         Ok(done)
     }
 }

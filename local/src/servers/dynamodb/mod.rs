@@ -16,13 +16,13 @@ use tokio::task::JoinHandle;
 use self::edge::Edge;
 use super::Error;
 
-/// The name of its threads, by which their processor time is known.
+/// Name of its threads, by which their processor time can be summed up.
 pub const DYNAMODB_THREADS: &str = "dynamodb";
 /// Threads of its own: a request waits in SQLite for the disk and for the one before it, and must
 /// not hold up the engine's threads meanwhile. Two, because it does one write at a time.
 const THREADS: usize = 2;
 
-/// A running DynamoDB stand-in on a port of 127.0.0.1; stopped when dropped.
+/// A running DynamoDB emulator on a port of 127.0.0.1; stopped when dropped.
 #[derive(Debug)]
 pub struct DynamoDb {
     address: SocketAddr,
@@ -36,7 +36,7 @@ impl DynamoDb {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] when no port or thread is to be had.
+    /// [`Error::Io`] when no port or thread is available.
     pub fn memory() -> Result<Self, Error> {
         Self::serve(Database::memory())
     }

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 use dynoxide::AttributeValue;
 use dynoxide::actions::transact_write_items::TransactWriteItem;
 
-/// How long a token is remembered.
+/// Time for which a token is remembered.
 /// Source: `ClientRequestToken` of `TransactWriteItems` in the DynamoDB API reference.
 const REMEMBERED_FOR: Duration = Duration::from_secs(600);
 
-/// What is known of a token.
+/// The state of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
     /// It was not used in the last ten minutes.
@@ -36,7 +36,7 @@ pub(super) struct Tokens {
 }
 
 impl Tokens {
-    /// What is known of a token at `now`.
+    /// The state of a token at `now`.
     pub(super) fn known(&mut self, token: &str, digest: u64, now: Instant) -> Known {
         while let Some((at, _)) = self.oldest_first.front()
             && now.saturating_duration_since(*at) >= REMEMBERED_FOR
@@ -52,8 +52,8 @@ impl Tokens {
         }
     }
 
-    /// Notes that a request was carried out under a token that was not known.
-    pub(super) fn note(&mut self, token: String, digest: u64, now: Instant) {
+    /// Records that a request was carried out under a token that was not known.
+    pub(super) fn record(&mut self, token: String, digest: u64, now: Instant) {
         self.done.insert(token.clone(), digest);
         self.oldest_first.push_back((now, token));
     }
@@ -226,8 +226,8 @@ mod tests {
         let start = Instant::now();
         let after = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(tokens.known("a", 1, start), Known::No);
-        tokens.note("a".to_owned(), 1, start);
-        tokens.note("b".to_owned(), 2, after(300));
+        tokens.record("a".to_owned(), 1, start);
+        tokens.record("b".to_owned(), 2, after(300));
         assert_eq!(tokens.known("a", 1, after(599)), Known::Done);
         assert_eq!(tokens.known("a", 2, after(599)), Known::Other);
         assert_eq!(tokens.known("a", 2, after(600)), Known::No);

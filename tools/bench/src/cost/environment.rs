@@ -75,7 +75,7 @@ impl Environment {
             sqs_url: sqs.url().to_owned(),
             ..servers
         };
-        let endpoints = Endpoints::on(watched, &provider, up::PREFIX);
+        let endpoints = Endpoints::from_servers(watched, &provider, up::PREFIX);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let topology = Topology::Single(redis.url());

@@ -29,7 +29,7 @@ impl Freeze {
         match self {
             Self::Redis => {
                 let primary = &pair(&mut scene.rig.cache)?.primary;
-                Ok(if what == Signal::Stop { primary.freeze() } else { primary.thaw() }?)
+                Ok(if what == Signal::Stop { primary.freeze() } else { primary.resume() }?)
             }
             Self::Engine => scene.rig.engine.signal(what),
             Self::Stores => scene.rig.stand_ins.signal(what),

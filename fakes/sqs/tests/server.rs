@@ -190,7 +190,7 @@ async fn every_waiting_poll_gets_its_message() {
 }
 
 #[tokio::test]
-async fn mischief_can_be_turned_on_and_off() {
+async fn faults_can_be_turned_on_and_off() {
     let (sqs, client) = start(None);
     let url = create(&client, "q", &[]).await;
     let receive = || client.receive_message().queue_url(&url).max_number_of_messages(10).send();

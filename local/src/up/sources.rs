@@ -1,0 +1,90 @@
+//! The event sources of a running engine: the pollers of the queue functions, and the schedule of
+//! reconcile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
+use chrono::Utc;
+use engine::flows::reconcile::Report;
+use shared::runtime::app::App;
+use shared::runtime::functions::{Consumer, Function, QueueName};
+
+use crate::event_sources::{Failure, Mapping, Source, poll, schedule};
+use crate::queues::Queues;
+
+/// Timeout of reconcile.
+pub(super) const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
+
+/// Starts the event sources, with the figures of the table of functions.
+pub(super) fn start_sources(
+    app: &Arc<App>,
+    sqs: &aws_sdk_sqs::Client,
+    queues: &Queues,
+    reconcile_seconds: u32,
+) -> Vec<Source> {
+    let consumers = Function::ALL.into_iter().filter_map(|function| {
+        let consumer = function.consumer()?;
+        let app = Arc::clone(app);
+        Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
+            consume(Arc::clone(&app), consumer.queue, event)
+        }))
+    });
+    let mut sources: Vec<Source> = consumers.collect();
+    let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
+    let app = Arc::clone(app);
+    let reconciled = move || {
+        let app = Arc::clone(&app);
+        async move { report(Ok(reconcile(app).await)) }
+    };
+    let name = Function::Reconcile.as_str();
+    sources.push(schedule(name, period, RECONCILE_TIMEOUT, reconciled));
+    sources
+}
+
+/// The event source mapping of a function on its queue.
+fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
+    let queue = queues.pair(consumer.queue);
+    // On one machine, two batches of sync side by side would only wait for each other's counters.
+    let most = if consumer.queue == QueueName::Sync { 1 } else { usize::MAX };
+    Mapping {
+        name: queue.name.clone(),
+        url: queue.url.clone(),
+        arn: queue.arn.clone(),
+        batch_most: consumer.max_batch.into(),
+        window: Duration::from_secs(consumer.window_seconds.into()),
+        concurrency: usize::from(consumer.max_concurrency).min(most),
+        timeout: function.row().timeout,
+    }
+}
+
+/// Runs the handler that Lambda runs for a batch of a queue.
+async fn consume(app: Arc<App>, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
+    match queue {
+        QueueName::Expiry => Box::pin(expire_orders::handle(&app, event)).await,
+        QueueName::Sync => Box::pin(sync_db::handle(&app, event)).await,
+        QueueName::Load => Box::pin(load_sale::handle(&app, event)).await,
+        QueueName::Refund => Box::pin(refund::handle(&app, event)).await,
+    }
+}
+
+/// Invokes reconcile with the event that EventBridge sends.
+pub(super) async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Error> {
+    let mut event = EventBridgeEvent::<serde_json::Value>::default();
+    event.source = "aws.scheduler".to_owned();
+    event.detail_type = "Scheduled Event".to_owned();
+    event.time = Some(Utc::now());
+    event.detail = serde_json::json!({});
+    Box::pin(reconcile::handle(&app, event)).await
+}
+
+/// Logs a run of reconcile that failed.
+pub(super) fn report(outcome: Result<Result<Report, lambda_http::Error>, Failure>) {
+    match outcome {
+        // What it did, it has logged itself.
+        Ok(Ok(_report)) => {}
+        Ok(Err(error)) => tracing::error!(%error, "reconcile failed; the next run tries again"),
+        Err(failure) => tracing::error!(%failure, "reconcile failed; the next run tries again"),
+    }
+}
