@@ -13,7 +13,7 @@ use loadtest::{Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, Target};
+use ops::audit;
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -135,7 +135,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
     assert_eq!(report.anomalies, Vec::<String>::new());
     assert!(report.sold_out, "seats were left");
 
-    let target = Target::from(&Endpoints::read(dir.path()).unwrap());
+    let target = backends::audited(&Endpoints::read(dir.path()).unwrap());
     let settled = async {
         loop {
             let ledger = Some(LedgerFacts::read(&ledger).unwrap());

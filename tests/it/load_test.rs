@@ -19,7 +19,7 @@ use loadtest::{Load, Options, page};
 use local::data_dir::DataDir;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, Target};
+use ops::audit;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -353,7 +353,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     demo::settle(&engine, Instant::now() + DEADLINE).await.unwrap();
     let facts = Some(LedgerFacts::read(&ledger).unwrap());
     let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
-    let audit = audit::run(&Target::from(engine.endpoints()), &audited).await.unwrap();
+    let audit = audit::run(&backends::audited(engine.endpoints()), &audited).await.unwrap();
     assert!(audit.clean, "{audit}");
     engine.stop().await.unwrap();
 

@@ -330,7 +330,9 @@ async fn settle(engine: &Engine) -> Result<u32, Failure> {
         let report = engine.reconcile().await?;
         repaired += report.repairs();
         let options = audit::Options::at(Timestamp::now());
-        let report = audit::run(&Target::from(engine.endpoints()), &options).await?;
+        let stores = engine.endpoints();
+        let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+        let report = audit::run(&target, &options).await?;
         if report.clean {
             return Ok(repaired);
         }

@@ -214,14 +214,11 @@ impl Rig {
     /// The stores as they are, without a proxy in between.
     #[must_use]
     pub fn target(&self) -> Target {
-        Target {
-            redis: match &self.cache {
-                Cache::Single(pair) => pair.primary.url(),
-                Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
-            },
-            dynamodb: Some(self.stand_ins.dynamodb().to_owned()),
-            table_prefix: PREFIX.to_owned(),
-        }
+        let redis = match &self.cache {
+            Cache::Single(pair) => pair.primary.url(),
+            Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
+        };
+        Target::at(&redis, self.stand_ins.dynamodb(), PREFIX)
     }
 
     /// The sale.

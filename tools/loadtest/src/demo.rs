@@ -166,7 +166,9 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         ledger: Some(LedgerFacts::read(&ledger)?),
         ..audit::Options::at(Timestamp::now())
     };
-    let audit = audit::run(&Target::from(engine.endpoints()), &options).await?;
+    let stores = engine.endpoints();
+    let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+    let audit = audit::run(&target, &options).await?;
     engine.stop().await?;
     Ok(Outcome { seconds: started.elapsed().as_secs_f64(), rush: report, audit })
 }

@@ -233,7 +233,9 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
 async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
     let ledger = LedgerFacts::read(ledger)?;
     let options = audit::Options { ledger: Some(ledger), ..audit::Options::at(Timestamp::now()) };
-    Ok(audit::run(&Target::from(engine.endpoints()), &options).await?)
+    let stores = engine.endpoints();
+    let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+    Ok(audit::run(&target, &options).await?)
 }
 
 fn lap(since: Instant) -> f64 {

@@ -1,7 +1,7 @@
 //! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
 
-use engine::domain::ids::{Legs, RequestFingerprint, SaleId, Seat};
-use engine::domain::inventory::{HeldLine, HoldRecord, SeatLeg};
+use engine::domain::ids::{Legs, SaleId, Seat};
+use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
@@ -10,8 +10,8 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CaptureFact, ClaimFact, CounterFact, Facts, LedgerFacts, LineFact, OrderFact, PaymentFact,
-    SaleFacts, TierBits,
+    CaptureFact, ClaimFact, CounterFact, Facts, HeldFact, HoldFact, LedgerFacts, LineFact,
+    OrderFact, PaymentFact, SaleFacts, TierBits,
 };
 use super::check;
 
@@ -94,7 +94,7 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount_minor: i64)
 
 /// Order 1 is paid (A1, A2, both legs, attendee p), 2 pending (a spot on leg 1), 3 cancelled,
 /// 4 was paid too late, and money came for order 9, which never was.
-pub(super) fn world() -> Facts {
+pub(super) fn clean_facts() -> Facts {
     let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
     paid.payment = Some(key("pi_1"));
     paid.synced = true;
@@ -123,11 +123,10 @@ pub(super) fn world() -> Facts {
     let ga = vec![0b0000_0111];
     let mut ga_later = ga.clone();
     ga_later[0] |= 0x80;
-    let hold = HoldRecord {
+    let hold = HoldFact {
         user: pending.user.clone(),
-        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
         deadline: pending.pay_by,
-        lines: vec![HeldLine {
+        lines: vec![HeldFact {
             tier: id("ga"),
             legs: Legs::new(1, 2).unwrap(),
             seats: vec![Seat(0)],
@@ -196,7 +195,7 @@ pub(super) type Case = (fn(&mut Facts), &'static [&'static str]);
 
 pub(super) fn assert_each(cases: &[Case]) {
     for (change, expected) in cases {
-        let mut facts = world();
+        let mut facts = clean_facts();
         change(&mut facts);
         assert_eq!(&violations(&facts), expected);
     }

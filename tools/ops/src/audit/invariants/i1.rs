@@ -25,7 +25,7 @@ pub fn one_live_order_a_seat_leg(facts: &Facts) -> Finding {
             claimants.entry(claim.at.clone()).or_default().push(claim.order);
         }
         let seat_legs: HashSet<&SeatLeg> = owners.keys().chain(claimants.keys()).collect();
-        finding.checked += seat_legs.len() as u64;
+        finding.checked += reporting::count(seat_legs.len());
         for (at, orders) in owners.iter().filter(|(_, orders)| orders.len() > 1) {
             let what = format!("is in live orders {}", numbers(orders));
             finding.add(sale, Subject::seat_leg(&sale.sale, at), what);
@@ -41,11 +41,10 @@ pub fn one_live_order_a_seat_leg(facts: &Facts) -> Finding {
 #[cfg(test)]
 mod tests {
     use engine::domain::ids::{Legs, Seat};
-    use engine::domain::inventory::{HeldLine, HoldRecord};
     use engine::domain::order::OrderState;
 
-    use super::super::super::facts::{ClaimFact, OrderFact};
-    use super::super::fixture::{assert_each, at, id, order, order_number, sale_of, world};
+    use super::super::super::facts::{ClaimFact, HeldFact, HoldFact, OrderFact};
+    use super::super::fixture::{assert_each, at, clean_facts, id, order, order_number, sale_of};
 
     #[test]
     fn i1_finds_a_seat_leg_that_two_have() {
@@ -58,9 +57,9 @@ mod tests {
                     sale.claims.push(ClaimFact { at: at("a", 1, 1), order: second.number });
                     sale.counts.insert(id("dora"), 1);
                     sale.redis.bought.insert(id("dora"), 1);
-                    let hold = HoldRecord {
+                    let hold = HoldFact {
                         user: second.user.clone(),
-                        lines: vec![HeldLine {
+                        lines: vec![HeldFact {
                             tier: id("a"),
                             legs: Legs::new(1, 2).unwrap(),
                             seats: vec![Seat(1)],
@@ -78,7 +77,9 @@ mod tests {
                 ],
             ),
             (
-                |facts| sale_of(facts).claims.push(world().sales[&id("g1")].claims[0].clone()),
+                |facts| {
+                    sale_of(facts).claims.push(clean_facts().sales[&id("g1")].claims[0].clone())
+                },
                 &["I1 g1: seat A1 of tier a on leg 0 is claimed by orders 1, 1"],
             ),
         ]);

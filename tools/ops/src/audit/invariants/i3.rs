@@ -20,7 +20,7 @@ pub fn counts_are_live_tickets(facts: &Facts) -> Finding {
             *bought.entry(&order.user).or_default() += order.tickets();
         }
         let users: BTreeSet<&UserId> = bought.keys().copied().chain(sale.counts.keys()).collect();
-        finding.checked += users.len() as u64;
+        finding.checked += reporting::count(users.len());
         for user in users {
             let has = bought.get(user).copied().unwrap_or(0);
             let count = sale.counts.get(user).copied().unwrap_or(0);

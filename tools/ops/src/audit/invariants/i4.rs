@@ -100,12 +100,12 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
         (&sold, &bits.sold, "sold", "is paid", "no paid order has it"),
     ];
     for (expected, found, kind, yes, no) in kinds {
-        for leg in 0..legs {
-            let found = found.get(leg).map_or(&[][..], Vec::as_slice);
-            let expected = expected.get(leg).map_or(&[][..], Vec::as_slice);
-            finding.checked += expected.len() as u64 * 8;
+        for leg in 0..sale.sale.legs() {
+            let found = found.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
+            let expected = expected.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
+            finding.checked += reporting::count(expected.len()) * 8;
             for (seat, is_set) in differences(expected, found) {
-                let at = SeatLeg { tier: tier.tier.clone(), leg: leg as u16, seat };
+                let at = SeatLeg { tier: tier.tier.clone(), leg, seat };
                 let yes = if tier.layout.sells(seat) { yes } else { "is not for sale" };
                 let what = if is_set {
                     format!("is {kind} in Redis but {no}")
@@ -123,12 +123,12 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
 fn differences(expected: &[u8], found: &[u8]) -> Vec<(Seat, bool)> {
     let byte = |bitmap: &[u8], index: usize| bitmap.get(index).copied().unwrap_or(0);
     let mut all = Vec::new();
-    for index in 0..expected.len().max(found.len()) {
+    for (index, first) in (0..expected.len().max(found.len())).zip((0..).step_by(8)) {
         let (expected, found) = (byte(expected, index), byte(found, index));
         for column in 0..8 {
             let mask = 0x80 >> column;
             if (expected ^ found) & mask != 0 {
-                all.push((Seat(index as u32 * 8 + column), found & mask != 0));
+                all.push((Seat(first + column), found & mask != 0));
             }
         }
     }
@@ -138,7 +138,8 @@ fn differences(expected: &[u8], found: &[u8]) -> Vec<(Seat, bool)> {
 /// Sets one seat-leg; one outside the grid is I2's to report.
 fn set(bitmaps: &mut [Vec<u8>], at: &SeatLeg) {
     let bitmap = bitmaps.get_mut(usize::from(at.leg));
-    if let Some(byte) = bitmap.and_then(|bitmap| bitmap.get_mut((at.seat.0 / 8) as usize)) {
+    let byte = bitmap.zip(usize::try_from(at.seat.0 / 8).ok());
+    if let Some(byte) = byte.and_then(|(bitmap, index)| bitmap.get_mut(index)) {
         *byte |= 0x80 >> (at.seat.0 % 8);
     }
 }
@@ -156,18 +157,7 @@ fn compare_holds(sale: &SaleFacts, finding: &mut Finding) {
             finding.add(sale, subject, what);
             continue;
         }
-        let held: BTreeSet<SeatLeg> = hold
-            .lines
-            .iter()
-            .flat_map(|line| {
-                let seats = line.seats.iter().copied();
-                seats.flat_map(move |seat| {
-                    let at = move |leg| SeatLeg { tier: line.tier.clone(), leg, seat };
-                    (line.legs.from()..line.legs.to()).map(at)
-                })
-            })
-            .collect();
-        if held != order.seat_legs().into_iter().collect() {
+        if hold.seat_legs() != order.seat_legs().into_iter().collect() {
             finding.add(sale, subject.clone(), "holds other seats in Redis than it claims");
         }
         if hold.user != order.user {
@@ -202,7 +192,7 @@ fn compare_deadlines(sale: &SaleFacts, finding: &mut Finding) {
             Some(_) => {}
         }
     }
-    finding.checked += sale.redis.due_ms.len() as u64;
+    finding.checked += reporting::count(sale.redis.due_ms.len());
     for number in sale.redis.due_ms.keys() {
         if !sale.redis.holds.contains_key(number) {
             let subject = Subject::Order { order: *number };
@@ -213,7 +203,7 @@ fn compare_deadlines(sale: &SaleFacts, finding: &mut Finding) {
 
 fn compare_bought(sale: &SaleFacts, finding: &mut Finding) {
     let users: BTreeSet<&UserId> = sale.redis.bought.keys().chain(sale.counts.keys()).collect();
-    finding.checked += users.len() as u64;
+    finding.checked += reporting::count(users.len());
     for user in users {
         let bought = sale.redis.bought.get(user).copied().unwrap_or(0);
         let count = sale.counts.get(user).copied().unwrap_or(0);
@@ -227,9 +217,7 @@ fn compare_bought(sale: &SaleFacts, finding: &mut Finding) {
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::inventory::HoldRecord;
-
-    use super::super::super::facts::RedisFacts;
+    use super::super::super::facts::{HoldFact, RedisFacts};
     use super::super::fixture::{NOW, assert_each, id, order_number, sale, sale_of, violations};
     use super::*;
 
@@ -237,7 +225,7 @@ mod tests {
         &mut sale_of(facts).redis
     }
 
-    fn hold(facts: &mut Facts) -> &mut HoldRecord {
+    fn hold(facts: &mut Facts) -> &mut HoldFact {
         redis(facts).holds.get_mut(&order_number(2)).unwrap()
     }
 

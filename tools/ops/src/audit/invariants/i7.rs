@@ -31,18 +31,18 @@ pub fn nothing_pends_too_long(facts: &Facts, now: Timestamp, bound_seconds: u32)
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{id, order_number, order_of, violations, world};
+    use super::super::fixture::{clean_facts, id, order_number, order_of, violations};
     use super::*;
 
     #[test]
     fn i7_finds_what_pends_too_long_or_would_never_be_found() {
-        let mut facts = world();
+        let mut facts = clean_facts();
         order_of(&mut facts, 2).due_ms = None;
         assert_eq!(
             violations(&facts),
             ["I7 g1: order 2 is pending but the index of due work does not have its deadline"]
         );
-        let facts = world();
+        let facts = clean_facts();
         let deadline = facts.sales[&id("g1")].orders[&order_number(2)].pay_by;
         let late = |seconds: i64| {
             nothing_pends_too_long(&facts, deadline.plus_seconds(seconds), 120).violations.len()

@@ -1,4 +1,4 @@
-//! The ledger: what buyers and payment providers were told is true.
+//! The ledger: every order that was acknowledged to its buyer is there.
 
 use super::super::facts::Facts;
 use super::super::violation::{Rule, Subject};
@@ -27,7 +27,7 @@ pub fn acknowledged_orders_exist(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{assert_each, order_number, order_of, violations, world};
+    use super::super::fixture::{assert_each, clean_facts, order_number, order_of, violations};
 
     #[test]
     fn what_was_acknowledged_is_there() {
@@ -45,7 +45,7 @@ mod tests {
 
     #[test]
     fn a_ledger_of_several_sales_is_held_only_to_the_one_that_is_audited() {
-        let mut facts = world();
+        let mut facts = clean_facts();
         let mut ledger = facts.ledger.take().unwrap();
         facts.elsewhere.insert(order_number(77));
         ledger.acknowledged.push(order_number(77));

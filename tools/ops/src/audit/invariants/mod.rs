@@ -34,7 +34,7 @@ pub use self::records::records_are_readable;
 /// What checking one rule came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which rule.
+    /// The rule that was checked.
     pub rule: Rule,
     /// How many things were held against it, in the rule's unit.
     pub checked: u64,
@@ -89,14 +89,14 @@ fn numbers(orders: &[OrderNumber]) -> String {
 #[cfg(test)]
 mod tests {
     use super::check;
-    use super::fixture::{NOW, violations, world};
+    use super::fixture::{NOW, clean_facts, violations};
 
     #[test]
-    fn a_consistent_world_is_clean_and_was_looked_at() {
-        let findings = check(&world(), NOW, 120);
+    fn consistent_facts_are_clean_and_was_looked_at() {
+        let findings = check(&clean_facts(), NOW, 120);
         let checked: Vec<(&str, u64)> =
             findings.iter().map(|finding| (finding.rule.name(), finding.checked)).collect();
-        assert_eq!(violations(&world()), [""; 0]);
+        assert_eq!(violations(&clean_facts()), [""; 0]);
         // I4: the terms, 2 × 2 × (8 + 8) bits, a hold, a deadline, three buyers.
         assert_eq!(
             checked,
