@@ -26,7 +26,7 @@ use engine::ports::{Ports, Published, Queue, Seats as _, Stored};
 use local::servers::{DynamoDb, Flavour, RedisCluster, RedisOptions, RedisServer};
 use local::stores::sdk_config;
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, AuditError, Options, Report, Rule, Target};
+use ops::audit::{self, AuditError, Options, RedisTarget, Report, Rule, Target};
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
@@ -289,11 +289,7 @@ impl Fixture {
                 provider: Providers::default(),
             },
             mint: Mint::new(7),
-            target: Target {
-                redis: url.to_owned(),
-                dynamodb: Some(dynamodb.url.clone()),
-                table_prefix: prefix,
-            },
+            target: Target::at(url, &dynamodb.url, &prefix),
             dynamodb: db.client().clone(),
             redis: connect(url).await,
             _redis: None,
@@ -302,7 +298,9 @@ impl Fixture {
     }
 
     fn table(&self, name: &str) -> String {
-        format!("{}{name}", self.target.table_prefix)
+        let tables = &self.target.tables;
+        let names = [&tables.orders, &tables.seats, &tables.sales];
+        names.into_iter().find(|table| table.ends_with(name)).unwrap().clone()
     }
 
     async fn reserve(
@@ -972,7 +970,7 @@ async fn a_cluster_is_audited_from_any_of_its_nodes() {
     let fixture = Fixture::on(&cluster.urls()[1], &topology).await;
     fixture.live().await;
     for redis in cluster.urls() {
-        let target = Target { redis, ..fixture.target.clone() };
+        let target = Target { redis: RedisTarget::Address(redis), ..fixture.target.clone() };
         let report = audit::run(&target, &Options::at(LATER)).await.unwrap();
         assert!(report.clean, "{report}");
     }
@@ -1044,10 +1042,13 @@ async fn a_ledger_is_held_against_the_stores() {
 async fn stores_that_cannot_be_read_are_an_error() {
     let fixture = Fixture::start().await;
     fixture.live().await;
-    let nowhere = Target { redis: "redis://127.0.0.1:1".to_owned(), ..fixture.target.clone() };
+    let nowhere = Target {
+        redis: RedisTarget::Address("redis://127.0.0.1:1".to_owned()),
+        ..fixture.target.clone()
+    };
     let options = Options::at(LATER);
     assert!(matches!(audit::run(&nowhere, &options).await, Err(AuditError::Redis(_))));
-    let empty = Target { table_prefix: "none-".to_owned(), ..fixture.target.clone() };
+    let empty = Target { tables: Tables::with_prefix("none-"), ..fixture.target.clone() };
     assert!(matches!(audit::run(&empty, &options).await, Err(AuditError::DynamoDb(_))));
     fixture.apply(&redis(["SET", "{g1}:sale", "a string"])).await;
     assert!(matches!(audit::run(&fixture.target, &options).await, Err(AuditError::Redis(_))));

@@ -15,6 +15,7 @@ use local::queues::Queues;
 use local::servers::{DynamoDb, External, FakeSqs, PaymentProvider, Stack};
 use local::stores;
 use local::up::Options;
+use ops::audit::Target;
 use shared::dynamodb::{Dynamo, create_tables};
 use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 
@@ -116,6 +117,11 @@ pub fn sqs() -> Server<FakeSqs> {
             Server { url: own.endpoint().to_owned(), _own: Some(own) }
         }
     }
+}
+
+/// What is audited of an engine: its stores.
+pub fn audited(endpoints: &Endpoints) -> Target {
+    Target::at(&endpoints.redis, &endpoints.dynamodb, &endpoints.table_prefix)
 }
 
 /// What an engine asks this provider by.

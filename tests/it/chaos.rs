@@ -4,19 +4,19 @@
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use chaos::faults::{Fault, Kind, Scene, Struck};
+use chaos::faults::{Fault, FaultContext, Kind, Struck};
 use chaos::rig::{Profile, Setup};
 use chaos::{self, Error, Options, Plan};
 use engine::domain::order::OrderState;
 use futures_util::future::BoxFuture;
 use local::stores::sdk_config;
-use ops::audit;
+use ops::audit::{self, DynamoDbTarget};
 
 use crate::backends;
 use crate::program::onsale;
 
-/// Short times, so that a run takes a minute; patience for machines that are busy with other tests.
-fn options(patience: Duration) -> Options {
+/// Short times, so that a run takes a minute; time for machines that are busy with other tests.
+fn options(deadline: Duration) -> Options {
     let setup = Setup {
         program: onsale(),
         reconcile_seconds: 1,
@@ -25,7 +25,7 @@ fn options(patience: Duration) -> Options {
         seats: 0,
         seed: 11,
     };
-    Options { setup, buyers: 8, patience }
+    Options { setup, buyers: 8, deadline }
 }
 
 /// Something dies, or forgets.
@@ -111,19 +111,24 @@ impl Fault for LoseAnOrder {
         "lose-an-order"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let target = scene.rig.target();
-            let facts = audit::read(&target, Some(scene.rig.sale())).await?;
-            let mut orders = facts.sales[scene.rig.sale()].orders.values();
+            let target = context.rig.target();
+            let facts = audit::read(&target, Some(context.rig.sale())).await?;
+            let mut orders = facts.sales[context.rig.sale()].orders.values();
             let paid = orders.find(|order| order.state == OrderState::Paid).unwrap();
-            let endpoint = target.dynamodb.unwrap();
+            let DynamoDbTarget::Fake(endpoint) = target.dynamodb else {
+                panic!("the rig runs a fake")
+            };
             let config = aws_sdk_dynamodb::config::Builder::from(&sdk_config());
             let client = aws_sdk_dynamodb::Client::from_conf(config.endpoint_url(endpoint).build());
             let gene = AttributeValue::N(paid.number.gene().get().to_string());
             client
                 .delete_item()
-                .table_name(format!("{}orders", target.table_prefix))
+                .table_name(target.tables.orders)
                 .key("gene", gene)
                 .key("sk", AttributeValue::S(format!("order#{}", paid.number)))
                 .send()
@@ -135,7 +140,7 @@ impl Fault for LoseAnOrder {
 
     fn end<'a>(
         &'a mut self,
-        _scene: &'a mut Scene,
+        _context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async { Ok(struck.at) })

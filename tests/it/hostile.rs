@@ -12,7 +12,7 @@ use engine::domain::time::Timestamp;
 use engine::flows::expire::expire;
 use local::identity::{AUDIENCE, ISSUER, Identity, Role};
 use local::up::{Engine, Options};
-use ops::audit::{self, Target};
+use ops::audit;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::{Value, json};
 use shared::http::tokens::Grant;
@@ -1427,7 +1427,8 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     let deadline = std::time::Instant::now() + DEADLINE;
     loop {
         let options = audit::Options::at(Timestamp::now());
-        let report = audit::run(&Target::from(fixture.engine.endpoints()), &options).await.unwrap();
+        let report =
+            audit::run(&backends::audited(fixture.engine.endpoints()), &options).await.unwrap();
         if report.clean {
             break;
         }

@@ -12,8 +12,8 @@ use loadtest::profile::LoadProfile;
 use loadtest::{Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
+use ops::audit;
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, Target};
 use serde_json::json;
 use tokio::time::{sleep, timeout};
 
@@ -109,7 +109,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         url: format!("http://127.0.0.1:{port}"),
         sales: vec!["killed".to_owned()],
         load: Load::Closed { arrivals: 600, at_once: 24 },
-        mix: LoadProfile::Everything,
+        profile: LoadProfile::Everything,
         seed: 9,
         most: DEADLINE,
         ledger: Some(ledger.clone()),
@@ -135,7 +135,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
     assert_eq!(report.anomalies, Vec::<String>::new());
     assert!(report.sold_out, "seats were left");
 
-    let target = Target::from(&Endpoints::read(dir.path()).unwrap());
+    let target = backends::audited(&Endpoints::read(dir.path()).unwrap());
     let settled = async {
         loop {
             let ledger = Some(LedgerFacts::read(&ledger).unwrap());

@@ -1,5 +1,5 @@
 //! The crowd: it comes by the clock whatever becomes of those before it, measures from when a request
-//! was due, shows every behaviour of its mix to a real engine, and notices an engine that answers wrongly.
+//! was due, shows every behaviour of its profile to a real engine, and notices an engine that answers wrongly.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -18,8 +18,8 @@ use loadtest::report::Report;
 use loadtest::{Load, Options, page};
 use local::data_dir::DataDir;
 use local::up::{self, Engine};
+use ops::audit;
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, Target};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
@@ -180,14 +180,14 @@ fn open(arrivals: u64, within_seconds: f64, connections: usize) -> Load {
     Load::Open { arrivals, within_seconds, shape: Shape::Opening, connections }
 }
 
-async fn rush_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
+async fn run_on(url: &str, load: Load, profile: LoadProfile, seed: u64) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
     let options = Options {
         url: url.to_owned(),
         sales: vec!["stub".to_owned()],
         load,
-        mix,
+        profile,
         seed,
         most: DEADLINE,
         ledger: None,
@@ -202,14 +202,14 @@ async fn rush_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
 async fn the_open_loop_does_not_wait_for_answers() {
     // Nobody is answered before all forty have asked: whoever waits for an answer waits for ever.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(40))), sold_out).await;
-    let report = rush_on(&stub.url, open(40, 0.3, 100), LoadProfile::Paying, 1).await;
+    let report = run_on(&stub.url, open(40, 0.3, 100), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 40);
     assert_eq!((report.buyers, report.refusals["sold-out"]), (40, 40));
 
     // The control: ten in a closed loop are never more than ten.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(10))), sold_out).await;
     let closed = Load::Closed { arrivals: 40, at_once: 10 };
-    let report = rush_on(&stub.url, closed, LoadProfile::Paying, 1).await;
+    let report = run_on(&stub.url, closed, LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 10);
     assert_eq!(report.buyers, 40);
 }
@@ -219,7 +219,7 @@ async fn whoever_waits_for_a_slow_engine_is_measured_from_when_they_were_due() {
     const SLOW: Duration = Duration::from_millis(20);
     let stub = Stub::start(Until::Elapsed(SLOW), sold_out).await;
     // Twenty are due within 10 ms and go through one connection, 20 ms each.
-    let report = rush_on(&stub.url, open(20, 0.01, 1), LoadProfile::Paying, 1).await;
+    let report = run_on(&stub.url, open(20, 0.01, 1), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 1);
     let latency = report.latency["token-gate"];
     let slow_ms = SLOW.as_secs_f64() * 1000.0;
@@ -238,7 +238,7 @@ async fn the_same_seed_brings_the_same_people_in_the_same_order() {
     let mut crowds = Vec::new();
     for seed in [7, 7, 8] {
         let stub = Stub::start(Until::Elapsed(Duration::ZERO), sold_out).await;
-        rush_on(&stub.url, open(50, 0.05, 1), LoadProfile::Paying, seed).await;
+        run_on(&stub.url, open(50, 0.05, 1), LoadProfile::Paying, seed).await;
         let bodies: Vec<String> =
             stub.heard.lock().unwrap().iter().map(|heard| heard.body.clone()).collect();
         crowds.push((stub.askers(), bodies));
@@ -262,7 +262,7 @@ async fn people_come_back_when_told_to_until_they_lose_patience() {
         sold_out(heard)
     });
     let stub = stub.await;
-    let report = rush_on(&stub.url, open(200, 0.2, 50), LoadProfile::Paying, 3).await;
+    let report = run_on(&stub.url, open(200, 0.2, 50), LoadProfile::Paying, 3).await;
     assert_eq!(report.refusals["too-many-requests"], 200);
     assert!(report.returns > 0 && report.gave_up > 0, "{} came back", report.returns);
     assert_eq!(report.returns + report.gave_up, 200);
@@ -283,7 +283,7 @@ async fn an_engine_that_answers_wrongly_is_found_out() {
     })
     .await;
     let load = Load::Closed { arrivals: 100, at_once: 8 };
-    let report = rush_on(&stub.url, load, LoadProfile::Even, 5).await;
+    let report = run_on(&stub.url, load, LoadProfile::Even, 5).await;
     assert!(!report.is_good());
     for behaviour in ["forge-identity", "forge-admission", "hammer"] {
         let one = report.behaviours.iter().find(|one| one.behaviour == behaviour).unwrap();
@@ -335,7 +335,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
         url: engine.url().to_owned(),
         sales: vec!["everything".to_owned()],
         load: open(200, 2.0, 100),
-        mix: LoadProfile::Even,
+        profile: LoadProfile::Even,
         seed: 11,
         most: DEADLINE,
         ledger: Some(ledger.clone()),
@@ -353,7 +353,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     demo::settle(&engine, Instant::now() + DEADLINE).await.unwrap();
     let facts = Some(LedgerFacts::read(&ledger).unwrap());
     let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
-    let audit = audit::run(&Target::from(engine.endpoints()), &audited).await.unwrap();
+    let audit = audit::run(&backends::audited(engine.endpoints()), &audited).await.unwrap();
     assert!(audit.clean, "{audit}");
     engine.stop().await.unwrap();
 
@@ -388,7 +388,7 @@ fn the_report_says_what_is_documented(report: &Report) {
 }
 
 fn the_page_stands_by_itself(report: &Report) {
-    let page = page::of_rush(report).unwrap();
+    let page = page::of_load_test(report).unwrap();
     let elements = elements(&page);
     let count = |name: &str| elements.iter().filter(|element| *element == name).count();
     assert_eq!(count("svg"), 7, "plots");
@@ -410,7 +410,7 @@ async fn a_published_on_sale_is_replayed_in_small() {
         published,
         scale: 0.001,
         load: open(890, 1.0, 100),
-        mix: LoadProfile::Paying,
+        profile: LoadProfile::Paying,
         seed: 7,
         most: DEADLINE,
         rate_per_second: 1000,
@@ -418,9 +418,9 @@ async fn a_published_on_sale_is_replayed_in_small() {
     };
     assert_eq!(options.tickets(), 150);
     let outcome = replay::run(&options).await.unwrap();
-    println!("{}\n{}", outcome.rush.tables(), outcome.summary());
+    println!("{}\n{}", outcome.load_test.tables(), outcome.summary());
     assert!(outcome.is_good());
-    assert_eq!(outcome.rush.tickets, 150);
+    assert_eq!(outcome.load_test.tickets, 150);
     assert_eq!(outcome.against_real(), None, "a part is not compared with the whole");
     let page = page::of_replay(&outcome).unwrap();
     elements(&page);

@@ -15,6 +15,7 @@ mod bench_http;
 mod bench_sales;
 mod bench_scripts;
 mod chaos;
+mod command_lines;
 mod cost;
 mod deadlines;
 mod described;

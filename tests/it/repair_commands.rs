@@ -1,4 +1,5 @@
-//! `onsale reconcile`, `onsale stuck` and `onsale dead-letters`, the program against an engine.
+//! `onsale audit`, `onsale reconcile`, `onsale stuck` and `onsale dead-letters`, the program against an
+//! engine: one that runs on a data directory, and one that the environment describes.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,6 +35,26 @@ fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
 fn read(dir: &Path, arguments: &[&str]) -> (Value, i32) {
     let (said, code) = run(dir, &[arguments, &["--json"]].concat());
     (serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}")), code)
+}
+
+/// What a command printed for the engine that the environment describes, and its exit code. Its data
+/// directory is empty: the variables are those that `onsale environment` prints of the engine on `dir`.
+fn run_from_environment(dir: &Path, arguments: &[&str]) -> (String, i32) {
+    let (printed, code) = read(dir, &["environment"]);
+    assert_eq!(code, 0, "{printed}");
+    let variables = printed["Parameters"].as_object().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let done = Command::new(onsale())
+        .arg("--data-dir")
+        .arg(empty.path())
+        .args(arguments)
+        .arg("--from-environment")
+        .envs(variables.iter().map(|(name, value)| (name, value.as_str().unwrap())))
+        .env("ONSALE_LOG", "error")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stdout).unwrap() + &String::from_utf8_lossy(&done.stderr);
+    (said, done.status.code().unwrap())
 }
 
 /// The dead letters of a queue, once there are as many.
@@ -136,4 +157,51 @@ async fn an_operator_sees_what_is_wrong_and_repairs_it() {
     let (text, code) = run(dir, &["reconcile", "--dry-run"]);
     assert_eq!(code, 0, "{text}");
     engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_engine_that_the_environment_describes_is_looked_at_and_repaired() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    publish(&engine, &hall("hall", 100, 1).unwrap()).await.unwrap();
+
+    let (text, code) = run_from_environment(dir, &["audit"]);
+    assert!(code == 0 && text.starts_with("Audit of hall at "), "{code}: {text}");
+    assert!(text.trim_end().ends_with("Clean."), "{text}");
+    let (text, code) = run_from_environment(dir, &["stuck"]);
+    assert_eq!((text.trim(), code), ("Nothing is stuck.", 0));
+    let (text, code) = run_from_environment(dir, &["dead-letters"]);
+    assert!(code == 0 && text.starts_with("expiry: 0 in "), "{code}: {text}");
+
+    // Redis loses everything: the audit names it, the repair puts it right.
+    let client = redis::Client::open(engine.endpoints().redis.as_str()).unwrap();
+    let mut redis = client.get_multiplexed_async_connection().await.unwrap();
+    let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
+    let (text, code) = run_from_environment(dir, &["audit", "--json"]);
+    let report: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&report["clean"], code), (&json!(false), 1), "{text}");
+    let (text, code) = run_from_environment(dir, &["reconcile", "--dry-run"]);
+    assert!(code == 1 && text.starts_with("not-loaded of sale hall"), "{code}: {text}");
+    let (text, code) = run_from_environment(dir, &["reconcile"]);
+    assert_eq!(code, 0, "{text}");
+    let (text, code) = run_from_environment(dir, &["audit", "--sale", "hall"]);
+    assert!(code == 0 && text.trim_end().ends_with("Clean."), "{code}: {text}");
+    let (text, code) = run(dir, &["audit"]);
+    assert_eq!(code, 0, "{text}");
+    engine.stop().await.unwrap();
+}
+
+#[test]
+fn an_environment_that_describes_no_engine_is_an_error() {
+    let empty = tempfile::tempdir().unwrap();
+    for command in ["audit", "reconcile", "stuck", "dead-letters"] {
+        let mut run = Command::new(onsale());
+        run.arg("--data-dir").arg(empty.path()).args([command, "--from-environment"]);
+        let done = run.env_remove("ONSALE_REDIS_URL").output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{command}: {said}");
+        assert!(said.contains("ONSALE_REDIS_URL must be set"), "{command}: {said}");
+    }
 }

@@ -18,7 +18,7 @@ use importers::written;
 use loadtest::demo;
 use local::payment;
 use local::up::{Engine, Options};
-use ops::audit::{self, Target};
+use ops::audit;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use shared::http::journey_query::journey_query;
@@ -354,7 +354,7 @@ impl Shop {
     /// Waits until everything that follows from the orders is done, and audits.
     pub async fn close(self) {
         demo::settle(&self.engine, Instant::now() + DEADLINE).await.unwrap();
-        let target = Target::from(self.engine.endpoints());
+        let target = backends::audited(self.engine.endpoints());
         let report = audit::run(&target, &audit::Options::at(Timestamp::now())).await.unwrap();
         assert!(report.clean, "{report}");
         self.engine.stop().await.unwrap();

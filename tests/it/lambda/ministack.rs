@@ -21,7 +21,7 @@ use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::{PaymentProvider, Stack};
 use local::stores;
 use local::up;
-use ops::audit::{self, Target};
+use ops::audit;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use shared::dynamodb::create_tables;
@@ -328,7 +328,7 @@ impl Deployed {
     /// Whether the audit finds every promise kept; says what not.
     async fn audit(&self) -> audit::Report {
         let options = audit::Options::at(Timestamp::now());
-        audit::run(&Target::from(&self.endpoints), &options).await.unwrap()
+        audit::run(&backends::audited(&self.endpoints), &options).await.unwrap()
     }
 
     /// The bodies in a dead-letter queue.

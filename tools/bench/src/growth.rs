@@ -17,7 +17,7 @@ const AT_ONCE: usize = 32;
 /// Orders that are sold at each point before it is measured, so that every part is warm.
 const WARM: u64 = 50;
 
-/// How many times as many orders a point has whose rate is told: the last orders wait up to two
+/// How many times as many orders a point has whose rate is reported: the last orders wait up to two
 /// seconds for the batch that they are counted in, and must be few.
 const FOR_A_RATE: u64 = 5;
 
@@ -69,7 +69,7 @@ pub struct Size {
     pub publish_cpu_ms: f64,
     /// What Redis has in memory for it, in bytes.
     pub redis_bytes: u64,
-    /// What the engine's process has in memory more than before, in bytes: the engine, its stand-ins
+    /// What the engine's process has in memory more than before, in bytes: the engine, its fakes
     /// and what the allocator keeps for later.
     pub process_bytes: u64,
     /// The answer to "what is left", in bytes.
@@ -80,10 +80,10 @@ pub struct Size {
     pub order_cpu_ms: Cost,
 }
 
-/// So many sales at once.
+/// The number of sales at once.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sales {
-    /// How many.
+    /// The number of sales.
     pub sales: u32,
     /// Whole sales a second.
     pub per_second: f64,
@@ -91,7 +91,7 @@ pub struct Sales {
     pub order_cpu_ms: Cost,
 }
 
-/// So many legs.
+/// The number of legs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Legs {
     /// How many, all of which are bought.
@@ -107,7 +107,7 @@ pub struct Cost {
     pub all: f64,
     /// The engine.
     pub engine: f64,
-    /// The stand-in for DynamoDB.
+    /// The fake of DynamoDB.
     pub dynamodb: f64,
     /// Redis.
     pub redis: f64,
@@ -258,12 +258,12 @@ impl Report {
         for size in &self.seats {
             let mut row = vec![
                 size.seats.to_string(),
-                kb(size.file_bytes as u64),
+                kb(reporting::count(size.file_bytes)),
                 format!("{:.0}", size.publish_ms),
                 format!("{:.0}", size.publish_cpu_ms),
                 kb(size.redis_bytes),
                 kb(size.process_bytes),
-                kb(size.left_bytes as u64),
+                kb(reporting::count(size.left_bytes)),
                 format!("{:.2}", size.left_cpu_ms),
             ];
             row.extend(size.order_cpu_ms.cells());

@@ -42,7 +42,7 @@ const SALE: &str = "reload";
 const FILLED_AT_ONCE: usize = 16;
 /// Buyers at once while Redis is lost.
 const BUYERS: u64 = 8;
-/// How long a refused buyer waits: in a rush somebody else is there at once.
+/// How long a refused buyer waits: in an on-sale somebody else is there at once.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How many orders there are before the loss, and after it before the buyers leave.
 const STEADY: usize = 20;
@@ -50,7 +50,7 @@ const STEADY: usize = 20;
 const DEADLINE: Duration = Duration::from_secs(120);
 /// How often Redis is asked whether it has the sale again.
 const LOOK: Duration = Duration::from_millis(2);
-/// The audit is clean at the latest after so many runs of reconcile.
+/// The runs of reconcile after which the audit is clean at the latest.
 const REPAIRS: usize = 3;
 
 /// What to measure.
@@ -98,7 +98,7 @@ pub struct Loss {
     pub cpu_ms: f64,
     /// The longest that one command or script kept Redis meanwhile, in milliseconds.
     pub redis_busy_ms: u64,
-    /// What buyers were told meanwhile, by problem.
+    /// The refusals that buyers got meanwhile, by problem.
     pub refused: BTreeMap<String, u64>,
     /// Repairs that reconcile made afterwards, before the audit was clean.
     pub repaired: u32,
@@ -159,7 +159,7 @@ async fn measure(engine: &Engine, seats: u32, options: &Options) -> Result<Size,
     Ok(size)
 }
 
-/// Sells so many seats through the flows, to one and to two people in turns; three orders in four
+/// Sells `seats` seats through the flows, to one and to two people in turns; three orders in four
 /// are paid. Returns how many orders that took.
 async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
     // One and two in turns: three seats in two orders.
@@ -189,7 +189,7 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
     Ok(orders)
 }
 
-/// What the buyers were told, for whoever watches them.
+/// The answers that the buyers got, for the measurement.
 #[derive(Debug, Default)]
 struct Watch {
     leave: AtomicBool,
@@ -211,7 +211,7 @@ impl Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until so many orders are acknowledged whose requests were sent after `since`.
+    /// Waits until `count` orders are acknowledged whose requests were sent after `since`.
     async fn until(&self, since: Instant, count: usize) -> Result<(), Failure> {
         let started = Instant::now();
         loop {
@@ -330,7 +330,9 @@ async fn settle(engine: &Engine) -> Result<u32, Failure> {
         let report = engine.reconcile().await?;
         repaired += report.repairs();
         let options = audit::Options::at(Timestamp::now());
-        let report = audit::run(&Target::from(engine.endpoints()), &options).await?;
+        let stores = engine.endpoints();
+        let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+        let report = audit::run(&target, &options).await?;
         if report.clean {
             return Ok(repaired);
         }
@@ -339,7 +341,7 @@ async fn settle(engine: &Engine) -> Result<u32, Failure> {
     Err(format!("the audit is not clean: {found}").into())
 }
 
-/// Who buys.
+/// The buyers of a run.
 struct Crowd {
     url: String,
     round: usize,

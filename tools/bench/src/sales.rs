@@ -51,7 +51,7 @@ pub async fn run(options: Options) -> Result<Report, Failure> {
 async fn measure(engine: &Engine, options: Options) -> Result<Report, Failure> {
     let Options { orders, at_once, sales } = options;
     let seats = (orders + WARM) * TICKETS * SPARE;
-    let sales = (sales as u64).max(seats.div_ceil(HALL_SEATS)).max(1);
+    let sales = reporting::count(sales).max(seats.div_ceil(HALL_SEATS)).max(1);
     let seats = seats.div_ceil(sales).max(1000) as u32;
     let ids: Vec<String> = (0..sales).map(|index| format!("bench-{index}")).collect();
     for id in &ids {

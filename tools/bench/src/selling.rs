@@ -1,4 +1,4 @@
-//! Whole sales, one after the other at so many places at once: an admission, an order for two seats,
+//! Whole sales, one after the other in each of several workers: an admission, an order for two seats,
 //! its payment, and the counting of it.
 //!
 //! Everybody takes the best that is left and pays, there are seats for all, and the next buyer comes
@@ -41,7 +41,7 @@ const ROW_SEATS: u32 = 50;
 /// How long the last orders may take to be counted.
 const SETTLE: Duration = Duration::from_secs(60);
 
-/// A sale of so many seats in rows of fifty, on so many legs.
+/// A sale of `seats` seats in rows of fifty, on `legs` legs.
 ///
 /// # Errors
 /// There is no such sale.
@@ -107,7 +107,7 @@ pub struct Sold {
     pub cpu_ms_by_part: BTreeMap<Part, f64>,
 }
 
-/// Sells so many orders of some halls, in turns, on `legs` legs each.
+/// Sells `orders` orders of some halls, in turns, on `legs` legs each.
 ///
 /// # Errors
 /// The engine does not do everything that it is asked.
@@ -165,7 +165,7 @@ async fn meter_of_crowd(meter: &Meter) -> Result<f64, Failure> {
     Ok(shares.cpu_seconds.get(&Part::Generator).copied().unwrap_or_default())
 }
 
-/// Who buys.
+/// The buyers of a run.
 struct Crowd {
     url: String,
     sales: Vec<String>,

@@ -57,7 +57,7 @@ impl EngineProcess {
     /// It does not come up.
     pub async fn start_again(&mut self) -> Result<(), Error> {
         self.kill()?;
-        let patience = Deadline::with("the engine to come up", UP_SECONDS);
+        let deadline = Deadline::with("the engine to come up", UP_SECONDS);
         loop {
             Endpoints::remove(&self.dir)?;
             let mut child = self.launch()?;
@@ -69,7 +69,7 @@ impl EngineProcess {
                 if child.ended().map_err(Error::io("watching the engine"))?.is_some() {
                     break;
                 }
-                patience.pause().await?;
+                deadline.pause().await?;
             }
             tracing::warn!("the engine did not come up, and is started again");
         }

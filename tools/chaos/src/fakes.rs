@@ -1,4 +1,4 @@
-//! The stand-ins for DynamoDB and SQS in a process of their own, so that they go on when the engine
+//! The fakes for DynamoDB and SQS in a process of their own, so that they go on when the engine
 //! is killed, as AWS does, and can be made to stand still themselves.
 
 use std::fs;
@@ -13,9 +13,9 @@ use super::Error;
 /// How long they may take to start.
 const UP_SECONDS: u64 = 60;
 /// The file that says where they are.
-const FILE: &str = "stand-ins.json";
+const FILE: &str = "fakes.json";
 
-/// Where the stand-ins are.
+/// Where the fakes are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Addresses {
     dynamodb: String,
@@ -39,7 +39,7 @@ pub async fn serve(dir: &Path) -> Result<(), Error> {
     let fresh = dir.join(format!("{FILE}.new"));
     text.and_then(|text| fs::write(&fresh, text))
         .and_then(|()| fs::rename(&fresh, dir.join(FILE)))
-        .map_err(Error::io("writing where the stand-ins are"))?;
+        .map_err(Error::io("writing where the fakes are"))?;
     std::future::pending::<()>().await;
     Ok(())
 }
@@ -54,24 +54,24 @@ pub struct Fakes {
 impl Fakes {
     /// Starts `program` with `stand-ins`, and waits until both listen.
     pub(super) async fn start(program: &Path, dir: &Path) -> Result<Self, Error> {
-        let log = fs::File::create(dir.join("stand-ins.log"));
-        let log = log.map_err(Error::io("creating the stand-ins' log"))?;
+        let log = fs::File::create(dir.join("fakes.log"));
+        let log = log.map_err(Error::io("creating the fakes' log"))?;
         let dir_argument: PathBuf = dir.to_owned();
         let arguments = ["--data-dir".into(), dir_argument, "stand-ins".into()];
         let output = (std::process::Stdio::null(), log.into());
         let mut child = Kept::start(program, arguments, dir, output, &[("ONSALE_LOG", "error")])
             .map_err(Error::io(format!("running {}", program.display())))?;
-        let patience = Deadline::with("the stand-ins to start", UP_SECONDS);
+        let deadline = Deadline::with("the fakes to start", UP_SECONDS);
         loop {
             if let Ok(text) = fs::read(dir.join(FILE)) {
                 let addresses = serde_json::from_slice(&text).map_err(std::io::Error::other);
-                let addresses = addresses.map_err(Error::io("reading where the stand-ins are"))?;
+                let addresses = addresses.map_err(Error::io("reading where the fakes are"))?;
                 return Ok(Self { addresses, _child: child });
             }
-            if let Some(status) = child.ended().map_err(Error::io("watching the stand-ins"))? {
-                return Err(Error::Ended(format!("the stand-ins ended while starting: {status}")));
+            if let Some(status) = child.ended().map_err(Error::io("watching the fakes"))? {
+                return Err(Error::Ended(format!("the fakes ended while starting: {status}")));
             }
-            patience.pause().await?;
+            deadline.pause().await?;
         }
     }
 
@@ -88,6 +88,6 @@ impl Fakes {
     /// Makes both stand still, or lets them go on.
     pub(super) fn signal(&self, what: Signal) -> Result<(), Error> {
         let signalled = signal(&self.addresses.pid.to_string(), what);
-        signalled.map_err(Error::io("signalling the stand-ins"))
+        signalled.map_err(Error::io("signalling the fakes"))
     }
 }

@@ -34,7 +34,7 @@ use local::identity;
 use local::servers;
 use ops::audit::AuditError;
 
-use self::faults::{Fault, Kind, Scene};
+use self::faults::{Fault, FaultContext, Kind};
 use self::report::{Report, Season};
 use self::rig::{Profile, Rig, Setup};
 use self::round::{Ledger, Rounds};
@@ -54,7 +54,7 @@ pub struct Options {
     /// How many buy at once.
     pub buyers: usize,
     /// How long anything may take before it is a violation that it has not happened.
-    pub patience: Duration,
+    pub deadline: Duration,
 }
 
 /// Why there is no report.
@@ -98,7 +98,7 @@ pub enum Error {
     Endpoints(#[from] EndpointsError),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] LoadTestError),
+    LoadTest(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -124,7 +124,7 @@ impl Error {
 pub struct Plan(Vec<(Profile, Vec<Kind>)>);
 
 impl Plan {
-    /// These faults, each so many times, those of one profile together.
+    /// These faults, each `times` times, those of one profile together.
     #[must_use]
     pub fn of(faults: &[Kind], times: usize) -> Self {
         let seasons = [Profile::Single, Profile::Cluster].into_iter().flat_map(|profile| {
@@ -137,7 +137,7 @@ impl Plan {
         Self(seasons.collect())
     }
 
-    /// So many kills, drawn from a seed: of the engine, of a Valkey whose replica lags, and of the
+    /// `kills` kills, drawn from a seed: of the engine, of a Valkey whose replica lags, and of the
     /// master of a cluster.
     #[must_use]
     pub fn of_kills(kills: usize, seed: u64) -> Self {
@@ -167,7 +167,7 @@ impl Plan {
     }
 }
 
-/// Carries a plan out. `progress` is told of each round when it is over.
+/// Runs a plan. `progress` is called with each round when it is over.
 ///
 /// # Errors
 /// Fails if something cannot be started or read; what breaks a rule is in the report.
@@ -179,7 +179,7 @@ pub async fn run(
     let mut seasons = Vec::new();
     for (index, (profile, kinds)) in plan.0.iter().enumerate() {
         let faults = kinds.iter().map(|kind| (kind.fault(), kind.bound_seconds())).collect();
-        let seed = options.setup.seed.wrapping_add(index as u64);
+        let seed = options.setup.seed.wrapping_add(reporting::count(index));
         let setup = Setup { seed, ..options.setup.clone() };
         let options = Options { setup, ..options.clone() };
         let season = season(&options, *profile, faults, &mut progress).await?;
@@ -210,8 +210,8 @@ pub async fn season(
     let controller = Arc::new(Controller::default());
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
-    let scene = Scene { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(scene, ledger, &setup, options.patience);
+    let context = FaultContext { rig, controller: Arc::clone(&controller), random };
+    let mut rounds = Rounds::new(context, ledger, &setup, options.deadline);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {
@@ -227,7 +227,7 @@ pub async fn season(
     controller.leave();
     let mut violations = rounds.defects()?;
     let mut acknowledged = controller.acknowledged();
-    match timeout(options.patience, crowd).await {
+    match timeout(options.deadline, crowd).await {
         Ok(ended) => {
             let crowd = ended.map_err(|_panicked| LoadTestError::Ended)??;
             acknowledged = acknowledged.max(crowd.orders);
@@ -251,7 +251,7 @@ fn start_crowd(
         url: rig.url().to_owned(),
         sales: vec![rig.sale().to_string()],
         load: Load::Closed { arrivals: u64::MAX, at_once: options.buyers },
-        mix: LoadProfile::Fickle,
+        profile: LoadProfile::Fickle,
         seed: options.setup.seed,
         most: MAX_CROWD,
         ledger: Some(ledger.path().to_owned()),

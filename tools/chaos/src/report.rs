@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::rig::{Profile, Setup};
 use super::round::Round;
-use reporting::{self, grouped};
+use reporting::{self, count, grouped};
 
 /// The rounds on one rig.
 #[derive(Debug, Clone, Serialize)]
@@ -34,11 +34,11 @@ impl Season {
 /// One fault, over all its rounds: sums of what is counted, and the median and the most of times.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Which.
+    /// The name of the fault.
     pub fault: &'static str,
-    /// With which Redis.
+    /// The kind of Redis.
     pub profile: Profile,
-    /// How often.
+    /// The number of rounds.
     pub times: usize,
     /// How long it lasted, in milliseconds.
     pub lasted_ms: Spread,
@@ -243,12 +243,12 @@ impl fmt::Display for Report {
         write!(
             f,
             "{} faults, {} orders acknowledged, {}",
-            grouped(self.rounds as u64),
+            grouped(count(self.rounds)),
             grouped(self.acknowledged),
             match self.violations.len() {
                 0 => "clean after each.".to_owned(),
                 1 => "1 violation.".to_owned(),
-                many => format!("{} violations.", grouped(many as u64)),
+                many => format!("{} violations.", grouped(count(many))),
             }
         )
     }

@@ -60,7 +60,7 @@ pub struct Setup {
     pub pay_window_seconds: u32,
     /// How many seats are for sale, for each of two legs.
     pub seats: u32,
-    /// Seeds the troubles.
+    /// Seeds the faults.
     pub seed: u64,
 }
 
@@ -76,18 +76,18 @@ pub struct Pair {
     /// The address that the engine knows.
     pub proxy: RedisProxy,
     /// What happens to requests on the way.
-    pub trouble: Arc<ProxyFaults>,
+    pub faults: Arc<ProxyFaults>,
 }
 
 impl Pair {
     async fn start(seed: u64) -> Result<Self, Error> {
         let primary = RedisServer::start(RedisOptions::default()).await?;
         let (link, replica) = Self::replicate(&primary).await?;
-        let trouble = Arc::new(ProxyFaults::seeded(seed));
-        let met = Arc::clone(&trouble);
+        let faults = Arc::new(ProxyFaults::seeded(seed));
+        let met = Arc::clone(&faults);
         let proxy = RedisProxy::start(primary.port(), move |command| met.of_redis(command)).await;
         let proxy = proxy.map_err(Error::io("starting the proxy of Redis"))?;
-        Ok(Self { primary, replica, link, proxy, trouble })
+        Ok(Self { primary, replica, link, proxy, faults })
     }
 
     /// A replica of a server, and the link between the two.
@@ -118,7 +118,7 @@ pub struct Rig {
     /// Its Redis.
     pub cache: Cache,
     /// Its DynamoDB and its SQS.
-    pub stand_ins: Fakes,
+    pub fakes: Fakes,
     /// What happens to requests to DynamoDB.
     pub dynamodb_faults: Arc<ProxyFaults>,
     /// What happens to requests to SQS.
@@ -137,7 +137,7 @@ impl Rig {
     pub async fn start(profile: Profile, setup: &Setup) -> Result<Self, Error> {
         let dir = tempfile::Builder::new().prefix("onsale-chaos-").tempdir();
         let dir = dir.map_err(Error::io("creating a directory"))?;
-        let stand_ins = Fakes::start(&setup.program, dir.path()).await?;
+        let fakes = Fakes::start(&setup.program, dir.path()).await?;
         let cache = match profile {
             Profile::Single => Cache::Single(Box::new(Pair::start(setup.seed).await?)),
             Profile::Cluster => {
@@ -147,10 +147,9 @@ impl Rig {
         let dynamodb_faults = Arc::new(ProxyFaults::seeded(setup.seed ^ 1));
         let sqs_faults = Arc::new(ProxyFaults::seeded(setup.seed ^ 2));
         let (of_dynamodb, of_sqs) = (Arc::clone(&dynamodb_faults), Arc::clone(&sqs_faults));
-        let dynamodb = HttpProxy::start(stand_ins.dynamodb(), move |request, _| {
-            of_dynamodb.of_dynamodb(request)
-        });
-        let sqs = HttpProxy::start(stand_ins.sqs(), move |request, _| of_sqs.of_sqs(request));
+        let dynamodb =
+            HttpProxy::start(fakes.dynamodb(), move |request, _| of_dynamodb.of_dynamodb(request));
+        let sqs = HttpProxy::start(fakes.sqs(), move |request, _| of_sqs.of_sqs(request));
         let starting = || Error::io("starting a proxy");
         let (dynamodb, sqs) = (dynamodb.await.map_err(starting())?, sqs.await.map_err(starting())?);
         let port = free_port()?;
@@ -179,7 +178,7 @@ impl Rig {
         let rig = Self {
             engine,
             cache,
-            stand_ins,
+            fakes,
             dynamodb_faults,
             sqs_faults,
             sale: SaleId::new(SALE)?,
@@ -214,14 +213,11 @@ impl Rig {
     /// The stores as they are, without a proxy in between.
     #[must_use]
     pub fn target(&self) -> Target {
-        Target {
-            redis: match &self.cache {
-                Cache::Single(pair) => pair.primary.url(),
-                Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
-            },
-            dynamodb: Some(self.stand_ins.dynamodb().to_owned()),
-            table_prefix: PREFIX.to_owned(),
-        }
+        let redis = match &self.cache {
+            Cache::Single(pair) => pair.primary.url(),
+            Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
+        };
+        Target::at(&redis, self.fakes.dynamodb(), PREFIX)
     }
 
     /// The sale.

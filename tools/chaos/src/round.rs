@@ -12,7 +12,7 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::Error;
-use super::faults::{Fault, Lost, Scene};
+use super::faults::{Fault, FaultContext, Lost};
 use super::rig::Setup;
 use loadtest::controller::{Answer, Seen};
 use ops::audit;
@@ -86,20 +86,25 @@ struct Settled {
 /// Rounds on one rig.
 #[derive(Debug)]
 pub(super) struct Rounds {
-    scene: Scene,
+    context: FaultContext,
     ledger: Ledger,
     pay_window_seconds: u32,
-    patience: Duration,
+    deadline: Duration,
 }
 
 impl Rounds {
-    pub(super) fn new(scene: Scene, ledger: Ledger, setup: &Setup, patience: Duration) -> Self {
-        Self { scene, ledger, pay_window_seconds: setup.pay_window_seconds, patience }
+    pub(super) fn new(
+        context: FaultContext,
+        ledger: Ledger,
+        setup: &Setup,
+        deadline: Duration,
+    ) -> Self {
+        Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline }
     }
 
     /// What must not be of the engine.
     pub(super) fn defects(&mut self) -> Result<Vec<String>, Error> {
-        self.scene.rig.engine.defects()
+        self.context.rig.engine.defects()
     }
 
     /// Breaks something, mends it, and compares the stores. The crowd buys when this begins, and
@@ -111,35 +116,35 @@ impl Rounds {
     ) -> Result<Round, Error> {
         let (began, began_at) = (Instant::now(), Timestamp::now());
         let mut round = Round::of(fault.name());
-        let first = self.scene.controller.acknowledged();
-        self.scene.controller.go_on();
-        let before = self.scene.random.random_range(BEFORE);
-        if !self.within(self.scene.controller.until_acknowledged(first + before)).await {
+        let first = self.context.controller.acknowledged();
+        self.context.controller.go_on();
+        let before = self.context.random.random_range(BEFORE);
+        if !self.within(self.context.controller.until_acknowledged(first + before)).await {
             round.violations.push(format!("{before} orders were not made before the fault"));
             return Ok(round);
         }
         // While it lasts the crowd must buy, or there is nothing that could go wrong.
-        let struck = within(self.patience, fault.inject(&mut self.scene)).await;
+        let struck = within(self.deadline, fault.inject(&mut self.context)).await;
         let Some(mut struck) = struck.transpose()? else {
             round.violations.push("the fault did not come about: nobody bought".to_owned());
             return Ok(round);
         };
-        let lasted = within(self.patience, fault.lasts(&mut self.scene)).await.transpose()?;
-        let mended = fault.end(&mut self.scene, &mut struck).await?;
+        let lasted = within(self.deadline, fault.lasts(&mut self.context)).await.transpose()?;
+        let mended = fault.end(&mut self.context, &mut struck).await?;
         if lasted.is_none() {
             round.violations.push("the fault met nobody: nobody bought".to_owned());
         }
         round.lasted_ms = ms(mended.saturating_duration_since(struck.at));
-        let after = self.scene.controller.acknowledged() + AFTER;
-        if !self.within(self.scene.controller.until_acknowledged(after)).await {
+        let after = self.context.controller.acknowledged() + AFTER;
+        if !self.within(self.context.controller.until_acknowledged(after)).await {
             round.violations.push("selling did not go on after the fault".to_owned());
-        } else if !self.within(self.scene.controller.rest()).await {
+        } else if !self.within(self.context.controller.rest()).await {
             round
                 .violations
                 .push("the crowd did not come to rest: someone got no answer".to_owned());
         }
-        round.see(&self.scene.controller.seen_since(began), struck.at, mended);
-        round.acknowledged = self.scene.controller.acknowledged() - first;
+        round.see(&self.context.controller.seen_since(began), struck.at, mended);
+        round.acknowledged = self.context.controller.acknowledged() - first;
         round.notes = struck.notes;
         let settled = self.settle(bound_seconds).await?;
         round.settled_ms = ms(settled.after);
@@ -148,7 +153,8 @@ impl Rounds {
         if let Some(facts) = &settled.facts {
             round.overrun_ms = overrun_ms(facts, began_at);
             round.violations.extend(too_late(round.overrun_ms, bound_seconds));
-            let made_by = began_at.plus_ms((struck.at - began).as_millis() as i64);
+            let made_by = began_at
+                .plus_ms(i64::try_from((struck.at - began).as_millis()).unwrap_or(i64::MAX));
             round.count(facts, began_at, |order| match &struck.lost {
                 Lost::Nothing => false,
                 Lost::Holds(orders) => orders.contains(&order.number),
@@ -176,8 +182,8 @@ impl Rounds {
     async fn settle(&mut self, bound_seconds: u32) -> Result<Settled, Error> {
         let began = Instant::now();
         loop {
-            let target = self.scene.rig.target();
-            let sale = self.scene.rig.sale().clone();
+            let target = self.context.rig.target();
+            let sale = self.context.rig.sale().clone();
             let mut facts = audit::read(&target, Some(&sale)).await?;
             facts.add_ledger(LedgerFacts::read(self.ledger.path())?);
             let report = audit::judge(&facts, Timestamp::now(), bound_seconds);
@@ -185,7 +191,7 @@ impl Rounds {
             if report.clean {
                 return Ok(Settled { facts, after, violations: Vec::new() });
             }
-            if after > self.patience {
+            if after > self.deadline {
                 let violations = report.violations().map(ToString::to_string).collect();
                 return Ok(Settled { facts, after, violations });
             }
@@ -194,7 +200,7 @@ impl Rounds {
     }
 
     async fn within(&self, what: impl Future<Output = ()>) -> bool {
-        within(self.patience, what).await.is_some()
+        within(self.deadline, what).await.is_some()
     }
 }
 
@@ -226,12 +232,12 @@ fn too_late(overrun_ms: u64, bound_seconds: u32) -> Option<String> {
 }
 
 /// What comes of something that may take so long; `None` if it takes longer.
-async fn within<T>(patience: Duration, what: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(patience, what).await.ok()
+async fn within<T>(deadline: Duration, what: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(deadline, what).await.ok()
 }
 
 fn ms(duration: Duration) -> u64 {
-    duration.as_millis() as u64
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Round {

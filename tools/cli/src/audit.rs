@@ -2,18 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
 use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 
-use local::endpoints::{Endpoints, EndpointsError};
 use ops::audit::facts::LedgerFacts;
-use ops::audit::{self, AuditError, BOUND_SECONDS, Options, Report, Target};
+use ops::audit::{self, BOUND_SECONDS, DynamoDbTarget, Options, Report, Target};
 
-/// How long `--wait-seconds` waits between two looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(500);
+use super::engine::EngineArgs;
+use super::{DECLINED, FAILED, Failure};
 
 /// Check that nothing was oversold, lost or left undecided.
 ///
@@ -23,11 +22,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 ///
 /// Exit code 0: clean. 1: something breaks a rule, and is named. 2: the stores could not be read.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  onsale audit
+  onsale audit --sale demo-train --wait-seconds 60
+  onsale audit --from-environment --json            an engine in AWS")]
 pub struct AuditCommand {
+    #[command(flatten)]
+    engine: EngineArgs,
     /// Redis to audit instead, any node of a cluster.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", conflicts_with = "from_environment")]
     pub redis: Option<String>,
-    /// Endpoint of a stand-in for DynamoDB; with --redis alone it is the DynamoDB of the
+    /// Endpoint of a fake of DynamoDB; with --redis alone it is the DynamoDB of the
     /// environment's AWS account.
     #[arg(long, value_name = "URL", requires = "redis")]
     pub dynamodb: Option<String>,
@@ -44,68 +50,48 @@ pub struct AuditCommand {
     /// How long after its deadline an order may still be pending.
     #[arg(long, value_name = "N", default_value_t = BOUND_SECONDS)]
     pub bound_seconds: u32,
-    /// Look again until all is clean, at most so many seconds: messages may still be on their way.
+    /// Audit again until all is clean, for at most this many seconds: messages may still be under
+    /// way.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub wait_seconds: u64,
-    /// What time it is (RFC 3339) instead of now.
+    /// The time (RFC 3339) to audit as of instead of now.
     #[arg(long, value_name = "TIME")]
     pub now: Option<Timestamp>,
 }
 
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// It is not known where the stores are.
-    #[error(transparent)]
-    Endpoints(#[from] EndpointsError),
-    /// The stores could not be read.
-    #[error(transparent)]
-    Audit(#[from] AuditError),
-}
-
 impl AuditCommand {
-    fn target(&self, data_dir: &Path) -> Result<Target, EndpointsError> {
-        match &self.redis {
-            Some(redis) => Ok(Target {
-                redis: redis.clone(),
-                dynamodb: self.dynamodb.clone(),
-                table_prefix: self.table_prefix.clone(),
+    fn target(&self, data_dir: &Path) -> Result<Target, Failure> {
+        match (&self.redis, &self.dynamodb) {
+            (None, _) => self.engine.target(data_dir),
+            (Some(redis), Some(dynamodb)) => Ok(Target::at(redis, dynamodb, &self.table_prefix)),
+            (Some(redis), None) => Ok(Target {
+                dynamodb: DynamoDbTarget::Aws(None),
+                ..Target::at(redis, "", &self.table_prefix)
             }),
-            None => Endpoints::read(data_dir).map(|endpoints| Target::from(&endpoints)),
         }
     }
 
-    /// Audits what the arguments say.
+    /// Audits what the arguments say: the first clean report, or the last one once the wait is over.
     ///
     /// # Errors
-    /// Returns an [`Error`] if something cannot be read.
-    pub async fn report(&self, data_dir: &Path) -> Result<Report, Error> {
+    /// Something cannot be read, or it is not known where the stores are.
+    pub async fn report(&self, data_dir: &Path) -> Result<Report, Failure> {
         let ledger = self.ledger.as_deref().map(LedgerFacts::read).transpose()?;
-        let options = Options {
+        let target = self.target(data_dir)?;
+        let options = |now| Options {
             sale: self.sale.clone(),
-            now: self.now.unwrap_or_else(Timestamp::now),
+            now: self.now.unwrap_or(now),
             bound_seconds: self.bound_seconds,
-            ledger,
+            ledger: ledger.clone(),
         };
-        Ok(audit::run(&self.target(data_dir)?, &options).await?)
+        let wait = Duration::from_secs(self.wait_seconds);
+        Ok(audit::until_clean(&target, options, wait).await?)
     }
 
-    /// The first clean report, or the last one once the wait is over.
-    async fn settled_report(&self, data_dir: &Path) -> Result<Report, Error> {
-        let until = Instant::now() + Duration::from_secs(self.wait_seconds);
-        loop {
-            let report = self.report(data_dir).await?;
-            if report.clean || Instant::now() >= until {
-                return Ok(report);
-            }
-            tokio::time::sleep(LOOK_AGAIN).await;
-        }
-    }
-
-    /// Audits, prints the report (as JSON with every violation), and says by the exit code how it
-    /// went.
+    /// Audits and prints the report (as JSON with every violation). Exit code 0: clean, 1: something
+    /// breaks a rule, 2: not known.
     pub async fn run(&self, data_dir: &Path, json: bool) -> ExitCode {
-        let outcome = self.settled_report(data_dir).await;
+        let outcome = self.report(data_dir).await;
         match &outcome {
             Ok(report) if json => println!("{}", serde_json::json!(report)),
             Ok(report) => println!("{report}"),
@@ -116,11 +102,11 @@ impl AuditCommand {
 }
 
 /// 0 if clean, 1 if something breaks a rule, 2 if that is not known.
-fn code(outcome: &Result<Report, Error>) -> u8 {
+fn code(outcome: &Result<Report, Failure>) -> u8 {
     match outcome {
         Ok(report) if report.clean => 0,
-        Ok(_) => 1,
-        Err(_) => 2,
+        Ok(_) => DECLINED,
+        Err(_) => FAILED,
     }
 }
 
@@ -145,10 +131,10 @@ mod tests {
             clean,
             findings: Vec::new(),
         };
-        let unread = AuditError::DynamoDb("no answer".to_owned());
+        let unread = ops::audit::AuditError::DynamoDb("no answer".to_owned());
         assert_eq!(code(&Ok(report(true))), 0);
         assert_eq!(code(&Ok(report(false))), 1);
-        assert_eq!(code(&Err(Error::Audit(unread))), 2);
+        assert_eq!(code(&Err(unread.into())), 2);
     }
 
     #[test]
@@ -160,9 +146,11 @@ mod tests {
 
         let named = ["--redis", "redis://a", "--dynamodb", "http://b", "--table-prefix", "t-"];
         let target = parse(&named).unwrap().target(dir.path()).unwrap();
-        let dynamodb = Some("http://b".to_owned());
-        let table_prefix = "t-".to_owned();
-        assert_eq!(target, Target { redis: "redis://a".to_owned(), dynamodb, table_prefix });
+        assert_eq!(target, Target::at("redis://a", "http://b", "t-"));
+        let of_aws = parse(&["--redis", "redis://a"]).unwrap().target(dir.path()).unwrap();
+        assert_eq!(of_aws.dynamodb, DynamoDbTarget::Aws(None));
+        assert_eq!(of_aws.tables.orders, "onsale-orders");
+        assert!(parse(&["--from-environment", "--redis", "redis://a"]).is_err(), "two engines");
         assert!(parse(&["--dynamodb", "http://b"]).is_err(), "half of the stores");
 
         let all = ["--sale", "s", "--captures", "f", "--now", "2026-01-01T00:00:00Z"];

@@ -47,7 +47,7 @@ Examples:
   onsale bench scripts --seats 2000 --fills 0,99 --rounds 3
   onsale bench scripts --grow")]
 pub struct ScriptsCommand {
-    /// Which server.
+    /// The server to measure.
     #[arg(long, value_enum, default_value = "valkey")]
     server: Server,
     /// Sizes of the theatres, in seats; with --grow the largest tier.
@@ -59,7 +59,7 @@ pub struct ScriptsCommand {
     /// Leave the train out.
     #[arg(long)]
     no_train: bool,
-    /// How often everything is measured; the best and the median round are told.
+    /// How often everything is measured; the best and the median round are reported.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
     rounds: usize,
     /// How many calls of each kind a round has at most.
@@ -68,7 +68,7 @@ pub struct ScriptsCommand {
     /// Seed of the crowd.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Compare the throughput over so many connections; 0 leaves it out.
+    /// Compare the throughput over these numbers of connections; 0 leaves it out.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "1,50")]
     connections: Vec<usize>,
     /// Requests under way on each connection.

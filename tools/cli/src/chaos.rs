@@ -35,11 +35,11 @@ pub struct ChaosCommand {
     /// How often each.
     #[arg(long, value_name = "N", default_value_t = 1)]
     times: usize,
-    /// Instead: so many kills with -9 of the engine, of Valkey (a replica that lags is promoted) and
+    /// Instead: N kills with -9 of the engine, of Valkey (a replica that lags is promoted) and
     /// of the master of a cluster, drawn from the seed.
     #[arg(long, value_name = "N", conflicts_with_all = ["faults", "times"])]
     kills: Option<usize>,
-    /// Seed of the moments, the troubles and the crowd.
+    /// Seed of the moments, the faults and the crowd.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// How many buy at once.
@@ -90,7 +90,7 @@ impl ChaosCommand {
                 seed: self.seed,
             },
             buyers: self.buyers,
-            patience: Duration::from_secs(self.patience_seconds),
+            deadline: Duration::from_secs(self.patience_seconds),
         })
     }
 
@@ -128,7 +128,7 @@ fn line(round: &Round) -> String {
     )
 }
 
-/// Run the stand-ins for DynamoDB and SQS until killed, for `onsale chaos`.
+/// Run the fakes of DynamoDB and SQS until killed, for `onsale chaos`.
 #[derive(Debug, Args)]
 #[command(hide = true)]
 pub struct FakesCommand {}

@@ -13,7 +13,7 @@ use bench::cost::{self, Assumptions, Options, Prices};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Each kind of work is done by its handler on servers of its own and counted: requests, capacity units,
-cache units, messages, processor time. A rush on this machine says how often each comes. Build it with
+cache units, messages, processor time. A load test on this machine says how often each comes. Build it with
 ONSALE_PROFILE=measure, or the processor time is that of a debug build. docs/cost.md says what is
 measured, what is assumed and what is left out.
 
@@ -35,15 +35,15 @@ pub struct CostCommand {
     /// How many orders a quiet month has.
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     quiet_orders: u64,
-    /// The rush has one in so many of the people and of the seats.
+    /// The load test has one in N of the people and of the seats.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     scale: u32,
-    /// Within how many seconds the people of the rush come.
+    /// The seconds within which the people of the load test come.
     #[arg(long, value_name = "SECONDS", default_value_t = 20.0, value_parser = positive)]
     within: f64,
     /// How often each kind of work is measured.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
-    times: u32,
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=100))]
+    times: u16,
     /// Seed of the crowd.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
@@ -87,7 +87,7 @@ impl CostCommand {
             quiet_orders: self.quiet_orders,
             scale: self.scale,
             within: Duration::from_secs_f64(self.within),
-            times: self.times as usize,
+            times: usize::from(self.times),
             seed: self.seed,
             assumptions: Assumptions {
                 redis_ms,

@@ -19,7 +19,7 @@ pub struct CrowdArgs {
     /// How many people come, besides the late ones who take what is left.
     #[arg(long, visible_alias = "buyers", value_name = "N")]
     arrivals: Option<u64>,
-    /// Open loop: they come within so many seconds, whether those before them were answered or not.
+    /// Open loop: they come within this time, in seconds, whether those before them were answered or not.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     within: Option<f64>,
     /// Open loop: how they are spread over that time.
@@ -28,16 +28,16 @@ pub struct CrowdArgs {
     /// Open loop: how many requests may be under way at once, each on its own connection.
     #[arg(long, value_name = "N", default_value_t = CONNECTIONS)]
     connections: usize,
-    /// Closed loop: so many are on the site at once, and the next one comes when one leaves.
+    /// Closed loop: this number is on the site at once, and the next one comes when one leaves.
     #[arg(long, value_name = "N", conflicts_with_all = ["within", "shape", "connections"])]
     at_once: Option<usize>,
     /// How people behave: all that happens, or everyone takes the best and pays, or as many of each.
-    #[arg(long, value_enum, default_value_t)]
-    mix: LoadProfile,
+    #[arg(long = "mix", value_name = "MIX", value_enum, default_value_t)]
+    profile: LoadProfile,
     /// Seed of the crowd: the same seed brings the same people at the same moments.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
-    /// Give up after so many seconds.
+    /// Give up after this time, in seconds.
     #[arg(long, value_name = "N")]
     most_seconds: Option<u64>,
 }
@@ -47,20 +47,20 @@ pub struct CrowdArgs {
 pub struct Otherwise {
     /// How many people.
     pub arrivals: u64,
-    /// In an open loop: within so many seconds, in this shape; `None` for a closed loop.
+    /// In an open loop: the seconds within which they come, and the shape; `None` for a closed loop.
     pub open: Option<(f64, Shape)>,
     /// How long it may take, in seconds.
     pub most_seconds: u64,
 }
 
 impl Otherwise {
-    /// So many people in a closed loop.
+    /// A closed loop of `arrivals` people.
     #[must_use]
     pub const fn closed(arrivals: u64, most_seconds: u64) -> Self {
         Self { arrivals, open: None, most_seconds }
     }
 
-    /// So many people in an open loop.
+    /// An open loop of `arrivals` people.
     #[must_use]
     pub const fn open(arrivals: u64, most_seconds: u64) -> Self {
         Self { arrivals, open: Some((WITHIN_SECONDS, Shape::Opening)), most_seconds }
@@ -85,10 +85,10 @@ impl CrowdArgs {
         }
     }
 
-    /// How people behave.
+    /// The shares of the behaviours.
     #[must_use]
-    pub fn mix(&self) -> LoadProfile {
-        self.mix
+    pub fn profile(&self) -> LoadProfile {
+        self.profile
     }
 
     /// The seed of the crowd.

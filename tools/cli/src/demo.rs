@@ -37,7 +37,7 @@ impl DemoCommand {
         };
         let options = demo::Options {
             load: self.crowd.load(OTHERWISE),
-            mix: self.crowd.mix(),
+            profile: self.crowd.profile(),
             seed: self.crowd.seed(),
             most: self.crowd.most(OTHERWISE),
             progress: !json,
@@ -54,11 +54,11 @@ impl DemoCommand {
 }
 
 fn text(outcome: &Outcome) -> String {
-    let Outcome { seconds, rush, audit } = outcome;
+    let Outcome { seconds, load_test, audit } = outcome;
     let verdict = if outcome.is_good() {
         "every seat sold, nothing oversold, lost or left undecided"
     } else {
         "NOT as it should be: see above"
     };
-    format!("{}\n\n{audit}\n{verdict} ({seconds:.0} s)", rush.tables())
+    format!("{}\n\n{audit}\n{verdict} ({seconds:.0} s)", load_test.tables())
 }

@@ -1,11 +1,12 @@
-//! Which engine a command repairs: the one that runs on the data directory, or the one that the
-//! environment describes, as its functions are described.
+//! The engine that a command looks at: the one that runs on the data directory, or the one that the
+//! environment describes by the variables of its functions.
 
 use std::path::Path;
 
 use clap::Args;
-use shared::redis::Topology;
-use shared::runtime::app::App;
+use ops::audit::{Target, topology_of};
+use ops::dead_letters::DeadLetterQueues;
+use shared::runtime::app::{App, LivePorts};
 use shared::runtime::config::Config;
 
 use super::Failure;
@@ -15,7 +16,7 @@ use local::queues::Queues;
 use local::stores;
 use local::up;
 
-/// Which engine.
+/// The choice of an engine, shared by audit, reconcile, stuck and dead-letters.
 #[derive(Debug, Args)]
 pub struct EngineArgs {
     /// The engine that the environment describes by the variables of its functions
@@ -33,6 +34,16 @@ pub struct Reached {
     pub config: Config,
 }
 
+impl Reached {
+    /// Its dead-letter queues.
+    #[must_use]
+    pub fn dead_letters(&self) -> DeadLetterQueues<'_, LivePorts> {
+        use engine::ports::Ports as _;
+        let sqs = self.app.ports.queue().0.client();
+        DeadLetterQueues::new(&self.app.ports, sqs, &self.config.sqs.urls)
+    }
+}
+
 impl EngineArgs {
     /// Its adapters.
     ///
@@ -44,6 +55,18 @@ impl EngineArgs {
         let app = App::from_config(&config).await?;
         Ok(Reached { app, config })
     }
+
+    /// Its stores, to be read without its adapters.
+    ///
+    /// # Errors
+    /// No engine runs on the data directory, or the environment lacks something.
+    pub fn target(&self, data_dir: &Path) -> Result<Target, Failure> {
+        if self.from_environment {
+            return Ok(Target::from_config(&Config::from_env()?));
+        }
+        let Endpoints { redis, dynamodb, table_prefix, .. } = Endpoints::read(data_dir)?;
+        Ok(Target::at(&redis, &dynamodb, &table_prefix))
+    }
 }
 
 /// The configuration of the engine that runs on a data directory.
@@ -54,17 +77,6 @@ pub async fn running(data_dir: &Path) -> Result<Config, Failure> {
     let endpoints = Endpoints::read(data_dir)?;
     let sqs = stores::sqs(&endpoints.sqs);
     let queues = Queues::find(&sqs, &endpoints.table_prefix).await?;
-    let topology = topology(&endpoints.redis).await?;
+    let topology = topology_of(&endpoints.redis).await?;
     Ok(up::config(topology, &endpoints, &queues, &Secrets::read(data_dir)?)?)
-}
-
-/// Whether the server at `url` is one of a cluster, by its own word.
-async fn topology(url: &str) -> Result<Topology, redis::RedisError> {
-    let mut server = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
-    let says: String = redis::cmd("INFO").arg("cluster").query_async(&mut server).await?;
-    Ok(if says.contains("cluster_enabled:1") {
-        Topology::Cluster(vec![url.to_owned()])
-    } else {
-        Topology::Single(url.to_owned())
-    })
 }

@@ -28,16 +28,16 @@ use tracing_subscriber::EnvFilter;
 
 use local::data_dir;
 
-/// The exit code when what was asked for was carried out and the answer is no.
+/// The exit code when a command did its work and the answer is no.
 pub const DECLINED: u8 = 1;
 /// The exit code when it could not be carried out.
 pub const FAILED: u8 = 2;
 
-/// What is logged unless asked for otherwise. The stand-in for DynamoDB warns of every condition
-/// that fails, which is how the engine finds out what is so.
+/// The default log filter. The fake of DynamoDB warns of every condition that fails, which is how the
+/// engine finds out the state of an item.
 const LOG: &str = "info,dynoxide=error";
 
-/// Where the options of every command stand in the help of one: behind its own.
+/// The position of the options of every command in the help of one: behind its own.
 const LAST: usize = 900;
 
 /// Why a command could not be carried out, in words for whoever ran it.
@@ -92,6 +92,7 @@ enum Command {
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
+    #[command(name = "stand-ins")]
     Fakes(chaos::FakesCommand),
 }
 

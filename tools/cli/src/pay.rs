@@ -3,26 +3,19 @@
 use std::io::Read as _;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::Orders as _;
-use reqwest::header::CONTENT_TYPE;
-use serde_json::{Value, json};
-use shared::dynamodb::DynamoOrders;
+use serde_json::json;
 
 use super::{DECLINED, Failure, out};
-use fake_payments::API_KEY;
+use loadtest::payment::{self, Payment};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
-use local::payment;
-use local::stores;
+use local::payment::{SIGNATURE_HEADER, sign};
 
-/// How long the engine may take to answer.
-const DEADLINE: Duration = Duration::from_secs(30);
 /// The largest body that is signed; the engine takes smaller ones only.
 const MAX_BODY_BYTES: u64 = 1024 * 1024;
 
@@ -64,77 +57,33 @@ impl PayCommand {
         let amount = match (self.amount, self.currency) {
             (Some(amount_minor), Some(currency)) => Money { amount_minor, currency },
             (amount, currency) => {
-                let costs = price(&endpoints, self.order).await?;
+                let costs = payment::price(&endpoints, self.order).await?;
                 Money {
                     amount_minor: amount.unwrap_or(costs.amount_minor),
                     currency: currency.unwrap_or(costs.currency),
                 }
             }
         };
-        let payment = self.payment.unwrap_or_else(|| format!("pi_{}", self.order));
-        let client = reqwest::Client::builder().timeout(DEADLINE).build()?;
-        capture(&client, &endpoints, &payment, self.order, amount).await?;
+        let id = self.payment.unwrap_or_else(|| format!("pi_{}", self.order));
+        let payment = Payment { id, order: self.order, amount };
+        payment::capture(&endpoints, &payment).await?;
+        let mut report = json!({
+            "order": payment.order.to_string(), "payment": payment.id,
+            "amount_minor": amount.amount_minor, "currency": amount.currency.to_string(),
+        });
         if self.lost_callback {
-            let report = json!({
-                "order": self.order.to_string(), "payment": payment,
-                "amount_minor": amount.amount_minor, "currency": amount.currency.to_string(),
-            });
-            let text = format!("{amount} for order {}: captured, and nobody told", self.order);
+            let text = format!("{amount} for order {}: captured, and nobody told", payment.order);
             return if json { out(&report) } else { out(&text) };
         }
-        let now = Timestamp::now();
-        let body = payment::captured(&payment, self.order, amount, now).to_string();
-        let url = format!("{}{}", endpoints.gateway, payment::callback_path());
-        let callback = client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(payment::SIGNATURE_HEADER, payment::sign(&secrets, body.as_bytes(), now))
-            .body(body);
-        let reply = callback.send().await?;
-        let status = reply.status();
-        let text = reply.text().await?;
-        let said: Value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-        let report = json!({
-            "order": self.order.to_string(), "payment": payment,
-            "amount_minor": amount.amount_minor, "currency": amount.currency.to_string(),
-            "status": status.as_u16(), "reply": said,
-        });
+        let (status, said) = payment::call_back(&endpoints, &secrets, &payment).await?;
         if json {
+            report["status"] = json!(status.as_u16());
+            report["reply"] = said;
             out(&report)?;
         } else {
-            out(&format!("{amount} for order {}: {status} {said}", self.order))?;
+            out(&format!("{amount} for order {}: {status} {said}", payment.order))?;
         }
         Ok(if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
-    }
-}
-
-/// The buyer's part: the provider takes the money.
-async fn capture(
-    client: &reqwest::Client,
-    endpoints: &Endpoints,
-    payment: &str,
-    order: OrderNumber,
-    amount: Money,
-) -> Result<(), Failure> {
-    let reply = client
-        .post(format!("{}{}", endpoints.provider, payment::CAPTURE_PATH))
-        .bearer_auth(API_KEY)
-        .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-        .body(payment::capture_form(payment, order, amount))
-        .send()
-        .await?;
-    if reply.status().is_success() {
-        return Ok(());
-    }
-    Err(format!("the payment provider says {}: {}", reply.status(), reply.text().await?).into())
-}
-
-/// What an order costs.
-async fn price(endpoints: &Endpoints, order: OrderNumber) -> Result<Money, Failure> {
-    let orders = DynamoOrders::new(stores::dynamo(endpoints));
-    match orders.get(order).await? {
-        Some(order) => Ok(order.total),
-        None => Err(format!("there is no order {order}").into()),
     }
 }
 
@@ -156,9 +105,9 @@ impl SignCommand {
         let secrets = Secrets::read(data_dir)?;
         let mut body = Vec::new();
         std::io::stdin().take(MAX_BODY_BYTES).read_to_end(&mut body)?;
-        let signature = payment::sign(&secrets, &body, Timestamp::now());
+        let signature = sign(&secrets, &body, Timestamp::now());
         if json {
-            out(&json!({ "header": payment::SIGNATURE_HEADER, "value": signature }))
+            out(&json!({ "header": SIGNATURE_HEADER, "value": signature }))
         } else {
             out(&signature)
         }

@@ -1,5 +1,4 @@
-//! `onsale reconcile`, `onsale stuck` and `onsale dead-letters`: what an operator asks when something
-//! is not as it should be.
+//! `onsale reconcile`, `onsale stuck` and `onsale dead-letters`: arguments and printed results.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,16 +7,16 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use engine::domain::time::Timestamp;
 use engine::flows::discrepancy::Explanation;
-use engine::flows::reconcile::{Outcome, Report, Run, dry_run, reconcile_all};
-use engine::flows::stuck::{Found, Kind, Stuck, stuck};
-use engine::ports::Ports as _;
+use engine::flows::reconcile::{Outcome, Report, Run};
+use engine::flows::stuck::{Found, Stuck};
 use serde_json::json;
-use shared::runtime::app::new_epoch;
 
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
 use ops::audit::BOUND_SECONDS;
-use ops::dead_letters::{DeadLetterQueues, DeadLetters, Letter, Which};
+use ops::dead_letters::{DeadLetters, Moved, Which};
+use ops::reconcile::Repair;
+use ops::stuck;
 
 /// Repair now what the schedule repairs each minute, and say what that was.
 ///
@@ -47,20 +46,10 @@ impl ReconcileCommand {
     /// The engine cannot be reached.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let Reached { app, .. } = self.engine.reach(data_dir).await?;
-        let now = Timestamp::now();
-        let run = if self.dry_run {
-            dry_run(&app.ports, now).await?
-        } else {
-            reconcile_all(&app.ports, &new_epoch(now)?, now).await?
-        };
-        let is_well = match self.dry_run {
-            true => run.found.is_empty() && run.unread.is_empty(),
-            false => run.report.failed == 0,
-        };
-        let text =
-            if json { run_as_json(&run, self.dry_run) } else { run_as_text(&run, self.dry_run) };
-        out(&text)?;
-        Ok(exit(is_well))
+        let repair = Repair::run(&app.ports, self.dry_run, Timestamp::now()).await?;
+        let Repair { run, is_dry } = &repair;
+        out(&if json { run_as_json(run, *is_dry) } else { run_as_text(run, *is_dry) })?;
+        Ok(exit(repair.is_well()))
     }
 }
 
@@ -68,20 +57,20 @@ fn exit(is_well: bool) -> ExitCode {
     if is_well { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) }
 }
 
-fn run_as_json(run: &Run, dry: bool) -> String {
+fn run_as_json(run: &Run, is_dry: bool) -> String {
     let discrepancy = |(discrepancy, outcome): &(_, Outcome)| {
         let mut written = json!(engine::flows::discrepancy::Discrepancy::explain(discrepancy));
         written["outcome"] = json!(outcome);
         written
     };
     let found: Vec<_> = run.found.iter().map(discrepancy).collect();
-    let report = (!dry).then_some(run.report);
+    let report = (!is_dry).then_some(run.report);
     reporting::json(&json!({
-        "dry_run": dry, "differences": found, "unread": run.unread, "report": report,
+        "dry_run": is_dry, "differences": found, "unread": run.unread, "report": report,
     }))
 }
 
-fn run_as_text(run: &Run, dry: bool) -> String {
+fn run_as_text(run: &Run, is_dry: bool) -> String {
     let mut text = String::new();
     for (discrepancy, outcome) in &run.found {
         let Explanation { kind, sale, order, redis, dynamodb, why, repair } = discrepancy.explain();
@@ -108,7 +97,7 @@ fn run_as_text(run: &Run, dry: bool) -> String {
     for unread in &run.unread {
         let _ = writeln!(text, "not looked at: {unread}");
     }
-    match (run.found.len(), dry) {
+    match (run.found.len(), is_dry) {
         (0, _) if run.unread.is_empty() => {
             text.push_str("Redis and DynamoDB agree; nothing is due.")
         }
@@ -154,7 +143,7 @@ Examples:
   onsale stuck
   onsale stuck --older-than 600 --json")]
 pub struct StuckCommand {
-    /// By how many seconds it must be late.
+    /// The least lateness to list, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = BOUND_SECONDS)]
     older_than: u32,
     #[command(flatten)]
@@ -169,49 +158,11 @@ impl StuckCommand {
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let reached = self.engine.reach(data_dir).await?;
         let now = Timestamp::now();
-        let mut found = stuck(&reached.app.ports, self.older_than, now).await?;
-        add_messages(&reached, &mut found).await?;
+        let queues = reached.dead_letters();
+        let found = stuck::find(&reached.app.ports, &queues, self.older_than, now).await?;
         out(&if json { reporting::json(&found) } else { found_as_text(&found, now) })?;
         Ok(exit(found.stuck.is_empty() && found.unread.is_empty()))
     }
-}
-
-/// Most dead letters that are looked at.
-const MAX_LETTERS: usize = 1000;
-
-/// Says of each order whether the message that should have finished it has failed for good.
-async fn add_messages(reached: &Reached, found: &mut Found) -> Result<(), Failure> {
-    let queue_of = |kind: Kind| match kind {
-        Kind::Pending | Kind::Hold => Which::Expiry,
-        Kind::Uncounted => Which::Sync,
-        Kind::Refund => Which::Refund,
-    };
-    let queues = queues_of(reached);
-    for which in [Which::Expiry, Which::Sync, Which::Refund] {
-        let mut late: Vec<&mut Stuck> =
-            found.stuck.iter_mut().filter(|stuck| queue_of(stuck.kind) == which).collect();
-        if late.is_empty() {
-            continue;
-        }
-        let letters = queues.list(which, MAX_LETTERS).await?.letters;
-        for stuck in &mut late {
-            let letter = letters.iter().find(|letter| letter.order == Some(stuck.order));
-            stuck.why.push(match letter {
-                Some(Letter { message, .. }) => {
-                    format!(
-                        "its message is in the dead-letter queue of {}: {message}",
-                        which.as_str()
-                    )
-                }
-                None => format!(
-                    "its message is in the queue {}, was lost, or was handled in vain; reconcile \
-                     does the same work each minute: is it running?",
-                    which.as_str()
-                ),
-            });
-        }
-    }
-    Ok(())
 }
 
 fn found_as_text(found: &Found, now: Timestamp) -> String {
@@ -255,7 +206,7 @@ Examples:
 pub struct DeadLettersCommand {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Look at so many messages of each queue at most.
+    /// Most messages of each queue to look at.
     #[arg(long, value_name = "N", default_value_t = 100)]
     most: usize,
     #[command(flatten)]
@@ -290,7 +241,7 @@ impl DeadLettersCommand {
     /// The engine cannot be reached, or SQS refuses.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let reached = self.engine.reach(data_dir).await?;
-        let queues = queues_of(&reached);
+        let queues = reached.dead_letters();
         match self.action {
             None => {
                 let mut lists = Vec::new();
@@ -306,9 +257,8 @@ impl DeadLettersCommand {
                 for which in chosen {
                     moved.push(queues.redrive(which).await?);
                 }
-                let line = |moved: &ops::dead_letters::Moved| {
-                    format!("{}: {} moved back", moved.queue.as_str(), moved.moved)
-                };
+                let line =
+                    |moved: &Moved| format!("{}: {} moved back", moved.queue.as_str(), moved.moved);
                 let lines: Vec<String> = moved.iter().map(line).collect();
                 out(&if json { reporting::json(&moved) } else { lines.join("\n") })
             }
@@ -319,11 +269,6 @@ impl DeadLettersCommand {
             }
         }
     }
-}
-
-fn queues_of(reached: &Reached) -> DeadLetterQueues<'_, shared::runtime::app::LivePorts> {
-    let sqs = reached.app.ports.queue().0.client();
-    DeadLetterQueues::new(&reached.app.ports, sqs, &reached.config.sqs.urls)
 }
 
 fn lists_as_text(lists: &[DeadLetters]) -> String {

@@ -11,12 +11,6 @@ use loadtest::page;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay::{self, Outcome};
 
-/// The part of the real sale's time in which people come: what is held and not paid must be sold again
-/// in the rest.
-const ARRIVE: f64 = 0.7;
-/// In how many seconds people come where that was not published.
-const WITHIN_SECONDS: f64 = 210.0;
-
 /// Replay an on-sale of which figures were published, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -52,19 +46,16 @@ impl ReplayCommand {
     /// Fails if it cannot be carried out.
     pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
         let published = self.published;
-        let seconds =
-            published.seconds.map_or(WITHIN_SECONDS, |seconds| f64::from(seconds) * ARRIVE);
-        let people = (published.people as f64 * self.scale).round() as u64;
         let otherwise = Otherwise {
-            arrivals: people,
-            open: Some((seconds * self.scale, published.shape)),
-            most_seconds: published.seconds.unwrap_or(300).max(300).into(),
+            arrivals: published.arrivals(self.scale),
+            open: Some((published.arrival_seconds(self.scale), published.shape)),
+            most_seconds: published.most_seconds(),
         };
         let options = replay::Options {
             published,
             scale: self.scale,
             load: self.crowd.load(otherwise),
-            mix: self.crowd.mix(),
+            profile: self.crowd.profile(),
             seed: self.crowd.seed(),
             most: self.crowd.most(otherwise),
             rate_per_second: self.gate_rate,
@@ -84,7 +75,7 @@ impl ReplayCommand {
 }
 
 fn text(outcome: &Outcome) -> String {
-    format!("{}\n\n{}\n{}", outcome.rush.tables(), outcome.audit, outcome.summary())
+    format!("{}\n\n{}\n{}", outcome.load_test.tables(), outcome.audit, outcome.summary())
 }
 
 fn published(name: &str) -> Result<&'static Published, String> {

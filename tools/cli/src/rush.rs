@@ -1,4 +1,4 @@
-//! `onsale rush`: lets a crowd loose on a running engine.
+//! `onsale rush`: a load test of a running engine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ Example:
 docs/rush.md says what the figures mean. Exit code 1 if the crowd met what must never happen, or if
 seats were left.")]
 pub struct RushCommand {
-    /// A sale to rush for; repeat it for several.
+    /// A sale to buy from; repeat it for several.
     #[arg(long = "sale", value_name = "ID", required = true)]
     sales: Vec<String>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ impl RushCommand {
             url,
             sales: self.sales,
             load: self.crowd.load(OTHERWISE),
-            mix: self.crowd.mix(),
+            profile: self.crowd.profile(),
             seed: self.crowd.seed(),
             most: self.crowd.most(OTHERWISE),
             ledger: self.ledger,
@@ -67,7 +67,7 @@ impl RushCommand {
         };
         let report = loadtest::run(&options, Credentials::new(&secrets)).await?;
         if let Some(file) = &self.html {
-            page::write(file, &page::of_rush(&report)?)?;
+            page::write(file, &page::of_load_test(&report)?)?;
         }
         out(&if json { report.json() } else { report.tables() })?;
         Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })

@@ -4,19 +4,18 @@
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
-use std::collections::HashMap;
+mod files;
+mod published;
+
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use comfy_table::{CellAlignment, Table, presets};
 use engine::domain::ids::{SaleId, StopId};
 use engine::domain::money::Currency;
-use engine::domain::sale::{AttendeeRule, Defect, GateSettings, Sale, SaleFile};
+use engine::domain::sale::{AttendeeRule, GateSettings};
 use engine::domain::time::Timestamp;
-use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use importers::gtfs::{self, Class, Day, Feed, Train};
@@ -26,12 +25,12 @@ use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
 use local::endpoints::{Endpoints, EndpointsError};
 use local::identity::{Identity, Refused, Role};
-use shared::http::journey_query::journey_query;
+use ops::gateway::{self, Gateway};
 
-/// How long a token that is made for one request is good, in seconds.
+use super::{DECLINED, FAILED};
+
+/// How long a token for one request is valid, in seconds.
 const TOKEN_SECONDS: u32 = 60;
-/// How long a gateway may take to answer.
-const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Make, check, publish and look at sales.
 #[derive(Debug, Args)]
@@ -247,14 +246,8 @@ impl At {
             Some(url) => url,
             None => Endpoints::read(data_dir)?.gateway,
         };
-        Ok(Gateway { url })
+        Ok(Gateway::new(&url))
     }
-}
-
-/// A gateway to ask.
-#[derive(Debug)]
-struct Gateway {
-    url: String,
 }
 
 /// A token by which the engine of a data directory knows its operator.
@@ -282,65 +275,28 @@ pub enum Error {
     /// Output cannot be written.
     #[error("cannot write {to}: {source}")]
     Unwritable {
-        /// Where to.
+        /// The file, or standard output.
         to: String,
         /// What the system says.
         source: std::io::Error,
     },
-    /// The gateway cannot be reached, or what it says cannot be read.
-    #[error("{url} does not answer: {}", root_of(source))]
-    Unreachable {
-        /// What was asked.
-        url: String,
-        /// Why there is no answer.
-        source: reqwest::Error,
-    },
-    /// The gateway declined.
-    #[error("{}", declined(*status, problem))]
-    Declined {
-        /// The status of its reply.
-        status: StatusCode,
-        /// The reply: an RFC 9457 problem, if it comes from Onsale.
-        problem: Value,
-    },
-    /// The gateway answered something that is no sale.
-    #[error("{url} answered what is no sale: {why}")]
-    Unexpected {
-        /// What was asked.
-        url: String,
-        /// What is wrong with the answer.
-        why: String,
-    },
+    /// The gateway gave no answer that can be used.
+    #[error(transparent)]
+    Gateway(#[from] gateway::Error),
 }
 
 impl Error {
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Declined { .. } | Self::Import(importers::Error::Rules { .. }) => {
-                ExitCode::from(1)
-            }
+            Self::Gateway(gateway::Error::Declined { .. })
+            | Self::Import(importers::Error::Rules { .. }) => ExitCode::from(DECLINED),
             Self::Endpoints(_)
             | Self::DataDir(_)
             | Self::Token(_)
             | Self::Import(_)
             | Self::Unwritable { .. }
-            | Self::Unreachable { .. }
-            | Self::Unexpected { .. } => ExitCode::from(2),
+            | Self::Gateway(_) => ExitCode::from(FAILED),
         }
-    }
-}
-
-/// The innermost cause: "connection refused" rather than "error sending request".
-fn root_of(error: &dyn std::error::Error) -> &dyn std::error::Error {
-    error.source().map_or(error, root_of)
-}
-
-fn declined(status: StatusCode, problem: &Value) -> String {
-    let text = |field: &str| problem.get(field).and_then(Value::as_str);
-    match (text("title"), text("detail")) {
-        (Some(title), Some(detail)) => format!("{} {title}: {detail}", status.as_u16()),
-        (Some(only), None) | (None, Some(only)) => format!("{} {only}", status.as_u16()),
-        (None, None) => format!("the gateway answered {status}: {problem}"),
     }
 }
 
@@ -361,7 +317,7 @@ impl SaleCommand {
     /// Carries the command out; `json` asks for reports as JSON. Exit code 1 says that something
     /// was refused, 2 that the command could not be carried out.
     pub async fn run(self, data_dir: &Path, json: bool) -> ExitCode {
-        self.carry_out(data_dir, json).await.unwrap_or_else(|error| {
+        self.dispatch(data_dir, json).await.unwrap_or_else(|error| {
             eprintln!("error: {error}");
             error.exit_code()
         })
@@ -369,30 +325,22 @@ impl SaleCommand {
 
     /// # Errors
     /// See [`Error`]. What was checked and found wanting is no error but exit code 1.
-    async fn carry_out(self, data_dir: &Path, json: bool) -> Result<ExitCode, Error> {
+    async fn dispatch(self, data_dir: &Path, json: bool) -> Result<ExitCode, Error> {
         match self.verb {
             Verb::Import(source) => import(source, json),
-            Verb::Check { files } => check(&files, json),
-            Verb::Schema => out(&schema()),
+            Verb::Check { files } => files::check(&files, json),
+            Verb::Schema => out(&files::schema()),
             Verb::Put { file, at, token } => {
                 let token = token.map_or_else(|| operator_token(data_dir), Ok)?;
-                put(&file, &at.gateway(data_dir)?, &token, json).await
+                published::put(&file, &at.gateway(data_dir)?, &token, json).await
             }
             Verb::Status { sale, at, from, to } => {
                 let journey = from.as_ref().zip(to.as_ref());
-                status(&sale, &at.gateway(data_dir)?, journey, json).await
+                published::status(&sale, &at.gateway(data_dir)?, journey, json).await
             }
-            Verb::List { at } => list(&at.gateway(data_dir)?, json).await,
+            Verb::List { at } => published::list(&at.gateway(data_dir)?, json).await,
         }
     }
-}
-
-/// The JSON schema of sale files, as `docs/sale-file.schema.json` has it.
-#[must_use]
-pub fn schema() -> String {
-    let mut schema = schemars::schema_for!(SaleFile);
-    schema.insert("title".to_owned(), "Onsale sale file".into());
-    format!("{:#}\n", schema.as_value())
 }
 
 /// Writes to standard output; a reader that has gone away is an error, not a panic.
@@ -400,6 +348,10 @@ fn out(text: &str) -> Result<ExitCode, Error> {
     let written = std::io::stdout().write_all(text.as_bytes());
     written.map_err(|source| Error::Unwritable { to: "standard output".to_owned(), source })?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn pretty(value: &Value) -> String {
+    format!("{value:#}\n")
 }
 
 fn import(source: Source, json: bool) -> Result<ExitCode, Error> {
@@ -468,11 +420,11 @@ fn finish_import(import: Import, making: &Making, json: bool) -> Result<ExitCode
     let details = making.details.as_deref();
     match import.accept(making.resolve) {
         Err(report) => {
-            out(&in_words(&report, details, json)?)?;
+            out(&printed(&report, details, json)?)?;
             Ok(ExitCode::FAILURE)
         }
         Ok((file, report)) => {
-            let report = in_words(&report, details, json)?;
+            let report = printed(&report, details, json)?;
             match &making.out {
                 None => {
                     eprint!("{report}");
@@ -488,7 +440,7 @@ fn finish_import(import: Import, making: &Making, json: bool) -> Result<ExitCode
 }
 
 /// The report as it is printed; its details are written to a file if one is named.
-fn in_words(report: &Report, details: Option<&Path>, json: bool) -> Result<String, Error> {
+fn printed(report: &Report, details: Option<&Path>, json: bool) -> Result<String, Error> {
     if json {
         details.map_or(Ok(()), |path| write_file(path, &pretty(&json!(report.findings))))?;
         return Ok(pretty(&json!(report)));
@@ -503,223 +455,11 @@ fn write_file(path: &Path, text: &str) -> Result<(), Error> {
     std::fs::write(path, text).map_err(unwritable)
 }
 
-fn pretty(value: &Value) -> String {
-    format!("{value:#}\n")
-}
-
-/// Reads a sale file; what is not JSON of this shape is reported like a broken rule.
-fn read_sale(path: &Path) -> Result<Result<Sale, Vec<Defect>>, Error> {
-    let bytes = read_bounded(path)?;
-    Ok(match serde_json::from_slice::<SaleFile>(&bytes) {
-        Ok(file) => Sale::new(file),
-        Err(error) => Err(vec![Defect { at: "file".to_owned(), rule: error.to_string() }]),
-    })
-}
-
-fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
-    let mut all_good = true;
-    let mut reports = Vec::new();
-    for path in files {
-        let name = path.display();
-        match read_sale(path)? {
-            Ok(sale) if json => {
-                reports.push(json!({
-                    "file": name.to_string(), "sale": sale.id(), "defects": [],
-                    "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
-                    "legs": sale.legs(), "seat_legs": sale.seat_legs(),
-                }));
-            }
-            Ok(sale) => {
-                out(&format!("{name}: {}\n{}\n", headline(&sale), tier_table(&sale, None)))?;
-            }
-            Err(defects) => {
-                all_good = false;
-                if json {
-                    reports.push(refusal_facts(path, &defects));
-                } else {
-                    out(&refusal(path, &defects))?;
-                }
-            }
-        }
-    }
-    if json {
-        out(&pretty(&Value::Array(reports)))?;
-    }
-    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-fn refusal(path: &Path, defects: &[Defect]) -> String {
-    let lines: String = defects.iter().map(|defect| format!("  {defect}\n")).collect();
-    let count = defects.len();
-    let noun = if count == 1 { "defect" } else { "defects" };
-    format!("{}: {count} {noun}\n{lines}", path.display())
-}
-
-/// The same as JSON.
-fn refusal_facts(path: &Path, defects: &[Defect]) -> Value {
-    json!({"file": path.display().to_string(), "defects": defects})
-}
-
-fn tier_facts(tier: &engine::domain::sale::Tier) -> Value {
-    json!({
-        "tier": tier.tier, "name": tier.name, "seats": tier.layout.sellable(),
-        "general_admission": tier.layout.is_general_admission(),
-    })
-}
-
-fn headline(sale: &Sale) -> String {
-    let file = sale.file();
-    let seats: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.sellable())).sum();
-    let legs = match sale.legs() {
-        1 => String::new(),
-        legs => format!(" on {legs} legs ({} seat-legs)", sale.seat_legs()),
-    };
-    format!("{} ({}): {seats} seats{legs} for sale", file.sale, file.title)
-}
-
-/// The tiers with their seats and prices, and what is left where that is known.
-fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    let mut header = vec!["  tier", "name", "seats", "price (minor units)"];
-    if available.is_some() {
-        header.push("available");
-    }
-    table.set_header(header);
-    for tier in sale.tiers() {
-        let prices: Vec<i64> = tier.fares().into_values().collect();
-        let price = match (prices.iter().min(), prices.iter().max()) {
-            (Some(least), Some(most)) => format!("{least} to {most}"),
-            (None, _) | (_, None) => {
-                tier.price_minor(sale.whole()).map_or_else(String::new, |price| price.to_string())
-            }
-        };
-        let mut cells = vec![
-            format!("  {}", tier.tier),
-            tier.name.clone(),
-            tier.layout.sellable().to_string(),
-            format!("{price} {}", sale.file().currency),
-        ];
-        if let Some(available) = available {
-            let left = available.get(tier.tier.as_str());
-            cells.push(left.map_or_else(|| "not sold".to_owned(), |left| left.to_string()));
-        }
-        table.add_row(cells);
-    }
-    for column in table.column_iter_mut().skip(2) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table
-}
-
-/// Asks the gateway; anything but success is an error that carries its problem.
-async fn ask(
-    gateway: &Gateway,
-    method: Method,
-    path: &str,
-    token: Option<&str>,
-    body: Option<&SaleFile>,
-) -> Result<Value, Error> {
-    let url = format!("{}{path}", gateway.url.trim_end_matches('/'));
-    let unreachable = |source| Error::Unreachable { url: url.clone(), source };
-    let client = reqwest::Client::builder().timeout(DEADLINE).build().map_err(unreachable)?;
-    let mut request = client.request(method, &url);
-    if let Some(token) = token {
-        request = request.bearer_auth(token);
-    }
-    if let Some(body) = body {
-        request = request.json(body);
-    }
-    let reply = request.send().await.map_err(unreachable)?;
-    let status = reply.status();
-    let text = reply.text().await.map_err(unreachable)?;
-    let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
-    if status.is_success() { Ok(value) } else { Err(Error::Declined { status, problem: value }) }
-}
-
-async fn put(path: &Path, gateway: &Gateway, token: &str, json: bool) -> Result<ExitCode, Error> {
-    let sale = match read_sale(path)? {
-        Ok(sale) => sale,
-        Err(defects) => {
-            let facts = || pretty(&Value::Array(vec![refusal_facts(path, &defects)]));
-            out(&if json { facts() } else { refusal(path, &defects) })?;
-            return Ok(ExitCode::FAILURE);
-        }
-    };
-    let target = format!("/sales/{}", sale.id());
-    let reply = ask(gateway, Method::PUT, &target, Some(token), Some(sale.file())).await?;
-    if json { out(&pretty(&reply)) } else { out(&format!("published {}\n", headline(&sale))) }
-}
-
-async fn status(
-    id: &SaleId,
-    gateway: &Gateway,
-    journey: Option<(&StopId, &StopId)>,
-    json: bool,
-) -> Result<ExitCode, Error> {
-    let path = format!("/sales/{id}");
-    let reply = ask(gateway, Method::GET, &path, None, None).await?;
-    let unexpected = |why: String| Error::Unexpected { url: path.clone(), why };
-    let file = reply.get("file").cloned().unwrap_or_default();
-    let file: SaleFile =
-        serde_json::from_value(file).map_err(|error| unexpected(error.to_string()))?;
-    let sale = Sale::new(file).map_err(|defects| {
-        unexpected(defects.first().map_or_else(String::new, Defect::to_string))
-    })?;
-    let ends = sale.file().stops.first().zip(sale.file().stops.last());
-    let journey = journey.or(ends.map(|(first, last)| (&first.stop, &last.stop)));
-    let query = journey.map_or_else(String::new, |(from, to)| journey_query(from, to));
-    let left =
-        ask(gateway, Method::GET, &format!("{path}/availability{query}"), None, None).await?;
-    if json {
-        return out(&pretty(&json!({"sale": reply, "availability": left})));
-    }
-    let text = |value: &Value, field: &str| {
-        value.get(field).and_then(Value::as_str).unwrap_or("unknown").to_owned()
-    };
-    let file = sale.file();
-    let between = journey.map_or_else(String::new, |(from, to)| format!(", {from} to {to}"));
-    // A tier that does not sell the journey is not part of the answer.
-    let listed = left.get("tiers").and_then(Value::as_array);
-    let available: HashMap<String, u64> = listed
-        .into_iter()
-        .flatten()
-        .filter_map(|tier| Some((text(tier, "tier"), tier.get("available")?.as_u64()?)))
-        .collect();
-    out(&format!(
-        "{}\n{}, on sale from {} to {}\navailable as of {}{between}:\n{}\n",
-        headline(&sale),
-        text(&reply, "state"),
-        file.opens_at,
-        file.closes_at,
-        text(&left, "as_of"),
-        tier_table(&sale, Some(&available))
-    ))
-}
-
-async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Error> {
-    let reply = ask(gateway, Method::GET, "/sales", None, None).await?;
-    if json {
-        return out(&pretty(&reply));
-    }
-    let listed = reply.get("sales").unwrap_or(&reply).as_array().ok_or_else(|| {
-        Error::Unexpected { url: "/sales".to_owned(), why: "there is no list".to_owned() }
-    })?;
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    let fields = ["sale", "title", "state", "opens_at", "closes_at"];
-    table.set_header(fields);
-    for sale in listed {
-        let cell = |field: &&str| sale.get(*field).and_then(Value::as_str).unwrap_or_default();
-        table.add_row(fields.iter().map(cell));
-    }
-    out(&format!("{table}\n"))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use clap::Parser;
+
+    use super::*;
 
     #[derive(Debug, Parser)]
     struct Line {
@@ -729,17 +469,6 @@ mod tests {
 
     fn parsed(line: &str) -> Result<Line, clap::Error> {
         Line::try_parse_from(line.split(' '))
-    }
-
-    #[test]
-    fn the_published_schema_is_the_one_that_is_printed() {
-        let published = include_str!("../../../docs/sale-file.schema.json");
-        let published: Value = serde_json::from_str(published).unwrap();
-        let printed: Value = serde_json::from_str(&schema()).unwrap();
-        assert!(
-            published == printed,
-            "docs/sale-file.schema.json is out of date: write what `onsale sale schema` prints"
-        );
     }
 
     #[test]
@@ -795,65 +524,5 @@ mod tests {
             let error = parsed(line).unwrap_err().to_string();
             assert!(error.contains(reason), "{error}");
         }
-    }
-
-    /// Answers one request with `reply` and hands over what was asked.
-    async fn gateway(status: &str, reply: &str) -> (Gateway, tokio::task::JoinHandle<String>) {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/", listener.local_addr().unwrap());
-        let reply = format!(
-            "HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{reply}",
-            reply.len()
-        );
-        let asked = tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = String::new();
-            while !asked.ends_with("\r\n\r\n") && !asked.ends_with('}') {
-                let mut bytes = [0; 4096];
-                let count = stream.read(&mut bytes).await.unwrap();
-                asked.push_str(std::str::from_utf8(&bytes[..count]).unwrap());
-            }
-            stream.write_all(reply.as_bytes()).await.unwrap();
-            asked
-        });
-        (Gateway { url }, asked)
-    }
-
-    #[tokio::test]
-    async fn a_sale_is_put_as_the_operator() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../sales/demo-train.json");
-        let sale = read_sale(Path::new(path)).unwrap().unwrap();
-        let mut file = sale.file().clone();
-        file.tiers.truncate(1);
-        let (gateway, asked) = gateway("200 OK", r#"{"version": 1}"#).await;
-        let reply = ask(&gateway, Method::PUT, "/sales/demo-train", Some("t0k"), Some(&file)).await;
-        assert_eq!(reply.unwrap(), json!({"version": 1}));
-        let asked = asked.await.unwrap();
-        assert!(asked.starts_with("PUT /sales/demo-train HTTP/1.1\r\n"), "{asked}");
-        assert!(asked.contains("authorization: Bearer t0k\r\n"), "{asked}");
-        let (_, body) = asked.split_once("\r\n\r\n").unwrap();
-        assert_eq!(serde_json::from_str::<SaleFile>(body).unwrap(), file);
-    }
-
-    #[tokio::test]
-    async fn what_the_gateway_declines_is_an_error() {
-        let problem = r#"{"title": "Not found", "detail": "There is no sale s."}"#;
-        let (gateway, asked) = gateway("404 Not Found", problem).await;
-        let error = list(&gateway, false).await.unwrap_err();
-        assert_eq!(error.to_string(), "404 Not found: There is no sale s.");
-        assert!(asked.await.unwrap().starts_with("GET /sales HTTP/1.1"));
-        let nobody = Gateway { url: "http://127.0.0.1:1".to_owned() };
-        let error = list(&nobody, false).await.unwrap_err().to_string();
-        assert!(error.starts_with("http://127.0.0.1:1/sales does not answer"), "{error}");
-    }
-
-    #[test]
-    fn a_problem_is_told_in_its_own_words() {
-        let problem = json!({"type": "t", "title": "Not found", "detail": "There is no sale s."});
-        let error = Error::Declined { status: StatusCode::NOT_FOUND, problem };
-        assert_eq!(error.to_string(), "404 Not found: There is no sale s.");
-        let error = Error::Declined { status: StatusCode::BAD_GATEWAY, problem: json!("<html>") };
-        assert_eq!(error.to_string(), "the gateway answered 502 Bad Gateway: \"<html>\"");
     }
 }

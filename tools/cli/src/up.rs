@@ -1,4 +1,4 @@
-//! `onsale up`: the engine until it is told to stop.
+//! `onsale up`: the engine until it is stopped.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -26,7 +26,7 @@ Examples:
   onsale up --ephemeral          state in memory, gone when it ends
   onsale up --port 0 --json      on a free port; prints where everything is as JSON
   onsale up --dynamodb-url http://127.0.0.1:4566 --sqs-url http://127.0.0.1:4566
-                                 on a stand-in for AWS that runs already
+                                 on an emulator of AWS that runs already
   onsale up --redis-url redis://127.0.0.1:7001,redis://127.0.0.1:7002 --redis-cluster
                                  on a Redis or Valkey cluster that runs already")]
 pub struct UpCommand {
@@ -54,8 +54,8 @@ pub struct UpCommand {
     /// An SQS to use instead of the engine's own: one that checks no credentials.
     #[arg(long, value_name = "URL", value_parser = server_url)]
     sqs_url: Option<String>,
-    /// After how many seconds a message that was given out and not finished is given out again; that
-    /// of a deployment unless told otherwise.
+    /// After how many seconds a message that was given out and not finished is given out again; by
+    /// default as in a deployment.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=43_200))]
     redelivery_seconds: Option<u64>,
     /// What the names of the tables and queues begin with; engines that share a server need
@@ -139,7 +139,7 @@ impl UpCommand {
     }
 }
 
-/// The two ways to be told to stop.
+/// The two signals that stop the engine.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,

@@ -24,7 +24,7 @@ pub enum Shape {
     /// One burst: 5 % come before it, 85 % in it, 10 % after it; it takes 15 % of the time. India's
     /// railways sold 31,814 tickets in the one minute in which the Tatkal quota opened.
     Tatkal,
-    /// Evenly, as after the first rush: Glastonbury sold 3,000 tickets a minute for an hour.
+    /// Evenly, as after the first minutes: Glastonbury sold 3,000 tickets a minute for an hour.
     Steady,
     /// As an opening, and again at 60 % of the time, when what was not paid comes back: 70 % come for
     /// the first, 30 % for the second. tixCraft released unpaid tickets to 800,000 people.

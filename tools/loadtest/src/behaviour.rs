@@ -1,4 +1,4 @@
-//! What buyers do once they have an order: they pay, in the many ways of the mix, or do not.
+//! What buyers do once they have an order: they pay, in the many ways of the profile, or do not.
 
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -16,7 +16,7 @@ use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captur
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;
 use super::profile::{Behaviour, Buyer};
-use super::session::{Acknowledged, Rush, is_refused};
+use super::session::{Acknowledged, LoadTest, is_refused};
 use super::stopwatch::Endpoint;
 
 /// How often a buyer tries to pay at a provider that does not answer.
@@ -32,7 +32,7 @@ const EXPIRY: Duration = Duration::from_secs(90);
 /// How often somebody looks whether an order has expired.
 const LOOK: Duration = Duration::from_secs(1);
 
-impl Rush {
+impl LoadTest {
     /// Does with an order what the buyer's behaviour says. What has to wait for the end of the payment
     /// window goes on by itself.
     pub(super) async fn conclude(
@@ -45,13 +45,13 @@ impl Rush {
         match buyer.behaviour {
             Behaviour::NeverPay | Behaviour::PayLate => {
                 self.tally.unpaid_until(order.pay_by);
-                let rush = Rc::clone(self);
-                let task = self.busy.begin();
+                let test = Rc::clone(self);
+                let task = self.tasks.begin();
                 tokio::task::spawn_local(async move {
                     if buyer.behaviour == Behaviour::PayLate {
-                        rush.pay_late(&order, random).await;
+                        test.pay_late(&order, random).await;
                     } else {
-                        rush.never_pay(&order, &bearer).await;
+                        test.never_pay(&order, &bearer).await;
                     }
                     drop(task);
                 });
@@ -209,7 +209,7 @@ impl Rush {
     /// Pays when the window is over: the order is rescued if its seats are still free, or the money is
     /// given back.
     async fn pay_late(&self, order: &Acknowledged, mut random: StdRng) {
-        let wait = order.pay_by.ms_since(Timestamp::now()).max(0) as u64;
+        let wait = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
         let wait = wait + random.random_range(LATE_MS);
         let due = self.later(Duration::from_millis(wait)).await;
         let payment = format!("pi_{}", order.order);
@@ -234,7 +234,7 @@ impl Rush {
         self.tally.never_paid.one();
         let Some(call) = self.made(Call::get(&format!("/orders/{}", order.order))) else { return };
         let call = call.by(bearer);
-        let window = order.pay_by.ms_since(Timestamp::now()).max(0) as u64;
+        let window = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
         let mut wait = Duration::from_millis(window) + LOOK;
         let until = Instant::now() + wait + EXPIRY;
         loop {
@@ -260,7 +260,7 @@ impl Rush {
                 self.tally.shown(Behaviour::Cancel, Ok(()));
             }
             Some(_) => self.tally.shown(Behaviour::Cancel, Err(reply.to_string())),
-            // Whoever cancels when the window is over is told so.
+            // Whoever cancels when the window is over is refused.
             None => match &reply {
                 Reply::Problem(refused)
                     if refused.kind == "order-resolved" && Timestamp::now() >= order.pay_by =>

@@ -172,8 +172,8 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of the gateway at `base`, such as `http://127.0.0.1:8080`, that has at most so many
-    /// requests under way at once, each on a connection of its own.
+    /// A client of the gateway at `base`, such as `http://127.0.0.1:8080`, that has at most
+    /// `connections` requests under way at once, each on a connection of its own.
     ///
     /// # Errors
     /// `base` is no such address.
@@ -196,7 +196,7 @@ impl Client {
         })
     }
 
-    /// The same, whose answers are noted by somebody.
+    /// The same, whose answers are reported to a controller.
     #[must_use]
     pub fn watched(self, controller: Option<Arc<Controller>>) -> Self {
         Self { controller, ..self }
@@ -298,7 +298,7 @@ impl Client {
         let (connection, runs) =
             http1::handshake(TokioIo::new(stream)).await.map_err(|error| shown(&error))?;
         tokio::task::spawn_local(async move {
-            // Whoever waits for an answer on it is told.
+            // Whoever waits for an answer on it gets the error.
             let _ended = runs.await;
         });
         Ok(connection)

@@ -1,5 +1,5 @@
-//! The controller of a crowd without an end: whoever breaks things around it sees what it was answered,
-//! and when, has it rest while the stores are compared, and has it leave.
+//! The controller of a crowd without an end. Fault injection uses it to see what the crowd was answered
+//! and when, to let it rest while the stores are compared, and to end it.
 
 use std::borrow::Cow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use super::client::Reply;
 use super::stopwatch::Endpoint;
 
-/// What the crowd is told.
+/// What the crowd does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Told {
+enum Phase {
     /// Buy.
     Buy,
     /// Finish what was begun, and begin nothing that changes anything.
@@ -33,19 +33,19 @@ pub enum Answer {
 /// An answer, and when it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// When.
+    /// The moment it came.
     pub at: Instant,
-    /// What.
+    /// The answer.
     pub answer: Answer,
 }
 
 /// How answers that never came are called.
 pub const NO_ANSWER: &str = "no answer";
 
-/// The controller.
+/// Steers a crowd from outside.
 #[derive(Debug)]
 pub struct Controller {
-    told: watch::Sender<Told>,
+    phase: watch::Sender<Phase>,
     /// How many change something now.
     at_work: watch::Sender<u64>,
     acknowledged: watch::Sender<u64>,
@@ -55,7 +55,7 @@ pub struct Controller {
 impl Default for Controller {
     fn default() -> Self {
         Self {
-            told: watch::Sender::new(Told::Buy),
+            phase: watch::Sender::new(Phase::Buy),
             at_work: watch::Sender::new(0),
             acknowledged: watch::Sender::new(0),
             seen: Mutex::default(),
@@ -67,7 +67,7 @@ impl Controller {
     /// Has the crowd rest: returns when nobody in it changes anything any more. Those who only look
     /// go on looking.
     pub async fn rest(&self) {
-        self.told.send_replace(Told::Rest);
+        self.phase.send_replace(Phase::Rest);
         // It fails only if the sender is gone, which is in our hands.
         let mut at_work = self.at_work.subscribe();
         let _idle = at_work.wait_for(|at_work| *at_work == 0).await;
@@ -75,12 +75,12 @@ impl Controller {
 
     /// Has a crowd that rests go on.
     pub fn go_on(&self) {
-        self.told.send_replace(Told::Buy);
+        self.phase.send_replace(Phase::Buy);
     }
 
     /// Has the crowd leave; it is gone when its run ends.
     pub fn leave(&self) {
-        self.told.send_replace(Told::Leave);
+        self.phase.send_replace(Phase::Leave);
     }
 
     /// How many orders were acknowledged.
@@ -89,7 +89,7 @@ impl Controller {
         *self.acknowledged.borrow()
     }
 
-    /// Waits until so many orders were acknowledged.
+    /// Waits until `count` orders were acknowledged.
     pub async fn until_acknowledged(&self, count: u64) {
         // It fails only if the sender is gone, which is in our hands.
         let mut acknowledged = self.acknowledged.subscribe();
@@ -133,23 +133,23 @@ impl Controller {
         }
     }
 
-    /// True once the crowd was told to leave.
+    /// True once the crowd was asked to leave.
     pub(super) fn is_over(&self) -> bool {
-        *self.told.borrow() == Told::Leave
+        *self.phase.borrow() == Phase::Leave
     }
 
     /// Waits until something may be changed; it may for as long as the turn lasts.
     pub(super) async fn turn(&self) -> Turn<'_> {
-        let mut told = self.told.subscribe();
+        let mut phase = self.phase.subscribe();
         loop {
-            // First we are at work, then we look: whoever tells us to rest looks after telling.
+            // First we are at work, then we look: whoever asks us to rest looks after asking.
             let turn = Turn::begin(&self.at_work);
-            if *told.borrow_and_update() != Told::Rest {
+            if *phase.borrow_and_update() != Phase::Rest {
                 return turn;
             }
             drop(turn);
             // It fails only if the sender is gone, which lives as long as we do.
-            let _told = told.changed().await;
+            let _changed = phase.changed().await;
         }
     }
 }

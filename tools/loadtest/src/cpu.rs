@@ -1,4 +1,4 @@
-//! Where the processors' time goes: engine, stand-ins, Redis and crowd, each by the threads or the
+//! Where the processors' time goes: engine, fakes, Redis and crowd, each by the threads or the
 //! process of its own.
 //!
 //! The kernel keeps the account: `/proc/PID/task/TID/stat` has the time of every thread under its
@@ -33,10 +33,10 @@ const TICKS_PER_SECOND: f64 = 100.0;
 pub enum Part {
     /// The gateway, the functions, the pollers, and their clients of the stores.
     Engine,
-    /// The stand-in for DynamoDB.
+    /// The fake of DynamoDB.
     #[serde(rename = "dynamodb")]
     DynamoDb,
-    /// The stand-in for SQS.
+    /// The fake of SQS.
     Sqs,
     /// Redis or Valkey.
     Redis,
@@ -50,8 +50,8 @@ impl Part {
     pub fn name(self) -> &'static str {
         match self {
             Self::Engine => "engine",
-            Self::DynamoDb => "DynamoDB stand-in",
-            Self::Sqs => "SQS stand-in",
+            Self::DynamoDb => "fake DynamoDB",
+            Self::Sqs => "fake SQS",
             Self::Redis => "Redis",
             Self::Generator => "generator",
         }

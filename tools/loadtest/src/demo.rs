@@ -37,13 +37,13 @@ const PAY_WINDOW_SECONDS: u32 = 20;
 /// How long the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
-/// What a demo is told.
+/// The options of a demo.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How the crowd comes.
     pub load: crate::Load,
-    /// How people behave.
-    pub mix: LoadProfile,
+    /// The shares of the behaviours.
+    pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -57,8 +57,9 @@ pub struct Options {
 pub struct Outcome {
     /// How long it took from the start of the servers to the end of the audit, in seconds.
     pub seconds: f64,
-    /// The crowd's report.
-    pub rush: crate::report::Report,
+    /// The report of the load test.
+    #[serde(rename = "rush")]
+    pub load_test: crate::report::Report,
     /// The audit's report.
     pub audit: audit::Report,
 }
@@ -67,7 +68,7 @@ impl Outcome {
     /// True if everything was sold, nothing impossible was met and no invariant is broken.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.rush.is_good() && self.audit.clean
+        self.load_test.is_good() && self.audit.clean
     }
 }
 
@@ -94,7 +95,7 @@ pub enum Error {
     Refused(SaleId, String),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] LoadTestError),
+    LoadTest(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -153,7 +154,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         url: engine.url().to_owned(),
         sales: sales.iter().map(|file| file.sale.to_string()).collect(),
         load: options.load,
-        mix: options.mix,
+        profile: options.profile,
         seed: options.seed,
         most: options.most,
         ledger: Some(ledger.clone()),
@@ -166,9 +167,11 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         ledger: Some(LedgerFacts::read(&ledger)?),
         ..audit::Options::at(Timestamp::now())
     };
-    let audit = audit::run(&Target::from(engine.endpoints()), &options).await?;
+    let stores = engine.endpoints();
+    let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+    let audit = audit::run(&target, &options).await?;
     engine.stop().await?;
-    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), rush: report, audit })
+    Ok(Outcome { seconds: started.elapsed().as_secs_f64(), load_test: report, audit })
 }
 
 /// The operator puts the sales on sale, through the API.

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::client::Call;
 use super::profile::Behaviour;
-use super::session::{Asked, Rush, line};
+use super::session::{GateReply, LoadTest, line};
 use super::stopwatch::Endpoint;
 
 /// How long the late wait between two looks at a sale in which seats are still held, in
@@ -21,7 +21,7 @@ const LOOK_MS: u64 = 300;
 /// How often one of the late asks the gate again.
 const ASKS: u32 = 30;
 
-/// One late buyer: so many tickets of one tier on one journey.
+/// One late buyer, who takes tickets of one tier on one journey.
 struct Late {
     user: String,
     sale: usize,
@@ -30,17 +30,17 @@ struct Late {
     tickets: u16,
 }
 
-impl Rush {
+impl LoadTest {
     /// Sells what is left. Returns true once nothing is free and nothing unpaid can come back.
     pub async fn sell_the_rest(&self, at_once: usize, until: Instant) -> bool {
         let mut round = 0;
         while Instant::now() < until {
             round += 1;
-            let wanted = self.what_is_left(round).await;
-            let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else {
+            let late = self.what_is_left(round).await;
+            let Some(late) = late.filter(|late| !late.is_empty()) else {
                 let deadline = self.tally.last_deadline();
                 if deadline.is_none_or(|deadline| deadline < Timestamp::now())
-                    && self.busy.count() == 0
+                    && self.tasks.count() == 0
                     && self.is_sold_out().await
                 {
                     return true;
@@ -48,7 +48,7 @@ impl Rush {
                 tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
                 continue;
             };
-            stream::iter(&wanted).for_each_concurrent(at_once, |late| self.take(late)).await;
+            stream::iter(&late).for_each_concurrent(at_once, |late| self.take(late)).await;
         }
         false
     }
@@ -56,25 +56,27 @@ impl Rush {
     /// The whole journey first, then each leg by itself, one journey a round and sale, so that the
     /// late do not chase the same seats. `None` if the gateway does not say what is left.
     async fn what_is_left(&self, round: u64) -> Option<Vec<Late>> {
-        let mut wanted = Vec::new();
+        let mut late = Vec::new();
         for (index, venue) in self.venues.iter().enumerate() {
             let legs = venue.sale.whole();
             let single = legs.iter().filter_map(|leg| Legs::new(leg, leg + 1));
             let journeys = std::iter::once(legs).chain(single.filter(|_| legs.count() > 1));
             for journey in journeys {
-                let before = wanted.len();
+                let before = late.len();
                 let left = self.left(venue, journey, true).await?;
                 for (tier_index, tier) in venue.sale.tiers().iter().enumerate() {
                     if tier.price_minor(journey).is_none() {
                         continue;
                     }
-                    let most = venue.sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16);
+                    let most =
+                        usize::from(venue.sale.file().limit_per_buyer).min(MAX_SEATS_PER_ORDER);
+                    let most = u16::try_from(most).unwrap_or(u16::MAX);
                     let mut count = left.get(tier.tier.as_str()).map_or(0, |left| left.count);
                     while count > 0 {
-                        let tickets = count.min(u32::from(most)) as u16;
+                        let tickets = u16::try_from(count).unwrap_or(u16::MAX).min(most);
                         count -= u32::from(tickets);
-                        wanted.push(Late {
-                            user: format!("late-{round}-{index}-{}", wanted.len()),
+                        late.push(Late {
+                            user: format!("late-{round}-{index}-{}", late.len()),
                             sale: index,
                             tier: tier_index,
                             legs: journey,
@@ -83,17 +85,17 @@ impl Rush {
                     }
                 }
                 // What overlaps this journey looks different once it is sold.
-                if wanted.len() > before && journey == legs && legs.count() > 1 {
+                if late.len() > before && journey == legs && legs.count() > 1 {
                     break;
                 }
             }
         }
-        Some(wanted)
+        Some(late)
     }
 
     /// True if no seat of any sale is free on any journey that is sold.
     async fn is_sold_out(&self) -> bool {
-        self.what_is_left(0).await.is_some_and(|wanted| wanted.is_empty())
+        self.what_is_left(0).await.is_some_and(|late| late.is_empty())
     }
 
     /// A late buyer takes what is left, in any seats, and pays.
@@ -107,14 +109,14 @@ impl Rush {
         let Some(ask) = ask.map(|ask| ask.by(&bearer)) else { return };
         let mut due = Instant::now();
         for _ in 0..ASKS {
-            let admission = match self.asked(self.persist(&ask, due, None).await) {
-                Asked::Admitted(admission) => admission,
-                Asked::Later(wait) => {
+            let admission = match self.gate_reply(self.persist(&ask, due, None).await) {
+                GateReply::Admitted(admission) => admission,
+                GateReply::Later(wait) => {
                     due = self.later(wait).await;
                     continue;
                 }
                 // What is held is for the next round.
-                Asked::Waiting(_) | Asked::Refused => return,
+                GateReply::Waiting(_) | GateReply::Refused => return,
             };
             let choice = json!({ "best": { "count": tickets, "together": Together::Preferred } });
             let tier = &venue.sale.tiers()[late.tier];

@@ -25,14 +25,14 @@ pub enum Entry {
         provider: String,
         /// The provider's name for the payment.
         payment: String,
-        /// How much, in minor units.
+        /// The amount, in minor units.
         amount_minor: i64,
-        /// Of which currency.
+        /// ISO 4217 code of its currency.
         currency: String,
     },
 }
 
-/// The ledger, in memory and if wanted in a file of JSON lines.
+/// The ledger, in memory and, if one was named, in a file of JSON lines.
 #[derive(Debug, Default)]
 pub struct Ledger {
     entries: Mutex<(Vec<Entry>, Option<BufWriter<File>>)>,

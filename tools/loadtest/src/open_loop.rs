@@ -1,6 +1,6 @@
 //! The open loop: people come when their shape says so, whatever becomes of those before them.
 //!
-//! Whoever is due is taken up at once and noted. Who finds every connection in use waits in line for
+//! Whoever is due is taken up at once and noted. Who finds every connection in use waits for
 //! one, in the order of being due, and that waiting is part of the response time. Somebody who waits, or who
 //! will come back later, is a few bytes; only a request under way is a task.
 
@@ -15,9 +15,10 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use super::client::Place;
-use super::session::{Asked, Busy, Rush};
+use super::session::{GateReply, LoadTest, TaskCounter};
+use super::stopwatch::micros;
 
-/// How much later than told people come back, in microseconds: not all at once.
+/// How much later than asked people come back, in microseconds: not all at once.
 const JITTER_MICROS: u64 = 500_000;
 
 /// Somebody asks for an admission.
@@ -31,31 +32,31 @@ struct Ask {
     attempt: u8,
 }
 
-/// What the loop and its visits share.
+/// What the loop and its sessions share.
 #[derive(Debug)]
-struct Doorway {
+struct LoopState {
     started: Instant,
-    /// Those who were told to come back.
+    /// Those who were asked to come back.
     returns: RefCell<BinaryHeap<Reverse<Ask>>>,
     /// Those who were let in, or are asking.
-    visits: Rc<Busy>,
+    sessions: Rc<TaskCounter>,
 }
 
-impl Doorway {
+impl LoopState {
     fn at(&self, micros: u64) -> Instant {
         self.started + Duration::from_micros(micros)
     }
 }
 
-impl Rush {
+impl LoadTest {
     /// Lets one person come at each of these moments, in microseconds from `started`, and those who
-    /// are told to come back return as long as their patience lasts. Ends when all have left, or takes
+    /// are asked to come back return, each as often as the profile says. Ends when all have left, or takes
     /// nobody up any more after `until`.
     pub async fn open_loop(self: &Rc<Self>, plan: &[u64], started: Instant, until: Instant) {
-        let visits = Rc::new(Busy::default());
-        let door = Rc::new(Doorway { started, returns: RefCell::default(), visits });
+        let sessions = Rc::new(TaskCounter::default());
+        let state = Rc::new(LoopState { started, returns: RefCell::default(), sessions });
         let mut to_come = (0..).zip(plan.iter().copied()).peekable();
-        let mut line: VecDeque<Ask> = VecDeque::new();
+        let mut waiting: VecDeque<Ask> = VecDeque::new();
         // Our turn for a connection; kept over the rounds, so that it is not lost.
         let mut turn: Option<Pin<Box<dyn Future<Output = Option<Place>>>>> = None;
         loop {
@@ -63,38 +64,38 @@ impl Rush {
             if now >= until {
                 break;
             }
-            let next = self.take_up(&mut to_come, &door, &mut line, now);
-            while let Some(ask) = line.front().copied() {
+            let next = self.take_up(&mut to_come, &state, &mut waiting, now);
+            while let Some(ask) = waiting.front().copied() {
                 let place = match &mut turn {
                     Some(_) => None,
                     None => self.client.place_now(),
                 };
                 let Some(place) = place else { break };
-                line.pop_front();
-                self.let_in(ask, place, &door);
+                waiting.pop_front();
+                self.let_in(ask, place, &state);
             }
-            self.waiting.set(line.len() as u64);
-            if line.is_empty() && next.is_none() && door.visits.count() == 0 {
+            self.waiting.set(reporting::count(waiting.len()));
+            if waiting.is_empty() && next.is_none() && state.sessions.count() == 0 {
                 return;
             }
-            if !line.is_empty() && turn.is_none() {
+            if !waiting.is_empty() && turn.is_none() {
                 turn = Some(Box::pin(self.client.place()));
             }
-            let wake = next.map_or(until, |next| door.at(next)).min(until);
+            let wake = next.map_or(until, |next| state.at(next)).min(until);
             tokio::select! {
                 place = async { match &mut turn { Some(turn) => turn.await, None => std::future::pending().await } } => {
                     turn = None;
-                    if let Some((place, ask)) = place.zip(line.pop_front()) {
-                        self.let_in(ask, place, &door);
+                    if let Some((place, ask)) = place.zip(waiting.pop_front()) {
+                        self.let_in(ask, place, &state);
                     }
                 }
                 () = tokio::time::sleep_until(wake.into()) => {}
-                () = door.visits.changed() => {}
+                () = state.sessions.changed() => {}
             }
         }
         self.waiting.set(0);
-        while door.visits.count() > 0 {
-            door.visits.changed().await;
+        while state.sessions.count() > 0 {
+            state.sessions.changed().await;
         }
     }
 
@@ -102,12 +103,12 @@ impl Rush {
     fn take_up(
         &self,
         to_come: &mut std::iter::Peekable<impl Iterator<Item = (u64, u64)>>,
-        door: &Doorway,
-        line: &mut VecDeque<Ask>,
+        state: &LoopState,
+        waiting: &mut VecDeque<Ask>,
         now: Instant,
     ) -> Option<u64> {
-        let now_micros = now.duration_since(door.started).as_micros() as u64;
-        let mut returns = door.returns.borrow_mut();
+        let now_micros = micros(now.duration_since(state.started));
+        let mut returns = state.returns.borrow_mut();
         loop {
             let first = to_come.peek().map(|(index, due_micros)| Ask {
                 due_micros: *due_micros,
@@ -129,41 +130,41 @@ impl Rush {
                 returns.pop();
                 self.tally.returns.one();
             }
-            self.client.stopwatch().took_up(door.at(comes.due_micros), now);
-            line.push_back(comes);
+            self.client.stopwatch().took_up(state.at(comes.due_micros), now);
+            waiting.push_back(comes);
         }
     }
 
-    fn let_in(self: &Rc<Self>, ask: Ask, place: Place, door: &Rc<Doorway>) {
-        let due = door.at(ask.due_micros);
+    fn let_in(self: &Rc<Self>, ask: Ask, place: Place, state: &Rc<LoopState>) {
+        let due = state.at(ask.due_micros);
         self.client.stopwatch().waited(due, Instant::now());
-        let (rush, door) = (Rc::clone(self), Rc::clone(door));
-        let task = door.visits.begin();
+        let (test, state) = (Rc::clone(self), Rc::clone(state));
+        let task = state.sessions.begin();
         tokio::task::spawn_local(async move {
-            rush.come(ask, due, place, &door).await;
+            test.come(ask, due, place, &state).await;
             drop(task);
         });
     }
 
-    async fn come(self: &Rc<Self>, ask: Ask, due: Instant, place: Place, door: &Doorway) {
+    async fn come(self: &Rc<Self>, ask: Ask, due: Instant, place: Place, state: &LoopState) {
         let buyer = self.buyer(ask.index);
         let first = ask.attempt == 0;
         if first {
             self.tally.came(buyer.behaviour);
         }
         match self.ask(&buyer, first, due, Some(place)).await {
-            // A visit is large and few are let in: it has its own place in memory.
-            Asked::Admitted(admission) => Box::pin(self.order_with(buyer, admission)).await,
-            Asked::Later(wait) | Asked::Waiting(wait) if ask.attempt < buyer.returns => {
+            // A session is large and few are let in: it has its own place in memory.
+            GateReply::Admitted(admission) => Box::pin(self.order_with(buyer, admission)).await,
+            GateReply::Later(wait) | GateReply::Waiting(wait) if ask.attempt < buyer.returns => {
                 let jitter = buyer_jitter(buyer.seed, ask.attempt);
-                let due = door.started.elapsed() + wait + jitter;
+                let due = state.started.elapsed() + wait + jitter;
                 let attempt = ask.attempt + 1;
-                let ask = Ask { due_micros: due.as_micros() as u64, attempt, ..ask };
-                door.returns.borrow_mut().push(Reverse(ask));
-                door.visits.change();
+                let ask = Ask { due_micros: micros(due), attempt, ..ask };
+                state.returns.borrow_mut().push(Reverse(ask));
+                state.sessions.change();
             }
-            Asked::Later(_) | Asked::Waiting(_) => self.tally.gave_up.one(),
-            Asked::Refused => {}
+            GateReply::Later(_) | GateReply::Waiting(_) => self.tally.gave_up.one(),
+            GateReply::Refused => {}
         }
     }
 }

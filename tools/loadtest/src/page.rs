@@ -1,4 +1,4 @@
-//! A rush as a page that stands by itself: one file, no script, nothing fetched.
+//! A load test as a page that stands by itself: one file, no script, nothing fetched.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,13 +56,13 @@ pub fn write(file: &Path, page: &str) -> io::Result<()> {
     fs::write(file, page).map_err(named)
 }
 
-/// The page of a rush.
+/// The page of a load test.
 ///
 /// # Errors
 /// A plot cannot be drawn.
-pub fn of_rush(report: &Report) -> Result<String, charts::Error> {
+pub fn of_load_test(report: &Report) -> Result<String, charts::Error> {
     let sales: Vec<&str> = report.sales.iter().map(|sold| sold.sale.as_str()).collect();
-    let title = format!("Rush for {}", sales.join(", "));
+    let title = format!("Load test for {}", sales.join(", "));
     let verdict = if report.is_good() {
         "Every seat sold, nothing impossible was met."
     } else {
@@ -99,7 +99,7 @@ pub fn of_replay(outcome: &Outcome) -> Result<String, charts::Error> {
         (seconds(times.auditing), "to audit both stores"),
         (format!("{:.0}", outcome.whole_sales_per_second), "whole sales a second"),
     ];
-    page(&title, &head, &figures, &outcome.rush, Some(&outcome.audit))
+    page(&title, &head, &figures, &outcome.load_test, Some(&outcome.audit))
 }
 
 fn page(
@@ -144,7 +144,7 @@ fn page(
                 }
                 div.plots { @for plot in plots { (plot) } }
                 (latency(report))
-                (mixed(report))
+                (behaviours(report))
                 (refusals(report))
                 @if let Some(cpu) = &report.cpu { section { h2 { "Processors" } p { (cpu) } } }
                 @if let Some(audit) = audit { (audited(audit)) }
@@ -195,24 +195,7 @@ fn plots(report: &Report) -> Result<Vec<Markup>, charts::Error> {
         Curve::new("waiting for a connection", 1, level(|sample| sample.waiting as f64)),
         Curve::new("under way", 0, level(|sample| sample.under_way as f64)),
     ];
-    let mut reasons: Vec<(&Cow<'static, str>, &u64)> = report.refusals.iter().collect();
-    reasons.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
-    let refused: Vec<Curve> = (0..)
-        .zip(reasons)
-        .map(|(colour, (why, _))| {
-            let times = |sample: &Sample| sample.refused.get(why).copied().unwrap_or(0) as f64;
-            Curve::new(why.as_ref(), colour, rates(series, times))
-        })
-        .collect();
-    let parts: BTreeMap<Part, f64> =
-        series.iter().flat_map(|sample| sample.cpu_seconds.clone()).collect();
-    let cpu: Vec<Curve> = (0..)
-        .zip(parts.into_keys())
-        .map(|(colour, part)| {
-            let of = |sample: &Sample| sample.cpu_seconds.get(&part).copied().unwrap_or(0.0);
-            Curve::new(part.name(), colour, rates(series, of))
-        })
-        .collect();
+    let (refused, cpu) = (refusal_curves(report), processor_curves(series));
     let on_sale = format!("{} seats × legs were on sale.", grouped(seats));
     let mut plots = vec![
         figure("Tickets sold", &on_sale, &sold, charts::lines)?,
@@ -238,6 +221,32 @@ fn plots(report: &Report) -> Result<Vec<Markup>, charts::Error> {
         plots.push(figure("Processors at work", "By part.", &cpu, charts::stacked)?);
     }
     Ok(plots)
+}
+
+/// Refusals a second, a curve for each reason, the most frequent first.
+fn refusal_curves(report: &Report) -> Vec<Curve> {
+    let mut reasons: Vec<(&Cow<'static, str>, &u64)> = report.refusals.iter().collect();
+    reasons.sort_by_key(|(_, times)| std::cmp::Reverse(**times));
+    (0..)
+        .zip(reasons)
+        .map(|(colour, (why, _))| {
+            let times = |sample: &Sample| sample.refused.get(why).copied().unwrap_or(0) as f64;
+            Curve::new(why.as_ref(), colour, rates(&report.series, times))
+        })
+        .collect()
+}
+
+/// Processors at work, a curve for each part.
+fn processor_curves(series: &[Sample]) -> Vec<Curve> {
+    let parts: BTreeMap<Part, f64> =
+        series.iter().flat_map(|sample| sample.cpu_seconds.clone()).collect();
+    (0..)
+        .zip(parts.into_keys())
+        .map(|(colour, part)| {
+            let of = |sample: &Sample| sample.cpu_seconds.get(&part).copied().unwrap_or(0.0);
+            Curve::new(part.name(), colour, rates(series, of))
+        })
+        .collect()
 }
 
 fn figure(
@@ -318,7 +327,7 @@ fn latency(report: &Report) -> Markup {
     }
 }
 
-fn mixed(report: &Report) -> Markup {
+fn behaviours(report: &Report) -> Markup {
     html! {
         section {
             h2 { "The mix, and how it was answered" }

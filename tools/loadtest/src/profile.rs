@@ -1,6 +1,6 @@
 //! Who comes, what they want and what they do: the same seed makes the same crowd.
 //!
-//! The table of behaviours is the mix. Every run prints it in its report with what became of each, and
+//! The table of behaviours is the profile. Every run prints it in its report with what became of each, and
 //! `docs/rush.md` shows it.
 
 use clap::ValueEnum;
@@ -156,7 +156,7 @@ impl Behaviour {
     }
 }
 
-/// A mix: how many of a thousand people behave in each way.
+/// A profile: how many of a thousand people behave in each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadProfile {
@@ -236,7 +236,7 @@ impl LoadProfile {
         }
     }
 
-    /// The mix of ways and numbers of tickets, in words.
+    /// The shares of ways and numbers of tickets, in words.
     #[must_use]
     pub fn ways(self) -> &'static str {
         match self {
@@ -271,7 +271,7 @@ pub struct Buyer {
 /// Makes buyer number `index` of a crowd. `weights` are the sizes of the sales: a larger one draws
 /// more buyers.
 #[must_use]
-pub fn buyer(mix: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Buyer {
+pub fn buyer(profile: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Buyer {
     // An odd multiplier keeps neighbouring indexes apart in the generator's seed.
     let seed = seed ^ index.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mut random = StdRng::seed_from_u64(seed);
@@ -287,14 +287,15 @@ pub fn buyer(mix: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Buyer 
         70..85 => 3,
         _ => 4,
     };
-    // One of four who are told to come back does; one of four of these once more; and so on.
-    let returns = (0..MAX_RETURNS).take_while(|_| random.random_range(0..4) == 0).count() as u8;
+    // One of four who are asked to come back does; one of four of these once more; and so on.
+    let returns = (0..MAX_RETURNS).take_while(|_| random.random_range(0..4) == 0).count();
+    let returns = u8::try_from(returns).unwrap_or(MAX_RETURNS);
     Buyer {
         user: format!("rush-{index}"),
         sale: sale.unwrap_or(0),
         tickets,
-        way: mix.way(random.random_range(0..100)),
-        behaviour: mix.behaviour(random.random_range(0..1000)),
+        way: profile.way(random.random_range(0..100)),
+        behaviour: profile.behaviour(random.random_range(0..1000)),
         returns,
         seed: random.random(),
     }
@@ -304,17 +305,19 @@ pub fn buyer(mix: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Buyer 
 mod tests {
     use super::*;
 
-    const MIXES: [LoadProfile; 4] =
+    const PROFILES: [LoadProfile; 4] =
         [LoadProfile::Everything, LoadProfile::Paying, LoadProfile::Even, LoadProfile::Fickle];
 
     #[test]
     fn a_mix_is_a_thousand_people() {
-        for mix in MIXES {
-            let all: u32 = Behaviour::ALL.iter().map(|behaviour| mix.per_mille(*behaviour)).sum();
-            assert_eq!(all, 1000, "{mix:?}");
+        for profile in PROFILES {
+            let all: u32 =
+                Behaviour::ALL.iter().map(|behaviour| profile.per_mille(*behaviour)).sum();
+            assert_eq!(all, 1000, "{profile:?}");
             for behaviour in Behaviour::ALL {
-                let drawn = (0..1000).filter(|drawn| mix.behaviour(*drawn) == behaviour).count();
-                assert_eq!(drawn as u32, mix.per_mille(behaviour), "{mix:?} {behaviour:?}");
+                let drawn =
+                    (0..1000).filter(|drawn| profile.behaviour(*drawn) == behaviour).count();
+                assert_eq!(drawn as u32, profile.per_mille(behaviour), "{profile:?} {behaviour:?}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::series::Sample;
-use super::session::Rush;
+use super::session::LoadTest;
 
 /// A bar of something that is counted.
 const COUNTED: &str = "{msg:>14} {bar:40} {pos}/{len}";
@@ -19,7 +19,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Bars for so many people and tickets, drawn on standard error if `shown`.
+    /// Bars for the numbers of people and tickets, drawn on standard error if `shown`.
     #[must_use]
     pub fn new(shown: bool, people: u64, tickets: u64) -> Self {
         let target =
@@ -38,9 +38,9 @@ impl Progress {
     }
 
     /// How far it is.
-    pub fn move_on(&self, rush: &Rush) {
-        self.people.set_position(rush.tally.buyers.get());
-        self.tickets.set_position(rush.tally.tickets.get());
+    pub fn move_on(&self, test: &LoadTest) {
+        self.people.set_position(test.tally.buyers.get());
+        self.tickets.set_position(test.tally.tickets.get());
     }
 
     /// What happened in the last second.

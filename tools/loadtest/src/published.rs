@@ -5,6 +5,14 @@ use serde::Serialize;
 
 use super::arrivals::Shape;
 
+/// The part of the real sale's time in which people come: what is held and not paid must be sold again
+/// in the rest.
+const ARRIVE: f64 = 0.7;
+/// The time within which people come where that was not published, in seconds.
+const WITHIN_SECONDS: f64 = 210.0;
+/// The time that every replay is given at least, in seconds.
+const LEAST_SECONDS: u32 = 300;
+
 /// One on-sale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Published {
@@ -18,7 +26,7 @@ pub struct Published {
     pub tickets: u32,
     /// In how many seconds they were gone, as far as that was published.
     pub seconds: Option<u32>,
-    /// The shape that fits what was told.
+    /// The shape that fits what was published.
     pub shape: Shape,
     /// Where the figures stand.
     pub source: &'static str,
@@ -81,6 +89,24 @@ pub const PUBLISHED: [Published; 5] = [
 ];
 
 impl Published {
+    /// How many people come at a scale: `0.01` is a hundredth.
+    #[must_use]
+    pub fn arrivals(&self, scale: f64) -> u64 {
+        (self.people as f64 * scale).round() as u64
+    }
+
+    /// The time within which people come at a scale, in seconds.
+    #[must_use]
+    pub fn arrival_seconds(&self, scale: f64) -> f64 {
+        self.seconds.map_or(WITHIN_SECONDS, |seconds| f64::from(seconds) * ARRIVE) * scale
+    }
+
+    /// The longest that a replay may take, in seconds.
+    #[must_use]
+    pub fn most_seconds(&self) -> u64 {
+        self.seconds.unwrap_or(LEAST_SECONDS).max(LEAST_SECONDS).into()
+    }
+
     /// The on-sale of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {

@@ -1,4 +1,4 @@
-//! What a rush came to: as tables for people and as JSON for programs.
+//! The report of a load test: as tables for people and as JSON for programs.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +11,9 @@ use crate::cpu::Shares;
 
 use super::profile::{Behaviour, LoadProfile};
 use super::series::Sample;
-use super::session::Rush;
+use super::session::LoadTest;
 use super::stopwatch::{Endpoint, Percentiles};
+use super::tally::Tally;
 use super::{Load, Options};
 
 /// The generator was the bottleneck if it took up one request of a hundred later than this.
@@ -23,7 +24,7 @@ const ANOMALIES_SHOWN: usize = 20;
 /// One sale of the report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sold {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: String,
     /// Seats × legs for sale.
     pub seat_legs: u64,
@@ -53,10 +54,10 @@ pub struct Generator {
     pub kept_up: bool,
 }
 
-/// One behaviour of the mix, and what came of it.
+/// One behaviour of the profile, and what came of it.
 #[derive(Debug, Clone, Serialize)]
 pub struct BehaviourCount {
-    /// Which.
+    /// Its name.
     #[serde(rename = "conduct")]
     pub behaviour: &'static str,
     /// How many of a thousand people are of it.
@@ -71,6 +72,20 @@ pub struct BehaviourCount {
     pub as_expected: u64,
 }
 
+impl BehaviourCount {
+    fn from_tally(behaviour: Behaviour, profile: LoadProfile, tally: &Tally) -> Self {
+        let shown = tally.behaviour(behaviour);
+        Self {
+            behaviour: behaviour.name(),
+            per_mille: profile.per_mille(behaviour),
+            expected: behaviour.expected(),
+            people: shown.people,
+            shown: shown.shown,
+            as_expected: shown.as_expected,
+        }
+    }
+}
+
 /// The report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -78,8 +93,9 @@ pub struct Report {
     pub seed: u64,
     /// How the crowd came.
     pub load: Load,
-    /// Which mix it was.
-    pub mix: LoadProfile,
+    /// The profile: which share of people behaves how.
+    #[serde(rename = "mix")]
+    pub profile: LoadProfile,
     /// How it picked seats, in words.
     pub ways: &'static str,
     /// How long it took, in seconds.
@@ -92,7 +108,7 @@ pub struct Report {
     pub late_buyers: u64,
     /// How often somebody came back because the gate had said so.
     pub returns: u64,
-    /// How often somebody had lost patience instead.
+    /// How often somebody gave up instead.
     pub gave_up: u64,
     /// Requests that were sent.
     pub requests: u64,
@@ -124,7 +140,7 @@ pub struct Report {
     pub sold_out: bool,
     /// Sale by sale.
     pub sales: Vec<Sold>,
-    /// The mix, and what came of it.
+    /// Each behaviour, and what came of it.
     pub behaviours: Vec<BehaviourCount>,
     /// Refusals by the problem's type.
     pub refusals: BTreeMap<Cow<'static, str>, u64>,
@@ -145,7 +161,7 @@ pub struct Report {
 impl Report {
     /// What a rush came to.
     pub(super) fn of(
-        rush: &Rush,
+        test: &LoadTest,
         options: &Options,
         started: Instant,
         took: Duration,
@@ -153,39 +169,31 @@ impl Report {
         sales: Vec<Sold>,
         series: Vec<Sample>,
     ) -> Self {
-        let tally = &rush.tally;
+        let tally = &test.tally;
         let seconds = took.as_secs_f64();
         let sold_out_seconds = tally.last_sale().map(|at| (at - started).as_secs_f64());
-        let stopwatch = rush.client.stopwatch();
+        let stopwatch = test.client.stopwatch();
         let latency = Endpoint::ALL.into_iter().map(|endpoint| {
             let of = stopwatch.of(endpoint);
             let response = Percentiles::of(&of.response);
             (endpoint.name(), Latency { response, service: Percentiles::of(&of.service) })
         });
         let lag = Percentiles::of(&stopwatch.lag);
-        let behaviours = Behaviour::ALL.into_iter().map(|behaviour| {
-            let shown = tally.behaviour(behaviour);
-            BehaviourCount {
-                behaviour: behaviour.name(),
-                per_mille: options.mix.per_mille(behaviour),
-                expected: behaviour.expected(),
-                people: shown.people,
-                shown: shown.shown,
-                as_expected: shown.as_expected,
-            }
-        });
+        let behaviours = Behaviour::ALL
+            .into_iter()
+            .map(|behaviour| BehaviourCount::from_tally(behaviour, options.profile, tally));
         Self {
             seed: options.seed,
             load: options.load,
-            mix: options.mix,
-            ways: options.mix.ways(),
+            profile: options.profile,
+            ways: options.profile.ways(),
             seconds,
             sold_out_seconds,
             buyers: tally.buyers.get() + tally.late_buyers.get(),
             late_buyers: tally.late_buyers.get(),
             returns: tally.returns.get(),
             gave_up: tally.gave_up.get(),
-            requests: rush.client.sent(),
+            requests: test.client.sent(),
             admissions: tally.admissions.get(),
             orders: tally.orders.get(),
             paid: tally.paid.get(),
@@ -195,7 +203,7 @@ impl Report {
             cancelled: tally.cancelled.get(),
             never_paid: tally.never_paid.get(),
             repeats: tally.repeats.get(),
-            requests_per_second: rush.client.sent() as f64 / seconds,
+            requests_per_second: test.client.sent() as f64 / seconds,
             orders_per_second: tally.orders.get() as f64 / seconds,
             sales_per_second: tally.paid.get() as f64 / sold_out_seconds.unwrap_or(seconds),
             sold_out,
@@ -206,7 +214,7 @@ impl Report {
             generator: Generator {
                 lag,
                 wait: Percentiles::of(&stopwatch.wait),
-                connections: rush.client.connections(),
+                connections: test.client.connections(),
                 kept_up: lag.p99_ms <= MAX_LAG_MS,
             },
             anomaly_count: tally.anomaly_count.get(),
@@ -231,7 +239,7 @@ impl Report {
     /// The report as tables.
     #[must_use]
     pub fn tables(&self) -> String {
-        let tables = [self.sold(), self.mixed(), self.refused(), self.times()];
+        let tables = [self.sold(), self.behaviours(), self.refused(), self.times()];
         let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
         let anomalies: String = shown.map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
@@ -302,11 +310,11 @@ impl Report {
         sales
     }
 
-    fn mixed(&self) -> Table {
+    fn behaviours(&self) -> Table {
         let header = ["behaviour", "‰", "people", "shown", "as expected", "expected"];
-        let mut mixed = table(header);
+        let mut rows = table(header);
         for behaviour in &self.behaviours {
-            mixed.add_row([
+            rows.add_row([
                 behaviour.behaviour.to_owned(),
                 behaviour.per_mille.to_string(),
                 behaviour.people.to_string(),
@@ -315,10 +323,10 @@ impl Report {
                 behaviour.expected.to_owned(),
             ]);
         }
-        if let Some(column) = mixed.column_mut(header.len() - 1) {
+        if let Some(column) = rows.column_mut(header.len() - 1) {
             column.set_cell_alignment(CellAlignment::Left);
         }
-        mixed
+        rows
     }
 
     fn refused(&self) -> Table {

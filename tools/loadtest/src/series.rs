@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cpu::{Part, Shares};
 
-use super::session::Rush;
+use super::session::LoadTest;
 
 /// How often a sample is taken.
 pub const PERIOD: Duration = Duration::from_secs(1);
@@ -20,7 +20,7 @@ pub struct Sample {
     pub at_seconds: f64,
     /// People who came.
     pub arrived: u64,
-    /// People who came back because they had been told to.
+    /// People who came back because the gate had said so.
     pub returned: u64,
     /// Requests that were sent.
     pub sent: u64,
@@ -66,12 +66,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(rush: &Rush) -> Self {
-        let tally = &rush.tally;
+    fn from_test(test: &LoadTest) -> Self {
+        let tally = &test.tally;
         Self {
             arrived: tally.buyers.get() + tally.late_buyers.get(),
             returned: tally.returns.get(),
-            sent: rush.client.sent(),
+            sent: test.client.sent(),
             admitted: tally.admissions.get(),
             orders: tally.orders.get(),
             paid: tally.paid.get(),
@@ -98,16 +98,16 @@ impl Series {
     }
 
     /// Takes a sample; `cpu` is the account of the processors since the beginning.
-    pub fn take(&mut self, rush: &Rush, cpu: Option<&Shares>) -> &Sample {
+    pub fn take(&mut self, test: &LoadTest, cpu: Option<&Shares>) -> &Sample {
         let cpu_now = cpu.map(|cpu| cpu.cpu_seconds.clone()).unwrap_or_default();
         let cpu_last = std::mem::replace(&mut self.last_cpu, cpu_now.clone());
         let cpu_seconds = cpu_now.into_iter().map(|(part, seconds)| {
             let before = cpu_last.get(&part).copied().unwrap_or(0.0);
             (part, (seconds - before).max(0.0))
         });
-        let now = Counts::of(rush);
+        let now = Counts::from_test(test);
         let last = std::mem::replace(&mut self.last, now.clone());
-        let (response, lag) = rush.client.stopwatch().sample();
+        let (response, lag) = test.client.stopwatch().sample();
         let refused = now.refused.into_iter().map(|(why, times)| {
             let before = last.refused.get(&why).copied().unwrap_or(0);
             (why, times - before)
@@ -123,8 +123,8 @@ impl Series {
             paid: now.paid - last.paid,
             tickets: now.tickets - last.tickets,
             refused: refused.filter(|(_, times)| *times > 0).collect(),
-            under_way: rush.client.under_way(),
-            waiting: rush.waiting.get(),
+            under_way: test.client.under_way(),
+            waiting: test.waiting.get(),
             response_p50_ms: response.p50_ms,
             response_p99_ms: response.p99_ms,
             response_max_ms: response.max_ms,

@@ -1,4 +1,4 @@
-//! One buyer's visit: through the gate to an order. What follows is in `behaviour.rs`.
+//! One buyer's session: through the gate to an order. What follows is in `behaviour.rs`.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -33,16 +33,16 @@ use super::tally::Tally;
 use super::venue::{Left, Venue};
 
 /// How often one request is repeated after a lost answer or a 503 before the buyer gives up. With
-/// [`patience`] that is over a minute: longer than the engine needs to be started again.
+/// [`backoff`] that is over a minute: longer than the engine needs to be started again.
 const REPEATS: u32 = 30;
 /// How often a buyer whose seats are gone asks for others with the same admission.
 const OTHER_SEATS: u32 = 3;
 /// How long a person looks at the seats before ordering, in milliseconds.
 const CHOOSING_MS: Range<u64> = 300..3000;
 
-/// Everything that a visit needs.
+/// Everything that the sessions of a load test share.
 #[derive(Debug)]
-pub struct Rush {
+pub struct LoadTest {
     /// The way to the gateway.
     pub client: Client,
     /// The payment provider, if it can be reached.
@@ -57,55 +57,55 @@ pub struct Rush {
     pub ledger: Ledger,
     /// How to be a buyer, and the provider.
     pub credentials: Credentials,
-    /// Who comes.
-    pub mix: LoadProfile,
+    /// The shares of the behaviours.
+    pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// Whether people take their time, as in an open loop.
     pub unhurried: bool,
-    /// What goes on besides the visits: those who wait for the end of a payment window.
-    pub busy: Rc<Busy>,
+    /// What goes on besides the sessions: those who wait for the end of a payment window.
+    pub tasks: Rc<TaskCounter>,
     /// How many wait for a connection to ask for an admission.
     pub waiting: Cell<u64>,
-    /// Who tells the crowd to rest and to leave, if anybody does.
+    /// What makes the crowd rest and leave, if anything does.
     pub controller: Option<Arc<Controller>>,
 }
 
-/// Counts what goes on, so that the end can be waited for.
+/// Counts tasks, so that their end can be waited for.
 #[derive(Debug, Default)]
-pub struct Busy {
+pub struct TaskCounter {
     count: Cell<u64>,
     changed: Notify,
 }
 
-impl Busy {
-    /// Something begins; it ends when the guard is dropped.
+impl TaskCounter {
+    /// Begins a task; it ends when the guard is dropped.
     #[must_use]
     pub fn begin(self: &Rc<Self>) -> Task {
         self.count.set(self.count.get() + 1);
         Task(Rc::clone(self))
     }
 
-    /// How many things go on.
+    /// The number of tasks that run.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count.get()
     }
 
-    /// Wakes whoever waits in [`Busy::changed`].
+    /// Wakes whoever waits in [`TaskCounter::changed`].
     pub fn change(&self) {
         self.changed.notify_one();
     }
 
-    /// Waits until something ends, or [`Busy::change`] is called.
+    /// Waits until a task ends, or [`TaskCounter::change`] is called.
     pub async fn changed(&self) {
         self.changed.notified().await;
     }
 }
 
-/// Something that goes on.
+/// A task that runs.
 #[derive(Debug)]
-pub struct Task(Rc<Busy>);
+pub struct Task(Rc<TaskCounter>);
 
 impl Drop for Task {
     fn drop(&mut self) {
@@ -114,16 +114,16 @@ impl Drop for Task {
     }
 }
 
-/// What came of asking for an admission.
+/// The gate's reply to a request for an admission.
 #[derive(Debug)]
-pub enum Asked {
+pub enum GateReply {
     /// The buyer may order.
     Admitted(Admission),
     /// Too many ask: come back later.
     Later(Duration),
     /// Nothing is left but what is held: perhaps later.
     Waiting(Duration),
-    /// No.
+    /// Refused for good.
     Refused,
 }
 
@@ -165,7 +165,8 @@ impl Acknowledged {
 
     /// How many tickets it is for.
     pub(super) fn tickets(&self) -> u16 {
-        self.lines.iter().map(|line| line.tickets.len() as u16).sum()
+        let tickets = self.lines.iter().map(|line| line.tickets.len()).sum::<usize>();
+        u16::try_from(tickets).unwrap_or(u16::MAX)
     }
 }
 
@@ -179,16 +180,16 @@ pub(super) enum Next {
 }
 
 /// How long a buyer waits before asking again, longer each time.
-fn patience(attempt: u32, retry_after: Option<Duration>) -> Duration {
+fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
 }
 
 /// How long to wait before the same request is sent again; `None` if it is not.
 fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
     let wait = match reply {
-        Reply::Lost(_) => patience(attempt, None),
+        Reply::Lost(_) => backoff(attempt, None),
         Reply::Problem(refused) if is_passing(&refused.kind) => {
-            patience(attempt, refused.retry_after)
+            backoff(attempt, refused.retry_after)
         }
         Reply::Ok(_) | Reply::Problem(_) => return None,
     };
@@ -230,11 +231,11 @@ fn forged(token: &str) -> String {
     format!("{signed}.{other}{rest}")
 }
 
-impl Rush {
+impl LoadTest {
     /// Buyer number `index`.
     #[must_use]
     pub fn buyer(&self, index: u64) -> Buyer {
-        profile::buyer(self.mix, self.seed, index, &self.weights)
+        profile::buyer(self.profile, self.seed, index, &self.weights)
     }
 
     /// Repeats a request until it has an answer that is not "come back later".
@@ -285,14 +286,14 @@ impl Rush {
 
     /// One buyer of a closed loop comes, asks until the gate says yes or no, and leaves with an order
     /// or without.
-    pub async fn visit(self: &Rc<Self>, buyer: Buyer) {
+    pub async fn run_session(self: &Rc<Self>, buyer: Buyer) {
         self.tally.buyers.one();
         self.tally.came(buyer.behaviour);
         for attempt in 0..=REPEATS {
             match self.ask(&buyer, attempt == 0, Instant::now(), None).await {
-                Asked::Admitted(admission) => return self.order_with(buyer, admission).await,
-                Asked::Later(wait) if attempt < REPEATS => tokio::time::sleep(wait).await,
-                Asked::Later(_) | Asked::Waiting(_) | Asked::Refused => return,
+                GateReply::Admitted(admission) => return self.order_with(buyer, admission).await,
+                GateReply::Later(wait) if attempt < REPEATS => tokio::time::sleep(wait).await,
+                GateReply::Later(_) | GateReply::Waiting(_) | GateReply::Refused => return,
             }
         }
     }
@@ -304,42 +305,42 @@ impl Rush {
         first: bool,
         due: Instant,
         place: Option<Place>,
-    ) -> Asked {
+    ) -> GateReply {
         let venue = &self.venues[buyer.sale];
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
         let body = format!("{{\"tickets\":{tickets}}}");
         let call = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
-        let Some(call) = call else { return Asked::Refused };
+        let Some(call) = call else { return GateReply::Refused };
         if buyer.behaviour == Behaviour::ForgeIdentity {
             let impostor = self.made(self.credentials.impostor(&buyer.user, Timestamp::now()));
-            let Some(impostor) = impostor else { return Asked::Refused };
+            let Some(impostor) = impostor else { return GateReply::Refused };
             let reply = self.persist(&call.by(&impostor), due, place).await;
             self.tally.shown(buyer.behaviour, is_refused(&reply, 401, "not-authenticated"));
-            return Asked::Refused;
+            return GateReply::Refused;
         }
-        let Some(bearer) = self.bearer(&buyer.user) else { return Asked::Refused };
+        let Some(bearer) = self.bearer(&buyer.user) else { return GateReply::Refused };
         let call = call.by(&bearer);
         if first && buyer.behaviour == Behaviour::Hammer {
             return self.hammer(&call, venue, due, place).await;
         }
         let reply = self.persist(&call, due, place).await;
-        self.asked(reply)
+        self.gate_reply(reply)
     }
 
     /// What the gate's answer means; a refusal is counted.
-    pub(super) fn asked(&self, reply: Reply) -> Asked {
+    pub(super) fn gate_reply(&self, reply: Reply) -> GateReply {
         if let Some(admission) = reply.read() {
             self.tally.admissions.one();
-            return Asked::Admitted(admission);
+            return GateReply::Admitted(admission);
         }
         self.refused(Endpoint::Admission, &reply);
         match &reply {
             Reply::Problem(Refused { kind, retry_after: Some(wait), .. }) => match &**kind {
-                "too-many-requests" => Asked::Later(*wait),
-                "waiting" => Asked::Waiting(*wait),
-                _ => Asked::Refused,
+                "too-many-requests" => GateReply::Later(*wait),
+                "waiting" => GateReply::Waiting(*wait),
+                _ => GateReply::Refused,
             },
-            Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => Asked::Refused,
+            Reply::Ok(_) | Reply::Problem(_) | Reply::Lost(_) => GateReply::Refused,
         }
     }
 
@@ -351,7 +352,7 @@ impl Rush {
         venue: &Venue,
         due: Instant,
         place: Option<Place>,
-    ) -> Asked {
+    ) -> GateReply {
         let lock = Duration::from_millis(venue.sale.file().gate.user_lock_ms.into());
         let mut place = place;
         let asks = (0..HAMMERS).map(|_| {
@@ -364,12 +365,12 @@ impl Rush {
         let began = Instant::now();
         let replies = join_all(asks).await;
         let mut admitted = Vec::new();
-        let mut otherwise = Asked::Refused;
+        let mut otherwise = GateReply::Refused;
         for (reply, at) in replies {
-            match self.asked(reply) {
-                Asked::Admitted(admission) => admitted.push((at, admission)),
-                later @ (Asked::Later(_) | Asked::Waiting(_)) => otherwise = later,
-                Asked::Refused => {}
+            match self.gate_reply(reply) {
+                GateReply::Admitted(admission) => admitted.push((at, admission)),
+                later @ (GateReply::Later(_) | GateReply::Waiting(_)) => otherwise = later,
+                GateReply::Refused => {}
             }
         }
         // What was answered so soon after the first ask was sent, was given within the lock.
@@ -380,7 +381,7 @@ impl Rush {
             many => Err(format!("{many} admissions within {} ms", lock.as_millis())),
         };
         self.tally.shown(Behaviour::Hammer, held_off);
-        Asked::Admitted(admission)
+        GateReply::Admitted(admission)
     }
 
     /// Counts a refusal; anything that is not a refusal is an anomaly.

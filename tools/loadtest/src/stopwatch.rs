@@ -124,7 +124,7 @@ impl Default for Stopwatch {
 }
 
 fn record(histogram: &mut Histogram<u64>, time: Duration) {
-    histogram.saturating_record(time.as_micros() as u64);
+    histogram.saturating_record(micros(time));
 }
 
 impl Stopwatch {
@@ -162,6 +162,11 @@ impl Stopwatch {
         self.recent_lag.reset();
         sample
     }
+}
+
+/// A duration in whole microseconds.
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -18,17 +18,17 @@ const ANOMALIES_KEPT: usize = 100;
 pub struct Counter(Cell<u64>);
 
 impl Counter {
-    /// One more.
+    /// Adds one.
     pub fn one(&self) {
         self.add(1);
     }
 
-    /// So many more.
+    /// Adds `count`.
     pub fn add(&self, count: u64) {
         self.0.set(self.0.get() + count);
     }
 
-    /// How many.
+    /// The count.
     #[must_use]
     pub fn get(&self) -> u64 {
         self.0.get()
@@ -62,7 +62,7 @@ pub struct Tally {
     pub late_buyers: Counter,
     /// How often somebody came back because the gate had said so.
     pub returns: Counter,
-    /// How often somebody who was told to come back had lost patience.
+    /// How often somebody gave up who was asked to come back.
     pub gave_up: Counter,
     /// Admissions that were given.
     pub admissions: Counter,
@@ -123,7 +123,7 @@ impl Tally {
         self.last_deadline.set(self.last_deadline.get().max(Some(deadline)));
     }
 
-    /// An order was paid for so many tickets.
+    /// An order of `tickets` tickets was paid.
     pub fn sold(&self, tickets: u16) {
         self.paid.one();
         self.tickets.add(tickets.into());

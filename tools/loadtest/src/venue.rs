@@ -31,12 +31,14 @@ pub struct Left {
 
 impl Left {
     fn is_free(&self, seat: Seat) -> bool {
-        self.free.get((seat.0 / 8) as usize).is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) != 0)
+        let byte = usize::try_from(seat.0 / 8).ok().and_then(|index| self.free.get(index));
+        byte.is_some_and(|byte| byte & (0x80 >> (seat.0 % 8)) != 0)
     }
 
     /// True if any seat of these bytes is free.
     fn has_free(&self, bytes: Range<u32>) -> bool {
-        let bytes = self.free.get(bytes.start as usize..bytes.end as usize);
+        let index = |byte: u32| usize::try_from(byte).unwrap_or(usize::MAX);
+        let bytes = self.free.get(index(bytes.start)..index(bytes.end));
         bytes.is_some_and(|bytes| bytes.iter().any(|byte| *byte != 0))
     }
 }
@@ -135,7 +137,7 @@ impl Venue {
         Legs::new(from, to).unwrap_or(self.sale.whole())
     }
 
-    /// A tier that sells a journey: larger tiers are wanted more.
+    /// A tier that sells a journey: larger tiers are chosen more often.
     pub fn some_tier(&self, legs: Legs, random: &mut StdRng) -> Option<&Tier> {
         let sells: Vec<&Tier> =
             self.sale.tiers().iter().filter(|tier| tier.price_minor(legs).is_some()).collect();
@@ -159,7 +161,7 @@ impl Venue {
         random: &mut StdRng,
     ) -> Option<Vec<String>> {
         let row_bits = tier.layout.row_bytes() * 8;
-        let rows = tier.layout.rows().len() as u32;
+        let rows = u32::try_from(tier.layout.rows().len()).unwrap_or(u32::MAX);
         let start = random.random_range(0..rows.max(1));
         let last = row_bits.checked_sub(u32::from(count))?;
         let row_bytes = tier.layout.row_bytes();

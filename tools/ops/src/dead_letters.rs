@@ -22,17 +22,17 @@ use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use serde::Serialize;
 use shared::sqs::QueueUrls;
 
-/// The most messages one receive gives (a quota of SQS).
-const MAX_RECEIVE: i32 = 10;
+/// The most messages that one call may receive or give back (a quota of SQS).
+const MAX_BATCH: u8 = 10;
 /// For how long a message that is being looked at is out of sight, in seconds.
 const LOOK_SECONDS: i32 = 60;
 /// How long a receive waits for a message, in seconds.
 const WAIT_SECONDS: i32 = 1;
-/// How often it is asked whether a move has ended, and how long one may take.
+/// The pause between two questions whether a move has ended, and the longest that one may take.
 const MOVE_LOOK: Duration = Duration::from_millis(200);
 const MAX_MOVE: Duration = Duration::from_secs(600);
 
-/// Which queue.
+/// A queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Which {
@@ -146,7 +146,7 @@ pub struct DeadLetters {
 pub struct Moved {
     /// The queue that has its messages back.
     pub queue: Which,
-    /// How many.
+    /// The number of messages that were moved.
     pub moved: i64,
 }
 
@@ -172,7 +172,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         Self { ports, sqs, urls }
     }
 
-    /// What is in a dead-letter queue; at most so many messages are looked at.
+    /// What is in a dead-letter queue; at most `most` messages are looked at.
     ///
     /// # Errors
     /// SQS does not answer. What the stores cannot say stands in the letter.
@@ -303,7 +303,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         while seen.len() < most && !seen.values().any(&is_enough) {
             let receive = self.sqs.receive_message().queue_url(&place.url);
             let receive = receive
-                .max_number_of_messages(MAX_RECEIVE)
+                .max_number_of_messages(MAX_BATCH.into())
                 .visibility_timeout(LOOK_SECONDS)
                 .wait_time_seconds(WAIT_SECONDS)
                 .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp);
@@ -326,7 +326,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         place: &Place,
         received: &[Received],
     ) -> Result<(), Error> {
-        for batch in received.chunks(MAX_RECEIVE as usize) {
+        for batch in received.chunks(MAX_BATCH.into()) {
             let entry = |(index, message): (usize, &Received)| {
                 ChangeMessageVisibilityBatchRequestEntry::builder()
                     .id(index.to_string())

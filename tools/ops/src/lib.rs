@@ -1,5 +1,8 @@
-//! What operators ask of a sale, safe on production: the audit of its invariants, and the dead-letter
-//! queues.
+//! What operators ask of a running engine, safe on production: the audit, what is stuck, the
+//! dead-letter queues, the repair, the sales at a gateway.
 
 pub mod audit;
 pub mod dead_letters;
+pub mod gateway;
+pub mod reconcile;
+pub mod stuck;

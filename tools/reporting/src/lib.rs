@@ -33,6 +33,12 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
+/// The length of something as a number of a report.
+#[must_use]
+pub fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

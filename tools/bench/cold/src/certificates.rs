@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, Error, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
-/// An authority that nobody believes unless told to.
+/// An authority that nobody trusts unless configured to.
 #[derive(Debug)]
 pub struct Authority {
     pem: String,

@@ -28,7 +28,7 @@ pub const CONNECTED: &str = "connected";
 /// The servers, each behind TLS, and a sale on them.
 pub struct Environment {
     engine: Engine,
-    fronts: [Proxy; 4],
+    proxies: [Proxy; 4],
     authority: Authority,
     ca_file: tempfile::NamedTempFile,
     buyers: AtomicU32,
@@ -114,7 +114,7 @@ fn request(event: &Value) -> Result<Request, Failure> {
 }
 
 impl Environment {
-    /// Starts everything and publishes a sale of so many seats, in rows of fifty. Its file lists the
+    /// Starts everything and publishes a sale of `seats` seats, in rows of fifty. Its file lists the
     /// name of each, as those that importers write, or says what they begin with.
     ///
     /// # Errors
@@ -127,7 +127,7 @@ impl Environment {
         let proxy = async |url: &str| {
             Proxy::start(port_of(url)?, Some(tls.clone())).await.map_err(Failure::from)
         };
-        let fronts = [
+        let proxies = [
             proxy(&endpoints.redis).await?,
             proxy(&endpoints.dynamodb).await?,
             proxy(&endpoints.sqs).await?,
@@ -135,7 +135,7 @@ impl Environment {
         ];
         let ca_file = tempfile::NamedTempFile::new()?;
         std::fs::write(&ca_file, authority.pem())?;
-        let environment = Self { engine, fronts, authority, ca_file, buyers: AtomicU32::new(0) };
+        let environment = Self { engine, proxies, authority, ca_file, buyers: AtomicU32::new(0) };
         let put = json_event(
             Some("operator"),
             "PUT",
@@ -151,7 +151,7 @@ impl Environment {
     /// SDK's own variables, and every service is behind TLS.
     #[must_use]
     pub fn environment(&self) -> Vec<(String, String)> {
-        let [redis, dynamodb, sqs, provider] = &self.fronts;
+        let [redis, dynamodb, sqs, provider] = &self.proxies;
         let queues = self.engine.queues();
         // The address that a queue has on AWS begins with that of the service.
         let queue = |url: &str| {
@@ -186,7 +186,7 @@ impl Environment {
     /// How many connections were made so far to Redis, DynamoDB, SQS and the payment provider.
     #[must_use]
     pub fn accepted(&self) -> [usize; 4] {
-        self.fronts.each_ref().map(Proxy::accepted)
+        self.proxies.each_ref().map(Proxy::accepted)
     }
 
     /// Who vouches for the servers.

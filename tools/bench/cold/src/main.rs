@@ -31,10 +31,10 @@ struct Args {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     let args = Args::parse();
-    let is_wanted =
+    let is_requested =
         |name: &&str| args.functions.is_empty() || args.functions.iter().any(|one| one == name);
     let mut figures = Vec::new();
-    let functions = Function::NAMES.into_iter().filter(is_wanted);
+    let functions = Function::NAMES.into_iter().filter(is_requested);
     for function in [HELLO, CONNECTED].into_iter().chain(functions) {
         eprintln!("{function} …");
         // A hall of its own: each sandbox makes orders.

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 
 use crate::Failure;
 
-/// How long the function is told that it has, as `Timeout` in `template.yaml` says.
+/// The time that the function is given, as `Timeout` in `template.yaml` says.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// How long anybody waits for a function.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
@@ -66,7 +66,7 @@ impl RuntimeApi {
         Ok(Self { address, asked, events, outcomes, sent: 0, task })
     }
 
-    /// What the process is told in `AWS_LAMBDA_RUNTIME_API`.
+    /// The value of `AWS_LAMBDA_RUNTIME_API` for the process.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()

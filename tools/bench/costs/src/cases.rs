@@ -130,27 +130,27 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
 /// # Errors
 /// Something that they need could not be made.
 pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case>, Failure> {
-    let desk = Desk { environment };
+    let preparation = Preparation { environment };
     for (sale, pay_window_seconds, rows) in [(SALE, 900, 60), (SHORT, 5, 4), (SOLD_OUT, 900, 1)] {
-        desk.publish(sale, pay_window_seconds, rows).await?;
+        preparation.publish(sale, pay_window_seconds, rows).await?;
     }
-    let due = desk.orders(SHORT, "due", count).await?;
-    let last = desk.order(SOLD_OUT, "last").await?;
-    desk.paid(&last).await;
+    let due = preparation.orders(SHORT, "due", count).await?;
+    let last = preparation.order(SOLD_OUT, "last").await?;
+    preparation.paid(&last).await;
 
     let users = |name: &'static str| (0..count).map(move |index| format!("{name}-{index}"));
     let mut admitted = Vec::new();
     for user in users("reserves") {
-        admitted.push((desk.admission(SALE, &user).await?, user));
+        admitted.push((preparation.admission(SALE, &user).await?, user));
     }
-    let looked_at = desk.order(SALE, "looks").await?;
-    let repeated = desk.order(SALE, "repeats").await?;
-    let cancelled = desk.orders(SALE, "cancels", count).await?;
-    let paying = desk.orders(SALE, "pays", count).await?;
-    let counted = desk.orders(SALE, "counted", count).await?;
-    let batches = desk.orders(SALE, "batch", count * BATCH).await?;
+    let looked_at = preparation.order(SALE, "looks").await?;
+    let repeated = preparation.order(SALE, "repeats").await?;
+    let cancelled = preparation.orders(SALE, "cancels", count).await?;
+    let paying = preparation.orders(SALE, "pays", count).await?;
+    let counted = preparation.orders(SALE, "counted", count).await?;
+    let batches = preparation.orders(SALE, "batch", count * BATCH).await?;
     for made in counted.iter().chain(&batches) {
-        desk.paid(made).await;
+        preparation.paid(made).await;
     }
 
     let get = |path: &str| vec![public(path); count];
@@ -171,7 +171,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
         case("order", own(&format!("/orders/{}", looked_at.number))),
         case("orders", own("/orders")),
         case("cancel", cancelled.iter().map(cancel).collect()),
-        case("pay-callback", paying.iter().map(|made| desk.payment(made)).collect()),
+        case("pay-callback", paying.iter().map(|made| preparation.payment(made)).collect()),
         case("sales", get("/sales")),
         case("sale", get(&format!("/sales/{SALE}"))),
         case("availability", get(&format!("/sales/{SALE}/availability"))),
@@ -179,7 +179,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
         case("sync-db", counted.chunks(1).map(syncs).collect()),
         case("sync-db: batch of 10", batches.chunks(BATCH).map(syncs).collect()),
     ];
-    desk.wait_until_due(&due).await;
+    preparation.wait_until_due(&due).await;
     Ok(cases)
 }
 
@@ -243,11 +243,11 @@ fn syncs(orders: &[Made]) -> Work {
 }
 
 /// Makes what requests need, by other requests.
-struct Desk<'a> {
+struct Preparation<'a> {
     environment: &'a Environment,
 }
 
-impl Desk<'_> {
+impl Preparation<'_> {
     async fn publish(&self, sale: &str, pay_window: u32, rows: u32) -> Result<(), Failure> {
         let row = |row: u32| {
             let seats = if sale == SOLD_OUT { u32::from(SEATS) } else { 50 };

@@ -2,7 +2,7 @@
 //! on a busy machine and on a quiet one, so that a regression is seen without timing anything.
 //!
 //! A request is what Lambda hands a function: the event as JSON. It is read, handled over real
-//! connections to Redis and to the stand-ins for DynamoDB and SQS, and the answer is written as
+//! connections to Redis and to the fakes of DynamoDB and SQS, and the answer is written as
 //! JSON. The servers do their part in other threads or processes, which nobody counts. Everything
 //! of ours is on one thread: the same work in the same order every time.
 //!

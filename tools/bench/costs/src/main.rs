@@ -9,7 +9,7 @@ use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts: connections open, caches fill.
 const WARM: usize = 3;
-/// How many requests of each case count; the median is told.
+/// How many requests of each case count; the median is reported.
 const COUNTED: usize = 9;
 
 fn main() -> Result<(), Failure> {

@@ -14,7 +14,7 @@ use costs::{cases, measured, runtime};
 
 /// How many requests of each case are handled before one counts.
 const WARM: usize = 3;
-/// How many requests of each case count; the median is told.
+/// How many requests of each case count; the median is reported.
 const COUNTED: usize = 9;
 /// By how much a count may differ from the table, in per cent.
 const TOLERANCE_PERCENT: u64 = 5;
@@ -23,7 +23,7 @@ const TOLERANCE: u64 = 2;
 
 /// Allocations and bytes of one request of each case.
 fn counted() -> BTreeMap<&'static str, (u64, u64)> {
-    // The stand-ins run on threads of their own; only this one's allocations are counted.
+    // The fakes run on threads of their own; only this one's allocations are counted.
     let servers = tokio::runtime::Runtime::new().unwrap();
     let own = servers.block_on(Own::start()).unwrap();
     let runtime = runtime().unwrap();

@@ -1,6 +1,6 @@
 //! The kinds of work that a sale is made of, each done by its handler and counted.
 //!
-//! The engine is on a thread of its own, so that its processor time can be told from that of the servers.
+//! The engine is on a thread of its own, so that its processor time is separate from that of the servers.
 
 use std::fs;
 use std::time::Duration;
@@ -40,11 +40,11 @@ const SHORT_SECONDS: u32 = 5;
 const SOLD_OUT: &str = "cost-sold-out";
 /// How many tickets an order has.
 pub(super) const TICKETS: u16 = 2;
-/// How many messages an invocation gets during a rush, at least.
+/// How many messages an invocation gets during an on-sale, at least.
 const BATCH: usize = 10;
 /// Work that opens connections and fills caches before the counting.
 const WARM: usize = 3;
-/// A Lambda function has a whole processor at so many megabytes.
+/// The megabytes at which a Lambda function has a whole processor.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>
 const PROCESSOR_MB: f64 = 1769.0;
 /// What each function has, as in `template.yaml`.
@@ -63,7 +63,7 @@ pub enum Action {
     Look,
     /// Somebody is let in.
     Admission,
-    /// Somebody is told that nothing is left, before the engine is asked for seats.
+    /// Somebody is refused because nothing is left, before the engine is asked for seats.
     NotAdmitted,
     /// An order is made.
     Reservation,
@@ -139,8 +139,8 @@ pub(super) async fn measure(
             runtime.block_on(async {
                 let cache_unit_micros = base_micros(&mut environment.redis().await?).await?;
                 let app = environment.app().await?;
-                let desk = Desk { environment, app, options, cache_unit_micros };
-                Ok(Measured { actions: Box::pin(desk.work()).await?, cache_unit_micros })
+                let worker = Worker { environment, app, options, cache_unit_micros };
+                Ok(Measured { actions: Box::pin(worker.work()).await?, cache_unit_micros })
             })
         })?;
         // The servers' tasks must go on meanwhile.
@@ -179,14 +179,14 @@ enum Work {
 }
 
 /// Where the work is done.
-struct Desk<'a> {
+struct Worker<'a> {
     environment: &'a Environment,
     app: App,
     options: &'a Options,
     cache_unit_micros: f64,
 }
 
-/// Who asks.
+/// The sender of a request.
 #[derive(Clone, Copy)]
 enum Who<'a> {
     Anybody,
@@ -249,7 +249,7 @@ fn batch<M: Message>(messages: &[M]) -> Result<SqsEvent, Failure> {
     Ok(serde_json::from_value(json!({ "Records": records }))?)
 }
 
-impl Desk<'_> {
+impl Worker<'_> {
     /// All the work, in the order of reports.
     async fn work(&self) -> Result<Vec<(Action, Usage)>, Failure> {
         let times = self.options.times + WARM;
@@ -309,7 +309,7 @@ impl Desk<'_> {
         ])
     }
 
-    /// The mean of what pieces of work used, each of so many messages; the first are not counted.
+    /// The mean of what pieces of work used, each of several messages; the first are not counted.
     async fn measured(&self, work: Vec<Work>, messages: usize) -> Result<Usage, Failure> {
         let counted = (work.len() - WARM) as f64;
         let is_schedule = matches!(work.first(), Some(Work::Reconcile));

@@ -6,14 +6,14 @@ use shared::runtime::metrics::{self, Metric};
 
 use super::actions::{Action, Measured, TICKETS};
 use super::prices::Prices;
-use super::scenario::{Assumptions, Scene};
+use super::scenario::{Assumptions, Scenario};
 use super::usage::{Line, Usage};
 
 /// What is deployed.
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 /// Hours of a month, as AWS counts.
 const MONTH_HOURS: f64 = 730.0;
-/// A long poll waits so many seconds.
+/// The seconds that a long poll waits.
 const POLL_SECONDS: f64 = 20.0;
 /// Bytes in Redis for a hold and its buyer, at most; a seat itself is two bits.
 const HOLD_BYTES: f64 = 300.0;
@@ -54,7 +54,7 @@ pub struct Fixed {
     pub nat_gateways: f64,
     /// Secrets, the given ones included.
     pub secrets: f64,
-    /// Metrics of our own: one for each thing that they are told apart by, one sale among them.
+    /// Metrics of our own: one for each value of their dimensions, one sale among them.
     pub metrics: f64,
 }
 
@@ -94,18 +94,18 @@ fn metrics_kept() -> f64 {
 }
 
 /// What everything that happened uses.
-fn used(measured: &Measured, scene: &Scene) -> Usage {
+fn used(measured: &Measured, scenario: &Scenario) -> Usage {
     let each = [
-        (Action::Look, scene.looks),
-        (Action::Admission, scene.admissions),
-        (Action::NotAdmitted, scene.not_admitted),
-        (Action::Reservation, scene.orders),
-        (Action::Refusal, scene.refusals),
-        (Action::Payment, scene.paid + scene.other_payments),
-        (Action::Counting, scene.paid),
-        (Action::ExpiryOfPaid, scene.paid),
-        (Action::Cancellation, scene.cancelled),
-        (Action::Expiry, scene.cancelled + scene.expired),
+        (Action::Look, scenario.looks),
+        (Action::Admission, scenario.admissions),
+        (Action::NotAdmitted, scenario.not_admitted),
+        (Action::Reservation, scenario.orders),
+        (Action::Refusal, scenario.refusals),
+        (Action::Payment, scenario.paid + scenario.other_payments),
+        (Action::Counting, scenario.paid),
+        (Action::ExpiryOfPaid, scenario.paid),
+        (Action::Cancellation, scenario.cancelled),
+        (Action::Expiry, scenario.cancelled + scenario.expired),
     ];
     each.into_iter()
         .fold(Usage::default(), |sum, (action, times)| sum + measured.of(action) * times)
@@ -119,14 +119,19 @@ fn looked_after(measured: &Measured, tickets: f64, hours: f64) -> Usage {
 }
 
 /// The sale: everything that people make happen, and what looks after it while it is open.
-pub(super) fn of_the_sale(measured: &Measured, scene: &Scene, hours: f64, prices: &Prices) -> Bill {
-    let usage = used(measured, scene) + looked_after(measured, scene.tickets, hours);
+pub(super) fn of_the_sale(
+    measured: &Measured,
+    scenario: &Scenario,
+    hours: f64,
+    prices: &Prices,
+) -> Bill {
+    let usage = used(measured, scenario) + looked_after(measured, scenario.tickets, hours);
     let mut lines = usage.bill(prices);
-    let gigabytes = (scene.orders * HOLD_BYTES / 1e9).max(prices.cache_least_gb);
+    let gigabytes = (scenario.orders * HOLD_BYTES / 1e9).max(prices.cache_least_gb);
     lines.push(Line::new("Cache", gigabytes * hours, "GB-hours", prices.cache_gb_hour));
     let of = format!(
         "a sale of {:.0} tickets with {:.0} visitors, open for {hours} hours",
-        scene.tickets, scene.visitors
+        scenario.tickets, scenario.visitors
     );
     Bill::new(of, lines)
 }
@@ -140,16 +145,16 @@ pub(super) fn of_a_quiet_month(
     fixed: &Fixed,
 ) -> Bill {
     let orders = orders as f64;
-    let scene = Scene {
+    let scenario = Scenario {
         visitors: orders * 3.0,
         looks: orders * 3.0,
         admissions: orders,
         orders,
         paid: orders,
         tickets: orders * f64::from(TICKETS),
-        ..Scene::default()
+        ..Scenario::default()
     };
-    let usage = used(measured, &scene) + looked_after(measured, scene.tickets, MONTH_HOURS);
+    let usage = used(measured, &scenario) + looked_after(measured, scenario.tickets, MONTH_HOURS);
     let mut lines = usage.bill(prices);
     let polls = fixed.polled_queues * assumptions.pollers * MONTH_HOURS * 3600.0 / POLL_SECONDS;
     lines.extend([
@@ -198,8 +203,8 @@ mod tests {
         let usage = Usage { http_requests: 1.0, write_units: 10.0, ..Usage::default() };
         let actions = vec![(Action::Reservation, usage), (Action::Payment, usage)];
         let measured = Measured { actions, cache_unit_micros: 1.0 };
-        let scene = Scene { orders: 1e6, paid: 1e6, tickets: 2e6, ..Scene::default() };
-        let (one, two) = (used(&measured, &scene), used(&measured, &scene.times(2.0)));
+        let scenario = Scenario { orders: 1e6, paid: 1e6, tickets: 2e6, ..Scenario::default() };
+        let (one, two) = (used(&measured, &scenario), used(&measured, &scenario.times(2.0)));
         assert_eq!(two, one * 2.0);
         assert!((one.cost(&prices) - 2.0 * (1.00 + 10.0 * 0.625)).abs() < 1e-9);
     }

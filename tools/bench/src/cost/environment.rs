@@ -1,4 +1,4 @@
-//! The engine on servers of its own, with counting fronts before them.
+//! The engine on servers of its own, with counting proxies before them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ use local::up;
 
 /// How many cheap commands the unit of the cache is measured by.
 const BASE_CALLS: u32 = 2_000;
-/// The servers, the fronts and what the engine is told of them.
+/// The servers, the proxies and the configuration of the engine on them.
 #[derive(Debug)]
 pub(super) struct Environment {
     dynamodb: Proxy,

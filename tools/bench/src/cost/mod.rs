@@ -1,7 +1,7 @@
 //! `onsale cost`: what AWS would ask for a sale, from what this engine is seen to use.
 //!
-//! Each kind of work is done by the very handlers, on servers of their own, while fronts and the servers
-//! themselves count what is paid for. A rush, as large as this machine likes, says how often each kind
+//! Each kind of work is done by the very handlers, on servers of their own, while proxies and the servers
+//! themselves count what is paid for. A load test, as large as this machine likes, says how often each kind
 //! of work comes. Both are multiplied by a table of prices. `docs/cost.md` says what is measured, what is
 //! assumed and what is left out.
 
@@ -18,7 +18,7 @@ pub use actions::{Action, Measured};
 pub use bill::{Bill, Fixed};
 pub use prices::Prices;
 pub use report::Report;
-pub use scenario::{Assumptions, Scene};
+pub use scenario::{Assumptions, Scenario};
 pub use usage::{Line, Usage};
 
 use std::time::Duration;
@@ -41,9 +41,9 @@ pub struct Options {
     pub hours: f64,
     /// How many orders a quiet month has.
     pub quiet_orders: u64,
-    /// The rush that says who does what has one in so many of the people and of the seats.
+    /// The load test that says who does what has one in so many of the people and of the seats.
     pub scale: u32,
-    /// In how many seconds the people of that rush come.
+    /// The seconds within which the people of that load test come.
     pub within: Duration,
     /// How often each kind of work is measured.
     pub times: usize,
@@ -64,6 +64,6 @@ pub async fn run(options: Options) -> Result<Report, Failure> {
     let measured = actions::measure(&environment, &options).await;
     environment.stop().await?;
     let measured = measured?;
-    let scene = scenario::run(&options).await?;
-    Ok(Report::of(options, measured, scene))
+    let scenario = scenario::run(&options).await?;
+    Ok(Report::of(options, measured, scenario))
 }

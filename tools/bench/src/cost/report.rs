@@ -6,18 +6,19 @@ use serde::Serialize;
 use super::Options;
 use super::actions::{Action, Measured};
 use super::bill::{self, Bill, Fixed};
-use super::scenario::Scene;
+use super::scenario::Scenario;
 use super::usage::Usage;
 
 /// The report.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What was asked.
+    /// The options of the measurement.
     pub options: Options,
     /// What one piece of each kind of work uses.
     pub measured: Measured,
-    /// Who did what in the rush.
-    pub rush: Scene,
+    /// How often each kind of work came in the load test.
+    #[serde(rename = "rush")]
+    pub load_test: Scenario,
     /// The bill of the sale.
     pub sale: Bill,
     /// The bill of a quiet month.
@@ -25,14 +26,14 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(options: Options, measured: Measured, rush: Scene) -> Self {
+    pub(super) fn of(options: Options, measured: Measured, load_test: Scenario) -> Self {
         let prices = &options.prices;
-        let scene = rush.times(f64::from(options.scale));
-        let sale = bill::of_the_sale(&measured, &scene, options.hours, prices);
+        let scenario = load_test.times(f64::from(options.scale));
+        let sale = bill::of_the_sale(&measured, &scenario, options.hours, prices);
         let (orders, assumptions) = (options.quiet_orders, &options.assumptions);
         let fixed = Fixed::deployed();
         let month = bill::of_a_quiet_month(&measured, orders, assumptions, prices, &fixed);
-        Self { measured, rush, sale, month, options }
+        Self { measured, load_test, sale, month, options }
     }
 
     /// The report as one JSON document.
@@ -65,7 +66,7 @@ impl Report {
         }
         right(&mut each);
         let mut rush = reporting::table(["in the rush", "times", "in the sale"]);
-        for (what, times) in self.rush.rows() {
+        for (what, times) in self.load_test.rows() {
             rush.add_row([what.to_owned(), whole(times), whole(times * f64::from(*scale))]);
         }
         right(&mut rush);
@@ -102,7 +103,7 @@ impl Report {
     }
 }
 
-impl Scene {
+impl Scenario {
     fn rows(&self) -> [(&'static str, f64); 11] {
         [
             ("people", self.visitors),

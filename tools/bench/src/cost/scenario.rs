@@ -1,4 +1,4 @@
-//! How often each kind of work comes: a rush of the sale's own proportions, on this machine.
+//! How often each kind of work comes: a load test of the sale's own proportions, on this machine.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use local::up::{self, Engine};
 
 /// The sale that is rushed for.
 const SALE: &str = "cost-rush";
-/// The longest that the rush may take.
+/// The longest that the load test may take.
 const MAX: Duration = Duration::from_secs(600);
 /// How long its buyers have to pay, in seconds.
 const PAY_WINDOW_SECONDS: u32 = 20;
@@ -36,7 +36,7 @@ pub struct Assumptions {
     pub log_bytes: f64,
     /// How many long polls Lambda keeps at each queue at rest.
     pub pollers: f64,
-    /// How often a visitor looks at what is left before asking to be let in; the people of the rush do
+    /// How often a visitor looks at what is left before asking to be let in; the people of the load test do
     /// so only with an admission in hand.
     pub looks: f64,
 }
@@ -57,9 +57,9 @@ impl Default for Assumptions {
     }
 }
 
-/// How often each kind of work came in the rush.
+/// How often each kind of work came in the load test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Scene {
+pub struct Scenario {
     /// How many people came.
     pub visitors: f64,
     /// Requests for what is left, and for orders.
@@ -84,8 +84,8 @@ pub struct Scene {
     pub tickets: f64,
 }
 
-impl Scene {
-    /// The same in a sale that is so many times as large.
+impl Scenario {
+    /// The same in a sale that is `factor` times as large.
     #[must_use]
     pub fn times(&self, times: f64) -> Self {
         Self {
@@ -104,15 +104,15 @@ impl Scene {
     }
 }
 
-/// Runs the rush.
-pub(super) async fn run(options: &Options) -> Result<Scene, Failure> {
+/// Runs the load test.
+pub(super) async fn run(options: &Options) -> Result<Scenario, Failure> {
     let engine = Engine::start(up::Options::ephemeral()).await?;
-    let scene = rush(&engine, options).await;
+    let scenario = load_test(&engine, options).await;
     engine.stop().await?;
-    scene
+    scenario
 }
 
-async fn rush(engine: &Engine, options: &Options) -> Result<Scene, Failure> {
+async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failure> {
     let seats = (options.seats / options.scale).max(1);
     let mut file = hall(SALE, seats, 1)?;
     file.pay_window_seconds = PAY_WINDOW_SECONDS;
@@ -128,7 +128,7 @@ async fn rush(engine: &Engine, options: &Options) -> Result<Scene, Failure> {
         url: engine.url().to_owned(),
         sales: vec![SALE.to_owned()],
         load,
-        mix: LoadProfile::default(),
+        profile: LoadProfile::default(),
         seed: options.seed,
         most: MAX,
         ledger: None,
@@ -137,13 +137,13 @@ async fn rush(engine: &Engine, options: &Options) -> Result<Scene, Failure> {
     };
     let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await?;
     if !report.is_good() {
-        return Err(format!("the rush was not as it should be:\n{}", report.tables()).into());
+        return Err(format!("the load test was not as it should be:\n{}", report.tables()).into());
     }
     let sent = |name: &str| report.latency.get(name).map_or(0.0, |of| of.response.count as f64);
     let (admissions, orders, paid) =
         (report.admissions as f64, report.orders as f64, report.paid as f64);
     let cancelled = report.cancelled as f64;
-    Ok(Scene {
+    Ok(Scenario {
         visitors: report.buyers as f64,
         looks: sent("queries") + report.buyers as f64 * options.assumptions.looks,
         admissions,

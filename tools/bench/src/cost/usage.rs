@@ -87,9 +87,9 @@ impl Mul<f64> for Usage {
 pub struct Line {
     /// What is paid for.
     pub what: &'static str,
-    /// How much of it.
+    /// The amount of it.
     pub amount: f64,
-    /// In which unit.
+    /// The unit of the amount.
     pub unit: &'static str,
     /// What it costs, in the currency of the prices.
     pub cost: f64,

@@ -1,4 +1,4 @@
-//! Fronts of DynamoDB and SQS that pass everything on and count what AWS would ask money for.
+//! Proxies of DynamoDB and SQS that pass everything on and count what AWS would charge for.
 //!
 //! DynamoDB says itself what a request consumed when it is asked: the proxy asks in the engine's
 //! stead. What failed a condition consumed as well, and does not say so: it counts as the least that a
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 /// The largest request that either service takes is 16 MB.
 const MAX_BODY_BYTES: usize = 16 << 20;
-/// SQS counts a request again for each so many bytes. Source: <https://aws.amazon.com/sqs/pricing/>
+/// The bytes after which SQS counts a request once more. Source: <https://aws.amazon.com/sqs/pricing/>
 const SQS_BYTES: usize = 64 << 10;
 /// What a transaction costs more than the same writes by themselves.
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html>
@@ -60,7 +60,7 @@ pub struct Proxy {
 
 /// What the proxy needs of each request.
 #[derive(Debug, Clone)]
-struct Desk {
+struct ProxyState {
     upstream: String,
     client: reqwest::Client,
     counted: Arc<Mutex<Counted>>,
@@ -75,12 +75,12 @@ impl Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
         let counted = Arc::<Mutex<Counted>>::default();
-        let desk = Desk {
+        let state = ProxyState {
             upstream: upstream.to_owned(),
             client: reqwest::Client::new(),
             counted: Arc::clone(&counted),
         };
-        let service = Router::new().fallback(pass).with_state(desk);
+        let service = Router::new().fallback(pass).with_state(state);
         let server = tokio::spawn(async move { axum::serve(listener, service).await });
         Ok(Self { url, counted, server })
     }
@@ -108,14 +108,14 @@ fn lock(counted: &Mutex<Counted>) -> MutexGuard<'_, Counted> {
     counted.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn pass(State(desk): State<Desk>, request: Request) -> Response {
-    match desk.pass(request).await {
+async fn pass(State(state): State<ProxyState>, request: Request) -> Response {
+    match state.pass(request).await {
         Ok(answer) => answer,
         Err(failed) => (StatusCode::BAD_GATEWAY, failed.to_string()).into_response(),
     }
 }
 
-impl Desk {
+impl ProxyState {
     async fn pass(&self, request: Request) -> Result<Response, super::Failure> {
         let (parts, body) = request.into_parts();
         let body = to_bytes(body, MAX_BODY_BYTES).await?;

@@ -1,4 +1,4 @@
-//! A closed loop: so many connections, each sending its next request as soon as it has its answer.
+//! A closed loop: a number of connections, each sending its next request as soon as it has its answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::connection::{Answer, Connection};
 
-/// The longest latency that is told apart: a minute, in microseconds.
+/// The longest latency that is resolved: a minute, in microseconds.
 const LONGEST_US: u64 = 60_000_000;
 
 /// A batch that was sent.
@@ -61,7 +61,7 @@ pub(super) async fn send(
     answers.sort_unstable_by_key(|(index, ..)| *index);
     let mut latencies = histogram();
     for (_, _, took) in &answers {
-        latencies.saturating_record(took.as_micros() as u64);
+        latencies.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
     let answers = answers.into_iter().map(|(_, answer, _)| answer).collect();
     Ok(Sent { answers, latencies, elapsed })

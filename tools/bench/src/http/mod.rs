@@ -45,7 +45,7 @@ const SETTLE: Duration = Duration::from_secs(60);
 const KNOCKERS: usize = 64;
 /// How often they do at most.
 const MAX_KNOCKS: usize = 10;
-/// How much of an answer that should not be is told, in characters.
+/// The most characters of an unexpected answer that an error quotes.
 const TOLD_CHARS: usize = 400;
 
 /// How to measure.

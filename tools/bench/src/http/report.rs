@@ -89,7 +89,7 @@ pub struct Cost {
     pub p999_ms: f64,
     /// Processor time of gateway and function, a request, in microseconds.
     pub engine_cpu_us: f64,
-    /// Processor time of the stand-ins for DynamoDB and SQS, a request, in microseconds.
+    /// Processor time of the fakes of DynamoDB and SQS, a request, in microseconds.
     pub stores_cpu_us: f64,
     /// Processor time of Redis, a request, in microseconds.
     pub redis_cpu_us: f64,

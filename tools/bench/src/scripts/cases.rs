@@ -296,13 +296,7 @@ async fn plan(
                 acts.push(hold(crowd, one(seated, whole, best(Together::Preferred)))?);
             }
         }
-        Case::Pattern => {
-            for _ in 0..calls {
-                let column = crowd.pick(seated.row_bytes as usize * 8 - 1) as u16;
-                let offsets = vec![Offset { row: 0, column: 1 }, Offset { row: 1, column: 0 }];
-                acts.push(hold(crowd, one(seated, whole, Choice::Pattern { column, offsets }))?);
-            }
-        }
+        Case::Pattern => acts.extend(patterns(crowd, state, calls)?),
         Case::Standing => {
             for _ in 0..calls {
                 acts.push(hold(crowd, one(standing, whole, best(Together::Preferred)))?);
@@ -314,71 +308,132 @@ async fn plan(
                 acts.push(hold(crowd, one(seated, legs, best(Together::Required)))?);
             }
         }
-        Case::TwoLines => {
-            for _ in 0..calls {
-                let line = |tier| Crowd::line(tier, whole, best(Together::Preferred));
-                acts.push(hold(crowd, vec![line(seated), line(standing)])?);
-            }
-        }
-        Case::Sell => {
-            for (wish, record) in held(rig, crowd, state, calls).await? {
-                let Hold { sale, epoch, order, user, .. } = wish;
-                let lines = record.lines;
-                acts.push(Act::Sell(Box::new(Sell { sale, epoch, order, user, lines })));
-            }
-        }
-        Case::Release => {
-            for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
-                acts.push(Act::Release(Box::new(Release { sale, order, record })));
-            }
-        }
-        Case::Mark => {
-            for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
-                let lost = record.lines.first().and_then(|line| line.seat_legs().next());
-                let taken: Vec<SeatLeg> = lost.into_iter().collect();
-                acts.push(Act::Mark(Box::new(Mark { sale, order, record, taken })));
-            }
-        }
-        Case::Restore => {
-            for (first, second) in crowd.draw(&state.pairs, calls) {
-                let wish = crowd.wants(Vec::new())?;
-                let line =
-                    HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
-                let Hold { sale, epoch, order, user, fingerprint, deadline, .. } = wish;
-                let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
-                let freed = vec![state.freed];
-                acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
-            }
-        }
-        Case::Repair => {
-            for (freed, (first, second)) in (state.freed..).zip(crowd.draw(&state.pairs, calls)) {
-                let Hold { sale, epoch, .. } = crowd.wants(Vec::new())?;
-                let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
-                let tier = seated.id.clone();
-                acts.push(Act::Repair(Box::new(Repair { sale, epoch, tier, freed, leaked })));
-            }
-        }
-        Case::Admit => {
-            for _ in 0..calls {
-                let Hold { sale, user, .. } = crowd.wants(Vec::new())?;
-                acts.push(Act::Admit(Box::new(Admit {
-                    sale,
-                    shard: 0,
-                    user,
-                    tickets: SEATS,
-                    now: NOW,
-                    user_lock_ms: 5000,
-                    rate_per_second: u32::MAX >> 1,
-                    first_budget: i64::from(u32::MAX),
-                    top_up: None,
-                })));
-            }
-        }
+        Case::TwoLines => acts.extend(two_lines(crowd, state, calls)?),
+        Case::Sell => acts.extend(sells(rig, crowd, state, calls).await?),
+        Case::Release => acts.extend(releases(rig, crowd, state, calls).await?),
+        Case::Mark => acts.extend(marks(rig, crowd, state, calls).await?),
+        Case::Restore => acts.extend(restores(crowd, state, calls)?),
+        Case::Repair => acts.extend(repairs(crowd, state, calls)?),
+        Case::Admit => acts.extend(admissions(crowd, calls)?),
         Case::Load => acts.extend(loads(crowd, state, calls)?),
         Case::Baseline(baseline) => {
             let orders = (0..calls).map(|call| format!("198000000000{call:06}"));
             acts.extend(orders.map(|order| Act::Baseline(baseline, order)));
         }
+    }
+    Ok(acts)
+}
+
+/// Holds of two seats, one behind the other and one column apart, at a random column.
+fn patterns(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
+    let (seated, whole) = (&state.hall.seated, state.hall.whole());
+    let columns = usize::try_from(seated.row_bytes).unwrap_or(usize::MAX).saturating_mul(8) - 1;
+    let act = |_| {
+        let column = u16::try_from(crowd.pick(columns)).unwrap_or(u16::MAX);
+        let offsets = vec![Offset { row: 0, column: 1 }, Offset { row: 1, column: 0 }];
+        let choice = Choice::Pattern { column, offsets };
+        hold(crowd, vec![Crowd::line(seated, whole, choice)])
+    };
+    (0..calls).map(act).collect()
+}
+
+/// Holds of two seats and two places of general admission.
+fn two_lines(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
+    let (hall, whole) = (&state.hall, state.hall.whole());
+    let line = |tier| Crowd::line(tier, whole, best(Together::Preferred));
+    (0..calls).map(|_| hold(crowd, vec![line(&hall.seated), line(&hall.standing)])).collect()
+}
+
+/// Sales of what was held a moment before.
+async fn sells(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for (wish, record) in held(rig, crowd, state, calls).await? {
+        let Hold { sale, epoch, order, user, .. } = wish;
+        let lines = record.lines;
+        acts.push(Act::Sell(Box::new(Sell { sale, epoch, order, user, lines })));
+    }
+    Ok(acts)
+}
+
+/// Releases of what was held a moment before.
+async fn releases(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
+        acts.push(Act::Release(Box::new(Release { sale, order, record })));
+    }
+    Ok(acts)
+}
+
+/// Marks of one seat-leg of what was held a moment before.
+async fn marks(
+    rig: &Rig,
+    crowd: &mut Crowd,
+    state: &State,
+    calls: usize,
+) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
+        let lost = record.lines.first().and_then(|line| line.seat_legs().next());
+        let taken: Vec<SeatLeg> = lost.into_iter().collect();
+        acts.push(Act::Mark(Box::new(Mark { sale, order, record, taken })));
+    }
+    Ok(acts)
+}
+
+/// Restored holds of two free neighbours each.
+fn restores(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
+    let (seated, whole) = (&state.hall.seated, state.hall.whole());
+    let mut acts = Vec::with_capacity(calls);
+    for (first, second) in crowd.draw(&state.pairs, calls) {
+        let wish = crowd.wants(Vec::new())?;
+        let line = HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
+        let Hold { sale, epoch, order, user, fingerprint, deadline, .. } = wish;
+        let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
+        let freed = vec![state.freed];
+        acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
+    }
+    Ok(acts)
+}
+
+/// Repairs of two free neighbours each, as if they had leaked.
+fn repairs(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
+    let (seated, whole) = (&state.hall.seated, state.hall.whole());
+    let mut acts = Vec::with_capacity(calls);
+    for (freed, (first, second)) in (state.freed..).zip(crowd.draw(&state.pairs, calls)) {
+        let Hold { sale, epoch, .. } = crowd.wants(Vec::new())?;
+        let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
+        let tier = seated.id.clone();
+        acts.push(Act::Repair(Box::new(Repair { sale, epoch, tier, freed, leaked })));
+    }
+    Ok(acts)
+}
+
+/// Admissions by a gate that lets everybody in.
+fn admissions(crowd: &mut Crowd, calls: usize) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for _ in 0..calls {
+        let Hold { sale, user, .. } = crowd.wants(Vec::new())?;
+        acts.push(Act::Admit(Box::new(Admit {
+            sale,
+            shard: 0,
+            user,
+            tickets: SEATS,
+            now: NOW,
+            user_lock_ms: 5000,
+            rate_per_second: u32::MAX >> 1,
+            first_budget: i64::from(u32::MAX),
+            top_up: None,
+        })));
     }
     Ok(acts)
 }

@@ -23,7 +23,7 @@ const GIVEN_BACK: u32 = 12;
 const PAID: u32 = 50;
 /// How many come at once.
 const AT_ONCE: usize = 64;
-/// After so many parties in a row that got nothing, the hall is as full as it will be.
+/// The parties in a row that get nothing after which the hall is as full as it will be.
 const MAX_REFUSED: usize = 2000;
 /// How long a hold lasts, in seconds.
 const PAY_WINDOW_SECONDS: i64 = 900;
@@ -88,7 +88,7 @@ impl Crowd {
         self.rng.random_range(0..count.max(1))
     }
 
-    /// So many different ones of some things, in random order.
+    /// `count` different ones of some things, in random order.
     pub fn draw<T: Copy>(&mut self, from: &[T], count: usize) -> Vec<T> {
         let mut left = from.to_vec();
         let mut drawn = Vec::with_capacity(count);
@@ -154,7 +154,8 @@ impl Crowd {
             rig.seats.release(&Release { sale, order, record }).await?;
             return Ok(());
         }
-        self.taken[tier] += record.lines.iter().flat_map(|line| line.seat_legs()).count() as u64;
+        let seat_legs = record.lines.iter().flat_map(|line| line.seat_legs()).count();
+        self.taken[tier] += reporting::count(seat_legs);
         self.bought.insert(record.user.clone(), record.tickets());
         if fate < GIVEN_BACK + PAID {
             let epoch = wish.epoch.clone();

@@ -18,7 +18,7 @@ use super::{Error, Options};
 
 /// Seats of one tier, one leg: up to the most that a sale may have.
 const SEATS: [u32; 7] = [1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000];
-/// The same million in so many tiers.
+/// The numbers of tiers that the same million is spread over.
 const TIERS: [u32; 4] = [4, 16, 32, 64];
 /// Seats of the tier that grows in legs.
 const LEGS_SEATS: u32 = 1_200;

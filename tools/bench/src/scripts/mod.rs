@@ -32,7 +32,7 @@ pub use throughput::Throughput;
 /// What to measure.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which server.
+    /// The server to measure.
     pub server: Flavour,
     /// The sizes of the tiers of a show, in seats.
     pub seats: Vec<u32>,

@@ -59,7 +59,7 @@ impl Figure {
 /// One script in one state.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Where.
+    /// Name of the hall.
     pub hall: String,
     /// Seats of the tier.
     pub seats: u32,

@@ -23,7 +23,7 @@ pub const NOOP: &str = "return 0";
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many requests are under way while calls are measured. Served one at a time, each would find
-/// the server asleep and its caches cold, as no request of a rush does.
+/// the server asleep and its caches cold, as no request of an on-sale does.
 const UNDER_WAY: usize = 16;
 
 /// A server with nothing in it, and the production adapters over it.

@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use super::kill_engine::KillEngine;
 use super::network::{Network, To};
 use super::redis::KillRedis;
-use super::{Fault, Scene, Struck};
+use super::{Fault, FaultContext, Struck};
 use crate::Error;
 
 fn networks() -> [Network; 3] {
@@ -24,38 +24,41 @@ impl Fault for All {
         "all"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
             let began = Instant::now();
             for mut network in networks() {
-                network.inject(scene).await?;
+                network.inject(context).await?;
             }
-            let mut struck = KillRedis.inject(scene).await?;
-            KillEngine.inject(scene).await?;
+            let mut struck = KillRedis.inject(context).await?;
+            KillEngine.inject(context).await?;
             struck.at = began;
             Ok(struck)
         })
     }
 
-    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async {
             // The engine comes back to networks that are bad.
             let mut struck = Struck::now();
-            KillRedis.end(scene, &mut struck).await?;
-            KillEngine.end(scene, &mut struck).await?;
-            Network::last(&networks(), scene).await
+            KillRedis.end(context, &mut struck).await?;
+            KillEngine.end(context, &mut struck).await?;
+            Network::last(&networks(), context).await
         })
     }
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             let mut mended = Instant::now();
             for mut network in networks() {
-                mended = network.end(scene, struck).await?;
+                mended = network.end(context, struck).await?;
             }
             Ok(mended)
         })

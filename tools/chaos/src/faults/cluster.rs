@@ -1,4 +1,4 @@
-//! A cluster moves the sale from one server to another: because one died, because one was told to
+//! A cluster moves the sale from one server to another: because one died, because one was asked to
 //! take over, or because its slot is moved.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
 use futures_util::future::BoxFuture;
 
-use super::{Fault, Lost, Scene, Struck};
+use super::{Fault, FaultContext, Lost, Struck};
 use crate::Error;
 use crate::rig::{Cache, Rig, holds};
 use local::servers::{Deadline, RedisCluster, RedisServer};
@@ -127,7 +127,7 @@ async fn until_owned_by(
     besides: Option<u16>,
     is_owner: impl Fn(u16) -> bool,
 ) -> Result<(), Error> {
-    let patience = Deadline::with("the cluster to agree on an owner", AGREE_SECONDS);
+    let deadline = Deadline::with("the cluster to agree on an owner", AGREE_SECONDS);
     for node in cluster.nodes().iter().filter(|node| Some(node.port()) != besides) {
         loop {
             let nodes = nodes(node).await?;
@@ -135,7 +135,7 @@ async fn until_owned_by(
             if owner.is_some_and(|owner| is_owner(owner.port)) {
                 break;
             }
-            patience.pause().await?;
+            deadline.pause().await?;
         }
     }
     Ok(())
@@ -150,16 +150,16 @@ async fn holds_here(of: &RedisServer, sale: &SaleId) -> Result<BTreeSet<OrderNum
 
 /// Cuts the replica off its master until holds were acknowledged that it does not have. It comes back
 /// by itself within a second, and would catch up: whoever wants it to lag must be quick.
-async fn lag(scene: &Scene, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Error> {
-    let among = cluster(&scene.rig.cache)?;
-    let sale = scene.rig.sale();
+async fn lag(context: &FaultContext, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Error> {
+    let among = cluster(&context.rig.cache)?;
+    let sale = context.rig.sale();
     let owner = server(among, parts.owner.port)?;
     let follower = server(among, parts.follower.port)?;
     let mut master = owner.connect().await?;
     for _ in 0..LAG_ATTEMPTS {
         let mut cut = redis::cmd("CLIENT");
         cut.arg("KILL").arg("TYPE").arg("REPLICA").query_async::<()>(&mut master).await?;
-        scene.controller.until_acknowledged(scene.controller.acknowledged() + LAG_ORDERS).await;
+        context.controller.until_acknowledged(context.controller.acknowledged() + LAG_ORDERS).await;
         let held = holds_here(owner, sale).await?;
         if held.difference(&holds_here(follower, sale).await?).count() > 0 {
             return Ok(held);
@@ -170,15 +170,15 @@ async fn lag(scene: &Scene, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Erro
 
 /// Notes what was held and is not held by the new master.
 async fn note_missed(
-    scene: &Scene,
+    context: &FaultContext,
     parts: &Parts,
     held: &BTreeSet<OrderNumber>,
     struck: &mut Struck,
 ) -> Result<(), Error> {
-    let follower = server(cluster(&scene.rig.cache)?, parts.follower.port)?;
-    let has = holds_here(follower, scene.rig.sale()).await?;
+    let follower = server(cluster(&context.rig.cache)?, parts.follower.port)?;
+    let has = holds_here(follower, context.rig.sale()).await?;
     let missed: BTreeSet<OrderNumber> = held.difference(&has).copied().collect();
-    struck.note("holds that the new master had missed", missed.len() as u64);
+    struck.note("holds that the new master had missed", reporting::count(missed.len()));
     struck.lost = Lost::Holds(missed);
     Ok(())
 }
@@ -195,13 +195,16 @@ impl Fault for KillMaster {
         "kill-master"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let parts = Parts::of(&scene.rig).await?;
-            let held = lag(scene, &parts).await?;
+            let parts = Parts::of(&context.rig).await?;
+            let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
-            node(&mut scene.rig.cache, parts.owner.port)?.kill()?;
-            note_missed(scene, &parts, &held, &mut struck).await?;
+            node(&mut context.rig.cache, parts.owner.port)?.kill()?;
+            note_missed(context, &parts, &held, &mut struck).await?;
             self.killed = Some(parts);
             Ok(struck)
         })
@@ -209,17 +212,17 @@ impl Fault for KillMaster {
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             let Some(parts) = self.killed.take() else { return Ok(struck.at) };
             let (port, slot) = (parts.owner.port, parts.slot);
-            let among = cluster(&scene.rig.cache)?;
+            let among = cluster(&context.rig.cache)?;
             until_owned_by(among, slot, Some(port), |owner| owner != port).await?;
             let mended = Instant::now();
-            node(&mut scene.rig.cache, port)?.restart().await?;
-            let among = cluster(&scene.rig.cache)?;
+            node(&mut context.rig.cache, port)?.restart().await?;
+            let among = cluster(&context.rig.cache)?;
             among.agree().await?;
             server(among, port)?.followed().await?;
             Ok(mended)
@@ -237,16 +240,19 @@ impl Fault for TakeOver {
         "cluster-failover"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let parts = Parts::of(&scene.rig).await?;
-            let held = lag(scene, &parts).await?;
+            let parts = Parts::of(&context.rig).await?;
+            let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
-            let among = cluster(&scene.rig.cache)?;
+            let among = cluster(&context.rig.cache)?;
             let mut replica = server(among, parts.follower.port)?.connect().await?;
             let mut take = redis::cmd("CLUSTER");
             take.arg("FAILOVER").arg("TAKEOVER").query_async::<()>(&mut replica).await?;
-            note_missed(scene, &parts, &held, &mut struck).await?;
+            note_missed(context, &parts, &held, &mut struck).await?;
             let new = parts.follower.port;
             until_owned_by(among, parts.slot, None, |owner| owner == new).await?;
             Ok(struck)
@@ -255,12 +261,12 @@ impl Fault for TakeOver {
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         _struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             let mended = Instant::now();
-            let among = cluster(&scene.rig.cache)?;
+            let among = cluster(&context.rig.cache)?;
             among.agree().await?;
             for node in among.nodes() {
                 let me = node.port();
@@ -284,11 +290,14 @@ impl Fault for MoveSlot {
         "slot-migration"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let Parts { slot, owner, other, .. } = Parts::of(&scene.rig).await?;
+            let Parts { slot, owner, other, .. } = Parts::of(&context.rig).await?;
             let mut struck = Struck::now();
-            let among = cluster(&scene.rig.cache)?;
+            let among = cluster(&context.rig.cache)?;
             let mut from = server(among, owner.port)?.connect().await?;
             let mut to = server(among, other.port)?.connect().await?;
             let set = |state: &str, node: &str| {
@@ -318,12 +327,12 @@ impl Fault for MoveSlot {
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         _struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             let mended = Instant::now();
-            cluster(&scene.rig.cache)?.agree().await?;
+            cluster(&context.rig.cache)?.agree().await?;
             Ok(mended)
         })
     }

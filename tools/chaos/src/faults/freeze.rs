@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 
 use super::redis::pair;
-use super::{Fault, Scene, Struck};
+use super::{Fault, FaultContext, Struck};
 use crate::Error;
 use local::servers::Signal;
 
@@ -25,14 +25,14 @@ pub enum Freeze {
 }
 
 impl Freeze {
-    fn signal(&self, scene: &mut Scene, what: Signal) -> Result<(), Error> {
+    fn signal(&self, context: &mut FaultContext, what: Signal) -> Result<(), Error> {
         match self {
             Self::Redis => {
-                let primary = &pair(&mut scene.rig.cache)?.primary;
+                let primary = &pair(&mut context.rig.cache)?.primary;
                 Ok(if what == Signal::Stop { primary.freeze() } else { primary.resume() }?)
             }
-            Self::Engine => scene.rig.engine.signal(what),
-            Self::Stores => scene.rig.stand_ins.signal(what),
+            Self::Engine => context.rig.engine.signal(what),
+            Self::Stores => context.rig.fakes.signal(what),
         }
     }
 }
@@ -46,15 +46,18 @@ impl Fault for Freeze {
         }
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
             let struck = Struck::now();
-            self.signal(scene, Signal::Stop)?;
+            self.signal(context, Signal::Stop)?;
             Ok(struck)
         })
     }
 
-    fn lasts<'a>(&'a mut self, _scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, _context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async {
             // The fault is that time goes by.
             tokio::time::sleep(FROZEN).await;
@@ -64,11 +67,11 @@ impl Fault for Freeze {
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         _struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
-            self.signal(scene, Signal::Continue)?;
+            self.signal(context, Signal::Continue)?;
             Ok(Instant::now())
         })
     }

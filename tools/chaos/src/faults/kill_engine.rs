@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use futures_util::future::BoxFuture;
 
-use super::{Fault, Scene, Struck};
+use super::{Fault, FaultContext, Struck};
 use crate::Error;
 
 /// `onsale up` is killed as `kill -9` does, with whatever it was doing, and started again.
@@ -16,23 +16,26 @@ impl Fault for KillEngine {
         "kill-engine"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
             let struck = Struck::now();
-            scene.rig.engine.kill()?;
+            context.rig.engine.kill()?;
             Ok(struck)
         })
     }
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         _struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
             // From here on it is up to the engine: how long it takes to start counts as repair.
             let mended = Instant::now();
-            scene.rig.engine.start_again().await?;
+            context.rig.engine.start_again().await?;
             Ok(mended)
         })
     }

@@ -25,7 +25,7 @@ use super::rig::{Profile, Rig};
 
 /// What a fault is done to.
 #[derive(Debug)]
-pub struct Scene {
+pub struct FaultContext {
     /// Everything that runs.
     pub rig: Rig,
     /// The crowd that buys meanwhile.
@@ -74,18 +74,21 @@ pub trait Fault: Send {
     fn name(&self) -> &'static str;
 
     /// Breaks it.
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>>;
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>>;
 
     /// Returns when it has lasted long enough.
-    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
-        let _ = scene;
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+        let _ = context;
         Box::pin(async { Ok(()) })
     }
 
     /// Mends what does not mend itself; when that was.
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>>;
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use futures_util::future::BoxFuture;
 
 use super::redis::pair;
-use super::{Fault, Scene, Struck};
+use super::{Fault, FaultContext, Struck};
 use crate::Error;
 use crate::proxy::faults::ProxyFaults;
 
@@ -25,7 +25,7 @@ impl To {
     /// Every way.
     pub const ALL: [Self; 3] = [Self::DynamoDb, Self::Sqs, Self::Redis];
 
-    /// How many of a thousand requests meet trouble. Few of those to Redis: a connection that is cut
+    /// How many of a thousand requests meet a fault. Few of those to Redis: a connection that is cut
     /// takes every request along that is under way on it.
     fn per_mille(self) -> u32 {
         match self {
@@ -48,9 +48,9 @@ impl To {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     to: To,
-    /// How many of a thousand requests meet trouble.
+    /// How many of a thousand requests meet a fault.
     per_mille: u32,
-    /// How many requests meet trouble before it ends.
+    /// How many requests meet a fault before it ends.
     met: u64,
 }
 
@@ -67,24 +67,24 @@ impl Network {
         Self { to, per_mille: to.per_mille() / 3, met: 15 }
     }
 
-    /// Returns when each of several has been met so often from now on.
-    pub(super) async fn last(all: &[Self], scene: &mut Scene) -> Result<(), Error> {
+    /// Returns when each of several has been met as often as it must be from now on.
+    pub(super) async fn last(all: &[Self], context: &mut FaultContext) -> Result<(), Error> {
         let mut until = Vec::new();
         for network in all {
-            let trouble = network.trouble(scene)?;
-            until.push((trouble.met() + network.met, trouble));
+            let faults = network.faults(context)?;
+            until.push((faults.met() + network.met, faults));
         }
-        for (met, trouble) in until {
-            trouble.until_met(met).await;
+        for (met, faults) in until {
+            faults.until_met(met).await;
         }
         Ok(())
     }
 
-    fn trouble(self, scene: &mut Scene) -> Result<Arc<ProxyFaults>, Error> {
+    fn faults(self, context: &mut FaultContext) -> Result<Arc<ProxyFaults>, Error> {
         Ok(match self.to {
-            To::DynamoDb => Arc::clone(&scene.rig.dynamodb_faults),
-            To::Sqs => Arc::clone(&scene.rig.sqs_faults),
-            To::Redis => Arc::clone(&pair(&mut scene.rig.cache)?.trouble),
+            To::DynamoDb => Arc::clone(&context.rig.dynamodb_faults),
+            To::Sqs => Arc::clone(&context.rig.sqs_faults),
+            To::Redis => Arc::clone(&pair(&mut context.rig.cache)?.faults),
         })
     }
 }
@@ -98,24 +98,27 @@ impl Fault for Network {
         }
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            self.trouble(scene)?.begin(self.per_mille);
+            self.faults(context)?.begin(self.per_mille);
             Ok(Struck::now())
         })
     }
 
-    fn lasts<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(async { Self::last(&[*self], scene).await })
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+        Box::pin(async { Self::last(&[*self], context).await })
     }
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
-            let met = self.trouble(scene)?.end();
+            let met = self.faults(context)?.end();
             let mended = Instant::now();
             for (kind, count) in met {
                 struck.note(format!("{} {}", self.to.server(), kind.name()), count);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 
-use super::{Fault, Lost, Scene, Struck};
+use super::{Fault, FaultContext, Lost, Struck};
 use crate::Error;
 use crate::rig::{Cache, Pair, holds_of};
 
@@ -33,13 +33,16 @@ impl Fault for KillRedis {
         "kill-redis"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let sale = scene.rig.sale().clone();
-            let pair = pair(&mut scene.rig.cache)?;
+            let sale = context.rig.sale().clone();
+            let pair = pair(&mut context.rig.cache)?;
             pair.link.hold_back();
-            let acknowledged = scene.controller.acknowledged() + ACKNOWLEDGED_LEAST;
-            scene.controller.until_acknowledged(acknowledged).await;
+            let acknowledged = context.controller.acknowledged() + ACKNOWLEDGED_LEAST;
+            context.controller.until_acknowledged(acknowledged).await;
             let old = holds_of(&pair.replica, &sale).await?;
             let held = loop {
                 let held = holds_of(&pair.primary, &sale).await?;
@@ -51,9 +54,9 @@ impl Fault for KillRedis {
             let mut struck = Struck::now();
             pair.primary.kill()?;
             let missed: std::collections::BTreeSet<_> = held.difference(&old).copied().collect();
-            struck.note("holds that the replica had missed", missed.len() as u64);
+            struck.note("holds that the replica had missed", reporting::count(missed.len()));
             let ended = old.difference(&held).count();
-            struck.note("ends of holds that the replica had missed", ended as u64);
+            struck.note("ends of holds that the replica had missed", reporting::count(ended));
             struck.lost = Lost::Holds(missed);
             Ok(struck)
         })
@@ -61,11 +64,11 @@ impl Fault for KillRedis {
 
     fn end<'a>(
         &'a mut self,
-        scene: &'a mut Scene,
+        context: &'a mut FaultContext,
         _struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async {
-            let pair = pair(&mut scene.rig.cache)?;
+            let pair = pair(&mut context.rig.cache)?;
             let mut promoted = pair.replica.connect().await?;
             let mut promote = redis::cmd("REPLICAOF");
             promote.arg("NO").arg("ONE").query_async::<()>(&mut promoted).await?;
@@ -88,9 +91,12 @@ impl Fault for Flush {
         "flush"
     }
 
-    fn inject<'a>(&'a mut self, scene: &'a mut Scene) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
         Box::pin(async {
-            let pair = pair(&mut scene.rig.cache)?;
+            let pair = pair(&mut context.rig.cache)?;
             let mut connection = pair.primary.connect().await?;
             let mut forget = redis::pipe();
             forget.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
@@ -101,7 +107,7 @@ impl Fault for Flush {
 
     fn end<'a>(
         &'a mut self,
-        _scene: &'a mut Scene,
+        _context: &'a mut FaultContext,
         struck: &'a mut Struck,
     ) -> BoxFuture<'a, Result<Instant, Error>> {
         Box::pin(async { Ok(struck.at) })

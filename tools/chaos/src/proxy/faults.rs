@@ -71,8 +71,8 @@ struct Draws {
     met: BTreeMap<Kind, u64>,
 }
 
-/// Makes trouble for a share of the requests, while it is on. It may be off to begin with, and
-/// somebody may wait until it was met so often.
+/// Injects faults into a share of the requests, while it is on. It may be off to begin with, and
+/// somebody may wait until a number of requests met one.
 #[derive(Debug)]
 pub struct ProxyFaults {
     draws: Mutex<Draws>,
@@ -80,7 +80,7 @@ pub struct ProxyFaults {
 }
 
 impl ProxyFaults {
-    /// No trouble yet; its draws come from a seed.
+    /// Injects nothing yet; its draws come from a seed.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let random = StdRng::seed_from_u64(seed);
@@ -92,12 +92,12 @@ impl ProxyFaults {
         self.draws.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on so many of a thousand requests meet it.
+    /// From now on `per_mille` of a thousand requests meet a fault.
     pub fn begin(&self, per_mille: u32) {
         self.draws().share = per_mille;
     }
 
-    /// No trouble from now on; how often it was met since it began, by kind.
+    /// Ends the faults; the number of requests that met one since they began, by kind.
     pub fn end(&self) -> BTreeMap<Kind, u64> {
         let mut draws = self.draws();
         draws.share = 0;
@@ -244,13 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_met_by_its_share_of_the_requests_and_the_same_with_the_same_seed() {
+    fn faults_are_met_by_their_share_of_the_requests_and_the_same_with_the_same_seed() {
         let acts = |seed| {
-            let trouble = ProxyFaults::seeded(seed);
-            trouble.begin(100);
-            let acts = (0..2000).map(|_| trouble.of_dynamodb(&request("TransactWriteItems")));
+            let faults = ProxyFaults::seeded(seed);
+            faults.begin(100);
+            let acts = (0..2000).map(|_| faults.of_dynamodb(&request("TransactWriteItems")));
             let acts: Vec<String> = acts.map(|act| format!("{act:?}")).collect();
-            (acts, trouble.end())
+            (acts, faults.end())
         };
         let (first, met) = acts(1);
         assert_eq!((&first, &met), (&acts(1).0, &acts(1).1));
@@ -261,14 +261,14 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_trouble_before_it_begins_and_after_it_ends() {
-        let trouble = ProxyFaults::seeded(1);
-        let is_quiet = || (0..1000).all(|_| trouble.of_redis("EVALSHA") == resp::Act::Forward);
+    fn there_are_no_faults_before_they_begin_and_after_they_end() {
+        let faults = ProxyFaults::seeded(1);
+        let is_quiet = || (0..1000).all(|_| faults.of_redis("EVALSHA") == resp::Act::Forward);
         assert!(is_quiet());
-        trouble.begin(1000);
-        assert_ne!(trouble.of_redis("EVALSHA"), resp::Act::Forward);
-        assert_eq!(trouble.of_redis("CLIENT"), resp::Act::Forward);
-        assert_eq!(trouble.end().values().sum::<u64>(), 1);
+        faults.begin(1000);
+        assert_ne!(faults.of_redis("EVALSHA"), resp::Act::Forward);
+        assert_eq!(faults.of_redis("CLIENT"), resp::Act::Forward);
+        assert_eq!(faults.end().values().sum::<u64>(), 1);
         assert!(is_quiet());
     }
 }

@@ -1,5 +1,5 @@
-//! `onsale replay`: an on-sale of which figures were published, once more on one machine: so many people
-//! for so many tickets, in the time in which they were gone.
+//! `onsale replay`: an on-sale of which figures were published, once more on one machine: as many people
+//! for as many tickets, in the time in which they were gone.
 
 pub mod stadium;
 
@@ -27,7 +27,7 @@ pub const PAY_WINDOW_SECONDS: u32 = 20;
 /// How long the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(120);
 
-/// What a replay is told.
+/// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Which on-sale.
@@ -37,7 +37,7 @@ pub struct Options {
     /// How the crowd comes.
     pub load: crate::Load,
     /// How people behave.
-    pub mix: LoadProfile,
+    pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
     /// The longest that the crowd may take.
@@ -94,7 +94,8 @@ pub struct Outcome {
     /// known.
     pub cpu_seconds: BTreeMap<Part, f64>,
     /// The crowd's report.
-    pub rush: crate::report::Report,
+    #[serde(rename = "rush")]
+    pub load_test: crate::report::Report,
     /// The audit's report.
     pub audit: audit::Report,
 }
@@ -103,7 +104,7 @@ impl Outcome {
     /// True if everything was sold, nothing impossible was met and no invariant is broken.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.rush.is_good() && self.audit.clean
+        self.load_test.is_good() && self.audit.clean
     }
 
     /// In how much less time than the real sale, if that is known and all of it was replayed.
@@ -138,9 +139,9 @@ impl Outcome {
              {auditing:.1} s\n\
              {:.0} whole sales a second (admitted, ordered, paid, counted); CPU {all:.0} s on {processors:.1} \
              processors: {}\n{verdict}",
-            self.rush.load.arrivals(),
+            self.load_test.load.arrivals(),
             self.tickets,
-            self.rush.load.arrivals() as f64 / f64::from(self.tickets),
+            self.load_test.load.arrivals() as f64 / f64::from(self.tickets),
             self.published.sale,
             self.published.source,
             self.whole_sales_per_second,
@@ -163,7 +164,7 @@ pub enum Error {
     Demo(#[from] demo::Error),
     /// The crowd could not begin.
     #[error(transparent)]
-    Rush(#[from] LoadTestError),
+    LoadTest(#[from] LoadTestError),
     /// A store could not be read.
     #[error(transparent)]
     Audit(#[from] AuditError),
@@ -189,7 +190,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         url: engine.url().to_owned(),
         sales: vec![name],
         load: options.load,
-        mix: options.mix,
+        profile: options.profile,
         seed: options.seed,
         most: options.most,
         ledger: Some(ledger.clone()),
@@ -225,7 +226,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         seconds: Times { starting, selling, settling, auditing },
         whole_sales_per_second: report.paid as f64 / (selling + settling),
         cpu_seconds,
-        rush: report,
+        load_test: report,
         audit,
     })
 }
@@ -233,7 +234,9 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
 async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
     let ledger = LedgerFacts::read(ledger)?;
     let options = audit::Options { ledger: Some(ledger), ..audit::Options::at(Timestamp::now()) };
-    Ok(audit::run(&Target::from(engine.endpoints()), &options).await?)
+    let stores = engine.endpoints();
+    let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
+    Ok(audit::run(&target, &options).await?)
 }
 
 fn lap(since: Instant) -> f64 {

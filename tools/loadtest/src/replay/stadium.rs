@@ -21,7 +21,7 @@ const SEATED: [(&str, &str, i64, u32, u32, bool); 3] = [
     ("upper", "Upper tier", 280_000, 38, 40, false),
 ];
 
-/// A sale of exactly so many tickets, standing and seated, that is open now.
+/// A sale of exactly the given number of tickets, standing and seated, that is open now.
 ///
 /// # Errors
 /// The name makes no id.
@@ -32,7 +32,9 @@ pub fn sale(
     pay_window_seconds: u32,
     gate: GateSettings,
 ) -> Result<SaleFile, InvalidId> {
-    let part = |percent: u32| (u64::from(tickets) * u64::from(percent) / 100) as u32;
+    let part = |percent: u32| {
+        u32::try_from(u64::from(tickets) * u64::from(percent) / 100).unwrap_or(u32::MAX)
+    };
     let mut tiers = Vec::new();
     let mut left = tickets;
     for (id, name, price_minor, percent, per_row, lettered) in SEATED {
@@ -41,7 +43,7 @@ pub fn sale(
             continue;
         }
         left -= seats;
-        let letters = (b'A'..=b'Z').take(per_row as usize);
+        let letters = (b'A'..=b'Z').take(usize::try_from(per_row).unwrap_or(usize::MAX));
         let letters =
             letters.filter(|_| lettered).map(|letter| Some(char::from(letter).to_string()));
         tiers.push(TierFile {
@@ -88,7 +90,7 @@ fn tier(id: &str, name: &str, price_minor: i64) -> Result<TierFile, InvalidId> {
     })
 }
 
-/// Blocks of rows with so many seats together. All blocks are alike but the last, whose last row may be
+/// Blocks of rows with the given number of seats together. All blocks are alike but the last, whose last row may be
 /// shorter.
 fn sections(tier: &str, seats: u32, per_row: u32) -> Vec<Section> {
     let full = seats / (per_row * ROWS_PER_BLOCK);

@@ -4,10 +4,10 @@
 //! order holds, how many tickets it is) the audit derives again, so that both would have to be
 //! wrong in the same way for a mistake to stay hidden.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
-use engine::domain::inventory::{HoldRecord, SeatLeg};
+use engine::domain::inventory::SeatLeg;
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
@@ -26,7 +26,7 @@ pub struct Facts {
     pub elsewhere: HashSet<OrderNumber>,
     /// How many records were read.
     pub records: u64,
-    /// What the outside world was told, if it kept a ledger.
+    /// What the engine acknowledged and providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
     /// Records that are not what the engine writes, or are where nobody looks for them.
     pub unreadable: Vec<Unreadable>,
@@ -98,19 +98,19 @@ pub struct OrderFact {
     pub number: OrderNumber,
     /// Its buyer.
     pub user: UserId,
-    /// Where it stands.
+    /// Its state.
     pub state: OrderState,
-    /// What it bought.
+    /// Its lines.
     pub lines: Vec<LineFact>,
-    /// What it costs.
+    /// Its price.
     pub total: Money,
-    /// Until when it may be paid.
+    /// The end of the time in which it may be paid.
     pub pay_by: Timestamp,
-    /// When it got into its state.
+    /// The time of its last change of state.
     pub changed_at: Timestamp,
-    /// Since when the index of due work shows it, in milliseconds; `None` if it does not.
+    /// The time under which the index of due work has it, in milliseconds; `None` if it is not there.
     pub due_ms: Option<i64>,
-    /// Which payment decided it.
+    /// The payment that decided it.
     pub payment: Option<PaymentKey>,
     /// Whether it is counted in the statistics.
     pub synced: bool,
@@ -129,7 +129,7 @@ impl OrderFact {
         }
     }
 
-    /// How many tickets it is.
+    /// The number of its tickets.
     #[must_use]
     pub fn tickets(&self) -> i64 {
         self.lines.iter().map(LineFact::tickets).sum()
@@ -153,9 +153,9 @@ impl OrderFact {
 /// Tickets of one tier on one journey.
 #[derive(Debug, Clone)]
 pub struct LineFact {
-    /// Which tier.
+    /// Tier id, unique in the sale.
     pub tier: TierId,
-    /// Which journey.
+    /// The legs of the journey.
     pub legs: Legs,
     /// The price of each ticket, in minor units.
     pub price_minor: i64,
@@ -164,19 +164,19 @@ pub struct LineFact {
 }
 
 impl LineFact {
-    /// How many tickets it is.
+    /// The number of its tickets.
     #[must_use]
     pub fn tickets(&self) -> i64 {
-        self.seats.len() as i64
+        i64::try_from(self.seats.len()).unwrap_or(i64::MAX)
     }
 }
 
 /// A seat-leg and the order that the database says owns it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClaimFact {
-    /// What is claimed.
+    /// The seat-leg.
     pub at: SeatLeg,
-    /// By whom.
+    /// The number of the order that claims it.
     pub order: OrderNumber,
 }
 
@@ -192,11 +192,11 @@ pub struct CounterFact {
 /// A payment and what was decided about it.
 #[derive(Debug, Clone)]
 pub struct PaymentFact {
-    /// Which payment.
+    /// Its provider, and the provider's id for it.
     pub key: PaymentKey,
-    /// For which order.
+    /// The number of the order that it is for.
     pub order: OrderNumber,
-    /// How much.
+    /// The captured amount.
     pub amount: Money,
     /// True if it paid its order, false if it goes back.
     pub accepted: bool,
@@ -214,17 +214,54 @@ pub struct RedisFacts {
     /// The bitmaps of each tier of the catalogue.
     pub tiers: BTreeMap<TierId, TierBits>,
     /// Its holds.
-    pub holds: BTreeMap<OrderNumber, HoldRecord>,
+    pub holds: BTreeMap<OrderNumber, HoldFact>,
     /// The deadlines by which holds are found, in milliseconds.
     pub due_ms: BTreeMap<OrderNumber, i64>,
     /// How many tickets each buyer has held or bought.
     pub bought: BTreeMap<UserId, i64>,
 }
 
+/// A hold as Redis remembers it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldFact {
+    /// The buyer it is held for.
+    pub user: UserId,
+    /// The end of the time in which it may be paid.
+    pub deadline: Timestamp,
+    /// Its lines.
+    pub lines: Vec<HeldFact>,
+}
+
+impl HoldFact {
+    /// Each of its seats on each leg of its journey.
+    #[must_use]
+    pub fn seat_legs(&self) -> BTreeSet<SeatLeg> {
+        let mut all = BTreeSet::new();
+        for HeldFact { tier, legs, seats } in &self.lines {
+            for leg in legs.from()..legs.to() {
+                let at = |seat: &Seat| SeatLeg { tier: tier.clone(), leg, seat: *seat };
+                all.extend(seats.iter().map(at));
+            }
+        }
+        all
+    }
+}
+
+/// A line of a hold: seats of one tier on one journey.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldFact {
+    /// Tier id, unique in the sale.
+    pub tier: TierId,
+    /// The legs of the journey.
+    pub legs: Legs,
+    /// The seats.
+    pub seats: Vec<Seat>,
+}
+
 /// The bitmaps of one tier, one of each kind for each leg; a missing key is an empty one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TierBits {
-    /// The shape of the grid as the scripts are told it, field by field.
+    /// The shape of the grid as the scripts are given it, field by field.
     pub shape: BTreeMap<String, String>,
     /// 1 where a seat is held, sold or not for sale.
     pub taken: Vec<Vec<u8>>,
@@ -232,7 +269,7 @@ pub struct TierBits {
     pub sold: Vec<Vec<u8>>,
 }
 
-/// What buyers and payment providers were told.
+/// What the engine acknowledged to buyers, and what payment providers captured.
 #[derive(Debug, Clone, Default)]
 pub struct LedgerFacts {
     /// Orders that the engine acknowledged.
@@ -253,20 +290,20 @@ impl Facts {
 /// One captured payment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaptureFact {
-    /// Which payment.
+    /// Its provider, and the provider's id for it.
     pub key: PaymentKey,
-    /// For which order.
+    /// The number of the order that it is for.
     pub order: OrderNumber,
-    /// How much.
+    /// The captured amount.
     pub amount: Money,
 }
 
 /// A record that cannot be taken for a fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreadable {
-    /// Of which sale, if that much can be told.
+    /// Its sale, if that much can be read.
     pub sale: Option<SaleId>,
-    /// Which record: a table and its key, or a Redis key and its field.
+    /// The record: a table and its key, or a Redis key and its field.
     pub record: String,
     /// What is wrong with it.
     pub what: String,

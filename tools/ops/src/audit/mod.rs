@@ -2,67 +2,51 @@
 //!
 //! It reads Redis and DynamoDB by itself (`read_redis`, `read_dynamodb`) and decodes keys and
 //! items from their documented format, so that a mistake in the engine's adapters cannot hide
-//! itself. What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
+//! itself ([`Target`] says where the stores are). What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
 //! what was found. Nothing is written anywhere.
 //!
 //! The stores are compared at rest: while orders are being made the two are read at different
 //! moments, and differ.
 
+mod decode;
 pub mod facts;
 pub mod invariants;
 mod read_dynamodb;
 mod read_ledger;
 mod read_redis;
 mod report;
+mod target;
 mod violation;
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 use redis::RedisError;
 
-use local::endpoints::Endpoints;
-
 use self::facts::{Facts, LedgerFacts};
 pub use self::report::Report;
+pub use self::target::{DynamoDbTarget, RedisTarget, Target, topology_of};
 pub use self::violation::{Rule, Subject, Violation};
 
 /// How long after its deadline an order may still be pending, in seconds: the reconciler runs every
 /// minute and may fail once.
 pub const BOUND_SECONDS: u32 = 120;
 
-/// The stores to audit.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
-    /// Redis, `redis://…` or `rediss://…`; any node of a cluster.
-    pub redis: String,
-    /// The endpoint of a stand-in for DynamoDB; `None` for the DynamoDB of the environment.
-    pub dynamodb: Option<String>,
-    /// What the names of the tables begin with.
-    pub table_prefix: String,
-}
-
-impl From<&Endpoints> for Target {
-    fn from(endpoints: &Endpoints) -> Self {
-        Self {
-            redis: endpoints.redis.clone(),
-            dynamodb: Some(endpoints.dynamodb.clone()),
-            table_prefix: endpoints.table_prefix.clone(),
-        }
-    }
-}
+/// The pause between two audits of [`until_clean`].
+const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
 /// How to audit.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Only this sale.
+    /// The only sale to audit; `None` for all.
     pub sale: Option<SaleId>,
-    /// What time it is.
+    /// The time that deadlines are compared with.
     pub now: Timestamp,
     /// How long after its deadline an order may still be pending, in seconds.
     pub bound_seconds: u32,
-    /// What buyers and payment providers were told.
+    /// What the engine acknowledged and payment providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
 }
 
@@ -86,6 +70,17 @@ pub enum AuditError {
     /// The chosen sale is not in the catalogue.
     #[error("sale {0} is not in the catalogue")]
     NoSuchSale(SaleId),
+    /// The file of certificate authorities cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    NoAuthorities {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file of certificate authorities holds none, or one that cannot be read.
+    #[error("the certificate authorities: {0}")]
+    Authorities(String),
     /// The ledger cannot be opened.
     #[error("cannot read {}: {source}", path.display())]
     NoLedger {
@@ -101,7 +96,7 @@ pub enum AuditError {
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// Why not.
+        /// The reason.
         what: String,
     },
 }
@@ -119,14 +114,36 @@ pub async fn run(target: &Target, options: &Options) -> Result<Report, AuditErro
     Ok(judge(&facts, options.now, options.bound_seconds))
 }
 
+/// Audits again and again until the report is clean or `wait` is over; the last report.
+///
+/// Messages that are under way finish what was begun, so a violation may end by itself. `options`
+/// makes the options of each audit from the time it begins at.
+///
+/// # Errors
+/// As [`run`].
+pub async fn until_clean(
+    target: &Target,
+    options: impl Fn(Timestamp) -> Options,
+    wait: Duration,
+) -> Result<Report, AuditError> {
+    let until = Instant::now() + wait;
+    loop {
+        let report = run(target, &options(Timestamp::now())).await?;
+        if report.clean || Instant::now() >= until {
+            return Ok(report);
+        }
+        tokio::time::sleep(AGAIN_AFTER).await;
+    }
+}
+
 /// Reads both stores, of one sale or of all.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, AuditError> {
-    let client = read_dynamodb::connect(target).await;
-    let mut facts = read_dynamodb::read(&client, &target.table_prefix, sale).await?;
-    read_redis::read(&target.redis, &mut facts).await?;
+    let client = target.dynamodb().await?;
+    let mut facts = read_dynamodb::read(&client, &target.tables, sale).await?;
+    read_redis::read(target.redis().await?, &mut facts).await?;
     Ok(facts)
 }
 

@@ -6,45 +6,26 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::Client;
-use aws_sdk_dynamodb::config::{BehaviorVersion, Credentials, Region};
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, Money};
-use engine::domain::number::{Gene, OrderNumber};
-use engine::domain::order::{OrderState, PaymentKey};
-use engine::domain::refund::RefundState;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentKey;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
-use shared::runtime::connections::{Https, Trust};
+use shared::dynamodb::Tables;
 
+use super::AuditError;
+use super::decode;
 use super::facts::{
     ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
 };
-use super::{AuditError, Target};
-
-/// Seats of one partition of the table of claims.
-const SEATS_A_BLOCK: u32 = 128;
 
 type Item = HashMap<String, AttributeValue>;
 /// A fact, or what is wrong with its record.
 type Read<T> = Result<T, String>;
-
-/// A client for the target's database. An endpoint of its own is a stand-in, which takes any
-/// credentials; without one it is the DynamoDB of the environment.
-pub(super) async fn connect(target: &Target) -> Client {
-    let Some(endpoint) = &target.dynamodb else {
-        return Client::new(&shared::runtime::app::aws(&Https::new(&Trust::public())).await);
-    };
-    let config = aws_sdk_dynamodb::Config::builder()
-        .behavior_version(BehaviorVersion::latest())
-        .region(Region::new("us-east-1"))
-        .credentials_provider(Credentials::new("local", "local", None, None, "local"))
-        .http_client(Https::new(&Trust::public()))
-        .endpoint_url(endpoint);
-    Client::from_conf(config.build())
-}
 
 /// Reads every table. With a choice of sale, only that sale's facts are kept.
 ///
@@ -53,19 +34,19 @@ pub(super) async fn connect(target: &Target) -> Client {
 /// sale is not in the catalogue.
 pub(super) async fn read(
     client: &Client,
-    prefix: &str,
+    tables: &Tables,
     only: Option<&SaleId>,
 ) -> Result<Facts, AuditError> {
     let mut reading = Reading { facts: Facts::default(), only };
-    let catalogue = scan(client, &format!("{prefix}sales")).await?;
+    let catalogue = scan(client, &tables.sales).await?;
     reading.catalogue(&catalogue);
     if let Some(sale) = only.filter(|sale| !reading.facts.sales.contains_key(sale)) {
         return Err(AuditError::NoSuchSale(sale.clone()));
     }
-    for item in scan(client, &format!("{prefix}orders")).await? {
+    for item in scan(client, &tables.orders).await? {
         reading.one("orders", &item, Reading::order_item);
     }
-    for item in scan(client, &format!("{prefix}seats")).await? {
+    for item in scan(client, &tables.seats).await? {
         reading.one("seats", &item, Reading::seat_item);
     }
     let mut facts = reading.facts;
@@ -106,7 +87,7 @@ impl Reading<'_> {
         }
     }
 
-    fn is_wanted(&self, sale: &SaleId) -> bool {
+    fn is_audited(&self, sale: &SaleId) -> bool {
         self.only.is_none_or(|only| only == sale)
     }
 
@@ -133,7 +114,7 @@ impl Reading<'_> {
         for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
             let chunks = text(item, "pk").ok().and_then(|sale| chunks.get(sale));
             match read_sale(item, chunks) {
-                Ok((sale, epoch)) if self.is_wanted(sale.id()) => {
+                Ok((sale, epoch)) if self.is_audited(sale.id()) => {
                     if !listed.contains(sale.id().as_str()) {
                         let what = "is not in the list of sales".to_owned();
                         self.note(Some(sale.id().clone()), "sales", item, what);
@@ -153,10 +134,10 @@ impl Reading<'_> {
         let (sale, sk) = (text(item, "pk")?, text(item, "sk")?);
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
-            return if self.is_wanted(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+            return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
         }
         let id: SaleId = parsed(sale, "pk")?;
-        if sk == "sale" || sk.starts_with("file#") || !self.is_wanted(&id) {
+        if sk == "sale" || sk.starts_with("file#") || !self.is_audited(&id) {
             return Ok(());
         }
         let tier = sk.strip_prefix("counter#").and_then(|rest| rest.split_once('#'));
@@ -187,7 +168,7 @@ impl Reading<'_> {
     fn order(&mut self, item: &Item, order: &str) -> Read<()> {
         let sale: SaleId = parsed(text(item, "sale")?, "sale")?;
         let order_number: OrderNumber = parsed(order, "sk")?;
-        if !self.is_wanted(&sale) {
+        if !self.is_audited(&sale) {
             self.facts.elsewhere.insert(order_number);
             return Ok(());
         }
@@ -196,10 +177,10 @@ impl Reading<'_> {
         // A tombstone is nobody's order; any other is found by its buyer.
         let found = item.get("by_user").and_then(|value| value.as_s().ok());
         let is_listed = order.lines.is_empty() || found == Some(&by_user);
-        let (user, numbers_gene) = (order.user.clone(), order_number.gene());
+        let (user, numbers_gene) = (order.user.clone(), decode::gene_of_order(order_number));
         self.sale(&sale)?.orders.insert(order_number, order);
         check_gene(item, numbers_gene)?;
-        check_gene(item, Gene::of(user.as_str()))?;
+        check_gene(item, decode::gene_of_text(user.as_str()))?;
         if is_listed { Ok(()) } else { Err("is not among its buyer's orders".to_owned()) }
     }
 
@@ -211,7 +192,11 @@ impl Reading<'_> {
             other => return Err(format!("has outcome {other}")),
         };
         let refund = match item.get("refund_state") {
-            Some(_) => Some(refund_state(text(item, "refund_state")?)?),
+            Some(_) => {
+                let state = text(item, "refund_state")?;
+                let known = decode::refund_state(state);
+                Some(known.ok_or_else(|| format!("has refund state {state}"))?)
+            }
             None => None,
         };
         let key = PaymentKey { provider: parsed(provider, "sk")?, payment: parsed(payment, "sk")? };
@@ -222,15 +207,15 @@ impl Reading<'_> {
             accepted,
             refund,
         });
-        check_gene(item, order.gene())
+        check_gene(item, decode::gene_of_order(order))
     }
 
     fn count(&mut self, item: &Item, sale: &str, user: &str) -> Read<()> {
         let (sale, user): (SaleId, UserId) = (parsed(sale, "sk")?, parsed(user, "sk")?);
-        if !self.is_wanted(&sale) {
+        if !self.is_audited(&sale) {
             return Ok(());
         }
-        let gene = Gene::of(user.as_str());
+        let gene = decode::gene_of_text(user.as_str());
         let tickets: i64 = number(item, "tickets")?;
         *self.sale(&sale)?.counts.entry(user).or_default() += tickets;
         check_gene(item, gene)
@@ -238,12 +223,12 @@ impl Reading<'_> {
 
     fn attendee(&mut self, item: &Item, sale: &str, attendee: &str) -> Read<()> {
         let sale: SaleId = parsed(sale, "sk")?;
-        if !self.is_wanted(&sale) {
+        if !self.is_audited(&sale) {
             return Ok(());
         }
         let order = parsed(text(item, "order")?, "order")?;
         self.sale(&sale)?.attendees.push((parsed(attendee, "sk")?, order));
-        check_gene(item, Gene::of(attendee))
+        check_gene(item, decode::gene_of_text(attendee))
     }
 
     fn seat_item(&mut self, item: &Item) -> Read<()> {
@@ -255,7 +240,7 @@ impl Reading<'_> {
             return Err("is in no block of a tier".to_owned());
         };
         let (id, tier): (SaleId, TierId) = (parsed(sale, "pk")?, parsed(tier, "pk")?);
-        if !self.is_wanted(&id) {
+        if !self.is_audited(&id) {
             return Ok(());
         }
         let seat = Seat(number(item, "sk")?);
@@ -274,7 +259,7 @@ impl Reading<'_> {
                 sale.sold_notes.push(SeatLeg { tier: tier.clone(), leg, seat });
             }
         }
-        let is_there = block.parse() == Ok(seat.0 / SEATS_A_BLOCK);
+        let is_there = block.parse() == Ok(decode::block_of(seat));
         if is_there { Ok(()) } else { Err("is in another block than its seat's".to_owned()) }
     }
 }
@@ -301,11 +286,11 @@ fn key_of(item: &Item) -> String {
 }
 
 /// An item of an order lies where its gene is, or nobody finds it.
-fn check_gene(item: &Item, gene: Gene) -> Read<()> {
-    if number::<u16>(item, "gene")? == gene.get() {
+fn check_gene(item: &Item, gene: u64) -> Read<()> {
+    if number::<u64>(item, "gene")? == gene {
         Ok(())
     } else {
-        Err(format!("belongs in partition {}", gene.get()))
+        Err(format!("belongs in partition {gene}"))
     }
 }
 
@@ -338,15 +323,8 @@ fn read_sale(
 }
 
 fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
-    let state = match text(item, "state")? {
-        "pending" => OrderState::Pending,
-        "paid" => OrderState::Paid,
-        "cancelled" => OrderState::Cancelled,
-        "expired" => OrderState::Expired,
-        "refund_due" => OrderState::RefundDue,
-        "refunded" => OrderState::Refunded,
-        other => return Err(format!("has state {other}")),
-    };
+    let state = text(item, "state")?;
+    let state = decode::order_state(state).ok_or_else(|| format!("has state {state}"))?;
     let payment = match (item.get("payment_provider"), item.get("payment_id")) {
         (None, None) => None,
         _ => Some(PaymentKey {
@@ -383,11 +361,6 @@ fn read_line(line: &Item) -> Read<LineFact> {
         price_minor: number(line, "price_minor")?,
         seats: maps(line, "tickets")?.into_iter().map(seat).collect::<Read<_>>()?,
     })
-}
-
-fn refund_state(text: &str) -> Read<RefundState> {
-    let known = RefundState::ALL.into_iter().find(|state| state.as_str() == text);
-    known.ok_or_else(|| format!("has refund state {text}"))
 }
 
 fn money(item: &Item) -> Read<Money> {

@@ -1,4 +1,4 @@
-//! Reads a ledger: JSON lines in which a load generator notes what it was told.
+//! Reads a ledger: JSON lines in which a load generator records what it was answered.
 //!
 //! `{"event": "acknowledged", "order": "…"}` is an order that the engine said exists;
 //! `{"event": "captured", "order": "…", "provider": "…", "payment": "…", "amount_minor": 100,

@@ -9,24 +9,20 @@ use std::str::FromStr;
 use engine::domain::ids::SaleId;
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
-use redis::cluster::ClusterClient;
-use shared::redis::hold_record;
 
+use super::decode;
 use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
+use super::target::RedisConnection;
 
 /// Reads what Redis has of every sale in the facts.
 ///
 /// # Errors
 /// Fails if Redis does, also if a key is of another type than the scripts make it.
-pub(super) async fn read(url: &str, facts: &mut Facts) -> RedisResult<()> {
-    let client = redis::Client::open(url)?;
-    let mut connection = client.get_multiplexed_async_connection().await?;
-    let cluster: String = redis::cmd("INFO").arg("cluster").query_async(&mut connection).await?;
-    if cluster.contains("cluster_enabled:1") {
-        let mut connection = ClusterClient::new(vec![url])?.get_async_connection().await?;
-        return read_sales(&mut connection, facts).await;
+pub(super) async fn read(connection: RedisConnection, facts: &mut Facts) -> RedisResult<()> {
+    match connection {
+        RedisConnection::Single(mut connection) => read_sales(&mut connection, facts).await,
+        RedisConnection::Cluster(mut connection) => read_sales(&mut connection, facts).await,
     }
-    read_sales(&mut connection, facts).await
 }
 
 async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> RedisResult<()> {
@@ -114,17 +110,10 @@ async fn read_sale(
         epoch: terms.remove("epoch"),
         terms,
         tiers,
-        holds: notes.entries(&key("sale"), holds, |text| hold_record::from_text(text).ok()),
-        due_ms: notes.entries(&key("due"), deadlines, whole),
+        holds: notes.entries(&key("sale"), holds, decode::hold),
+        due_ms: notes.entries(&key("due"), deadlines, decode::score),
         bought: notes.entries(&key("sale"), bought, |text| text.parse().ok()),
     })
-}
-
-/// A score as a whole number of milliseconds. Scores are doubles, exact far beyond our times, and
-/// Redis may write one as `1.795e+12`.
-fn whole(score: &str) -> Option<i64> {
-    let score: f64 = score.parse().ok()?;
-    (score.fract() == 0.0 && score.abs() < 9e15).then_some(score as i64)
 }
 
 async fn hash<T: redis::FromRedisValue>(
@@ -138,18 +127,4 @@ async fn hash<T: redis::FromRedisValue>(
 async fn get(connection: &mut impl ConnectionLike, key: &str) -> RedisResult<Vec<u8>> {
     let bitmap: Option<Vec<u8>> = redis::cmd("GET").arg(key).query_async(connection).await?;
     Ok(bitmap.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::whole;
-
-    #[test]
-    fn a_score_is_a_whole_number_of_milliseconds() {
-        assert_eq!(whole("1795000000123"), Some(1_795_000_000_123));
-        assert_eq!(whole("1.795e+12"), Some(1_795_000_000_000));
-        for bad in ["", "0.5", "inf", "nan", "1e300"] {
-            assert_eq!(whole(bad), None, "{bad}");
-        }
-    }
 }

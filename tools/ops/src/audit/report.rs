@@ -60,7 +60,7 @@ impl Report {
                 finding.rule.says().to_owned(),
                 grouped(finding.checked),
                 finding.rule.unit().to_owned(),
-                grouped(finding.violations.len() as u64),
+                grouped(reporting::count(finding.violations.len())),
             ]);
         }
         for index in [2, 4] {
@@ -90,7 +90,7 @@ impl fmt::Display for Report {
         match self.violations().count() {
             0 => f.write_str("Clean."),
             1 => f.write_str("1 violation."),
-            many => write!(f, "{} violations.", grouped(many as u64)),
+            many => write!(f, "{} violations.", grouped(reporting::count(many))),
         }
     }
 }

@@ -106,25 +106,25 @@ pub enum Subject {
     },
     /// A buyer.
     Buyer {
-        /// Who.
+        /// The buyer's user id.
         user: UserId,
     },
     /// An attendee.
     Attendee {
-        /// Who.
+        /// The attendee's id.
         attendee: AttendeeId,
     },
     /// A payment.
     Payment {
-        /// For which order.
+        /// The number of the order that it is for.
         order: OrderNumber,
-        /// Which payment.
+        /// Its provider, and the provider's id for it.
         #[serde(flatten)]
         key: PaymentKey,
     },
     /// A tier as a whole.
     Tier {
-        /// Which.
+        /// Tier id, unique in the sale.
         tier: TierId,
     },
     /// The sale as a whole.
@@ -170,12 +170,12 @@ impl fmt::Display for Subject {
 /// One thing that breaks one rule.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Violation {
-    /// Which rule.
+    /// The rule that is broken.
     pub rule: Rule,
-    /// In which sale, if it is of one.
+    /// The sale, if it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sale: Option<SaleId>,
-    /// Which thing.
+    /// The thing that breaks it.
     pub subject: Subject,
     /// What is wrong with it.
     pub what: String,

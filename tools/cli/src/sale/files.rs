@@ -1,0 +1,141 @@
+//! Sale files: the schema, what is wrong with one, what it sells.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use comfy_table::{CellAlignment, Table, presets};
+use engine::domain::sale::{Defect, Sale, SaleFile, Tier};
+use importers::read_bounded;
+use serde_json::{Value, json};
+
+use super::{DECLINED, Error, out, pretty};
+
+/// The JSON schema of sale files, as `docs/sale-file.schema.json` has it.
+pub(super) fn schema() -> String {
+    let mut schema = schemars::schema_for!(SaleFile);
+    schema.insert("title".to_owned(), "Onsale sale file".into());
+    format!("{:#}\n", schema.as_value())
+}
+
+/// Reads a sale file; what is not JSON of this shape is reported like a broken rule.
+pub(super) fn read_sale(path: &Path) -> Result<Result<Sale, Vec<Defect>>, Error> {
+    let bytes = read_bounded(path)?;
+    Ok(match serde_json::from_slice::<SaleFile>(&bytes) {
+        Ok(file) => Sale::new(file),
+        Err(error) => Err(vec![Defect { at: "file".to_owned(), rule: error.to_string() }]),
+    })
+}
+
+/// Checks sale files and prints what they sell, or what is wrong with them.
+pub(super) fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
+    let mut all_good = true;
+    let mut reports = Vec::new();
+    for path in files {
+        let name = path.display();
+        match read_sale(path)? {
+            Ok(sale) if json => {
+                reports.push(json!({
+                    "file": name.to_string(), "sale": sale.id(), "defects": [],
+                    "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
+                    "legs": sale.legs(), "seat_legs": sale.seat_legs(),
+                }));
+            }
+            Ok(sale) => {
+                out(&format!("{name}: {}\n{}\n", headline(&sale), tier_table(&sale, None)))?;
+            }
+            Err(defects) => {
+                all_good = false;
+                if json {
+                    reports.push(refusal_facts(path, &defects));
+                } else {
+                    out(&refusal(path, &defects))?;
+                }
+            }
+        }
+    }
+    if json {
+        out(&pretty(&Value::Array(reports)))?;
+    }
+    Ok(if all_good { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
+}
+
+pub(super) fn refusal(path: &Path, defects: &[Defect]) -> String {
+    let lines: String = defects.iter().map(|defect| format!("  {defect}\n")).collect();
+    let count = defects.len();
+    let noun = if count == 1 { "defect" } else { "defects" };
+    format!("{}: {count} {noun}\n{lines}", path.display())
+}
+
+/// The same as JSON.
+pub(super) fn refusal_facts(path: &Path, defects: &[Defect]) -> Value {
+    json!({"file": path.display().to_string(), "defects": defects})
+}
+
+fn tier_facts(tier: &Tier) -> Value {
+    json!({
+        "tier": tier.tier, "name": tier.name, "seats": tier.layout.sellable(),
+        "general_admission": tier.layout.is_general_admission(),
+    })
+}
+
+pub(super) fn headline(sale: &Sale) -> String {
+    let file = sale.file();
+    let seats: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.sellable())).sum();
+    let legs = match sale.legs() {
+        1 => String::new(),
+        legs => format!(" on {legs} legs ({} seat-legs)", sale.seat_legs()),
+    };
+    format!("{} ({}): {seats} seats{legs} for sale", file.sale, file.title)
+}
+
+/// The tiers with their seats and prices, and what is left where that is known.
+pub(super) fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let mut header = vec!["  tier", "name", "seats", "price (minor units)"];
+    if available.is_some() {
+        header.push("available");
+    }
+    table.set_header(header);
+    for tier in sale.tiers() {
+        let prices: Vec<i64> = tier.fares().into_values().collect();
+        let price = match (prices.iter().min(), prices.iter().max()) {
+            (Some(least), Some(most)) => format!("{least} to {most}"),
+            (None, _) | (_, None) => {
+                tier.price_minor(sale.whole()).map_or_else(String::new, |price| price.to_string())
+            }
+        };
+        let mut cells = vec![
+            format!("  {}", tier.tier),
+            tier.name.clone(),
+            tier.layout.sellable().to_string(),
+            format!("{price} {}", sale.file().currency),
+        ];
+        if let Some(available) = available {
+            let left = available.get(tier.tier.as_str());
+            cells.push(left.map_or_else(|| "not sold".to_owned(), |left| left.to_string()));
+        }
+        table.add_row(cells);
+    }
+    for column in table.column_iter_mut().skip(2) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_published_schema_is_the_one_that_is_printed() {
+        let published = include_str!("../../../../docs/sale-file.schema.json");
+        let published: Value = serde_json::from_str(published).unwrap();
+        let printed: Value = serde_json::from_str(&schema()).unwrap();
+        assert!(
+            published == printed,
+            "docs/sale-file.schema.json is out of date: write what `onsale sale schema` prints"
+        );
+    }
+}

@@ -1,0 +1,89 @@
+//! Published sales: put on sale and looked at, through a gateway.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use comfy_table::{Table, presets};
+use engine::domain::ids::{SaleId, StopId};
+use ops::gateway::{self, Gateway};
+use serde_json::{Value, json};
+
+use super::files::{headline, read_sale, refusal, refusal_facts, tier_table};
+use super::{DECLINED, Error, out, pretty};
+
+/// Publishes a sale file; one with defects is refused before anybody is asked.
+pub(super) async fn put(
+    path: &Path,
+    gateway: &Gateway,
+    token: &str,
+    json: bool,
+) -> Result<ExitCode, Error> {
+    let sale = match read_sale(path)? {
+        Ok(sale) => sale,
+        Err(defects) => {
+            let facts = || pretty(&Value::Array(vec![refusal_facts(path, &defects)]));
+            out(&if json { facts() } else { refusal(path, &defects) })?;
+            return Ok(ExitCode::from(DECLINED));
+        }
+    };
+    let reply = gateway.publish(sale.file(), token).await?;
+    if json { out(&pretty(&reply)) } else { out(&format!("published {}\n", headline(&sale))) }
+}
+
+/// Shows a sale and what is left of it, on the whole line unless a journey is named.
+pub(super) async fn status(
+    id: &SaleId,
+    gateway: &Gateway,
+    journey: Option<(&StopId, &StopId)>,
+    json: bool,
+) -> Result<ExitCode, Error> {
+    let (reply, sale) = gateway.sale(id).await?;
+    let ends = sale.file().stops.first().zip(sale.file().stops.last());
+    let journey = journey.or(ends.map(|(first, last)| (&first.stop, &last.stop)));
+    let left = gateway.availability(id, journey).await?;
+    if json {
+        return out(&pretty(&json!({"sale": reply, "availability": left})));
+    }
+    let text = |value: &Value, field: &str| {
+        value.get(field).and_then(Value::as_str).unwrap_or("unknown").to_owned()
+    };
+    let file = sale.file();
+    let between = journey.map_or_else(String::new, |(from, to)| format!(", {from} to {to}"));
+    // A tier that does not sell the journey is not part of the answer.
+    let listed = left.get("tiers").and_then(Value::as_array);
+    let available: HashMap<String, u64> = listed
+        .into_iter()
+        .flatten()
+        .filter_map(|tier| Some((text(tier, "tier"), tier.get("available")?.as_u64()?)))
+        .collect();
+    out(&format!(
+        "{}\n{}, on sale from {} to {}\navailable as of {}{between}:\n{}\n",
+        headline(&sale),
+        text(&reply, "state"),
+        file.opens_at,
+        file.closes_at,
+        text(&left, "as_of"),
+        tier_table(&sale, Some(&available))
+    ))
+}
+
+/// Lists the sales.
+pub(super) async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Error> {
+    let reply = gateway.sales().await?;
+    if json {
+        return out(&pretty(&reply));
+    }
+    let listed = reply.get("sales").unwrap_or(&reply).as_array().ok_or_else(|| {
+        gateway::Error::Unexpected { url: "/sales".to_owned(), why: "there is no list".to_owned() }
+    })?;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    let fields = ["sale", "title", "state", "opens_at", "closes_at"];
+    table.set_header(fields);
+    for sale in listed {
+        let cell = |field: &&str| sale.get(*field).and_then(Value::as_str).unwrap_or_default();
+        table.add_row(fields.iter().map(cell));
+    }
+    out(&format!("{table}\n"))
+}

@@ -1,0 +1,202 @@
+//! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
+
+use engine::domain::ids::{Legs, SaleId, Seat};
+use engine::domain::inventory::SeatLeg;
+use engine::domain::money::{Currency, Money};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::refund::RefundState;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+
+use super::super::facts::{
+    CaptureFact, ClaimFact, CounterFact, Facts, HeldFact, HoldFact, LedgerFacts, LineFact,
+    OrderFact, PaymentFact, SaleFacts, TierBits,
+};
+use super::check;
+
+pub(super) const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+pub(super) fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
+    text.parse().unwrap()
+}
+
+pub(super) fn order_number(order: u64) -> OrderNumber {
+    id(&order.to_string())
+}
+
+pub(super) fn euros(amount_minor: i64) -> Money {
+    Money { amount_minor, currency: Currency::new("EUR").unwrap() }
+}
+
+pub(super) fn key(payment: &str) -> PaymentKey {
+    PaymentKey { provider: id("stripe"), payment: id(payment) }
+}
+
+pub(super) fn at(tier: &str, leg: u16, seat: u32) -> SeatLeg {
+    SeatLeg { tier: id(tier), leg, seat: Seat(seat) }
+}
+
+/// Two legs; tier `a` has one row of A1 to A4, of which A4 is not for sale; `ga` has five spots.
+pub(super) fn sale() -> Sale {
+    let stop = |stop: &str| serde_json::json!({"stop": stop, "name": stop});
+    let names = serde_json::json!(["A1", "A2", "A3", "A4"]);
+    let file = serde_json::json!({
+        "sale": "g1", "title": "G1", "currency": "EUR", "limit_per_buyer": 3,
+        "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+        "pay_window_seconds": 600, "stops": [stop("X"), stop("Y"), stop("Z")],
+        "tiers": [
+            {"tier": "a", "name": "A", "price_minor": 50, "not_for_sale": ["A4"],
+             "sections": [{"section": "1", "rows": [{"row": "1", "seats": names}]}]},
+            {"tier": "ga", "name": "GA", "price_minor": 20, "general_admission": 5}
+        ]
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
+pub(super) fn order(
+    order: u64,
+    user: &str,
+    state: OrderState,
+    tier: &str,
+    legs: (u16, u16),
+    seats: &[u32],
+) -> OrderFact {
+    let seats: Vec<_> = seats.iter().map(|seat| (Seat(*seat), None)).collect();
+    OrderFact {
+        number: order_number(order),
+        user: id(user),
+        state,
+        total: euros(50 * seats.len() as i64),
+        lines: vec![LineFact {
+            tier: id(tier),
+            legs: Legs::new(legs.0, legs.1).unwrap(),
+            price_minor: 50,
+            seats,
+        }],
+        pay_by: NOW.plus_seconds(60),
+        changed_at: NOW,
+        due_ms: None,
+        payment: None,
+        synced: false,
+    }
+}
+
+pub(super) fn payment(order: u64, name: &str, accepted: bool, amount_minor: i64) -> PaymentFact {
+    PaymentFact {
+        key: key(name),
+        order: order_number(order),
+        amount: euros(amount_minor),
+        accepted,
+        refund: (!accepted).then_some(RefundState::Requested),
+    }
+}
+
+/// Order 1 is paid (A1, A2, both legs, attendee p), 2 pending (a spot on leg 1), 3 cancelled,
+/// 4 was paid too late, and money came for order 9, which never was.
+pub(super) fn clean_facts() -> Facts {
+    let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
+    paid.payment = Some(key("pi_1"));
+    paid.synced = true;
+    paid.lines[0].seats[0].1 = Some(id("p"));
+    let mut pending = order(2, "bob", OrderState::Pending, "ga", (1, 2), &[0]);
+    pending.due_ms = Some(pending.pay_by.ms());
+    let cancelled = order(3, "bob", OrderState::Cancelled, "a", (0, 1), &[2]);
+    let mut late = order(4, "carol", OrderState::RefundDue, "a", (0, 1), &[0]);
+    late.payment = Some(key("pi_4"));
+
+    let mut facts = SaleFacts::new(sale(), Some("e1".to_owned()));
+    for at in paid.seat_legs() {
+        facts.claims.push(ClaimFact { at: at.clone(), order: paid.number });
+        facts.sold_notes.push(at);
+    }
+    facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
+    facts.attendees.push((id("p"), paid.number));
+    facts.counts = [(id("alice"), 2), (id("bob"), 1), (id("carol"), 0)].into();
+    let counter = CounterFact { tickets: 2, revenue_minor: 100 };
+    facts.counters.insert(id("a"), counter);
+
+    let shape = || {
+        let fields = [("rows", 1), ("row_bytes", 1), ("legs", 2)];
+        fields.map(|(name, value)| (name.to_owned(), value.to_string())).into()
+    };
+    let ga = vec![0b0000_0111];
+    let mut ga_later = ga.clone();
+    ga_later[0] |= 0x80;
+    let hold = HoldFact {
+        user: pending.user.clone(),
+        deadline: pending.pay_by,
+        lines: vec![HeldFact {
+            tier: id("ga"),
+            legs: Legs::new(1, 2).unwrap(),
+            seats: vec![Seat(0)],
+        }],
+    };
+    let redis = &mut facts.redis;
+    redis.epoch = Some("e1".to_owned());
+    redis.terms = [
+        ("state", "open".to_owned()),
+        ("opens_ms", facts.sale.file().opens_at.ms().to_string()),
+        ("closes_ms", facts.sale.file().closes_at.ms().to_string()),
+        ("limit", "3".to_owned()),
+        ("legs", "2".to_owned()),
+    ]
+    .map(|(name, value)| (name.to_owned(), value))
+    .into();
+    let a = TierBits {
+        shape: shape(),
+        taken: vec![vec![0b1101_1111]; 2],
+        sold: vec![vec![0b1100_0000]; 2],
+    };
+    let ga = TierBits { shape: shape(), taken: vec![ga, ga_later], sold: vec![vec![0]; 2] };
+    redis.tiers = [(id("a"), a), (id("ga"), ga)].into();
+    redis.due_ms.insert(pending.number, pending.pay_by.ms());
+    redis.holds.insert(pending.number, hold);
+    redis.bought = [(id("alice"), 2), (id("bob"), 1)].into();
+    for order in [paid, pending, cancelled, late] {
+        facts.orders.insert(order.number, order);
+    }
+    let capture = |order: u64, name: &str, amount: i64| CaptureFact {
+        key: key(name),
+        order: order_number(order),
+        amount: euros(amount),
+    };
+    Facts {
+        sales: [(SaleId::new("g1").unwrap(), facts)].into(),
+        payments: vec![
+            payment(1, "pi_1", true, 100),
+            payment(4, "pi_4", false, 50),
+            payment(9, "pi_9", false, 7),
+        ],
+        ledger: Some(LedgerFacts {
+            acknowledged: [1, 2, 3, 4].map(order_number).into(),
+            captured: vec![capture(1, "pi_1", 100), capture(9, "pi_9", 7)],
+        }),
+        ..Facts::default()
+    }
+}
+
+pub(super) fn sale_of(facts: &mut Facts) -> &mut SaleFacts {
+    facts.sales.values_mut().next().unwrap()
+}
+
+pub(super) fn order_of(facts: &mut Facts, order: u64) -> &mut OrderFact {
+    sale_of(facts).orders.get_mut(&order_number(order)).unwrap()
+}
+
+pub(super) fn violations(facts: &Facts) -> Vec<String> {
+    let findings = check(facts, NOW, 120);
+    let all = findings.into_iter().flat_map(|finding| finding.violations);
+    all.map(|violation| violation.to_string()).collect()
+}
+
+/// What each change must bring up, and nothing else.
+pub(super) type Case = (fn(&mut Facts), &'static [&'static str]);
+
+pub(super) fn assert_each(cases: &[Case]) {
+    for (change, expected) in cases {
+        let mut facts = clean_facts();
+        change(&mut facts);
+        assert_eq!(&violations(&facts), expected);
+    }
+}

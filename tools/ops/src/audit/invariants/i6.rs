@@ -1,0 +1,109 @@
+//! I6: the statistics are the sums of the paid orders.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::domain::ids::TierId;
+use engine::domain::inventory::SeatLeg;
+use engine::domain::order::OrderState;
+
+use super::super::facts::{CounterFact, Facts};
+use super::super::violation::{Rule, Subject};
+use super::Finding;
+
+/// I6: every paid order is counted, each tier's counter is their sum, and exactly their seat-legs
+/// are noted as sold.
+#[must_use]
+pub fn counters_are_sums(facts: &Facts) -> Finding {
+    let mut finding = Finding::of(Rule::I6);
+    for sale in facts.sales.values() {
+        let mut sums: BTreeMap<&TierId, CounterFact> = BTreeMap::new();
+        let mut sold: BTreeSet<SeatLeg> = BTreeSet::new();
+        for order in sale.in_state(OrderState::Paid) {
+            finding.checked += 1;
+            if !order.synced {
+                let subject = Subject::Order { order: order.number };
+                finding.add(sale, subject, "is paid but not counted");
+            }
+            for line in &order.lines {
+                let sum = sums.entry(&line.tier).or_default();
+                sum.tickets += line.tickets();
+                sum.revenue_minor += line.tickets() * line.price_minor;
+            }
+            sold.extend(order.seat_legs());
+        }
+        for order in sale.orders.values().filter(|order| order.synced) {
+            if matches!(
+                order.state,
+                OrderState::Pending | OrderState::Cancelled | OrderState::Expired
+            ) {
+                let what = format!("is counted but {}", order.state.as_str());
+                finding.add(sale, Subject::Order { order: order.number }, what);
+            }
+        }
+        let tiers: BTreeSet<&TierId> = sums.keys().copied().chain(sale.counters.keys()).collect();
+        for tier in tiers {
+            let sum = sums.get(tier).copied().unwrap_or_default();
+            let counter = sale.counters.get(tier).copied().unwrap_or_default();
+            if sum != counter {
+                let what = format!(
+                    "counts {} tickets for {} but its paid orders are {} for {}",
+                    counter.tickets, counter.revenue_minor, sum.tickets, sum.revenue_minor
+                );
+                finding.add(sale, Subject::Tier { tier: tier.clone() }, what);
+            }
+        }
+        let noted: BTreeSet<SeatLeg> = sale.sold_notes.iter().cloned().collect();
+        for at in noted.difference(&sold) {
+            let subject = Subject::seat_leg(&sale.sale, at);
+            finding.add(sale, subject, "is noted as sold but no paid order has it");
+        }
+        for at in sold.difference(&noted) {
+            let subject = Subject::seat_leg(&sale.sale, at);
+            finding.add(sale, subject, "is paid but not noted as sold");
+        }
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixture::{assert_each, at, id, order_of, sale_of};
+    use super::*;
+
+    #[test]
+    fn i6_finds_sums_and_notes_that_are_wrong() {
+        assert_each(&[
+            (
+                |facts| order_of(facts, 1).synced = false,
+                &["I6 g1: order 1 is paid but not counted"],
+            ),
+            (
+                |facts| order_of(facts, 3).synced = true,
+                &["I6 g1: order 3 is counted but cancelled"],
+            ),
+            (
+                |facts| sale_of(facts).counters.clear(),
+                &["I6 g1: tier a counts 0 tickets for 0 but its paid orders are 2 for 100"],
+            ),
+            (
+                |facts| {
+                    sale_of(facts).counters.get_mut(&id("a")).unwrap().revenue_minor += 1;
+                    let counter = CounterFact { tickets: 1, revenue_minor: 0 };
+                    sale_of(facts).counters.insert(id("ga"), counter);
+                },
+                &[
+                    "I6 g1: tier a counts 2 tickets for 101 but its paid orders are 2 for 100",
+                    "I6 g1: tier ga counts 1 tickets for 0 but its paid orders are 0 for 0",
+                ],
+            ),
+            (
+                |facts| drop(sale_of(facts).sold_notes.remove(0)),
+                &["I6 g1: seat A1 of tier a on leg 0 is paid but not noted as sold"],
+            ),
+            (
+                |facts| sale_of(facts).sold_notes.push(at("a", 0, 2)),
+                &["I6 g1: seat A3 of tier a on leg 0 is noted as sold but no paid order has it"],
+            ),
+        ]);
+    }
+}

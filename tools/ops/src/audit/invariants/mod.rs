@@ -1,0 +1,116 @@
+//! The invariants, one file each: from facts to what breaks them. Nothing is read or written
+//! here, and what time it is is an argument.
+
+mod i1;
+mod i2;
+mod i3;
+mod i4;
+mod i5;
+mod i6;
+mod i7;
+mod ledger;
+mod records;
+
+#[cfg(test)]
+mod fixture;
+
+use engine::domain::number::OrderNumber;
+use engine::domain::time::Timestamp;
+use serde::Serialize;
+
+use super::facts::{Facts, SaleFacts};
+use super::violation::{Rule, Subject, Violation};
+
+pub use self::i1::one_live_order_a_seat_leg;
+pub use self::i2::claims_are_live_orders;
+pub use self::i3::counts_are_live_tickets;
+pub use self::i4::redis_equals_dynamodb;
+pub use self::i5::payments_are_decided_once;
+pub use self::i6::counters_are_sums;
+pub use self::i7::nothing_pends_too_long;
+pub use self::ledger::acknowledged_orders_exist;
+pub use self::records::records_are_readable;
+
+/// What checking one rule came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The rule that was checked.
+    pub rule: Rule,
+    /// How many things were held against it, in the rule's unit.
+    pub checked: u64,
+    /// What breaks it.
+    pub violations: Vec<Violation>,
+}
+
+impl Finding {
+    fn of(rule: Rule) -> Self {
+        Self { rule, checked: 0, violations: Vec::new() }
+    }
+
+    fn add(&mut self, sale: &SaleFacts, subject: Subject, what: impl Into<String>) {
+        let (rule, sale) = (self.rule, Some(sale.sale.id().clone()));
+        self.violations.push(Violation { rule, sale, subject, what: what.into() });
+    }
+
+    fn add_stray(&mut self, subject: Subject, what: impl Into<String>) {
+        let rule = self.rule;
+        self.violations.push(Violation { rule, sale: None, subject, what: what.into() });
+    }
+}
+
+/// Checks everything. `bound_seconds` is how long after its deadline an order may still be pending.
+#[must_use]
+pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> {
+    let mut findings = vec![
+        one_live_order_a_seat_leg(facts),
+        claims_are_live_orders(facts),
+        counts_are_live_tickets(facts),
+        redis_equals_dynamodb(facts),
+        payments_are_decided_once(facts),
+        counters_are_sums(facts),
+        nothing_pends_too_long(facts, now, bound_seconds),
+    ];
+    findings.extend(acknowledged_orders_exist(facts));
+    findings.push(records_are_readable(facts));
+    for finding in &mut findings {
+        finding.violations.sort();
+    }
+    findings
+}
+
+/// Order numbers in order, so that the same facts are reported in the same words.
+fn numbers(orders: &[OrderNumber]) -> String {
+    let mut orders = orders.to_vec();
+    orders.sort();
+    let texts: Vec<String> = orders.iter().map(OrderNumber::to_string).collect();
+    texts.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use super::fixture::{NOW, clean_facts, violations};
+
+    #[test]
+    fn consistent_facts_are_clean_and_was_looked_at() {
+        let findings = check(&clean_facts(), NOW, 120);
+        let checked: Vec<(&str, u64)> =
+            findings.iter().map(|finding| (finding.rule.name(), finding.checked)).collect();
+        assert_eq!(violations(&clean_facts()), [""; 0]);
+        // I4: the terms, 2 × 2 × (8 + 8) bits, a hold, a deadline, three buyers.
+        assert_eq!(
+            checked,
+            [
+                ("I1", 5),
+                ("I2", 6),
+                ("I3", 3),
+                ("I4", 1 + 64 + 1 + 1 + 3),
+                ("I5", 7),
+                ("I6", 1),
+                ("I7", 1),
+                ("ledger", 4),
+                ("records", 0)
+            ]
+        );
+    }
+}

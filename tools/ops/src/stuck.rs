@@ -1,0 +1,71 @@
+//! Everything that is past its bound, with what the stores and the dead-letter queues know of why.
+
+use engine::domain::time::Timestamp;
+use engine::flows::stuck::{Found, Kind, Stuck, stuck};
+use engine::ports::{Ports, StoreError};
+
+use crate::dead_letters::{self, DeadLetterQueues, Letter, Which};
+
+/// Most dead letters of a queue that are looked at.
+const MAX_LETTERS: usize = 1000;
+
+/// Why it is not known what is stuck.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Redis or DynamoDB is out of reach.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A queue cannot be looked at.
+    #[error(transparent)]
+    Queue(#[from] dead_letters::Error),
+}
+
+/// Finds what is late by `older_than_seconds` or more. Of each order it says whether the message that
+/// should have finished it has failed for good.
+///
+/// # Errors
+/// A store or a queue is out of reach.
+pub async fn find<P: Ports>(
+    ports: &P,
+    queues: &DeadLetterQueues<'_, P>,
+    older_than_seconds: u32,
+    now: Timestamp,
+) -> Result<Found, Error> {
+    let mut found = stuck(ports, older_than_seconds, now).await?;
+    for which in [Which::Expiry, Which::Sync, Which::Refund] {
+        let mut late: Vec<&mut Stuck> =
+            found.stuck.iter_mut().filter(|stuck| queue_of(stuck.kind) == which).collect();
+        if late.is_empty() {
+            continue;
+        }
+        let letters = queues.list(which, MAX_LETTERS).await?.letters;
+        for stuck in &mut late {
+            let letter = letters.iter().find(|letter| letter.order == Some(stuck.order));
+            stuck.why.push(why(which, letter));
+        }
+    }
+    Ok(found)
+}
+
+/// The queue of the messages that finish what is late.
+fn queue_of(kind: Kind) -> Which {
+    match kind {
+        Kind::Pending | Kind::Hold => Which::Expiry,
+        Kind::Uncounted => Which::Sync,
+        Kind::Refund => Which::Refund,
+    }
+}
+
+/// What became of the message that should have finished an order.
+fn why(which: Which, letter: Option<&Letter>) -> String {
+    let queue = which.as_str();
+    match letter {
+        Some(Letter { message, .. }) => {
+            format!("its message is in the dead-letter queue of {queue}: {message}")
+        }
+        None => format!(
+            "its message is in the queue {queue}, was lost, or was handled in vain; reconcile \
+             does the same work each minute: is it running?"
+        ),
+    }
+}
