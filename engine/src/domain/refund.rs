@@ -1,4 +1,4 @@
-//! Money on its way back: where a refund stands, and the one table of what may follow what.
+//! Money being refunded: the states of a refund, and the one table of what may follow what.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::time::Timestamp;
 /// Most characters of a provider's refusal that are kept.
 pub const MAX_REFUSAL_CHARACTERS: usize = 200;
 
-/// Where a refund stands.
+/// The state of a refund.
 #[derive(
     Debug,
     Clone,
@@ -85,12 +85,12 @@ impl RefundState {
     }
 }
 
-/// A refund: where it stands, since when, and why it failed.
+/// A refund: its state, since when, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refund {
-    /// Where it stands.
+    /// Its state.
     pub state: RefundState,
-    /// When that was recorded last.
+    /// Time of the last record of its state.
     pub changed_at: Timestamp,
     /// What the provider said, if it refused: one line, of bounded length.
     pub refusal: Option<String>,
@@ -110,7 +110,7 @@ impl Refund {
     }
 }
 
-/// What the provider says of a refund.
+/// The provider's reply to a refund.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RefundReply {
     /// The money went back.

@@ -6,7 +6,7 @@ use crate::domain::sale::{Sale, SaleState};
 use crate::domain::time::Timestamp;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 
-/// How long a gate that found nothing left refuses without looking again, in milliseconds.
+/// Time for which a gate that found nothing left refuses without another top-up, in milliseconds.
 const EXHAUSTED_MS: u32 = 1000;
 
 /// Why a buyer was not admitted.
@@ -24,13 +24,13 @@ pub enum Refusal {
     /// Nothing is left now, but seats are held that may come back.
     #[error("nothing is left now; held seats may come back")]
     Waiting {
-        /// Milliseconds after which asking again is worth it.
+        /// Milliseconds to wait before asking again.
         retry_ms: i64,
     },
     /// The buyer, or everyone together, asked too often.
     #[error("too many requests")]
     TooFast {
-        /// Milliseconds after which asking again is worth it.
+        /// Milliseconds to wait before asking again.
         retry_ms: i64,
     },
     /// A store failed.

@@ -163,7 +163,7 @@ impl Queue for SqsQueue {
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
-        let message = Refund::of(payment).ok_or_else(accepted)?;
+        let message = Refund::from_record(payment).ok_or_else(accepted)?;
         self.refund.send(body(&message)?, None).await
     }
 }

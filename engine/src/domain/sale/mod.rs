@@ -79,7 +79,7 @@ impl Sale {
     /// # Errors
     /// Returns every defect that was found, never an empty list.
     pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
-        let sale = Self::of_published(file)?;
+        let sale = Self::from_published(file)?;
         let mut defects = Vec::new();
         check_names(&sale.tiers, &mut defects);
         if defects.is_empty() { Ok(sale) } else { Err(defects) }
@@ -90,7 +90,7 @@ impl Sale {
     ///
     /// # Errors
     /// Returns every other defect that was found, never an empty list.
-    pub fn of_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
+    pub fn from_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
         // A few bytes can describe more seats than there is memory: this comes before the rest.
         check_size(&file)?;
         let mut defects = Vec::new();
@@ -196,11 +196,11 @@ mod tests {
     fn what_was_published_is_read_without_naming_every_seat() {
         let file: SaleFile = serde_json::from_value(train()).unwrap();
         let sale = Sale::new(file.clone()).unwrap();
-        assert!(Sale::of_published(file.clone()).unwrap().has_the_seats_of(&sale));
+        assert!(Sale::from_published(file.clone()).unwrap().has_the_seats_of(&sale));
         let mut twice = file;
         twice.tiers[0].sections[1] = twice.tiers[0].sections[0].clone();
         twice.tiers[0].not_for_sale.clear();
-        assert!(Sale::of_published(twice.clone()).is_ok());
+        assert!(Sale::from_published(twice.clone()).is_ok());
         let defects = Sale::new(twice).unwrap_err();
         assert!(
             defects[0].rule.contains("stands in row 01 1 and again in row 01 1"),

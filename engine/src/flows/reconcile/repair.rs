@@ -12,8 +12,8 @@ use crate::flows::publish::replace_terms;
 use crate::flows::{refund, sync};
 use crate::ports::{Orders, Ports, Seats, Stored};
 
-/// Repairs one discrepancy; how much that was, 0 if it was no longer there.
-pub(super) async fn carry_out(
+/// Repairs one discrepancy. Returns the number of things repaired, 0 if it was no longer there.
+pub(super) async fn repair_discrepancy(
     ports: &impl Ports,
     discrepancy: &Discrepancy,
     epoch: &Epoch,

@@ -199,7 +199,7 @@ impl Reading<'_> {
         let (user, numbers_gene) = (order.user.clone(), order_number.gene());
         self.sale(&sale)?.orders.insert(order_number, order);
         check_gene(item, numbers_gene)?;
-        check_gene(item, Gene::of(user.as_str()))?;
+        check_gene(item, Gene::from_text(user.as_str()))?;
         if is_listed { Ok(()) } else { Err("is not among its buyer's orders".to_owned()) }
     }
 
@@ -230,7 +230,7 @@ impl Reading<'_> {
         if !self.is_wanted(&sale) {
             return Ok(());
         }
-        let gene = Gene::of(user.as_str());
+        let gene = Gene::from_text(user.as_str());
         let tickets: i64 = number(item, "tickets")?;
         *self.sale(&sale)?.counts.entry(user).or_default() += tickets;
         check_gene(item, gene)
@@ -243,7 +243,7 @@ impl Reading<'_> {
         }
         let order = parsed(text(item, "order")?, "order")?;
         self.sale(&sale)?.attendees.push((parsed(attendee, "sk")?, order));
-        check_gene(item, Gene::of(attendee))
+        check_gene(item, Gene::from_text(attendee))
     }
 
     fn seat_item(&mut self, item: &Item) -> Read<()> {
