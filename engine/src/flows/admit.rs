@@ -103,8 +103,8 @@ fn budget(sale: &Sale, free: u64) -> i64 {
 async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
     let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
     let places: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.places())).sum();
-    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.legs()).await?;
-    let free = (places * u64::from(sale.legs())).saturating_sub(taken);
+    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.leg_count()).await?;
+    let free = (places * u64::from(sale.leg_count())).saturating_sub(taken);
     let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
     Ok(TopUp { generation, budget: budget(sale, free), exhausted_ms: EXHAUSTED_MS, holds })
 }

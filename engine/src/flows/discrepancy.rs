@@ -263,7 +263,7 @@ fn named(none: &str, epoch: Option<&Epoch>) -> String {
 }
 
 fn terms(terms: &Terms) -> String {
-    let Terms { state, opens_at, closes_at, limit, legs: _ } = terms;
+    let Terms { state, opens_at, closes_at, limit, leg_count: _ } = terms;
     format!("{state:?}, {opens_at} to {closes_at}, {limit} a buyer").to_lowercase()
 }
 
@@ -329,7 +329,7 @@ impl SaleSnapshot {
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
         let mut snapshots = BTreeMap::new();
         for tier in sale.tiers() {
-            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.legs()).await?;
+            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.leg_count()).await?;
             snapshots.insert(tier.tier.clone(), snapshot);
         }
         let held = snapshots.values().flat_map(Snapshot::orders).collect();

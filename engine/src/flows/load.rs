@@ -70,7 +70,7 @@ pub fn terms(sale: &Sale) -> Terms {
         opens_at: file.opens_at,
         closes_at: file.closes_at,
         limit: file.limit_per_buyer,
-        legs: sale.legs(),
+        leg_count: sale.leg_count(),
     }
 }
 
@@ -283,7 +283,7 @@ impl Owned {
             }
         }
         let grid = |tier: &Tier| {
-            let legs = usize::from(sale.legs());
+            let legs = usize::from(sale.leg_count());
             let initial = tier.layout.initial();
             let mut grid = TierGrid {
                 tier: tier.tier.clone(),

@@ -100,7 +100,7 @@ pub trait Seats: Send + Sync {
         &self,
         sale: &SaleId,
         tiers: &[TierId],
-        legs: u16,
+        leg_count: u16,
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
     fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send;
@@ -109,6 +109,6 @@ pub trait Seats: Send + Sync {
         &self,
         sale: &SaleId,
         tier: &TierId,
-        legs: u16,
+        leg_count: u16,
     ) -> impl Future<Output = Stored<Snapshot>> + Send;
 }

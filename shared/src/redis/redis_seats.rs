@@ -179,7 +179,7 @@ fn load_call<'s>(scripts: &'s Scripts, command: &Load, old_tiers: &str) -> Store
         .arg("opens_ms", terms.opens_at.ms())
         .arg("closes_ms", terms.closes_at.ms())
         .arg("limit", terms.limit)
-        .arg("legs", terms.legs)
+        .arg("legs", terms.leg_count)
         .arg("old_tiers", old_tiers)
         .arg("tiers", pack_tiers(&command.tiers))
         .arg("tier_count", command.tiers.len())
@@ -416,7 +416,7 @@ impl Seats for RedisSeats {
             opens_at: Timestamp::from_ms(opens_ms.ok_or_else(absent)?),
             closes_at: Timestamp::from_ms(closes_ms.ok_or_else(absent)?),
             limit: limit.ok_or_else(absent)?,
-            legs: legs.ok_or_else(absent)?,
+            leg_count: legs.ok_or_else(absent)?,
         };
         Ok(Some((Epoch::new(epoch).map_err(broken)?, terms)))
     }

@@ -384,8 +384,8 @@ fn wants(rng: &mut SeededRng, sale: &Sale) -> Vec<RequestedLine> {
 }
 
 fn line(rng: &mut SeededRng, sale: &Sale, tier: &Tier, people: &mut Vec<u64>) -> RequestedLine {
-    let from = rng.below(sale.legs().into()) as u16;
-    let to = rng.between(i64::from(from) + 1, sale.legs().into()) as u16;
+    let from = rng.below(sale.leg_count().into()) as u16;
+    let to = rng.between(i64::from(from) + 1, sale.leg_count().into()) as u16;
     let legs = Legs::new(from, to).unwrap_or(Legs::ONE);
     let count = rng.between(1, 3) as u16;
     let places = tier.layout.initial().len() as u32 * 8;

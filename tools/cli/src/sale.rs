@@ -488,7 +488,7 @@ fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
                 reports.push(json!({
                     "file": name.to_string(), "sale": sale.id(), "defects": [],
                     "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
-                    "legs": sale.legs(), "seat_legs": sale.seat_legs(),
+                    "legs": sale.leg_count(), "seat_legs": sale.seat_legs(),
                 }));
             }
             Ok(sale) => {
@@ -532,7 +532,7 @@ fn tier_facts(tier: &engine::domain::sale::Tier) -> Value {
 fn headline(sale: &Sale) -> String {
     let file = sale.file();
     let seats: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.sellable())).sum();
-    let legs = match sale.legs() {
+    let legs = match sale.leg_count() {
         1 => String::new(),
         legs => format!(" on {legs} legs ({} seat-legs)", sale.seat_legs()),
     };

@@ -21,7 +21,7 @@ pub struct Terms {
     /// Most tickets of one buyer in the sale.
     pub limit: u16,
     /// Number of legs of a whole journey.
-    pub legs: u16,
+    pub leg_count: u16,
 }
 
 /// One line of an order before its seats are known. An order has at most one line a tier.

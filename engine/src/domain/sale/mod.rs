@@ -131,14 +131,14 @@ impl Sale {
 
     /// Number of legs of a whole journey: one for a concert.
     #[must_use]
-    pub fn legs(&self) -> u16 {
+    pub fn leg_count(&self) -> u16 {
         u16::try_from(self.file.stops.len().max(2) - 1).unwrap_or(u16::MAX)
     }
 
     /// The whole journey.
     #[must_use]
     pub fn whole(&self) -> Legs {
-        Legs::new(0, self.legs()).unwrap_or(Legs::ONE)
+        Legs::new(0, self.leg_count()).unwrap_or(Legs::ONE)
     }
 
     /// The legs between two stops; `None` unless both are stops in this order.
@@ -167,7 +167,7 @@ impl Sale {
     #[must_use]
     pub fn seat_legs(&self) -> u64 {
         let seats: u64 = self.tiers.iter().map(|tier| u64::from(tier.layout.sellable())).sum();
-        seats * u64::from(self.legs())
+        seats * u64::from(self.leg_count())
     }
 
     /// True if another version of the sale has the same seats on the same legs, however its file

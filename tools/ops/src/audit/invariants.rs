@@ -118,7 +118,7 @@ fn compare_claims(sale: &SaleFacts, finding: &mut Finding) {
             finding.add(sale, Subject::seat_leg(&sale.sale, &claim.at), what);
         }
         let is_sold_here = sale.sale.tier(&claim.at.tier).is_some_and(|tier| {
-            tier.layout.sells(claim.at.seat) && claim.at.leg < sale.sale.legs()
+            tier.layout.sells(claim.at.seat) && claim.at.leg < sale.sale.leg_count()
         });
         if !is_sold_here {
             let what = format!("is claimed by order {} but is not for sale", claim.order);
@@ -248,7 +248,7 @@ fn compare_terms(sale: &SaleFacts, finding: &mut Finding) {
         ("opens_ms", file.opens_at.ms().to_string()),
         ("closes_ms", file.closes_at.ms().to_string()),
         ("limit", file.limit_per_buyer.to_string()),
-        ("legs", sale.sale.legs().to_string()),
+        ("legs", sale.sale.leg_count().to_string()),
     ];
     compare_fields(sale, &Subject::Sale, &sale.redis.terms, &terms, finding);
 }
@@ -275,11 +275,11 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
     let shape = [
         ("rows", tier.layout.rows().len().to_string()),
         ("row_bytes", tier.layout.row_bytes().to_string()),
-        ("legs", sale.sale.legs().to_string()),
+        ("legs", sale.sale.leg_count().to_string()),
     ];
     let subject = Subject::Tier { tier: tier.tier.clone() };
     compare_fields(sale, &subject, &bits.shape, &shape, finding);
-    let legs = usize::from(sale.sale.legs());
+    let legs = usize::from(sale.sale.leg_count());
     let initial = tier.layout.initial();
     let mut taken = vec![initial.to_vec(); legs];
     let mut sold = vec![vec![0; initial.len()]; legs];
