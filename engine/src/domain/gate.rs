@@ -2,7 +2,7 @@
 //!
 //! A shard admits a buyer if the sale is not known to be exhausted, the buyer was not admitted a moment
 //! ago, the shard's rate allows it, and its budget is not used up. The budget is a share of what is
-//! left, in tickets; when it is used up, the caller looks at what is really left and tops it up, so
+//! left, in tickets; when it is used up, the caller reads what is really left and tops it up, so
 //! that a gate never strands tickets. Over-admission is harmless: the hold refuses.
 
 use std::collections::BTreeMap;
@@ -68,7 +68,7 @@ pub enum AdmitReply {
         /// Milliseconds until the next second.
         retry_ms: i64,
     },
-    /// The shard's budget is used up: look at what is left and top up.
+    /// The shard's budget is used up: read what is left and top up.
     BudgetUsedUp {
         /// The generation of that budget, which a top-up must name.
         generation: u64,

@@ -27,7 +27,7 @@ pub enum Guard {
     SyncOnce,
     /// Only the holder of the lease names the epoch that was loaded (DynamoDB).
     LeaseFence,
-    /// A payment goes back once, however often that is asked for (the payment provider).
+    /// A payment is refunded once, however often that is requested (the payment provider).
     RefundOnce,
     /// A release gives back only what is held: running it twice frees nothing twice (Redis).
     ReleaseOnlyHeld,

@@ -145,7 +145,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
         if order.total.currency != capture.amount.currency {
             return PaymentDecision::Refund(RefundReason::WrongCurrency);
         }
-        // One capture pays an order, whole. Parts are not added up: each goes back for itself.
+        // One capture pays an order, whole. Parts are not added up: each is refunded by itself.
         if order.total != capture.amount {
             return PaymentDecision::Refund(RefundReason::WrongAmount);
         }

@@ -32,7 +32,7 @@ pub enum RefundState {
     Pending,
     /// The provider says no. It is asked again once a day: somebody may have cleared the way.
     Failed,
-    /// The money went back.
+    /// The money was refunded.
     Refunded,
 }
 
@@ -54,7 +54,7 @@ impl RefundState {
     }
 
     /// True if `next` may be recorded over this state. Whoever comes late with older news writes
-    /// nothing: what the provider said outranks a request, and money that went back stays back.
+    /// nothing: what the provider said outranks a request, and a refund is final.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match (self, next) {
@@ -69,7 +69,7 @@ impl RefundState {
         }
     }
 
-    /// After how many seconds without news it is requested again; `None` once the money is back.
+    /// Seconds without news after which it is requested again; `None` once it is refunded.
     /// `Requested` leaves the queue the time for one redelivery. A day and an hour after a refusal
     /// the provider has forgotten the idempotency key (Stripe keeps one for a day), so that the
     /// request is made anew and not answered with the old refusal.
@@ -103,7 +103,7 @@ impl Refund {
         Self { state: RefundState::Due, changed_at: now, refusal: None }
     }
 
-    /// When it is requested again if nothing is heard of it; `None` once the money is back.
+    /// When it is requested again if nothing is heard of it; `None` once it is refunded.
     #[must_use]
     pub fn again_at(&self) -> Option<Timestamp> {
         self.state.again_after_seconds().map(|seconds| self.changed_at.plus_seconds(seconds))
@@ -113,7 +113,7 @@ impl Refund {
 /// The provider's reply to a refund.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RefundReply {
-    /// The money went back.
+    /// The money was refunded.
     Refunded,
     /// It has the request, and has not finished it.
     Pending,
@@ -123,7 +123,7 @@ pub enum RefundReply {
 
 impl PaymentRecord {
     /// The record with its refund requested (again) now; what the provider has said of it stays.
-    /// `None` if nothing goes back, or the money is back.
+    /// `None` if nothing is to be refunded, or it is refunded.
     #[must_use]
     pub fn requested(&self, now: Timestamp) -> Option<Self> {
         let refund = self.refund.as_ref()?;
@@ -136,8 +136,8 @@ impl PaymentRecord {
         Some(self.with_refund(Refund { state, changed_at: now, refusal: refund.refusal.clone() }))
     }
 
-    /// The record after what the provider said of its refund; `None` if nothing goes back, or the
-    /// money is back.
+    /// The record after what the provider said of its refund; `None` if nothing is to be refunded,
+    /// or it is refunded.
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
         let (state, refusal) = match reply {

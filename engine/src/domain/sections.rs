@@ -142,7 +142,7 @@ impl Run {
     }
 
     /// The run that names look like, if there are enough of them to be shorter so. Whether it
-    /// stands for exactly these is not looked at.
+    /// stands for exactly these is not checked.
     fn from_names(names: &[Option<SeatName>]) -> Option<Self> {
         let mut seats = names.iter().flatten().map(|name| ending(name.as_str()));
         let (first, second) = (seats.next()?, seats.next()?);

@@ -384,7 +384,7 @@ impl SaleSnapshot {
             let boxed = || Box::new(order.clone());
             match (order.state, is_held) {
                 (OrderState::Pending, false) => Some(Discrepancy::Forgotten(boxed(), restore()?)),
-                // Seats that were held between reading bitmaps and holds look free too: no harm.
+                // Seats that were held between reading bitmaps and holds seem free too: no harm.
                 (OrderState::Pending, true) if !self.has_taken(&order.held_lines()) => {
                     Some(Discrepancy::HeldAndFree(boxed(), restore()?))
                 }

@@ -12,7 +12,7 @@
 //! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
 //!
 //! Traffic goes on while the claims are read: an order may be made, paid or ended after its row was
-//! read, if its hold was there before the loss. Its seats then look free, held or taken in Redis
+//! read, if its hold was there before the loss. Its seats then seem free, held or taken in Redis
 //! though they are not. Its claim still decides: a hold of such a seat fails at DynamoDB and is
 //! marked, and the reconciler restores, sells or releases what differs.
 
@@ -75,7 +75,7 @@ pub fn terms(sale: &Sale) -> Terms {
 }
 
 /// Asks for a sale to be loaded, because a script has not found its epoch. If the request is lost,
-/// the next buyer makes another, and the reconciler looks at every sale.
+/// the next buyer makes another, and the reconciler checks every sale.
 pub async fn ask(ports: &impl Ports, sale: &SaleId) {
     if let Err(error) = ports.queue().load_again(sale).await {
         tracing::warn!(%sale, %error, "no request to load the sale: left to others");
@@ -127,7 +127,7 @@ async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
 }
 
 async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
-    // Looked at again: another loader may have finished just before the lease was taken. From here
+    // Read again: another loader may have finished just before the lease was taken. From here
     // on the catalogue names no other epoch than ours, unless the lease is lost.
     let Found::Other { sale, epoch: mut expected } = find(ports, lease.id).await? else {
         return Ok(Loaded::Already);

@@ -1,4 +1,4 @@
-//! Refund: send a payment back, once, and record what the provider says of it.
+//! Refund: refund a payment, once, and record the provider's reply.
 
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
@@ -10,7 +10,7 @@ use crate::ports::{ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stor
 const ATTEMPTS: usize = 4;
 
 /// Puts a refund's request into the queue, also where it was before and nothing was heard of it
-/// since. Nothing is done for a payment that does not go back, or that is back.
+/// since. Nothing is done for a payment that is not to be refunded, or that is refunded.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it. The request may then be in the queue twice.
@@ -29,7 +29,7 @@ pub async fn request(ports: &impl Ports, record: &PaymentRecord, now: Timestamp)
 ///
 /// # Errors
 /// Fails if a store or the provider does; running it again finishes it. A payment that is not
-/// recorded as one that goes back breaks the contract: no money moves on the word of a message.
+/// recorded as one to refund breaks the contract: no money moves on the word of a message.
 pub async fn refund(
     ports: &impl Ports,
     order: OrderNumber,

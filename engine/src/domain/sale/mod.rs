@@ -86,7 +86,7 @@ impl Sale {
     }
 
     /// [`Sale::new`] of a file that it has accepted before: whether two seats bear the same name is
-    /// not looked at again, for that takes the name of every seat of the hall.
+    /// not checked again, for that takes the name of every seat of the hall.
     ///
     /// # Errors
     /// Returns every other defect that was found, never an empty list.

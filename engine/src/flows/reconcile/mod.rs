@@ -112,7 +112,7 @@ struct Pass<'a, P> {
     run: Run,
     /// What there was no time for.
     left: Vec<String>,
-    /// Orders that were pending past their bound: what fails is looked at twice.
+    /// Orders that were pending past their bound: what fails is read twice.
     past_bound: BTreeSet<OrderNumber>,
 }
 
@@ -156,7 +156,7 @@ impl<'a, P: Ports> Pass<'a, P> {
     }
 
     /// Work in the order in which it is done: each minute another one, by chance. Taking turns by
-    /// counting would meet the same places again and again when a run takes several minutes.
+    /// counting would begin at the same places again and again when a run takes several minutes.
     fn in_turn<T: Hash>(&self, mut work: Vec<T>) -> Vec<T> {
         if self.is_scheduled {
             let minute = self.now.ms().div_euclid(60_000);

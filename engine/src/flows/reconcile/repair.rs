@@ -45,13 +45,13 @@ pub(super) async fn repair_discrepancy(
         Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
             Ok(match ports.seats().restore(restore).await? {
                 RestoreReply::Restored => 1,
-                // The order may have ended, or the sale was lost: the next run looks again.
+                // The order may have ended, or the sale was lost: the next run reads it again.
                 RestoreReply::Conflict | RestoreReply::NotLoaded => 0,
             })
         }
         Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
             RepairReply::Repaired => u32::try_from(repair.leaked.len()).unwrap_or(u32::MAX),
-            // Seats were freed meanwhile, or the sale was lost: the next run looks again.
+            // Seats were freed meanwhile, or the sale was lost: the next run reads it again.
             RepairReply::Conflict | RepairReply::NotLoaded => 0,
         }),
     }

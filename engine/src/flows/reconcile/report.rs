@@ -69,7 +69,7 @@ pub enum Outcome {
     Found,
     /// It is repaired.
     Repaired,
-    /// It was no longer there, or has changed: the next run looks again.
+    /// It was no longer there, or has changed: the next run reads it again.
     Changed,
     /// It could not be repaired; the next run tries again.
     Failed(String),
@@ -82,7 +82,7 @@ pub struct Run {
     pub report: Report,
     /// Each discrepancy.
     pub found: Vec<(Discrepancy, Outcome)>,
-    /// What could not be looked at, and why.
+    /// Names of what could not be read, each with the reason.
     pub unread: Vec<String>,
     /// Number of discrepancies in which Redis does not agree with DynamoDB although it has had time to.
     pub drift: u64,
