@@ -87,8 +87,8 @@ fn each_trip_of_a_commuter_railway_becomes_a_sale() {
         assert_eq!((report.seats_read, report.seats_placed, report.seats_left_out), (362, 362, 0));
         let sale = Sale::new(file).unwrap();
         let file = sale.file();
-        assert!(usize::from(sale.legs()) <= MAX_LEGS);
-        assert_eq!(usize::from(sale.legs()) + 1, file.stops.len());
+        assert!(usize::from(sale.leg_count()) <= MAX_LEGS);
+        assert_eq!(usize::from(sale.leg_count()) + 1, file.stops.len());
         pairs += journeys(file);
         stops_most = stops_most.max(file.stops.len());
         called_at.extend(file.stops.iter().map(|stop| stop.stop.to_string()));

@@ -396,7 +396,7 @@ fn a_train_with_every_seat_in_two_classes_keeps_the_class_of_the_coach() {
             ("second-class-sleeper", 216)
         ]
     );
-    assert_eq!(Sale::new(file).unwrap().legs(), 5);
+    assert_eq!(Sale::new(file).unwrap().leg_count(), 5);
 }
 
 #[test]

@@ -94,7 +94,7 @@ async fn each_message_arrives_in_its_queue() {
     assert_eq!(Sync::read(sync[0].body().unwrap()), Ok(Sync { order: order() }));
     let sent = fixture.receive(&fixture.urls.refund, 10).await;
     let sent = Refund::read(sent[0].body().unwrap()).unwrap();
-    assert_eq!(Some(sent), Refund::of(&refund));
+    assert_eq!(Some(sent), Refund::from_record(&refund));
 
     // Less than a second is rounded up, so that the message is not early.
     let expiry = fixture.receive(&fixture.urls.expiry, 10).await;

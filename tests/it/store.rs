@@ -113,7 +113,7 @@ impl Fixture {
 
     async fn tickets_of(&self, user: &str) -> String {
         let user = UserId::new(user).unwrap();
-        let gene = engine::domain::number::Gene::of(user.as_str()).get();
+        let gene = engine::domain::number::Gene::from_text(user.as_str()).get();
         let count = self
             .db
             .client()

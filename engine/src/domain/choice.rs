@@ -33,7 +33,7 @@ pub enum Choice {
     Seats(Vec<Seat>),
     /// The best that are left.
     Best {
-        /// How many seats.
+        /// Number of seats.
         count: u16,
         /// Whether they may be scattered.
         together: Together,
@@ -48,7 +48,7 @@ pub enum Choice {
 }
 
 impl Choice {
-    /// How many seats the choice takes.
+    /// Number of seats that the choice takes.
     #[must_use]
     pub fn count(&self) -> usize {
         match self {

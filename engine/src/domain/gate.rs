@@ -2,7 +2,7 @@
 //!
 //! A shard admits a buyer if the sale is not known to be exhausted, the buyer was not admitted a moment
 //! ago, the shard's rate allows it, and its budget is not used up. The budget is a share of what is
-//! left, in tickets; when it is used up, the caller looks at what is really left and tops it up, so
+//! left, in tickets; when it is used up, the caller reads what is really left and tops it up, so
 //! that a gate never strands tickets. Over-admission is harmless: the hold refuses.
 
 use std::collections::BTreeMap;
@@ -13,17 +13,17 @@ use super::time::Timestamp;
 /// Ask one shard for an admission.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Admit {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// Which of its shards; the buyer decides (see [`shard_of`]).
+    /// Index of the shard, which the buyer decides (see [`shard_of`]).
     pub shard: u16,
-    /// Who asks.
+    /// The buyer who asks.
     pub user: UserId,
-    /// For how many tickets at most.
+    /// Most tickets that the buyer will order.
     pub tickets: u16,
-    /// What time it is.
+    /// The time now.
     pub now: Timestamp,
-    /// How long a buyer waits between two admissions, in milliseconds.
+    /// Time between two admissions of a buyer, in milliseconds.
     pub user_lock_ms: u32,
     /// Most admissions a second of this shard.
     pub rate_per_second: u32,
@@ -40,13 +40,13 @@ pub struct TopUp {
     pub generation: u64,
     /// The new budget, in tickets. Zero makes the shard exhausted for a while.
     pub budget: i64,
-    /// How long a shard without budget answers `exhausted` without looking again, in milliseconds.
+    /// Time for which a shard without budget answers `exhausted` without another top-up, in milliseconds.
     pub exhausted_ms: u32,
     /// True if orders still hold seats that may come back: `exhausted` then means waiting, not sold out.
     pub holds: bool,
 }
 
-/// What `admit` answers.
+/// The reply of `admit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AdmitReply {
     /// The buyer may order.
@@ -68,7 +68,7 @@ pub enum AdmitReply {
         /// Milliseconds until the next second.
         retry_ms: i64,
     },
-    /// The shard's budget is used up: look at what is left and top up.
+    /// The shard's budget is used up: read what is left and top up.
     BudgetUsedUp {
         /// The generation of that budget, which a top-up must name.
         generation: u64,
@@ -78,7 +78,7 @@ pub enum AdmitReply {
 /// The shard that a buyer's admissions go through.
 #[must_use]
 pub fn shard_of(user: &UserId, shards: u16) -> u16 {
-    super::number::Gene::of(user.as_str()).get() % shards.max(1)
+    super::number::Gene::from_text(user.as_str()).get() % shards.max(1)
 }
 
 /// The state of one shard.
@@ -86,17 +86,17 @@ pub fn shard_of(user: &UserId, shards: u16) -> u16 {
 pub struct GateShard {
     /// Tickets that may still be admitted; `None` before the first admission.
     pub budget: Option<i64>,
-    /// Counts top-ups.
+    /// Number of top-ups.
     pub generation: u64,
     /// The second that `admitted` counts.
     pub second: i64,
     /// Admissions in that second.
     pub admitted: u32,
-    /// Until when the shard answers `exhausted`.
+    /// End of the time in which the shard answers `exhausted`.
     pub exhausted_until: Option<Timestamp>,
     /// Whether seats were held when the shard became exhausted.
     pub holds: bool,
-    /// Until when each buyer waits.
+    /// End of each buyer's lock.
     pub locks: BTreeMap<UserId, Timestamp>,
 }
 

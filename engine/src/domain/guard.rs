@@ -6,7 +6,7 @@
 //! [`without`] takes a guard away, for one thread and for as long as a closure runs.
 //!
 //! Guards that DynamoDB's conditions or the provider's idempotency are in production stand in their
-//! models (`tests/world`); the others in the rules and flows themselves.
+//! models (`tests/model-stores`); the others in the rules and flows themselves.
 
 /// A check that can be taken away to show what it is good for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,7 +27,7 @@ pub enum Guard {
     SyncOnce,
     /// Only the holder of the lease names the epoch that was loaded (DynamoDB).
     LeaseFence,
-    /// A payment goes back once, however often that is asked for (the payment provider).
+    /// A payment is refunded once, however often that is requested (the payment provider).
     RefundOnce,
     /// A release gives back only what is held: running it twice frees nothing twice (Redis).
     ReleaseOnlyHeld,
@@ -45,9 +45,9 @@ pub enum Guard {
     SaleWindow,
     /// A mark leaves taken what others own (Redis).
     MarkTaken,
-    /// A repair is refused once anything was freed since the look (Redis).
+    /// A repair is refused once anything was freed since its snapshot (Redis).
     RepairCounter,
-    /// A restore is refused once anything was freed since the look (Redis).
+    /// A restore is refused once anything was freed since its snapshot (Redis).
     RestoreCounter,
     /// A hold whose seats are sold meanwhile is not restored (Redis).
     RestoreUnsold,
@@ -59,7 +59,7 @@ pub enum Guard {
     AskProvider,
     /// A payment pays an order only if its amount and currency are the order's.
     AmountCheck,
-    /// The orders are asked before a buyer is told no: Redis may have forgotten.
+    /// The orders are asked before a buyer is refused: Redis may have forgotten.
     AskBeforeRefusing,
     /// An admission used again for something else is refused.
     FingerprintCheck,

@@ -1,6 +1,6 @@
 //! The names of things, as types that cannot be mixed up.
 //!
-//! Identifiers are text that strangers send. Each type has one constructor, which refuses what
+//! Identifiers are untrusted input. Each type has one constructor, which refuses what
 //! would be ambiguous in a Redis key, a DynamoDB key or a URL, so that nothing behind it needs to
 //! escape anything.
 
@@ -157,7 +157,7 @@ text_id!(
     |text| is_plain_text(text, StopId::MAX_BYTES), plain_text_schema(StopId::MAX_BYTES, "")
 );
 text_id!(
-    /// One load of a sale into Redis. A script that meets another epoch than it was told answers
+    /// One load of a sale into Redis. A script that finds another epoch than its caller knows answers
     /// `not_loaded`: the fence after a total loss of Redis.
     Epoch, 32, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, Epoch::MAX_BYTES), slug_schema(Epoch::MAX_BYTES)
 );
@@ -179,7 +179,7 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[0-9a-f]{16}$" })
 );
 
-/// Which seat of a tier: its bit in each leg's bitmap, counted row by row (see [`super::layout`]).
+/// A seat of a tier: its bit in each leg's bitmap, counted row by row (see [`super::layout`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seat(pub u32);
@@ -215,7 +215,7 @@ impl Legs {
         self.to
     }
 
-    /// How many legs the journey takes.
+    /// Number of legs of the journey.
     #[must_use]
     pub fn count(self) -> u16 {
         self.to - self.from

@@ -201,7 +201,7 @@ impl Layout {
     /// The seat that bears a name.
     #[must_use]
     pub fn seat(&self, name: &SeatName) -> Option<Seat> {
-        let by_name = self.by_name.get_or_init(|| ByName::of(self));
+        let by_name = self.by_name.get_or_init(|| ByName::from_layout(self));
         if let Some(seat) = by_name.seats.get(name) {
             return Some(*seat);
         }
@@ -242,7 +242,7 @@ impl Layout {
 }
 
 impl ByName {
-    fn of(layout: &Layout) -> Self {
+    fn from_layout(layout: &Layout) -> Self {
         let mut by_name = Self::default();
         for (index, row) in (0..).zip(&layout.rows) {
             if let Some(prefix) = row.places.prefix() {

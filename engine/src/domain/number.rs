@@ -42,7 +42,7 @@ impl Gene {
     /// (modulo 1024); any other text is hashed, the first eight bytes of its SHA-256 as a big-endian
     /// integer.
     #[must_use]
-    pub fn of(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         let canonical = |number: &u64| *number < 1 << 63 && number.to_string() == text;
         let whole = text.parse::<u64>().ok().filter(canonical).unwrap_or_else(|| {
             let digest = Sha256::digest(text.as_bytes());
@@ -177,7 +177,7 @@ impl Mint {
         let seconds = (turn >> COUNTER_BITS).cast_signed();
         let at = Timestamp::from_ms(NUMBER_EPOCH_MS.saturating_add(seconds.saturating_mul(1000)));
         let count = u16::try_from(turn.wrapping_add(self.first_count) & 0x1ff).unwrap_or(0);
-        OrderNumber::compose(at, self.process, count, Gene::of(user.as_str()))
+        OrderNumber::compose(at, self.process, count, Gene::from_text(user.as_str()))
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
             let number = mint.mint(now, &user);
             for shift in 0..=10 {
                 let shards = 1u64 << shift;
-                let gene = u64::from(Gene::of(user.as_str()).get());
+                let gene = u64::from(Gene::from_text(user.as_str()).get());
                 assert_eq!(number.get() % shards, gene % shards);
             }
             assert_eq!(number.minted_at().ms(), now.ms() / 1000 * 1000);
@@ -205,9 +205,9 @@ mod tests {
     #[test]
     fn the_gene_of_a_text_is_stable() {
         // First eight bytes of SHA-256("alice"): 2bd806c97f0e00af, whose low ten bits are 0x0af.
-        assert_eq!(Gene::of("alice").get(), 0x0af);
-        assert_eq!(Gene::of("1025").get(), 1);
-        assert_ne!(Gene::of("01").get(), 1, "a text with a leading zero is not a number");
+        assert_eq!(Gene::from_text("alice").get(), 0x0af);
+        assert_eq!(Gene::from_text("1025").get(), 1);
+        assert_ne!(Gene::from_text("01").get(), 1, "a text with a leading zero is not a number");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::domain::money::Money;
 use crate::domain::number::OrderNumber;
 use crate::domain::time::Timestamp;
 
-/// Where an order stands.
+/// The state of an order.
 #[derive(
     Debug,
     Clone,
@@ -41,9 +41,9 @@ pub enum OrderState {
     Cancelled,
     /// It was not paid in time, or never came to be.
     Expired,
-    /// Its money must go back.
+    /// Its money must be refunded.
     RefundDue,
-    /// Its money went back.
+    /// Its money was refunded.
     Refunded,
 }
 
@@ -157,11 +157,11 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
 /// One ticket of an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Which seat of the line's tier.
+    /// The seat of the line's tier.
     pub seat: Seat,
     /// Its name, as printed.
     pub name: SeatName,
-    /// Who will use it, if named.
+    /// The person who will use it, if named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attendee: Option<AttendeeId>,
 }
@@ -169,9 +169,9 @@ pub struct Ticket {
 /// Tickets of one tier on one journey at one price.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OrderLine {
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// Which journey.
+    /// The legs of the journey.
     pub legs: Legs,
     /// The price of each ticket, in minor units.
     pub price_minor: i64,
@@ -196,34 +196,34 @@ impl OrderLine {
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Order {
-    /// Its number.
+    /// Its number, unique among all sales.
     pub number: OrderNumber,
     /// Its sale.
     pub sale: SaleId,
     /// Its buyer.
     pub user: UserId,
-    /// Where it stands.
+    /// Its state.
     pub state: OrderState,
-    /// What it bought.
+    /// Its lines, one a tier; empty for a tombstone.
     pub lines: Vec<OrderLine>,
-    /// What it costs.
+    /// Its price.
     pub total: Money,
-    /// The fingerprint of what was asked for.
+    /// The fingerprint of the request.
     pub fingerprint: RequestFingerprint,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Until when it may be paid.
+    /// End of its payment window.
     pub pay_by: Timestamp,
-    /// When it last changed its state.
+    /// Time of its last change of state.
     pub changed_at: Timestamp,
-    /// Which payment paid it.
+    /// The payment that paid it; `None` before.
     pub payment: Option<PaymentKey>,
     /// True once it is counted in its sale's statistics; never before it is paid.
     pub synced: bool,
 }
 
 impl Order {
-    /// How many tickets it is.
+    /// Number of its tickets.
     #[must_use]
     pub fn tickets(&self) -> u16 {
         self.lines.iter().map(OrderLine::count).fold(0, u16::saturating_add)

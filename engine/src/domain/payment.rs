@@ -10,27 +10,27 @@ use crate::domain::order::{Order, OrderState};
 use crate::domain::refund::Refund;
 use crate::domain::time::Timestamp;
 
-/// Which payment paid an order.
+/// A payment: the provider and the provider's id of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PaymentKey {
     /// The provider.
     pub provider: ProviderId,
-    /// Its name for the payment.
+    /// The payment's id at the provider.
     pub payment: PaymentId,
 }
 
 /// Money that a provider says it has captured, with a signature that was checked.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Capture {
-    /// Which payment.
+    /// The payment.
     pub key: PaymentKey,
-    /// For which order.
+    /// The number of the order that it is meant for.
     pub order: OrderNumber,
-    /// How much.
+    /// The amount that was captured.
     pub amount: Money,
 }
 
-/// Why money goes back.
+/// Why money is refunded.
 #[derive(
     Debug,
     Clone,
@@ -87,7 +87,7 @@ impl RefundReason {
 pub enum PaymentOutcome {
     /// It paid its order.
     Accepted,
-    /// It goes back.
+    /// It is refunded, for this reason.
     Refund(RefundReason),
 }
 
@@ -98,9 +98,9 @@ pub struct PaymentRecord {
     pub capture: Capture,
     /// What became of it.
     pub outcome: PaymentOutcome,
-    /// When that was decided.
+    /// Time of the decision.
     pub decided_at: Timestamp,
-    /// Where its refund stands, if it goes back.
+    /// Its refund; `None` if it was accepted.
     pub refund: Option<Refund>,
 }
 
@@ -145,7 +145,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
         if order.total.currency != capture.amount.currency {
             return PaymentDecision::Refund(RefundReason::WrongCurrency);
         }
-        // One capture pays an order, whole. Parts are not added up: each goes back for itself.
+        // One capture pays an order, whole. Parts are not added up: each is refunded by itself.
         if order.total != capture.amount {
             return PaymentDecision::Refund(RefundReason::WrongAmount);
         }
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn another_currency_is_told_apart_from_another_amount() {
+    fn another_currency_is_another_reason_than_another_amount() {
         let order = order(OrderState::Pending, None);
         for amount_minor in [500, 501] {
             let currency = crate::domain::money::Currency::new("CNY").unwrap();

@@ -1,6 +1,6 @@
 //! The places of one row, each named when somebody asks for its name.
 //!
-//! A hall has tens of thousands of seats and a request is about a few of them: a function that meets
+//! A hall has tens of thousands of seats and a request is about a few of them: a function that reads
 //! a sale would otherwise spend most of its first request on names that nobody asks for.
 
 use std::sync::Arc;

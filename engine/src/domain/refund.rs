@@ -1,4 +1,4 @@
-//! Money on its way back: where a refund stands, and the one table of what may follow what.
+//! Money being refunded: the states of a refund, and the one table of what may follow what.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use super::time::Timestamp;
 /// Most characters of a provider's refusal that are kept.
 pub const MAX_REFUSAL_CHARACTERS: usize = 200;
 
-/// Where a refund stands.
+/// The state of a refund.
 #[derive(
     Debug,
     Clone,
@@ -32,7 +32,7 @@ pub enum RefundState {
     Pending,
     /// The provider says no. It is asked again once a day: somebody may have cleared the way.
     Failed,
-    /// The money went back.
+    /// The money was refunded.
     Refunded,
 }
 
@@ -54,7 +54,7 @@ impl RefundState {
     }
 
     /// True if `next` may be recorded over this state. Whoever comes late with older news writes
-    /// nothing: what the provider said outranks a request, and money that went back stays back.
+    /// nothing: what the provider said outranks a request, and a refund is final.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         match (self, next) {
@@ -69,7 +69,7 @@ impl RefundState {
         }
     }
 
-    /// After how many seconds without news it is requested again; `None` once the money is back.
+    /// Seconds without news after which it is requested again; `None` once it is refunded.
     /// `Requested` leaves the queue the time for one redelivery. A day and an hour after a refusal
     /// the provider has forgotten the idempotency key (Stripe keeps one for a day), so that the
     /// request is made anew and not answered with the old refusal.
@@ -85,12 +85,12 @@ impl RefundState {
     }
 }
 
-/// A refund: where it stands, since when, and why it failed.
+/// A refund: its state, since when, and why it failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Refund {
-    /// Where it stands.
+    /// Its state.
     pub state: RefundState,
-    /// When that was recorded last.
+    /// Time of the last record of its state.
     pub changed_at: Timestamp,
     /// What the provider said, if it refused: one line, of bounded length.
     pub refusal: Option<String>,
@@ -103,17 +103,17 @@ impl Refund {
         Self { state: RefundState::Due, changed_at: now, refusal: None }
     }
 
-    /// When it is requested again if nothing is heard of it; `None` once the money is back.
+    /// When it is requested again if nothing is heard of it; `None` once it is refunded.
     #[must_use]
     pub fn again_at(&self) -> Option<Timestamp> {
         self.state.again_after_seconds().map(|seconds| self.changed_at.plus_seconds(seconds))
     }
 }
 
-/// What the provider says of a refund.
+/// The provider's reply to a refund.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RefundReply {
-    /// The money went back.
+    /// The money was refunded.
     Refunded,
     /// It has the request, and has not finished it.
     Pending,
@@ -123,7 +123,7 @@ pub enum RefundReply {
 
 impl PaymentRecord {
     /// The record with its refund requested (again) now; what the provider has said of it stays.
-    /// `None` if nothing goes back, or the money is back.
+    /// `None` if nothing is to be refunded, or it is refunded.
     #[must_use]
     pub fn requested(&self, now: Timestamp) -> Option<Self> {
         let refund = self.refund.as_ref()?;
@@ -136,8 +136,8 @@ impl PaymentRecord {
         Some(self.with_refund(Refund { state, changed_at: now, refusal: refund.refusal.clone() }))
     }
 
-    /// The record after what the provider said of its refund; `None` if nothing goes back, or the
-    /// money is back.
+    /// The record after what the provider said of its refund; `None` if nothing is to be refunded,
+    /// or it is refunded.
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
         let (state, refusal) = match reply {

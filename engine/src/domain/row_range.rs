@@ -7,7 +7,7 @@ use super::bitmap;
 pub(super) enum Range {
     /// No range: the row itself.
     One,
-    /// Numbers, written with at least so many digits.
+    /// Numbers, written with at least `digits` digits.
     Numbers { first: u32, last: u32, digits: usize },
     /// Letters, counted A to Z, AA, AB and so on; A is 1.
     Letters { first: u32, last: u32 },

@@ -114,7 +114,7 @@ pub struct Run {
     pub prefix: Option<String>,
     /// The first number.
     pub first: u32,
-    /// How many seats.
+    /// Number of seats.
     pub count: u32,
     /// From one number to the next: 1 if absent, 2 where odd and even numbers lie apart, negative
     /// where the numbers go down from left to right.
@@ -142,8 +142,8 @@ impl Run {
     }
 
     /// The run that names look like, if there are enough of them to be shorter so. Whether it
-    /// stands for exactly these is not looked at.
-    fn of(names: &[Option<SeatName>]) -> Option<Self> {
+    /// stands for exactly these is not checked.
+    fn from_names(names: &[Option<SeatName>]) -> Option<Self> {
         let mut seats = names.iter().flatten().map(|name| ending(name.as_str()));
         let (first, second) = (seats.next()?, seats.next()?);
         let step = i32::try_from(i64::from(second.1?) - i64::from(first.1?)).ok()?;
@@ -178,7 +178,7 @@ fn ending(name: &str) -> (&str, Option<u32>) {
 /// One row that a description stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaidRow {
-    /// Which row of the description it comes from.
+    /// Index of the row of the description that it comes from.
     pub index: usize,
     /// What it is called, such as `A` or `17`.
     pub label: String,
@@ -187,20 +187,20 @@ pub struct LaidRow {
 }
 
 impl Section {
-    /// How many rows the section and those alike have together.
+    /// Number of rows of the section and those alike together.
     #[must_use]
     pub fn rows_in_all(&self) -> usize {
         let each = self.rows.iter().map(SectionRow::rows).fold(0, usize::saturating_add);
         each.saturating_mul(self.sections())
     }
 
-    /// How many sections are described: this one and those alike.
+    /// Number of sections that are described: this one and those alike.
     #[must_use]
     pub fn sections(&self) -> usize {
         self.alike.len().saturating_add(1)
     }
 
-    /// How many seats the section and those alike have together.
+    /// Number of seats of the section and those alike together.
     #[must_use]
     pub fn seats(&self, columns: &[Option<String>]) -> usize {
         let seats = |row: &SectionRow| row.seats.seats(columns).saturating_mul(row.rows());
@@ -237,13 +237,13 @@ impl SectionRow {
         Self { row: row.into(), to: None, seats }
     }
 
-    /// How many rows are described; a range that is none counts as one row.
+    /// Number of rows that are described; a malformed range counts as one row.
     #[must_use]
     pub fn rows(&self) -> usize {
         self.range().map_or(1, Range::rows)
     }
 
-    /// How many places each of the rows has.
+    /// Number of places of each row.
     #[must_use]
     pub fn places(&self, columns: &[Option<String>]) -> usize {
         self.seats.places(columns)
@@ -263,7 +263,7 @@ impl Places {
     /// These places in the fewest words: as a run where the names are one, else by name.
     #[must_use]
     pub fn in_short(names: Vec<Option<SeatName>>) -> Self {
-        let run = Run::of(&names).filter(|run| {
+        let run = Run::from_names(&names).filter(|run| {
             let laid = run.laid(run.prefix.clone().unwrap_or_default()).map(RowPlaces::Numbered);
             laid.is_ok_and(|laid| laid.names().eq(names.iter().cloned()))
         });

@@ -6,7 +6,7 @@ use crate::domain::sale::{Sale, SaleState};
 use crate::domain::time::Timestamp;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 
-/// How long a gate that found nothing left refuses without looking again, in milliseconds.
+/// Time for which a gate that found nothing left refuses without another top-up, in milliseconds.
 const EXHAUSTED_MS: u32 = 1000;
 
 /// Why a buyer was not admitted.
@@ -24,13 +24,13 @@ pub enum Refusal {
     /// Nothing is left now, but seats are held that may come back.
     #[error("nothing is left now; held seats may come back")]
     Waiting {
-        /// Milliseconds after which asking again is worth it.
+        /// Milliseconds to wait before asking again.
         retry_ms: i64,
     },
     /// The buyer, or everyone together, asked too often.
     #[error("too many requests")]
     TooFast {
-        /// Milliseconds after which asking again is worth it.
+        /// Milliseconds to wait before asking again.
         retry_ms: i64,
     },
     /// A store failed.
@@ -103,8 +103,8 @@ fn budget(sale: &Sale, free: u64) -> i64 {
 async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
     let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
     let places: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.places())).sum();
-    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.legs()).await?;
-    let free = (places * u64::from(sale.legs())).saturating_sub(taken);
+    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.leg_count()).await?;
+    let free = (places * u64::from(sale.leg_count())).saturating_sub(taken);
     let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
     Ok(TopUp { generation, budget: budget(sale, free), exhausted_ms: EXHAUSTED_MS, holds })
 }

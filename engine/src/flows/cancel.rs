@@ -12,7 +12,7 @@ use crate::domain::time::Timestamp;
 use crate::flows::hold::release;
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
 
-/// How often an order is read again because it changed meanwhile.
+/// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
 
 /// Why an order was not cancelled.

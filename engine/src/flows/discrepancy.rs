@@ -17,7 +17,7 @@ use crate::domain::sale::{Sale, Tier};
 use crate::flows::load::{Owned, owned_seats};
 use crate::ports::{Claim, Ports, Published, Seats, Snapshot, Stored};
 
-/// How many seats an explanation names before it only counts them.
+/// Most seats that an explanation names; of more it gives the number.
 const SEATS_NAMED: usize = 8;
 
 /// One thing that is not as it should be.
@@ -41,13 +41,13 @@ pub enum Discrepancy {
         /// What the catalogue says.
         catalogue: Terms,
     },
-    /// A pending order whose time is up.
-    Overdue(Box<Order>, Asked),
+    /// A pending order past its deadline.
+    Overdue(Box<Order>, HoldLookup),
     /// A paid order that is not counted in its sale's statistics.
-    Uncounted(Box<Order>, Asked),
+    Uncounted(Box<Order>, HoldLookup),
     /// A refund of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
-    /// A hold whose time is up, with what DynamoDB has under its number.
+    /// A hold past its deadline, with what DynamoDB has under its number.
     HoldOverdue(SaleId, OrderNumber, Option<Box<Order>>),
     /// A hold that is not what its order says.
     HoldDiffers(Box<Order>, HoldRecord),
@@ -63,19 +63,19 @@ pub enum Discrepancy {
 
 /// What Redis holds under an order's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
-    /// It is asked by the step that repairs.
-    ByTheRepair,
+pub enum HoldLookup {
+    /// Redis was not asked: the repair reads the hold itself.
+    LeftToTheRepair,
     /// This hold, or none.
     Hold(Option<HoldRecord>),
-    /// It did not answer, and why.
+    /// Redis did not answer, for this reason.
     Failed(String),
 }
 
-impl Asked {
+impl HoldLookup {
     fn text(&self) -> String {
         match self {
-            Self::ByTheRepair => "asked by the repair".to_owned(),
+            Self::LeftToTheRepair => "asked by the repair".to_owned(),
             Self::Hold(None) => "no hold".to_owned(),
             Self::Hold(Some(record)) => {
                 format!("holds {} until {}", lines(&record.lines), record.deadline)
@@ -88,7 +88,7 @@ impl Asked {
 /// A discrepancy in words.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// What kind it is.
+    /// Its kind, in kebab case.
     pub kind: &'static str,
     /// The sale, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -122,105 +122,138 @@ impl Discrepancy {
         }
     }
 
+    /// The sale that it is about; a refund names only its order.
+    fn sale(&self) -> Option<&SaleId> {
+        match self {
+            Self::NotLoaded { sale, .. }
+            | Self::Terms { sale, .. }
+            | Self::HoldOverdue(sale, _, _) => Some(sale),
+            Self::Overdue(order, _)
+            | Self::Uncounted(order, _)
+            | Self::HoldDiffers(order, _)
+            | Self::Forgotten(order, _)
+            | Self::HeldAndFree(order, _)
+            | Self::NotSold(order) => Some(&order.sale),
+            Self::Leaked(repair) => Some(&repair.sale),
+            Self::Refund(..) => None,
+        }
+    }
+
     /// The discrepancy in words.
     #[must_use]
     pub fn explain(&self) -> Explanation {
-        let of_sale = |kind, sale: &SaleId| Explanation {
+        let (kind, why, repair) = self.cause();
+        Explanation {
             kind,
-            sale: Some(sale.clone()),
-            order: None,
-            redis: String::new(),
-            dynamodb: String::new(),
-            why: "",
-            repair: "",
-        };
-        let of_order = |kind, order: &Order| Explanation {
-            order: Some(order.number),
-            dynamodb: state(order),
-            ..of_sale(kind, &order.sale)
-        };
+            sale: self.sale().cloned(),
+            order: self.order(),
+            redis: self.redis(),
+            dynamodb: self.dynamodb(),
+            why,
+            repair,
+        }
+    }
+
+    /// Its kind, why it can be, and what is done about it.
+    fn cause(&self) -> (&'static str, &'static str, &'static str) {
         match self {
-            Self::NotLoaded { sale, redis, catalogue } => Explanation {
-                redis: named("no epoch", redis.as_ref()),
-                dynamodb: named("no epoch yet", catalogue.as_ref()),
-                why: "Redis has lost the sale, or a load was cut off before it was named",
-                repair: "the sale is loaded from the claims; until then it does not sell",
-                ..of_sale("not-loaded", sale)
-            },
-            Self::Terms { sale, redis, catalogue } => Explanation {
-                redis: terms(redis),
-                dynamodb: terms(catalogue),
-                why: "a publication was cut off, or Redis has forgotten it",
-                repair: "Redis is told the terms of the catalogue",
-                ..of_sale("terms", sale)
-            },
-            Self::Overdue(order, asked) => Explanation {
-                redis: asked.text(),
-                why: "its expiry message was lost, is late, or failed",
-                repair: "the order expires, unless it was paid, and its seats come back",
-                ..of_order("overdue", order)
-            },
-            Self::Uncounted(order, asked) => Explanation {
-                redis: asked.text(),
-                why: "its sync message was lost, is late, or failed, or Redis could not be told",
-                repair: "its seats are sold in Redis, and it is counted, once",
-                ..of_order("uncounted", order)
-            },
-            Self::Refund(order, payment) => Explanation {
-                kind: "refund",
-                sale: None,
-                order: Some(*order),
-                redis: "knows of no payments".to_owned(),
-                dynamodb: format!(
-                    "payment {} {} goes back, and nothing was heard of it in time",
-                    payment.provider, payment.payment
-                ),
-                why: "the request was lost, or its consumer failed, or the provider takes long",
-                repair: "the refund is requested again; the payment is its idempotency key",
-            },
-            Self::HoldOverdue(sale, number, order) => Explanation {
-                order: Some(*number),
-                redis: "a hold past its deadline".to_owned(),
-                dynamodb: order.as_ref().map_or_else(|| "no order".to_owned(), |o| state(o)),
-                why: "the process died between hold and order, or its expiry message was lost",
-                repair: "the order ends; without one, a tombstone bars its late writer; then the \
-                         seats come back",
-                ..of_sale("hold-overdue", sale)
-            },
-            Self::HoldDiffers(order, record) => Explanation {
-                redis: format!("holds {}", lines(&record.lines)),
-                why: "the process died between DynamoDB and Redis, or Redis has forgotten the last \
-                      step",
-                repair: "the hold is sold if the order is paid, and given back if it has ended or \
-                         is of other seats",
-                ..of_order("hold-differs", order)
-            },
-            Self::Forgotten(order, _) => Explanation {
-                redis: "no hold".to_owned(),
-                why: "a failover has lost the hold, or the order was made while the sale was \
-                      loaded",
-                repair: "the hold is written again, unless the order has ended meanwhile",
-                ..of_order("forgotten", order)
-            },
-            Self::HeldAndFree(order, _) => Explanation {
-                redis: "its hold, but some of the seats are free".to_owned(),
-                why: "another hold of these seats, from when this one was forgotten, was given back",
-                repair: "what the hold names is taken again",
-                ..of_order("held-and-free", order)
-            },
-            Self::NotSold(order) => Explanation {
-                redis: "not all of its seats are sold".to_owned(),
-                why: "the process died after the payment was recorded, or Redis has forgotten it",
-                repair: "its seats are marked sold",
-                ..of_order("not-sold", order)
-            },
-            Self::Leaked(repair) => Explanation {
-                redis: format!("tier {} has {} taken", repair.tier, seats(&repair.leaked)),
-                dynamodb: "nobody claims them".to_owned(),
-                why: "a release was forgotten by a failover, or a hold's mark was",
-                repair: "they are freed, unless a seat of the tier was freed meanwhile",
-                ..of_sale("leaked", &repair.sale)
-            },
+            Self::NotLoaded { .. } => (
+                "not-loaded",
+                "Redis has lost the sale, or a load was cut off before it was named",
+                "the sale is loaded from the claims; until then it does not sell",
+            ),
+            Self::Terms { .. } => (
+                "terms",
+                "a publication was cut off, or Redis has forgotten it",
+                "Redis is told the terms of the catalogue",
+            ),
+            Self::Overdue(..) => (
+                "overdue",
+                "its expiry message was lost, is late, or failed",
+                "the order expires, unless it was paid, and its seats come back",
+            ),
+            Self::Uncounted(..) => (
+                "uncounted",
+                "its sync message was lost, is late, or failed, or Redis could not be told",
+                "its seats are sold in Redis, and it is counted, once",
+            ),
+            Self::Refund(..) => (
+                "refund",
+                "the request was lost, or its consumer failed, or the provider takes long",
+                "the refund is requested again; the payment is its idempotency key",
+            ),
+            Self::HoldOverdue(..) => (
+                "hold-overdue",
+                "the process died between hold and order, or its expiry message was lost",
+                "the order ends; without one, a tombstone bars its late writer; then the seats \
+                 come back",
+            ),
+            Self::HoldDiffers(..) => (
+                "hold-differs",
+                "the process died between DynamoDB and Redis, or Redis has forgotten the last step",
+                "the hold is sold if the order is paid, and given back if it has ended or is of \
+                 other seats",
+            ),
+            Self::Forgotten(..) => (
+                "forgotten",
+                "a failover has lost the hold, or the order was made while the sale was loaded",
+                "the hold is written again, unless the order has ended meanwhile",
+            ),
+            Self::HeldAndFree(..) => (
+                "held-and-free",
+                "another hold of these seats, from when this one was forgotten, was given back",
+                "what the hold names is taken again",
+            ),
+            Self::NotSold(_) => (
+                "not-sold",
+                "the process died after the payment was recorded, or Redis has forgotten it",
+                "its seats are marked sold",
+            ),
+            Self::Leaked(_) => (
+                "leaked",
+                "a release was forgotten by a failover, or a hold's mark was",
+                "they are freed, unless a seat of the tier was freed meanwhile",
+            ),
+        }
+    }
+
+    /// What Redis says.
+    fn redis(&self) -> String {
+        match self {
+            Self::NotLoaded { redis, .. } => named("no epoch", redis.as_ref()),
+            Self::Terms { redis, .. } => terms(redis),
+            Self::Overdue(_, hold) | Self::Uncounted(_, hold) => hold.text(),
+            Self::Refund(..) => "knows of no payments".to_owned(),
+            Self::HoldOverdue(..) => "a hold past its deadline".to_owned(),
+            Self::HoldDiffers(_, record) => format!("holds {}", lines(&record.lines)),
+            Self::Forgotten(..) => "no hold".to_owned(),
+            Self::HeldAndFree(..) => "its hold, but some of the seats are free".to_owned(),
+            Self::NotSold(_) => "not all of its seats are sold".to_owned(),
+            Self::Leaked(repair) => {
+                format!("tier {} has {} taken", repair.tier, seats(&repair.leaked))
+            }
+        }
+    }
+
+    /// What DynamoDB says.
+    fn dynamodb(&self) -> String {
+        match self {
+            Self::NotLoaded { catalogue, .. } => named("no epoch yet", catalogue.as_ref()),
+            Self::Terms { catalogue, .. } => terms(catalogue),
+            Self::Overdue(order, _)
+            | Self::Uncounted(order, _)
+            | Self::HoldDiffers(order, _)
+            | Self::Forgotten(order, _)
+            | Self::HeldAndFree(order, _)
+            | Self::NotSold(order) => state(order),
+            Self::Refund(_, payment) => format!(
+                "payment {} {} goes back, and nothing was heard of it in time",
+                payment.provider, payment.payment
+            ),
+            Self::HoldOverdue(_, _, order) => {
+                order.as_ref().map_or_else(|| "no order".to_owned(), |order| state(order))
+            }
+            Self::Leaked(_) => "nobody claims them".to_owned(),
         }
     }
 }
@@ -230,7 +263,7 @@ fn named(none: &str, epoch: Option<&Epoch>) -> String {
 }
 
 fn terms(terms: &Terms) -> String {
-    let Terms { state, opens_at, closes_at, limit, legs: _ } = terms;
+    let Terms { state, opens_at, closes_at, limit, leg_count: _ } = terms;
     format!("{state:?}, {opens_at} to {closes_at}, {limit} a buyer").to_lowercase()
 }
 
@@ -296,7 +329,7 @@ impl SaleSnapshot {
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
         let mut snapshots = BTreeMap::new();
         for tier in sale.tiers() {
-            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.legs()).await?;
+            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.leg_count()).await?;
             snapshots.insert(tier.tier.clone(), snapshot);
         }
         let held = snapshots.values().flat_map(Snapshot::orders).collect();
@@ -318,7 +351,7 @@ impl SaleSnapshot {
         found
     }
 
-    /// How many seats are free, each as often as it has free legs.
+    /// Number of free seat-legs.
     pub(crate) fn available(&self) -> u64 {
         let bitmaps = self.snapshots.values().flat_map(|snapshot| &snapshot.grid.taken).flatten();
         bitmaps.map(|byte| u64::from(byte.count_zeros())).sum()
@@ -331,7 +364,7 @@ impl SaleSnapshot {
     }
 
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
-    /// reservation on its way, or waits for its deadline.
+    /// reservation under way, or waits for its deadline.
     fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {
         self.holds().into_iter().filter_map(|(number, record)| {
             let order = self.owned.orders.get(&number)?;
@@ -351,7 +384,7 @@ impl SaleSnapshot {
             let boxed = || Box::new(order.clone());
             match (order.state, is_held) {
                 (OrderState::Pending, false) => Some(Discrepancy::Forgotten(boxed(), restore()?)),
-                // Seats that were held between reading bitmaps and holds look free too: no harm.
+                // Seats that were held between reading bitmaps and holds seem free too: no harm.
                 (OrderState::Pending, true) if !self.has_taken(&order.held_lines()) => {
                     Some(Discrepancy::HeldAndFree(boxed(), restore()?))
                 }

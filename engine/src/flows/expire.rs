@@ -1,7 +1,7 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
 //!
 //! Before a pending order ends, the payment provider is asked what it has captured for it: the
-//! callback may be lost, or on its way. Money that is found is decided as if its callback had come.
+//! callback may be lost or late. Money that is found is decided as if its callback had come.
 //! The answer may be late by some captures, or not come at all; so an order waits for one no longer
 //! than [`PROVIDER_GRACE_SECONDS`], and then ends unasked. That is safe, because asking is not what
 //! keeps money from being lost: a capture that comes to light later is rescued or refunded
@@ -23,13 +23,13 @@ use crate::ports::{
     ChangeReply, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError, Stored,
 };
 
-/// How often an order is read again because it changed meanwhile.
+/// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
-/// For how long past its deadline an order waits for a provider that does not answer.
+/// Seconds past its deadline that an order waits for a provider that does not answer.
 pub const PROVIDER_GRACE_SECONDS: i64 = 60;
-/// After how long the provider is asked again meanwhile.
+/// Seconds after which the provider is asked again meanwhile.
 const ASK_AGAIN_SECONDS: i64 = 15;
-/// How many orders are ended at once: so many questions the provider gets side by side.
+/// Orders that are ended at once, each with a request to the provider.
 const TOGETHER: usize = 16;
 
 /// What was found, and done.
@@ -37,7 +37,7 @@ const TOGETHER: usize = 16;
 pub enum Expired {
     /// The order, or the hold without an order, has ended now.
     Ended,
-    /// It still has time, or waits for the provider's answer: look again then.
+    /// It still has time, or waits for the provider's answer, until then.
     NotDue(Timestamp),
     /// It had ended, or was paid; nothing is left to do.
     Resolved,
@@ -99,21 +99,21 @@ async fn expire_some(
     join_all(ends).await
 }
 
-/// [`expire_all`], and those that still have time are looked at again when it is over: what becomes
-/// of each, in their order. This is what the expiry queue's function does with its messages.
+/// [`expire_all`], and those that still have time are put into the queue again with a delay: what
+/// becomes of each, in their order. This is what the expiry queue's function does with its messages.
 pub async fn expire_or_requeue(
     ports: &impl Ports,
     due: &[(SaleId, OrderNumber)],
     now: Timestamp,
 ) -> Vec<Stored<()>> {
     let outcomes = expire_all(ports, due, now).await;
-    let hops = due.iter().zip(outcomes).map(|((sale, number), outcome)| async move {
+    let requeued = due.iter().zip(outcomes).map(|((sale, number), outcome)| async move {
         match outcome? {
             Expired::NotDue(due) => ports.queue().expire_later(sale, *number, now, due).await,
             Expired::Ended | Expired::Resolved | Expired::Nothing => Ok(()),
         }
     });
-    join_all(hops).await
+    join_all(requeued).await
 }
 
 /// Ends what is under this number, beginning with the order as it was read.
@@ -131,7 +131,7 @@ async fn end(
         {
             is_asked = true;
             // Boxed: what deciding a payment needs would be room in every expiry.
-            match Box::pin(look_for_money(ports, pending, now)).await? {
+            match Box::pin(decide_captures(ports, pending, now)).await? {
                 Money::None => {}
                 Money::Decided => order = ports.orders().get(number).await?,
                 Money::Unknown(again) => return Ok(Expired::NotDue(again)),
@@ -181,7 +181,7 @@ async fn end(
 }
 
 /// Brings Redis to an order that is not pending. One that is paid and not counted may have been paid
-/// while Redis could not be told, or its callback died: it is handed over now.
+/// while Redis did not answer, or its callback died: it is handed over now.
 async fn settle(ports: &impl Ports, order: &Order) -> Stored<()> {
     if order.state == OrderState::Paid && !order.synced {
         sell(ports, order).await?;
@@ -200,12 +200,12 @@ enum Money {
     None,
     /// It has captured something, of which it is now decided what it does.
     Decided,
-    /// It does not answer: ask again then.
+    /// It does not answer; it is asked again then.
     Unknown(Timestamp),
 }
 
 /// Asks the provider for captures of an order, and decides each as its callback would.
-async fn look_for_money(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Money> {
+async fn decide_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Money> {
     let captures = match ports.provider().captures(order).await {
         Ok(captures) => captures.unwrap_or_default(),
         Err(error) => {

@@ -7,7 +7,7 @@ use crate::domain::order::{Order, OrderState};
 use crate::flows::load;
 use crate::ports::{Catalogue, Freshness, Ports, Published, Seats, StoreError, Stored};
 
-/// How often a compare-and-set is tried again before the caller is told to come back.
+/// Most attempts of a compare-and-set, after which the caller gets `Unavailable`.
 const ATTEMPTS: usize = 4;
 
 /// A sale that must exist because an order of it does.

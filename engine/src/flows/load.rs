@@ -3,16 +3,16 @@
 //!
 //! One process loads a sale at a time, under a lease in the catalogue whose token is the name of
 //! the load, its epoch. A loader that lives prolongs its lease; one that died is succeeded when its
-//! lease has run out. The lease only saves work. What keeps a loader that was frozen, and thaws
+//! lease has run out. The lease only saves work. What keeps a loader that was frozen, and resumes
 //! after others have loaded the sale and sold seats, from putting its old snapshot in place is this:
 //! - the script writes only over the epoch that the loader has seen, so not over a later load;
 //! - a loader that finds its lease taken or ended stops before it writes;
-//! - if Redis has lost the later load too, just after that look, the old snapshot gets in, but under an epoch that the catalogue
+//! - if Redis has lost the later load too, just after that check, the old snapshot gets in, but under an epoch that the catalogue
 //!   does not name: every script refuses it, and the next load writes over it;
 //! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
 //!
 //! Traffic goes on while the claims are read: an order may be made, paid or ended after its row was
-//! read, if its hold was there before the loss. Its seats then look free, held or taken in Redis
+//! read, if its hold was there before the loss. Its seats then seem free, held or taken in Redis
 //! though they are not. Its claim still decides: a hold of such a seat fails at DynamoDB and is
 //! marked, and the reconciler restores, sells or releases what differs.
 
@@ -32,19 +32,19 @@ use crate::ports::{
     StoreError, Stored,
 };
 
-/// How long a loader may be silent before another may begin, in milliseconds. It is the pause that
+/// Time for which a loader may be silent before another may begin, in milliseconds. It is the pause that
 /// a loader which dies adds; a read or write of a store, with all its attempts, takes less.
 pub const LEASE_MS: i64 = 8_000;
-/// How many blocks of claims are read at a time, each a page: 20 KB if every seat is owned on one leg,
+/// Blocks of claims that are read at a time, each a page: 20 KB if every seat is owned on one leg,
 /// 250 KB if on 64.
 const BLOCKS_AT_ONCE: usize = 32;
-/// How many orders one request reads, and how many requests go at a time.
+/// Orders that one request reads, and requests at a time.
 const ORDERS_A_REQUEST: usize = 100;
 const ORDER_REQUESTS_AT_ONCE: usize = 16;
 /// Bytes of a block in a bitmap.
 const BLOCK_BYTES: usize = 16;
 const _: () = assert!(SEATS_PER_BLOCK == 16 * u8::BITS);
-/// How often the script is run again because Redis had another epoch than a moment before.
+/// Most runs of the script, which is repeated if Redis has another epoch than a moment before.
 const ATTEMPTS: usize = 3;
 
 /// What a load came to.
@@ -52,9 +52,9 @@ const ATTEMPTS: usize = 3;
 pub enum Loaded {
     /// Redis had the sale already, in the catalogue's epoch.
     Already,
-    /// The sale sells from now on; so many orders were brought back.
+    /// The sale sells from now on.
     Now {
-        /// Orders that own seats.
+        /// Number of orders that own seats.
         orders: usize,
     },
     /// Somebody else is loading it.
@@ -70,12 +70,12 @@ pub fn terms(sale: &Sale) -> Terms {
         opens_at: file.opens_at,
         closes_at: file.closes_at,
         limit: file.limit_per_buyer,
-        legs: sale.legs(),
+        leg_count: sale.leg_count(),
     }
 }
 
 /// Asks for a sale to be loaded, because a script has not found its epoch. If the request is lost,
-/// the next buyer makes another, and the reconciler looks at every sale.
+/// the next buyer makes another, and the reconciler checks every sale.
 pub async fn ask(ports: &impl Ports, sale: &SaleId) {
     if let Err(error) = ports.queue().load_again(sale).await {
         tracing::warn!(%sale, %error, "no request to load the sale: left to others");
@@ -127,7 +127,7 @@ async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
 }
 
 async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
-    // Looked at again: another loader may have finished just before the lease was taken. From here
+    // Read again: another loader may have finished just before the lease was taken. From here
     // on the catalogue names no other epoch than ours, unless the lease is lost.
     let Found::Other { sale, epoch: mut expected } = find(ports, lease.id).await? else {
         return Ok(Loaded::Already);
@@ -283,7 +283,7 @@ impl Owned {
             }
         }
         let grid = |tier: &Tier| {
-            let legs = usize::from(sale.legs());
+            let legs = usize::from(sale.leg_count());
             let initial = tier.layout.initial();
             let mut grid = TierGrid {
                 tier: tier.tier.clone(),

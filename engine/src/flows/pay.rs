@@ -10,13 +10,13 @@ use crate::flows::hold::{sale_of, sell};
 use crate::flows::refund::request;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
 
-/// After how many seconds a paid order is looked at again that could not be sold in Redis.
+/// Seconds after which a paid order that could not be sold in Redis is read again.
 const AGAIN_SECONDS: i64 = 5;
-/// How often an order is read again because it changed meanwhile.
+/// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 6;
 
-/// Records what becomes of a capture and carries it out. Every step may be repeated: the provider
-/// calls again until it is told that all is done.
+/// Records what becomes of a capture, and does what follows from it. Every step may be repeated: the
+/// provider calls again until it gets a success.
 ///
 /// # Errors
 /// Fails if a store does; the decision, once recorded, stays.
@@ -24,7 +24,7 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
     let Decided { record, paid } = decide(ports, capture, now).await?;
     match paid {
         Some(order) => hand_over(ports, &order, now).await?,
-        None => carry_out(ports, &record, now).await?,
+        None => follow_up(ports, &record, now).await?,
     }
     Ok(record)
 }
@@ -117,7 +117,7 @@ fn moved(
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it.
-pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<()> {
+pub async fn follow_up(ports: &impl Ports, record: &PaymentRecord, now: Timestamp) -> Stored<()> {
     match record.outcome {
         PaymentOutcome::Accepted => {
             let order = ports.orders().get(record.capture.order).await?;
@@ -139,9 +139,9 @@ pub async fn carry_out(ports: &impl Ports, record: &PaymentRecord, now: Timestam
     }
 }
 
-/// What a paid order's buyer is owed: the seats are sold, and the order is counted. While Redis
-/// cannot be told, or is being loaded again, the decision stands all the same and the provider need
-/// not call again: the claims keep the seats, and a message will look at the order a moment later. If
+/// Hands a paid order's seats over: they are sold in Redis, and the order is counted. While Redis
+/// does not answer, or is being loaded again, the decision stands all the same and the provider need
+/// not call again: the claims keep the seats, and a message brings the order up again a moment later. If
 /// that is too early or lost, the sweeper finds an order that is not counted, sells it and counts it.
 async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<()> {
     match sell(ports, order).await {

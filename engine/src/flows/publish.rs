@@ -9,7 +9,7 @@ use crate::ports::{
     Catalogue, ChangeReply, Freshness, Ports, Published, Seats, StoreError, Stored,
 };
 
-/// How often the terms are written again because they changed meanwhile.
+/// Most attempts; terms that changed meanwhile are written again.
 const ATTEMPTS: usize = 4;
 
 /// Why a sale was not published.
@@ -58,17 +58,17 @@ pub async fn publish(
     published.ok_or_else(|| StoreError::Contract("a published sale is not there".to_owned()).into())
 }
 
-/// Tells Redis the terms of a sale that it has, until they are those that the catalogue still has
+/// Writes the terms of a sale to Redis, which has the sale, until they are those that the catalogue still has
 /// afterwards: of two that publish at once, the one that is late here must not have the last word.
 ///
 /// # Errors
 /// Fails if a store does; `Unavailable` if the sale keeps changing.
 pub(crate) async fn replace_terms(ports: &impl Ports, id: &SaleId) -> Stored<()> {
-    let mut told = None;
+    let mut written = None;
     for _ in 0..ATTEMPTS {
         let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
         let Some(Published { sale, version, .. }) = published else { return Ok(()) };
-        if told == Some(version) {
+        if written == Some(version) {
             return Ok(());
         }
         let Some(epoch) = ports.seats().epoch(id).await? else { return Ok(()) };
@@ -82,7 +82,7 @@ pub(crate) async fn replace_terms(ports: &impl Ports, id: &SaleId) -> Stored<()>
             bought: Default::default(),
         };
         ports.seats().load(&command).await?;
-        told = Some(version);
+        written = Some(version);
     }
     Err(StoreError::Unavailable(format!("sale {id} keeps changing")))
 }

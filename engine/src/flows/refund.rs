@@ -1,4 +1,4 @@
-//! Refund: send a payment back, once, and record what the provider says of it.
+//! Refund: refund a payment, once, and record the provider's reply.
 
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
@@ -6,11 +6,11 @@ use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
 use crate::ports::{ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored};
 
-/// How often a payment is read again because it changed meanwhile.
+/// Most attempts; a payment that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
 
 /// Puts a refund's request into the queue, also where it was before and nothing was heard of it
-/// since. Nothing is done for a payment that does not go back, or that is back.
+/// since. Nothing is done for a payment that is not to be refunded, or that is refunded.
 ///
 /// # Errors
 /// Fails if a store does; running it again finishes it. The request may then be in the queue twice.
@@ -18,18 +18,18 @@ pub async fn request(ports: &impl Ports, record: &PaymentRecord, now: Timestamp)
     let Some(requested) = record.requested(now) else { return Ok(()) };
     ports.queue().refund(record).await?;
     match ports.orders().record_refund(&requested, None).await? {
-        // Changed: its consumer was quicker than this.
+        // A conflict: its consumer was quicker than this.
         ChangeReply::Done | ChangeReply::Conflict => Ok(()),
     }
 }
 
-/// Asks the provider to send a payment back, records its answer, and with it, in one transaction,
+/// Asks the provider to refund a payment, records its answer, and with it, in one transaction,
 /// that the order which waited for this money is refunded. Running it twice sends nothing back
 /// twice: the payment is the provider's idempotency key.
 ///
 /// # Errors
 /// Fails if a store or the provider does; running it again finishes it. A payment that is not
-/// recorded as one that goes back breaks the contract: no money moves on the word of a message.
+/// recorded as one to refund breaks the contract: no money moves on the word of a message.
 pub async fn refund(
     ports: &impl Ports,
     order: OrderNumber,
@@ -38,7 +38,7 @@ pub async fn refund(
 ) -> Stored<Refund> {
     let mut reply = None;
     for _ in 0..ATTEMPTS {
-        let (record, refund) = going_back(ports, order, key).await?;
+        let (record, refund) = being_refunded(ports, order, key).await?;
         if refund.state == RefundState::Refunded {
             return Ok(refund);
         }
@@ -54,8 +54,8 @@ pub async fn refund(
     Err(StoreError::Unavailable(format!("payment {provider} {payment} keeps changing")))
 }
 
-/// A payment that goes back, and where its refund stands.
-async fn going_back(
+/// A payment that is being refunded, and its refund.
+async fn being_refunded(
     ports: &impl Ports,
     order: OrderNumber,
     key: &PaymentKey,

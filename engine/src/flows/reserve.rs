@@ -18,7 +18,7 @@ use crate::ports::{
     Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError,
 };
 
-/// How often other seats are chosen after a claim conflict.
+/// Most attempts; after a claim conflict other seats are chosen.
 const ATTEMPTS: usize = 3;
 
 /// A checked request, with the number that its admission carries.
@@ -28,9 +28,9 @@ pub struct Reservation {
     pub published: Published,
     /// The number of the order to be.
     pub number: OrderNumber,
-    /// Who asks; the admission was given to this buyer.
+    /// The buyer, to whom the admission was given.
     pub user: UserId,
-    /// What is wanted.
+    /// The lines requested.
     pub lines: Vec<RequestedLine>,
 }
 
@@ -39,7 +39,7 @@ pub struct Reservation {
 pub struct Reserved {
     /// The order.
     pub order: Order,
-    /// How many more tickets the buyer may have, where it is known.
+    /// Tickets that the buyer may still have, where that is known.
     pub allowance: Option<u16>,
 }
 
@@ -52,7 +52,7 @@ pub enum Refusal {
     /// The sale takes no reservations now.
     #[error("the sale takes no reservations now")]
     SaleClosed,
-    /// The buyer may have only so many more tickets.
+    /// The order has more tickets than the buyer's limit allows.
     #[error("the limit allows {remaining} more tickets")]
     LimitReached {
         /// Tickets that the buyer may still have.
@@ -121,8 +121,9 @@ pub async fn reserve(
                 }
             }
             Claimed::Refused(refusal) => {
-                // A twin of this request may have made the order meanwhile, from this very hold. One that
-                // makes it just after this look loses its hold; the sweeper writes it again.
+                // A concurrent duplicate of this request may have made the order meanwhile, from this very
+                // hold. One that makes it just after this read loses its hold; the sweeper writes it
+                // again.
                 if let Some(order) = ports.orders().get(reservation.number).await? {
                     align_to(ports, &order, &record).await?;
                     return found(order, reservation, &fingerprint, Some(allowance));
@@ -222,8 +223,8 @@ enum Claimed {
     Refused(Refusal),
 }
 
-/// Writes the order with its claims, and at the same time the message that will look at it when
-/// its time is up. The message may be lost: the sweeper finds the order by its deadline.
+/// Writes the order with its claims, and at the same time the message that brings it up at its
+/// deadline. The message may be lost: the sweeper finds the order by its deadline.
 async fn claim(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -312,7 +313,7 @@ fn chosen_and_lost(reservation: &Reservation, lost: &[SeatLeg]) -> Option<Refusa
 }
 
 /// Redis refuses, but it may only have forgotten that this very request has its order: DynamoDB
-/// is asked before a buyer is told no.
+/// is asked before a buyer is refused.
 async fn existing_or(
     ports: &impl Ports,
     reservation: &Reservation,
@@ -328,7 +329,7 @@ async fn existing_or(
     }
 }
 
-/// What a repeated request is told of the order that its number has already.
+/// The reply to a repeated request, from the order that its number has already.
 fn found(
     order: Order,
     reservation: &Reservation,

@@ -1,6 +1,6 @@
 //! Stuck: everything that is past its bound, and what is known of why. Reads only.
 //!
-//! It looks at the index of due work and at the deadlines in Redis, never at all orders: what is
+//! It reads the index of due work and at the deadlines in Redis, never at all orders: what is
 //! not due is not stuck.
 
 use std::collections::BTreeSet;
@@ -16,12 +16,12 @@ use crate::ports::{
     Catalogue, DUE_SHARDS, Due, Orders, Ports, Provider, Seats, StoreError, Stored,
 };
 
-/// Most work that is looked at in one shard of the index, or in one sale's deadlines.
+/// Most work that is read from one shard of the index, or from one sale's deadlines.
 const MAX_DUE: u16 = 1000;
-/// How far ahead the index is asked for refunds: one that the provider has refused is due again after
+/// Seconds that the index is asked ahead for refunds: one that the provider has refused is due again after
 /// a day and an hour, and waits for somebody all that time.
 const REFUNDS_AHEAD_SECONDS: i64 = 26 * 60 * 60;
-/// How long a provider may take to finish a refund that it has accepted.
+/// Seconds that a provider may take to finish a refund that it has accepted.
 const PROVIDER_FINISHES_SECONDS: i64 = 24 * 60 * 60;
 
 /// What is stuck.
@@ -54,14 +54,14 @@ impl Kind {
 /// One thing that is past its bound.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Stuck {
-    /// What it is.
+    /// The kind of work.
     pub kind: Kind,
     /// The sale, where it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sale: Option<SaleId>,
     /// The order, or the number that a hold has.
     pub order: OrderNumber,
-    /// Since when it should have been finished; of a hold that is not told.
+    /// The time by which it should have been finished; absent for a hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
     /// What is known of why.
@@ -73,9 +73,9 @@ pub struct Stuck {
 pub struct Found {
     /// Each, longest first within its kind.
     pub stuck: Vec<Stuck>,
-    /// What could not be looked at, and why.
+    /// Names of what could not be read, each with the reason.
     pub unread: Vec<String>,
-    /// True if there may be more than was looked at.
+    /// True if there may be more than was read.
     pub more: bool,
 }
 

@@ -1,6 +1,6 @@
 //! What the messages of the queues say, in JSON.
 //!
-//! Unknown fields are ignored: a message may meet an older or a newer consumer than its sender
+//! Unknown fields are ignored: a message may come to an older or a newer consumer than its sender
 //! knew, because it waits in a queue across a deployment.
 
 use serde::de::DeserializeOwned;
@@ -32,9 +32,9 @@ const _: () = assert!(MAX_SALE_MESSAGE_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MES
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("not a message of kind {kind}: {why}")]
 pub struct Malformed {
-    /// Which message it should have been.
+    /// Name of the message that it should have been.
     pub kind: &'static str,
-    /// Why it is not.
+    /// The reason why it is not.
     pub why: String,
 }
 
@@ -64,14 +64,14 @@ pub trait Message: Serialize + DeserializeOwned {
     }
 }
 
-/// Look at an order when it is due: it may have to expire.
+/// Check an order at its deadline: it may have to expire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expiry {
     /// The order's sale.
     pub sale: SaleId,
     /// The order.
     pub order: OrderNumber,
-    /// Until when it may be paid. A consumer that is early sends the message on.
+    /// End of its payment window. A consumer that is early puts the message back with a delay.
     pub due_at: Timestamp,
 }
 
@@ -101,7 +101,7 @@ impl Message for LoadSale {
     const KIND: &'static str = "load";
 }
 
-/// Send a payment back. The provider and its payment together name the refund: whoever carries it
+/// Refund a payment. The provider and its payment together name the refund: whoever carries it
 /// out must do so once, however often the message comes.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Refund {
@@ -111,11 +111,11 @@ pub struct Refund {
     pub payment: PaymentId,
     /// The order it was meant for; there may be none of this number.
     pub order: OrderNumber,
-    /// What was captured and goes back, in minor units.
+    /// The amount that was captured and is refunded, in minor units.
     pub amount_minor: i64,
     /// The currency it was captured in.
     pub currency: Currency,
-    /// Why it goes back.
+    /// The reason of the refund.
     pub reason: RefundReason,
 }
 
@@ -126,7 +126,7 @@ impl Message for Refund {
 impl Refund {
     /// The refund of a payment; `None` if the payment was accepted.
     #[must_use]
-    pub fn of(record: &PaymentRecord) -> Option<Self> {
+    pub fn from_record(record: &PaymentRecord) -> Option<Self> {
         let PaymentKey { provider, payment } = record.capture.key.clone();
         let Money { amount_minor, currency } = record.capture.amount;
         match record.outcome {

@@ -1,4 +1,4 @@
-//! What the flows need from the world, as traits: the seats in Redis, the gate, the orders and the
+//! What the flows need from outside, as traits: the seats in Redis, the gate, the orders and the
 //! catalogue in DynamoDB, the queues, the payment provider.
 //!
 //! The flows are generic over these, so that the very code that runs in Lambda runs against the

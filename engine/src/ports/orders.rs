@@ -35,12 +35,12 @@ const _: () = assert!(2 * MAX_LEGS <= MAX_EXPRESSION_OPERATORS);
 /// How long after a payment was decided what follows from it should be finished, in seconds:
 /// until then the sweeper leaves it to the messages.
 pub const FOLLOW_UP_SECONDS: i64 = 60;
-/// How many neighbouring seats of a tier share a block: claims are kept, and read, by blocks.
+/// Neighbouring seats of a tier that share a block: claims are kept, and read, by blocks.
 pub const SEATS_PER_BLOCK: u32 = 128;
-/// How many shards the index of due work has; an order's shard is its number's counter modulo this.
+/// Shards of the index of due work; an order's shard is its number's counter modulo this.
 pub const DUE_SHARDS: u8 = 16;
 
-/// What creating an order came to.
+/// The reply to creating an order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CreateReply {
     /// The order exists now, its seat-legs, its tickets and its attendees are claimed.
@@ -58,7 +58,7 @@ pub enum CreateReply {
     AttendeeTaken(AttendeeId),
 }
 
-/// What a change of one order came to.
+/// The reply to a change of one order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum ChangeReply {
     /// It is done.
@@ -91,7 +91,7 @@ impl Settlement {
     }
 }
 
-/// What settling a payment came to.
+/// The reply to settling a payment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SettleReply {
     /// The decision is recorded.
@@ -125,15 +125,15 @@ pub struct Page {
 /// A seat-leg and the order that owns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Claim {
-    /// Which seat of the tier.
+    /// The seat of the tier.
     pub seat: Seat,
-    /// On which leg.
+    /// The leg, counted from 0.
     pub leg: u16,
-    /// Whose.
+    /// The order that owns it.
     pub order: OrderNumber,
 }
 
-/// Which block of its tier a seat lies in: a partition of the table of claims.
+/// The block of its tier that a seat lies in: a partition of the table of claims.
 ///
 /// An order names a seat by its bit and knows nothing of rows, so partitions are blocks of bits,
 /// not rows. A row lies in one block or a few.
@@ -174,7 +174,7 @@ pub trait Orders: Send + Sync {
         settlement: &Settlement,
         limit: u16,
     ) -> impl Future<Output = Stored<SettleReply>> + Send;
-    /// Records where a payment's refund stands (`payment.refund`), if what is recorded may become
+    /// Records the state of a payment's refund (`payment.refund`), if what is recorded may become
     /// that; in the same transaction makes the order that waited for its own payment's refund
     /// refunded (the order as it shall be).
     fn record_refund(

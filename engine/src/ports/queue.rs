@@ -14,9 +14,9 @@ pub const LONGEST_DELAY_SECONDS: i64 = 900;
 /// The queues (SQS). Each delivers at least once, in any order.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; the sweeper makes up for a message that is lost.
+/// Every method fails with a [`StoreError`]; the sweeper compensates for a message that is lost.
 pub trait Queue: Send + Sync {
-    /// Looks at an order again when its deadline has passed; over 15 minutes in several hops.
+    /// Brings an order up again at its deadline; beyond 15 minutes in several delays.
     fn expire_later(
         &self,
         sale: &SaleId,
@@ -29,11 +29,11 @@ pub trait Queue: Send + Sync {
     /// Loads a sale that Redis has lost. Asking often is no more than asking once: a process sends
     /// a request a second for each sale.
     fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send;
-    /// Sends a payment back.
+    /// Requests the refund of a payment.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send;
 }
 
-/// How long a message waits: until the deadline, in whole seconds rounded up so that it is not
+/// The delay of a message, in seconds: until the deadline, in whole seconds rounded up so that it is not
 /// early, and at most 15 minutes.
 #[must_use]
 pub fn delay_seconds(now: Timestamp, deadline: Timestamp) -> i32 {

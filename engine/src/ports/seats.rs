@@ -95,20 +95,20 @@ pub trait Seats: Send + Sync {
         tiers: &[TierId],
         legs: Legs,
     ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send;
-    /// How many seat-legs of the sale's tiers are taken in all, places not for sale included.
+    /// Number of seat-legs of the sale's tiers that are taken, places not for sale included.
     fn count_taken(
         &self,
         sale: &SaleId,
         tiers: &[TierId],
-        legs: u16,
+        leg_count: u16,
     ) -> impl Future<Output = Stored<u64>> + Send;
-    /// How many orders hold seats now.
+    /// Number of orders that hold seats now.
     fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send;
     /// One tier and all holds, for repairing.
     fn snapshot(
         &self,
         sale: &SaleId,
         tier: &TierId,
-        legs: u16,
+        leg_count: u16,
     ) -> impl Future<Output = Stored<Snapshot>> + Send;
 }

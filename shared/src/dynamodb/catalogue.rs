@@ -203,7 +203,7 @@ impl DynamoCatalogue {
         }
         let file: SaleFile = serde_json::from_slice(&json).map_err(|error| broken(id, error))?;
         let sale =
-            Sale::of_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
+            Sale::from_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
         let sale = Arc::new(sale);
         let Header { version, file, epoch, .. } = header;
         let published =

@@ -55,12 +55,12 @@ pub(super) fn payment_key(order: OrderNumber, payment: &PaymentKey) -> Item {
 
 /// The key of a buyer's count.
 pub(super) fn buyer_key(sale: &SaleId, user: &UserId) -> Item {
-    orders_key(Gene::of(user.as_str()), tables::buyer_key(sale, user))
+    orders_key(Gene::from_text(user.as_str()), tables::buyer_key(sale, user))
 }
 
 /// The key of an attendee's claim.
 pub(super) fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> Item {
-    orders_key(Gene::of(attendee.as_str()), tables::attendee_key(sale, attendee))
+    orders_key(Gene::from_text(attendee.as_str()), tables::attendee_key(sale, attendee))
 }
 
 /// The key of a seat's claims.

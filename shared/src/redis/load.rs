@@ -129,7 +129,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) ->
         .arg("opens_ms", terms.opens_at.ms())
         .arg("closes_ms", terms.closes_at.ms())
         .arg("limit", terms.limit)
-        .arg("legs", terms.legs)
+        .arg("legs", terms.leg_count)
         .arg("old_tiers", old_tiers)
         .arg("tiers", tiers_to_text(&command.tiers))
         .arg("tier_count", command.tiers.len())

@@ -44,7 +44,7 @@ pub(super) async fn head(connection: &Connection, sale: &SaleId) -> Stored<Optio
         opens_at: Timestamp::from_ms(opens_ms.ok_or_else(absent)?),
         closes_at: Timestamp::from_ms(closes_ms.ok_or_else(absent)?),
         limit: limit.ok_or_else(absent)?,
-        legs: legs.ok_or_else(absent)?,
+        leg_count: legs.ok_or_else(absent)?,
     };
     Ok(Some((Epoch::new(epoch).map_err(broken)?, terms)))
 }

@@ -167,7 +167,7 @@ impl Queue for SqsQueue {
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
-        let message = Refund::of(payment).ok_or_else(accepted)?;
+        let message = Refund::from_record(payment).ok_or_else(accepted)?;
         self.refund.send(body(&message)?, None).await
     }
 }
@@ -205,7 +205,7 @@ mod tests {
         for reason in RefundReason::ALL {
             let outcome = PaymentOutcome::Refund(reason);
             let record = PaymentRecord::decided(&capture, outcome, now);
-            let refund = body(&Refund::of(&record).unwrap()).unwrap();
+            let refund = body(&Refund::from_record(&record).unwrap()).unwrap();
             assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
         }
         let expiry = body(&Expiry { sale: sale.clone(), order, due_at: now }).unwrap();

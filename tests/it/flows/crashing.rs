@@ -163,9 +163,9 @@ each_call_is_a_step! { Seats by seats:
     fn record(sale: &SaleId, order: OrderNumber) -> Option<HoldRecord>;
     fn due(sale: &SaleId, now: Timestamp, most: usize) -> Vec<OrderNumber>;
     fn taken(sale: &SaleId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>>;
-    fn count_taken(sale: &SaleId, tiers: &[TierId], legs: u16) -> u64;
+    fn count_taken(sale: &SaleId, tiers: &[TierId], leg_count: u16) -> u64;
     fn count_holds(sale: &SaleId) -> u64;
-    fn snapshot(sale: &SaleId, tier: &TierId, legs: u16) -> Snapshot;
+    fn snapshot(sale: &SaleId, tier: &TierId, leg_count: u16) -> Snapshot;
 }
 
 each_call_is_a_step! { Gate by gate:

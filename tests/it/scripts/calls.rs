@@ -46,7 +46,7 @@ pub(super) fn load(legs: u16) -> Load {
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
         limit: 1000,
-        legs,
+        leg_count: legs,
     };
     let empty = || (0..legs).map(|_| vec![0; 4]).collect();
     let grid = TierGrid { tier: tier(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };

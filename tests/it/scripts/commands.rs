@@ -405,7 +405,7 @@ impl SeededRng {
                 true => self.rng.random_range(2..=6),
                 false => self.rng.random_range(10..=60),
             },
-            legs: self.legs,
+            leg_count: self.legs,
         };
         let updates = self.rng.random_bool(0.4);
         let epoch = current.clone().filter(|_| updates).unwrap_or_else(|| {

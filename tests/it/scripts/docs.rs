@@ -115,7 +115,7 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
         limit: 4,
-        legs: 2,
+        leg_count: 2,
     };
     let empty = || vec![vec![0; 2]; 2];
     let grid =

@@ -185,7 +185,7 @@ impl Fixture {
                 ("opens_ms", opens.to_string()),
                 ("closes_ms", closes.to_string()),
                 ("limit", terms.limit.to_string()),
-                ("legs", terms.legs.to_string()),
+                ("legs", terms.leg_count.to_string()),
             ];
             read.remove("epoch");
             read.remove("tiers");

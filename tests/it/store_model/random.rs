@@ -43,7 +43,7 @@ impl SeededRng {
     pub fn new(seed: u64) -> Self {
         let numbers = ["7", "8", "7", "alice", "7", "8"].iter().enumerate().map(|(index, user)| {
             let user = UserId::new(*user).unwrap();
-            let gene = Gene::of(user.as_str());
+            let gene = Gene::from_text(user.as_str());
             let at = START.plus_seconds(index as i64 % 3);
             (OrderNumber::compose(at, 5, index as u16, gene), user)
         });

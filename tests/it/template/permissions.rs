@@ -219,7 +219,7 @@ fn empty(sale: &SaleId) -> Load {
         opens_at: Timestamp::from_ms(0),
         closes_at: Timestamp::from_ms(1),
         limit: 1,
-        legs: 1,
+        leg_count: 1,
     };
     Load {
         sale: sale.clone(),

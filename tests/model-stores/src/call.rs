@@ -147,9 +147,9 @@ calls! {
         Record: record(by sale: SaleId, val order: OrderNumber) -> Option<HoldRecord>;
         HoldsDue: due(by sale: SaleId, val now: Timestamp, val most: usize) -> Vec<OrderNumber>;
         Taken: taken(by sale: SaleId, each tiers: TierId, val legs: Legs) -> Vec<Vec<u8>>;
-        CountTaken: count_taken(by sale: SaleId, each tiers: TierId, val legs: u16) -> u64;
+        CountTaken: count_taken(by sale: SaleId, each tiers: TierId, val leg_count: u16) -> u64;
         CountHolds: count_holds(by sale: SaleId) -> u64;
-        Snapshot: snapshot(by sale: SaleId, by tier: TierId, val legs: u16) -> Snapshot;
+        Snapshot: snapshot(by sale: SaleId, by tier: TierId, val leg_count: u16) -> Snapshot;
     }
     Gate {
         Admit: admit(by command: Admit) -> AdmitReply;
@@ -249,11 +249,11 @@ impl Stores {
                 Reply::HoldsDue(self.seats.due(sale, *now, *most))
             }
             Call::Taken { sale, tiers, legs } => Reply::Taken(self.seats.taken(sale, tiers, *legs)),
-            Call::CountTaken { sale, tiers, legs } => {
-                Reply::CountTaken(self.seats.count_taken(sale, tiers, *legs))
+            Call::CountTaken { sale, tiers, leg_count } => {
+                Reply::CountTaken(self.seats.count_taken(sale, tiers, *leg_count))
             }
             Call::CountHolds { sale } => Reply::CountHolds(self.seats.count_holds(sale)),
-            Call::Snapshot { sale, tier, legs: _ } => {
+            Call::Snapshot { sale, tier, leg_count: _ } => {
                 Reply::Snapshot(self.seats.snapshot(sale, tier)?)
             }
             Call::Admit { command } => {

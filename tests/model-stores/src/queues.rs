@@ -98,7 +98,7 @@ impl QueuesModel {
     /// `Contract` for an accepted payment.
     pub fn refund(&mut self, now: Timestamp, payment: &PaymentRecord) -> Stored<()> {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
-        let message = Refund::of(payment).ok_or_else(accepted)?;
+        let message = Refund::from_record(payment).ok_or_else(accepted)?;
         self.send(now, Message::Refund(message));
         Ok(())
     }

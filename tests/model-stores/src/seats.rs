@@ -69,9 +69,9 @@ impl SeatsModel {
 
     /// How many seat-legs are taken in all.
     #[must_use]
-    pub fn count_taken(&self, sale: &SaleId, tiers: &[TierId], legs: u16) -> u64 {
+    pub fn count_taken(&self, sale: &SaleId, tiers: &[TierId], leg_count: u16) -> u64 {
         let grids = tiers.iter().filter_map(|tier| self.grid(sale, tier));
-        let bitmaps = grids.flat_map(|grid| grid.taken.iter().take(usize::from(legs)));
+        let bitmaps = grids.flat_map(|grid| grid.taken.iter().take(usize::from(leg_count)));
         bitmaps.flatten().map(|byte| u64::from(byte.count_ones())).sum()
     }
 

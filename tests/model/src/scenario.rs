@@ -143,7 +143,7 @@ impl Buyer {
     #[must_use]
     pub fn new(user: &str, attempt: u16, legs: (u16, u16), choice: Choice) -> Self {
         let user = UserId::new(user).unwrap();
-        let number = OrderNumber::compose(START, attempt, 0, Gene::of(user.as_str()));
+        let number = OrderNumber::compose(START, attempt, 0, Gene::from_text(user.as_str()));
         let line = Line { tier: tier(), legs: Legs::new(legs.0, legs.1).unwrap(), choice };
         let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
         Self { user, number, lines: vec![requested], requests: 1, cancels: 0, payments: Vec::new() }

@@ -54,7 +54,7 @@ pub(crate) async fn buyer(executor: Executor, index: u64) {
     executor.sleep(FAULTS_FROM_MS + rng.between(0, rush_ms)).await;
     for round in 0..if is_storm { STORM_ROUNDS } else { 1 } {
         let counter = if clash { 0 } else { (index * STORM_ROUNDS + round) as u16 };
-        let gene = Gene::of(user.as_str());
+        let gene = Gene::from_text(user.as_str());
         let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
         let (executor, user, sale) = (executor.clone(), user.clone(), sale.clone());
         let key = mix(key, round);
@@ -314,7 +314,7 @@ impl Buyer {
         let (never, again) = (strikes(Fault::CallNever, 4), strikes(Fault::PayTwice, 5));
         let amount = if is_wrong { wrong(rng, order.total) } else { order.total };
         let number = if rng.chance(15) {
-            OrderNumber::compose(START, 1, 511, Gene::of("7"))
+            OrderNumber::compose(START, 1, 511, Gene::from_text("7"))
         } else {
             order.number
         };
@@ -384,8 +384,8 @@ fn wants(rng: &mut SeededRng, sale: &Sale) -> Vec<RequestedLine> {
 }
 
 fn line(rng: &mut SeededRng, sale: &Sale, tier: &Tier, people: &mut Vec<u64>) -> RequestedLine {
-    let from = rng.below(sale.legs().into()) as u16;
-    let to = rng.between(i64::from(from) + 1, sale.legs().into()) as u16;
+    let from = rng.below(sale.leg_count().into()) as u16;
+    let to = rng.between(i64::from(from) + 1, sale.leg_count().into()) as u16;
     let legs = Legs::new(from, to).unwrap_or(Legs::ONE);
     let count = rng.between(1, 3) as u16;
     let places = tier.layout.initial().len() as u32 * 8;

@@ -646,7 +646,7 @@ impl Environment {
             let initial = self.plan.sale.tier(tier)?.layout.initial();
             for seat in (0..initial.len() as u32 * 8).map(Seat) {
                 let is_place = initial[(seat.0 / 8) as usize] & (0x80 >> (seat.0 % 8)) == 0;
-                for leg in (0..self.plan.sale.legs()).filter(|_| is_place) {
+                for leg in (0..self.plan.sale.leg_count()).filter(|_| is_place) {
                     let at = SeatLeg { tier: tier.clone(), leg, seat };
                     let claimed = db.claims.contains_key(&Place { sale: sale_id(), at });
                     let (taken, sold) = (grid.is_taken(leg, seat), grid.is_sold(leg, seat));

@@ -132,8 +132,8 @@ impl Venue {
 
     /// A journey that somebody would want, in a tier that sells it.
     pub fn some_journey(&self, random: &mut StdRng) -> Legs {
-        let from = random.random_range(0..self.sale.legs());
-        let to = random.random_range(from + 1..=self.sale.legs());
+        let from = random.random_range(0..self.sale.leg_count());
+        let to = random.random_range(from + 1..=self.sale.leg_count());
         Legs::new(from, to).unwrap_or(self.sale.whole())
     }
 

@@ -62,7 +62,7 @@ impl Inventory {
             return if is_empty { Ok(()) } else { Err(Inconsistency::NotLoaded) };
         };
         for (tier, grid) in &self.tiers {
-            if grid.tier != *tier || !has_shape(grid, terms.legs) {
+            if grid.tier != *tier || !has_shape(grid, terms.leg_count) {
                 return Err(Inconsistency::Shape(tier.clone()));
             }
             for (leg, (taken, sold)) in (0..).zip(grid.taken.iter().zip(&grid.sold)) {

@@ -36,7 +36,7 @@ pub(super) fn terms() -> Terms {
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
         limit: 4,
-        legs: 2,
+        leg_count: 2,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::domain::ids::{Legs, Seat, TierId};
 /// The bitmaps of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TierGrid {
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
     /// Bytes of one row.
     pub row_bytes: u32,
@@ -15,7 +15,7 @@ pub struct TierGrid {
     pub taken: Vec<Vec<u8>>,
     /// For each leg, 1 where a seat is sold.
     pub sold: Vec<Vec<u8>>,
-    /// Counts every time that seats were freed: the guard of [`super::Repair`].
+    /// Counter of the times that seats were freed: the guard of [`super::Repair`].
     pub freed: u64,
 }
 
@@ -60,7 +60,7 @@ impl TierGrid {
         }
     }
 
-    /// Notes the owner of a seat on one leg, while a grid is put together for a [`super::Load`].
+    /// Marks a seat taken on one leg, and sold if it is paid, while a grid is put together for a [`super::Load`].
     pub fn claim(&mut self, leg: u16, seat: Seat, is_paid: bool) {
         self.set_taken(leg, seat, true);
         self.set_sold(leg, seat, is_paid);

@@ -11,32 +11,32 @@ use crate::domain::time::Timestamp;
 /// Hold every line of an order, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// The epoch the caller knows.
+    /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
-    /// Under which number.
+    /// Number of the order to be.
     pub order: OrderNumber,
-    /// For whom.
+    /// Its buyer.
     pub user: UserId,
     /// The fingerprint of what is asked for.
     pub fingerprint: RequestFingerprint,
-    /// What time it is.
+    /// The time now.
     pub now: Timestamp,
-    /// Until when it may be paid.
+    /// End of the payment window.
     pub deadline: Timestamp,
     /// What to hold: 1 to 4 lines, each of another tier.
     pub lines: Vec<Line>,
 }
 
-/// What `hold` answers.
+/// The reply of `hold`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum HoldReply {
     /// The seats are held, now or since an earlier attempt under the same number.
     Held {
         /// The hold as it is remembered.
         record: HoldRecord,
-        /// How many more tickets the buyer may have.
+        /// Tickets that the buyer may still have.
         allowance: u16,
     },
     /// Redis does not know the sale, or knows it under another epoch.
@@ -47,7 +47,7 @@ pub enum HoldReply {
     HoldExpired,
     /// The sale takes no reservations now.
     SaleClosed,
-    /// The buyer would have more tickets than the limit; so many more are allowed.
+    /// The buyer would have more tickets than the limit.
     LimitReached {
         /// Tickets that the buyer may still have.
         remaining: u16,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn journeys_meet_only_where_they_share_a_leg() {
+    fn journeys_conflict_only_where_they_share_a_leg() {
         let mut inventory = loaded();
         held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), these(&[0]))]));
         held(&mut inventory, &ask(2, "v", vec![line("a", (1, 2), these(&[0]))]));

@@ -10,7 +10,7 @@ use crate::domain::number::OrderNumber;
 /// Everything a sale starts from, or starts again from after Redis lost it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Load {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
     /// Its terms.
     pub terms: Terms,
@@ -26,7 +26,7 @@ pub struct Load {
     pub bought: BTreeMap<UserId, u16>,
 }
 
-/// What `load` answers.
+/// The reply of `load`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum LoadReply {
     /// The sale starts from what was given.

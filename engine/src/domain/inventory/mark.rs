@@ -8,9 +8,9 @@ use crate::domain::number::OrderNumber;
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// Which order lost its seats.
+    /// Number of the order that lost its seats.
     pub order: OrderNumber,
     /// The hold that the caller saw.
     pub record: HoldRecord,
@@ -18,7 +18,7 @@ pub struct Mark {
     pub taken: Vec<SeatLeg>,
 }
 
-/// What `mark` answers.
+/// The reply of `mark`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MarkReply {
     /// The hold has ended; what others own stays taken.

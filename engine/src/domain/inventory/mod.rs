@@ -2,7 +2,8 @@
 //!
 //! These are the rules. [`Inventory`] is the pure model of what Redis keeps for a sale, and each of
 //! its methods is one script in `lua/`; a property test runs the same random commands through both
-//! and compares every reply and the final state. The same model stands in for Redis in a simulator.
+//! and compares every reply and the final state. The simulator and the model checker run it in the
+//! place of Redis.
 //! Every method checks everything first and then writes everything.
 
 use std::collections::BTreeMap;

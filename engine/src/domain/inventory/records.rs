@@ -1,4 +1,4 @@
-//! What the inventory is told and remembers: the terms of a sale, lines, and holds.
+//! The records of the inventory: terms of a sale, lines of an order, and holds.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,37 +10,37 @@ use crate::domain::time::Timestamp;
 /// The terms of a sale that the scripts check.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Terms {
-    /// Whether the sale takes reservations.
+    /// `Open` if the sale takes reservations.
     pub state: SaleState,
-    /// When it begins to.
+    /// Begin of selling.
     pub opens_at: Timestamp,
-    /// When it ends.
+    /// End of selling, exclusive.
     pub closes_at: Timestamp,
-    /// Most tickets of one buyer.
+    /// Most tickets of one buyer in the sale.
     pub limit: u16,
-    /// How many legs a whole journey has.
-    pub legs: u16,
+    /// Number of legs of a whole journey.
+    pub leg_count: u16,
 }
 
 /// One line of an order before its seats are known. An order has at most one line a tier.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Line {
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// Which journey.
+    /// The legs of the journey.
     pub legs: Legs,
-    /// Which seats, or how to pick them.
+    /// The seats, or how to pick them.
     pub choice: Choice,
 }
 
 /// Seats of one tier on one journey.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HeldLine {
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// Which journey.
+    /// The legs of the journey.
     pub legs: Legs,
-    /// Which seats, each once.
+    /// The seats, each once.
     pub seats: Vec<Seat>,
 }
 
@@ -57,36 +57,36 @@ impl HeldLine {
 /// One seat on one leg: the smallest thing that can be sold.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SeatLeg {
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// Which leg.
+    /// The leg, counted from 0.
     pub leg: u16,
-    /// Which seat.
+    /// The seat of the tier.
     pub seat: Seat,
 }
 
-/// How many tickets some lines are.
+/// Number of tickets of some lines: one a seat.
 #[must_use]
 pub fn tickets(lines: &[HeldLine]) -> u16 {
     let seats: usize = lines.iter().map(|line| line.seats.len()).sum();
     u16::try_from(seats).unwrap_or(u16::MAX)
 }
 
-/// What Redis remembers of a hold.
+/// A hold as Redis keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct HoldRecord {
-    /// Who holds.
+    /// The buyer who holds.
     pub user: UserId,
-    /// What was asked for.
+    /// The fingerprint of the request.
     pub fingerprint: RequestFingerprint,
-    /// Until when it may be paid.
+    /// End of the payment window.
     pub deadline: Timestamp,
-    /// What is held.
+    /// The seats that are held, a line a tier.
     pub lines: Vec<HeldLine>,
 }
 
 impl HoldRecord {
-    /// How many tickets it holds.
+    /// Number of tickets that it holds.
     #[must_use]
     pub fn tickets(&self) -> u16 {
         tickets(&self.lines)

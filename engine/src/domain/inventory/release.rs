@@ -8,15 +8,15 @@ use crate::domain::number::OrderNumber;
 /// Give a hold back, if it still is what the caller saw.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// Which order.
+    /// Number of the order.
     pub order: OrderNumber,
     /// The hold that the caller saw.
     pub record: HoldRecord,
 }
 
-/// What `release` answers.
+/// The reply of `release`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReleaseReply {
     /// The seats are free again, but for those that are sold.

@@ -7,32 +7,32 @@ use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repair {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// The epoch the caller knows.
+    /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
-    /// Which tier.
+    /// Id of the tier.
     pub tier: TierId,
-    /// The tier's `freed` counter before the caller looked: if seats were freed since, a seat that
-    /// looked leaked may be held again, and nothing is done.
+    /// The tier's `freed` counter before the caller read it: if seats were freed since, a seat that
+    /// seemed leaked may be held again, and nothing is done.
     pub freed: u64,
-    /// The seat-legs.
+    /// The seat-legs to free, as leg and seat.
     pub leaked: Vec<(u16, Seat)>,
 }
 
-/// What `repair` answers.
+/// The reply of `repair`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RepairReply {
     /// The seat-legs are free again.
     Repaired,
-    /// Seats were freed since the caller looked: look again.
+    /// Seats were freed since the caller read the tier: read it again.
     Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
 }
 
 impl Inventory {
-    /// Frees leaked seat-legs of one tier, unless any seat of it was freed since the caller looked.
+    /// Frees leaked seat-legs of one tier, unless any seat of it was freed since the caller read it.
     pub fn repair(&mut self, command: &Repair) -> RepairReply {
         if !self.knows(&command.epoch) {
             return RepairReply::NotLoaded;
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_repair_is_refused_once_anything_was_freed_since_the_look() {
+    fn a_repair_is_refused_once_anything_was_freed_since_its_snapshot() {
         let mut inventory = loaded();
         // A leak: taken, but nobody's.
         let grid = inventory.tiers.get_mut(&tier("a")).unwrap();

@@ -8,25 +8,25 @@ use crate::domain::number::OrderNumber;
 /// Write the hold of a pending order that Redis has forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Restore {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// The epoch the caller knows.
+    /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
-    /// Which order.
+    /// Number of the order.
     pub order: OrderNumber,
-    /// Its hold.
+    /// The hold to write.
     pub record: HoldRecord,
-    /// For each line, the `freed` counter of its tier before the caller looked: if seats were freed
-    /// since, the order may have ended and its seats be held by others, and nothing is done.
+    /// For each line, the `freed` counter of its tier before the caller read it: if seats were
+    /// freed since, the order may have ended and its seats be held by others, and nothing is done.
     pub freed: Vec<u64>,
 }
 
-/// What `restore` answers.
+/// The reply of `restore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RestoreReply {
     /// The order has a hold, now or already.
     Restored,
-    /// Seats were freed since the caller looked, or one of these is sold: look again.
+    /// Seats were freed since the caller read the tiers, or one of these is sold: read them again.
     Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_ended_since_the_look_is_not_restored() {
+    fn an_order_that_ended_since_its_snapshot_is_not_restored() {
         let restore = |record: HoldRecord| Restore {
             sale: sale(),
             epoch: epoch(),

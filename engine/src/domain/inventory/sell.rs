@@ -7,19 +7,19 @@ use crate::domain::number::OrderNumber;
 /// Mark an order's seats sold, also if its hold was forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sell {
-    /// Which sale.
+    /// Id of the sale.
     pub sale: SaleId,
-    /// The epoch the caller knows.
+    /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
-    /// Which order.
+    /// Number of the order.
     pub order: OrderNumber,
-    /// Whose.
+    /// Its buyer.
     pub user: UserId,
-    /// What it bought.
+    /// The lines that it bought.
     pub lines: Vec<HeldLine>,
 }
 
-/// What `sell` answers.
+/// The reply of `sell`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SellReply {
     /// The seats are sold, now or already.
@@ -29,7 +29,7 @@ pub enum SellReply {
 }
 
 impl Inventory {
-    /// Marks seats sold. The hold ends if it is of these very seats; a forgotten one is made up for.
+    /// Marks seats sold. The hold ends if it is of these very seats; a forgotten one is compensated.
     pub fn sell(&mut self, command: &Sell) -> SellReply {
         if !self.knows(&command.epoch) {
             return SellReply::NotLoaded;

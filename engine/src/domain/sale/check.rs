@@ -117,7 +117,7 @@ pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap
     index_of
 }
 
-/// Most seats in two tiers that are told one by one: a few lines can describe a million of them.
+/// Most seats in two tiers that are reported one by one: a few lines can describe a million of them.
 const MAX_CLASHES: usize = 100;
 
 /// A seat's name is unique in its sale, so that a ticket needs no tier to be read.
@@ -223,7 +223,7 @@ mod tests {
                 json!({"section": "S", "rows": [row(json!("every_column"))]}),
                 "at most 1,000,000 places",
             ),
-            // What cannot be named is told once, not once a row.
+            // What cannot be named is reported once, not once a row.
             (
                 json!({"section": "S", "alike": ["T"], "rows": [{"row": "1", "to": "999", "seats": {"first": 0, "count": 3, "step": -1}}]}),
                 "tiers[0].sections[0].rows[0]: seat numbers",
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn many_clashes_are_not_told_one_by_one() {
+    fn many_clashes_are_not_reported_one_by_one() {
         let mut file = train();
         let tier = |tier: &str| json!({"tier": tier, "name": tier, "price_minor": 1, "sections": [{"section": "S", "rows": [{"row": "1", "to": "40", "seats": {"first": 1, "count": 10}}]}]});
         file["tiers"] = json!([tier("a"), tier("b")]);

@@ -79,18 +79,18 @@ impl Sale {
     /// # Errors
     /// Returns every defect that was found, never an empty list.
     pub fn new(file: SaleFile) -> Result<Self, Vec<Defect>> {
-        let sale = Self::of_published(file)?;
+        let sale = Self::from_published(file)?;
         let mut defects = Vec::new();
         check_names(&sale.tiers, &mut defects);
         if defects.is_empty() { Ok(sale) } else { Err(defects) }
     }
 
     /// [`Sale::new`] of a file that it has accepted before: whether two seats bear the same name is
-    /// not looked at again, for that takes the name of every seat of the hall.
+    /// not checked again, for that takes the name of every seat of the hall.
     ///
     /// # Errors
     /// Returns every other defect that was found, never an empty list.
-    pub fn of_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
+    pub fn from_published(file: SaleFile) -> Result<Self, Vec<Defect>> {
         // A few bytes can describe more seats than there is memory: this comes before the rest.
         check_size(&file)?;
         let mut defects = Vec::new();
@@ -131,14 +131,14 @@ impl Sale {
 
     /// Number of legs of a whole journey: one for a concert.
     #[must_use]
-    pub fn legs(&self) -> u16 {
+    pub fn leg_count(&self) -> u16 {
         u16::try_from(self.file.stops.len().max(2) - 1).unwrap_or(u16::MAX)
     }
 
     /// The whole journey.
     #[must_use]
     pub fn whole(&self) -> Legs {
-        Legs::new(0, self.legs()).unwrap_or(Legs::ONE)
+        Legs::new(0, self.leg_count()).unwrap_or(Legs::ONE)
     }
 
     /// The legs between two stops; `None` unless both are stops in this order.
@@ -167,7 +167,7 @@ impl Sale {
     #[must_use]
     pub fn seat_legs(&self) -> u64 {
         let seats: u64 = self.tiers.iter().map(|tier| u64::from(tier.layout.sellable())).sum();
-        seats * u64::from(self.legs())
+        seats * u64::from(self.leg_count())
     }
 
     /// True if another version of the sale has the same seats on the same legs, however its file
@@ -196,11 +196,11 @@ mod tests {
     fn what_was_published_is_read_without_naming_every_seat() {
         let file: SaleFile = serde_json::from_value(train()).unwrap();
         let sale = Sale::new(file.clone()).unwrap();
-        assert!(Sale::of_published(file.clone()).unwrap().has_the_seats_of(&sale));
+        assert!(Sale::from_published(file.clone()).unwrap().has_the_seats_of(&sale));
         let mut twice = file;
         twice.tiers[0].sections[1] = twice.tiers[0].sections[0].clone();
         twice.tiers[0].not_for_sale.clear();
-        assert!(Sale::of_published(twice.clone()).is_ok());
+        assert!(Sale::from_published(twice.clone()).is_ok());
         let defects = Sale::new(twice).unwrap_err();
         assert!(
             defects[0].rule.contains("stands in row 01 1 and again in row 01 1"),

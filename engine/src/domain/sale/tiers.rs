@@ -173,7 +173,7 @@ mod tests {
         let sale = read(train()).unwrap();
         let tier = &sale.tiers()[0];
         assert_eq!(tier.layout.initial(), &[0b0101_1111, 0xff, 0b0111_1111]);
-        assert_eq!((sale.legs(), tier.layout.column("B")), (2, Some(2)));
+        assert_eq!((sale.leg_count(), tier.layout.column("B")), (2, Some(2)));
         assert_eq!(sale.seat_legs(), 6);
     }
 

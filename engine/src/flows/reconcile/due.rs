@@ -7,7 +7,7 @@ use super::limit::Limit;
 use super::{MAX_DUE, Outcome, Pass, read_each};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
-use crate::flows::discrepancy::{Asked, Discrepancy};
+use crate::flows::discrepancy::{Discrepancy, HoldLookup};
 use crate::ports::{DUE_SHARDS, Due, Orders, Ports, Seats, Stored};
 
 impl<P: Ports> Pass<'_, P> {
@@ -65,8 +65,8 @@ impl<P: Ports> Pass<'_, P> {
                 }
                 Due::Order(number) => match orders.remove(&number) {
                     Some(Ok(order)) => {
-                        let asked = self.ask(&order).await;
-                        discrepancies.extend(unfinished(order, asked));
+                        let hold = self.look_up(&order).await;
+                        discrepancies.extend(unfinished(order, hold));
                     }
                     Some(Err(error)) => self.unread(&number, &error),
                     // The index is ahead of its table, or names an order twice.
@@ -80,7 +80,7 @@ impl<P: Ports> Pass<'_, P> {
             discrepancy.order().filter(|_| !is_refund)
         };
         let numbers: Vec<_> = discrepancies.iter().map(finishes).collect();
-        for (number, outcome) in numbers.into_iter().zip(self.meet_all(discrepancies).await) {
+        for (number, outcome) in numbers.into_iter().zip(self.repair_all(discrepancies).await) {
             match outcome {
                 Outcome::Found | Outcome::Repaired | Outcome::Changed => {
                     finished.extend(number);
@@ -91,14 +91,14 @@ impl<P: Ports> Pass<'_, P> {
         Ok(finished)
     }
 
-    /// What Redis holds of an order: for a dry run to tell. A repair asks by itself.
-    async fn ask(&self, order: &Order) -> Asked {
+    /// What Redis holds of an order, for a dry run to print. A repair reads it by itself.
+    async fn look_up(&self, order: &Order) -> HoldLookup {
         if self.epoch.is_some() {
-            return Asked::ByTheRepair;
+            return HoldLookup::LeftToTheRepair;
         }
         match self.ports.seats().record(&order.sale, order.number).await {
-            Ok(record) => Asked::Hold(record),
-            Err(error) => Asked::Failed(error.to_string()),
+            Ok(record) => HoldLookup::Hold(record),
+            Err(error) => HoldLookup::Failed(error.to_string()),
         }
     }
 }
@@ -108,10 +108,10 @@ fn of_shard(shard: u8) -> String {
 }
 
 /// What is unfinished about an order that the index names. The index may be behind.
-fn unfinished(order: Order, asked: Asked) -> Option<Discrepancy> {
+fn unfinished(order: Order, hold: HoldLookup) -> Option<Discrepancy> {
     match order.state {
-        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), asked)),
-        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), asked)),
+        OrderState::Pending => Some(Discrepancy::Overdue(Box::new(order), hold)),
+        OrderState::Paid if !order.synced => Some(Discrepancy::Uncounted(Box::new(order), hold)),
         OrderState::Paid
         | OrderState::Cancelled
         | OrderState::Expired

@@ -29,24 +29,24 @@ use crate::flows::load::terms;
 use crate::ports::{Catalogue, Freshness, Orders, Ports, Published, Seats, StoreError, Stored};
 
 use limit::Limit;
-use repair::carry_out;
+use repair::repair_discrepancy;
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
 const MAX_DUE: u16 = 500;
-/// How many pieces of due work are done at once.
+/// Pieces of due work that are done at once.
 const TOGETHER: usize = 16;
 /// How long after its last order can have been paid a sale is at rest: it is then compared once in
 /// an hour instead of every minute, for nobody changes it. Its deadlines are kept all the same.
 const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
 /// For how long what two stores differ in must not have changed to count as drift: until then one of
-/// them may only not have been told yet.
+/// them may be about to be brought up to date.
 const SETTLED_SECONDS: i64 = 60;
 /// How long after its deadline no order may be pending any more: an expiry message, or the sweeper at
 /// least twice, has had time to end it, and the provider to say what it has captured.
 pub const PENDING_BOUND_SECONDS: i64 = 180;
-/// How many minutes lie between two comparisons of a sale at rest.
+/// Minutes between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
-/// How many names of what there was no time for are logged.
+/// Most names of unfinished work that are logged.
 const LEFT_NAMED: usize = 8;
 
 /// Does everything that is due, then compares Redis with DynamoDB. `epoch` is the name that a load
@@ -103,7 +103,7 @@ pub async fn dry_run(ports: &impl Ports, now: Timestamp) -> Stored<Run> {
 /// One run over everything.
 struct Pass<'a, P> {
     ports: &'a P,
-    /// The name of a load; `None` for a dry run, which carries nothing out.
+    /// The name of a load; `None` for a dry run, which repairs nothing.
     epoch: Option<&'a Epoch>,
     now: Timestamp,
     /// Whether it is one of each minute's: sales at rest are compared more seldom, and what comes first
@@ -112,7 +112,7 @@ struct Pass<'a, P> {
     run: Run,
     /// What there was no time for.
     left: Vec<String>,
-    /// Orders that were pending past their bound: what fails is looked at twice.
+    /// Orders that were pending past their bound: what fails is read twice.
     past_bound: BTreeSet<OrderNumber>,
 }
 
@@ -156,7 +156,7 @@ impl<'a, P: Ports> Pass<'a, P> {
     }
 
     /// Work in the order in which it is done: each minute another one, by chance. Taking turns by
-    /// counting would meet the same places again and again when a run takes several minutes.
+    /// counting would begin at the same places again and again when a run takes several minutes.
     fn in_turn<T: Hash>(&self, mut work: Vec<T>) -> Vec<T> {
         if self.is_scheduled {
             let minute = self.now.ms().div_euclid(60_000);
@@ -180,18 +180,18 @@ impl<'a, P: Ports> Pass<'a, P> {
         let mut published = sale_of(self.ports, sale, Freshness::Fresh).await?;
         let head = self.ports.seats().head(sale).await?;
         match head {
-            Some((redis, told)) if published.epoch.as_ref() == Some(&redis) => {
+            Some((redis, known)) if published.epoch.as_ref() == Some(&redis) => {
                 let catalogue = terms(&published.sale);
-                if told != catalogue {
+                if known != catalogue {
                     let sale = sale.clone();
-                    self.meet(Discrepancy::Terms { sale, redis: told, catalogue }).await;
+                    self.repair(Discrepancy::Terms { sale, redis: known, catalogue }).await;
                 }
             }
             head => {
                 let (sale, redis) = (sale.clone(), head.map(|(epoch, _)| epoch));
                 let catalogue = published.epoch.clone();
                 let outcome = self
-                    .meet(Discrepancy::NotLoaded { sale: sale.clone(), redis, catalogue })
+                    .repair(Discrepancy::NotLoaded { sale: sale.clone(), redis, catalogue })
                     .await;
                 if outcome != Outcome::Repaired {
                     return Ok(None);
@@ -213,7 +213,7 @@ impl<'a, P: Ports> Pass<'a, P> {
                 Err(error) => self.unread(&number, &error),
             }
         }
-        self.meet_all(discrepancies).await;
+        self.repair_all(discrepancies).await;
         Ok(Some(published))
     }
 
@@ -222,23 +222,25 @@ impl<'a, P: Ports> Pass<'a, P> {
         let snapshot = SaleSnapshot::read(self.ports, &published.sale).await?;
         self.run.available.push((published.sale.id().clone(), snapshot.available()));
         for discrepancy in snapshot.discrepancies(published) {
-            self.meet(discrepancy).await;
+            self.repair(discrepancy).await;
         }
         Ok(())
     }
 
-    /// Notes a discrepancy and, unless the run is a dry one, carries it out.
-    async fn meet(&mut self, discrepancy: Discrepancy) -> Outcome {
+    /// Repairs a discrepancy, unless the run is a dry one, and records it.
+    async fn repair(&mut self, discrepancy: Discrepancy) -> Outcome {
         let done = match self.epoch {
             None => None,
-            Some(epoch) => Some(carry_out(self.ports, &discrepancy, epoch, self.now).await),
+            Some(epoch) => {
+                Some(repair_discrepancy(self.ports, &discrepancy, epoch, self.now).await)
+            }
         };
-        self.note(discrepancy, done)
+        self.record(discrepancy, done)
     }
 
-    /// [`Pass::meet`] for many that have nothing to do with each other, some at a time: an order
+    /// [`Pass::repair`] for many that have nothing to do with each other, some at a time: an order
     /// that ends may have to wait for the payment provider.
-    async fn meet_all(&mut self, discrepancies: Vec<Discrepancy>) -> Vec<Outcome> {
+    async fn repair_all(&mut self, discrepancies: Vec<Discrepancy>) -> Vec<Outcome> {
         let (ports, now) = (self.ports, self.now);
         let mut done: BTreeMap<usize, Stored<u32>> = match self.epoch {
             None => BTreeMap::new(),
@@ -246,18 +248,18 @@ impl<'a, P: Ports> Pass<'a, P> {
                 let numbered = discrepancies.iter().enumerate();
                 let work: Vec<_> = numbered
                     .map(|(index, discrepancy)| async move {
-                        (index, carry_out(ports, discrepancy, epoch, now).await)
+                        (index, repair_discrepancy(ports, discrepancy, epoch, now).await)
                     })
                     .collect();
                 stream::iter(work).buffer_unordered(TOGETHER).collect().await
             }
         };
         let numbered = discrepancies.into_iter().enumerate();
-        numbered.map(|(index, discrepancy)| self.note(discrepancy, done.remove(&index))).collect()
+        numbered.map(|(index, discrepancy)| self.record(discrepancy, done.remove(&index))).collect()
     }
 
-    /// Notes a discrepancy and what its repair came to; `None` if it was only found.
-    fn note(&mut self, discrepancy: Discrepancy, done: Option<Stored<u32>>) -> Outcome {
+    /// Records a discrepancy and what its repair came to; `None` if it was only found.
+    fn record(&mut self, discrepancy: Discrepancy, done: Option<Stored<u32>>) -> Outcome {
         let outcome = match done {
             None => Outcome::Found,
             Some(Ok(0)) => Outcome::Changed,
@@ -284,7 +286,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         outcome
     }
 
-    /// Notes what could not be looked at; the next run tries it again.
+    /// Records what could not be read; the next run tries it again.
     fn unread(&mut self, what: &impl std::fmt::Display, error: &StoreError) {
         tracing::warn!(%what, %error, "left to the next run");
         self.run.report.failed += 1;
@@ -307,7 +309,7 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
     }
 }
 
-/// True if the sale was over long ago and its minute of the hour is another one. Sales have different
+/// True if the sale was over long ago and this is not its minute of the hour. Sales have different
 /// minutes, so that a thousand old ones are not all compared in the same.
 fn is_at_rest(sale: &Sale, now: Timestamp) -> bool {
     let file = sale.file();

@@ -12,8 +12,8 @@ use crate::flows::publish::replace_terms;
 use crate::flows::{refund, sync};
 use crate::ports::{Orders, Ports, Seats, Stored};
 
-/// Repairs one discrepancy; how much that was, 0 if it was no longer there.
-pub(super) async fn carry_out(
+/// Repairs one discrepancy. Returns the number of things repaired, 0 if it was no longer there.
+pub(super) async fn repair_discrepancy(
     ports: &impl Ports,
     discrepancy: &Discrepancy,
     epoch: &Epoch,
@@ -45,13 +45,13 @@ pub(super) async fn carry_out(
         Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
             Ok(match ports.seats().restore(restore).await? {
                 RestoreReply::Restored => 1,
-                // The order may have ended, or the sale was lost: the next run looks again.
+                // The order may have ended, or the sale was lost: the next run reads it again.
                 RestoreReply::Conflict | RestoreReply::NotLoaded => 0,
             })
         }
         Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
             RepairReply::Repaired => u32::try_from(repair.leaked.len()).unwrap_or(u32::MAX),
-            // Seats were freed meanwhile, or the sale was lost: the next run looks again.
+            // Seats were freed meanwhile, or the sale was lost: the next run reads it again.
             RepairReply::Conflict | RepairReply::NotLoaded => 0,
         }),
     }

@@ -16,7 +16,7 @@ pub struct Report {
     pub refunds: u32,
     /// Sales that were loaded again.
     pub loaded: u32,
-    /// Sales whose terms Redis was told again.
+    /// Sales whose terms were written to Redis again.
     pub terms: u32,
     /// Holds brought to where their orders are.
     pub aligned: u32,
@@ -39,7 +39,7 @@ impl Report {
         *self == Self::default()
     }
 
-    /// How many discrepancies between Redis and DynamoDB were repaired.
+    /// Number of discrepancies between Redis and DynamoDB that were repaired.
     #[must_use]
     pub fn repairs(&self) -> u32 {
         self.aligned + self.restored + self.sold + self.freed
@@ -69,7 +69,7 @@ pub enum Outcome {
     Found,
     /// It is repaired.
     Repaired,
-    /// It was no longer there, or has changed: the next run looks again.
+    /// It was no longer there, or has changed: the next run reads it again.
     Changed,
     /// It could not be repaired; the next run tries again.
     Failed(String),
@@ -82,13 +82,12 @@ pub struct Run {
     pub report: Report,
     /// Each discrepancy.
     pub found: Vec<(Discrepancy, Outcome)>,
-    /// What could not be looked at, and why.
+    /// Names of what could not be read, each with the reason.
     pub unread: Vec<String>,
-    /// How many of the discrepancies are such that Redis does not agree with DynamoDB, and has had time
-    /// to.
+    /// Number of discrepancies in which Redis does not agree with DynamoDB although it has had time to.
     pub drift: u64,
-    /// How many orders were pending past their bound, [`super::PENDING_BOUND_SECONDS`].
+    /// Number of orders that were pending past their bound, [`super::PENDING_BOUND_SECONDS`].
     pub past_bound: u64,
-    /// Of each sale that was compared, how many seats are free, each as often as it has free legs.
+    /// The number of free seat-legs of each sale that was compared.
     pub available: Vec<(SaleId, u64)>,
 }

@@ -70,7 +70,7 @@ impl DynamoOrders {
             self.db.client().query().table_name(self.orders()).index_name(BY_USER),
             "#gene = :gene AND #by_user BETWEEN :first AND :last",
             [
-                ("gene", number(Gene::of(user.as_str()).get())),
+                ("gene", number(Gene::from_text(user.as_str()).get())),
                 ("first", text(format!("{user}#"))),
                 ("last", text(last)),
             ],

@@ -80,7 +80,7 @@ fn user(text: &str) -> bool {
     let Ok(user) = UserId::new(text) else { return false };
     is_its_text::<UserId>(text);
     let number = Mint::new(7).mint(NOW, &user);
-    assert_eq!(number.gene(), Gene::of(text));
+    assert_eq!(number.gene(), Gene::from_text(text));
     assert!(number.get() < 1 << 63 && number.minted_at() == NOW);
     true
 }

@@ -94,7 +94,7 @@ fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
     let from: Option<StopId> = checks::query(request, "from")?;
     let to: Option<StopId> = checks::query(request, "to")?;
     let legs = journey(sale, "from", from.as_ref(), to.as_ref())?;
-    assert!(legs.to() <= sale.legs());
+    assert!(legs.to() <= sale.leg_count());
     assert_eq!(sale.stop(legs.from()), from.as_ref());
     Ok(())
 }
@@ -139,7 +139,7 @@ fn check_requested(sale: &Sale, requested: &[RequestedLine]) {
         let tier = tier(sale, line);
         assert!(requested[..index].iter().all(|earlier| earlier.line.tier != line.tier));
         assert_eq!(tier.price_minor(line.legs), Some(*price_minor));
-        assert!(line.legs.to() <= sale.legs());
+        assert!(line.legs.to() <= sale.leg_count());
         assert!(attendees.is_empty() || attendees.len() == line.choice.count());
         if let Choice::Seats(seats) = &line.choice {
             assert!(seats.is_sorted_by(|a, b| a < b), "{seats:?}");

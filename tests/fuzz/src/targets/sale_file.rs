@@ -59,7 +59,7 @@ pub(super) fn is_large(file: &SaleFile) -> bool {
 /// What holds of every sale.
 pub(crate) fn check(sale: &Sale) {
     let file = sale.file();
-    let legs = usize::from(sale.legs());
+    let legs = usize::from(sale.leg_count());
     assert!(legs <= MAX_LEGS && (1..=MAX_TIERS).contains(&file.tiers.len()));
     assert!((1..=200).contains(&file.title.len()), "a title of {} bytes", file.title.len());
     assert!(file.opens_at < file.closes_at);

@@ -96,7 +96,7 @@ pub fn terms(legs: u16) -> Terms {
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
         limit: 1000,
-        legs,
+        leg_count: legs,
     }
 }
 

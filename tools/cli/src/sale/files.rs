@@ -38,7 +38,7 @@ pub(super) fn check(files: &[PathBuf], json: bool) -> Result<ExitCode, Error> {
                 reports.push(json!({
                     "file": name.to_string(), "sale": sale.id(), "defects": [],
                     "tiers": sale.tiers().iter().map(tier_facts).collect::<Vec<_>>(),
-                    "legs": sale.legs(), "seat_legs": sale.seat_legs(),
+                    "legs": sale.leg_count(), "seat_legs": sale.seat_legs(),
                 }));
             }
             Ok(sale) => {
@@ -82,7 +82,7 @@ fn tier_facts(tier: &Tier) -> Value {
 pub(super) fn headline(sale: &Sale) -> String {
     let file = sale.file();
     let seats: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.sellable())).sum();
-    let legs = match sale.legs() {
+    let legs = match sale.leg_count() {
         1 => String::new(),
         legs => format!(" on {legs} legs ({} seat-legs)", sale.seat_legs()),
     };

@@ -97,12 +97,12 @@ async fn read_sale(
         // Where searches left off has a colon in its name, and binds nobody.
         shape.retain(|field, _| !field.contains(':'));
         let mut bits = TierBits { shape, ..TierBits::default() };
-        for leg in 0..sale.sale.legs() {
+        for leg in 0..sale.sale.leg_count() {
             let bitmap = |kind: &str| key(&format!("{kind}:{}:{leg}", tier.tier));
             bits.taken.push(get(connection, &bitmap("taken")).await?);
             bits.sold.push(get(connection, &bitmap("sold")).await?);
         }
-        notes.records += 1 + 2 * u64::from(sale.sale.legs());
+        notes.records += 1 + 2 * u64::from(sale.sale.leg_count());
         tiers.insert(tier.tier.clone(), bits);
     }
     notes.records += 1;

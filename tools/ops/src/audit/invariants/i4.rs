@@ -53,7 +53,7 @@ fn compare_terms(sale: &SaleFacts, finding: &mut Finding) {
         ("opens_ms", file.opens_at.ms().to_string()),
         ("closes_ms", file.closes_at.ms().to_string()),
         ("limit", file.limit_per_buyer.to_string()),
-        ("legs", sale.sale.legs().to_string()),
+        ("legs", sale.sale.leg_count().to_string()),
     ];
     compare_fields(sale, &Subject::Sale, &sale.redis.terms, &terms, finding);
 }
@@ -80,11 +80,11 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
     let shape = [
         ("rows", tier.layout.rows().len().to_string()),
         ("row_bytes", tier.layout.row_bytes().to_string()),
-        ("legs", sale.sale.legs().to_string()),
+        ("legs", sale.sale.leg_count().to_string()),
     ];
     let subject = Subject::Tier { tier: tier.tier.clone() };
     compare_fields(sale, &subject, &bits.shape, &shape, finding);
-    let legs = usize::from(sale.sale.legs());
+    let legs = usize::from(sale.sale.leg_count());
     let initial = tier.layout.initial();
     let mut taken = vec![initial.to_vec(); legs];
     let mut sold = vec![vec![0; initial.len()]; legs];
@@ -100,7 +100,7 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
         (&sold, &bits.sold, "sold", "is paid", "no paid order has it"),
     ];
     for (expected, found, kind, yes, no) in kinds {
-        for leg in 0..sale.sale.legs() {
+        for leg in 0..sale.sale.leg_count() {
             let found = found.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
             let expected = expected.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
             finding.checked += reporting::count(expected.len()) * 8;
