@@ -188,3 +188,54 @@ impl Provider for Providers {
 fn no_key(provider: &ProviderId) -> StoreError {
     StoreError::Unavailable(format!("no API key of provider {provider} is set"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::Secret;
+    use crate::runtime::connections::Trust;
+    use engine::domain::ids::PaymentId;
+    use engine::domain::money::{Currency, Money};
+    use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn name(name: &str) -> ProviderId {
+        ProviderId::new(name).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_provider_is_believed_with_a_secret_and_asked_with_a_key() {
+        let callbacks = PaymentConfig {
+            secrets: vec![(name("stripe"), Secret(b"whsec".to_vec()))],
+            tolerance_seconds: 300,
+        };
+        let key = Secret(b"sk_1".to_vec());
+        let api = ProviderApi { provider: name("eu"), url: None, key };
+        let apis = ProvidersConfig { apis: vec![api] };
+        let https = Https::new(&Trust::public());
+        let providers = Providers::new(&callbacks, &apis, &https).unwrap();
+        assert!(providers.take_callbacks());
+        assert!(!Providers::default().take_callbacks());
+
+        let mut headers = HeaderMap::new();
+        let header = stripe::signature::sign(b"whsec", b"{}", NOW);
+        headers.insert("stripe-signature", header.parse().unwrap());
+        let verify = |provider: &str| providers.verify(&name(provider), &headers, b"{}", NOW).err();
+        assert_eq!(verify("stripe"), None);
+        assert_eq!(verify("eu"), Some(SignatureDefect::UnknownProvider));
+        assert_eq!(verify("nobody"), Some(SignatureDefect::UnknownProvider));
+
+        let capture = |provider: &str| Capture {
+            key: PaymentKey { provider: name(provider), payment: PaymentId::new("pi_1").unwrap() },
+            order: "7".parse().unwrap(),
+            amount: Money { amount_minor: 5, currency: Currency::new("EUR").unwrap() },
+        };
+        for provider in ["stripe", "nobody"] {
+            let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
+            let record = PaymentRecord::decided(&capture(provider), outcome, NOW);
+            let refused = providers.refund(&record).await;
+            assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
+        }
+    }
+}

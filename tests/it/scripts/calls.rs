@@ -315,7 +315,8 @@ fn with_mistake(script: &str, fragment: &str, with: &str) -> Arc<Scripts> {
 async fn a_load_starts_over_when_another_came_between_its_steps() {
     let server = server(Flavour::Valkey).await;
     let first = loaded(&server, 1).await;
-    let keys = SaleKeys(&sale());
+    let show = sale();
+    let keys = SaleKeys(&show);
     // Read no tiers, as before the first load, and yet expects what the first load has written.
     let mut late = redis::cmd("EVAL");
     late.arg(Scripts::standard().load.source()).arg(3);

@@ -128,7 +128,7 @@ fn unlisted_replies(scripts: &Scripts, listed: &[(&str, &str)]) -> Vec<String> {
     let contracts = scripts.all().map(|script| script.contract());
     let answered: BTreeSet<(&str, &str)> = contracts
         .iter()
-        .flat_map(|contract| contract.replies.iter().map(|reply| (contract.script, reply.tag)))
+        .flat_map(|contract| contract.replies.iter().map(move |reply| (contract.script, reply.tag)))
         .collect();
     let listed: BTreeSet<(&str, &str)> = listed.iter().copied().collect();
     let differing = answered.symmetric_difference(&listed);
@@ -296,7 +296,7 @@ const MUTANTS: [Mutant; 20] = [
         with: "",
     },
     Mutant {
-        name: "load forgets the last buyer",
+        name: "load forgets a lone buyer",
         script: |scripts| &mut scripts.load,
         fragment: "for start = first_buyer, #ARGV, MOST_VALUES do",
         with: "for start = first_buyer, #ARGV - 2, MOST_VALUES do",
