@@ -5,6 +5,7 @@ pub mod endpoints;
 pub mod environment;
 pub mod event_sources;
 pub mod gateway;
+pub mod handlers;
 pub mod identity;
 mod owned_dir;
 pub mod payment;

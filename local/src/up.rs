@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::Utc;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
@@ -26,6 +25,7 @@ use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Failure, Mapping, Source, invoke, poll, schedule};
 use crate::gateway::{Gateway, Routes};
+use crate::handlers::consume;
 use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
@@ -345,7 +345,8 @@ fn start_sources(
         let consumer = function.consumer()?;
         let app = Arc::clone(app);
         Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
-            consume(Arc::clone(&app), consumer.queue, event)
+            let app = Arc::clone(&app);
+            async move { consume(&app, consumer.queue, event).await }
         }))
     });
     let mut sources: Vec<Source> = consumers.collect();
@@ -373,16 +374,6 @@ fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
         window: Duration::from_secs(consumer.window_seconds.into()),
         concurrency: usize::from(consumer.max_concurrency).min(most),
         timeout: function.row().timeout,
-    }
-}
-
-/// Runs the very handler that Lambda runs for a batch of a queue.
-async fn consume(app: Arc<App>, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
-    match queue {
-        QueueName::Expiry => expire_orders::handle(&app, event).await,
-        QueueName::Sync => sync_db::handle(&app, event).await,
-        QueueName::Load => load_sale::handle(&app, event).await,
-        QueueName::Refund => refund::handle(&app, event).await,
     }
 }
 

@@ -1,4 +1,4 @@
-//! A listener that has only so many connections open at once; the next ones wait in the system's
+//! A listener with a limit of open connections; the next ones wait in the system's
 //! backlog until one closes.
 
 use std::io;

@@ -30,13 +30,13 @@ pub struct Facts {
     pub id: String,
     /// The key of its route.
     pub route: &'static str,
-    /// What the pattern of the route found in the path.
+    /// Parameters of the path, by name.
     pub path_parameters: HashMap<String, String>,
-    /// Who asks; `None` on a route for anybody.
+    /// Caller, as the authorizer says; `None` on a route without one.
     pub authorizer: Option<ApiGatewayRequestAuthorizer>,
-    /// Where the request came from.
+    /// Address of the caller.
     pub peer: SocketAddr,
-    /// When it came.
+    /// Time of its arrival.
     pub at: DateTime<Utc>,
 }
 

@@ -32,8 +32,8 @@ use engine::domain::time::Timestamp;
 use futures_util::StreamExt as _;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
-use shared::http::respond::{Answer, Reply as _, refuse};
-use shared::http::routes::{Access, NoRoute};
+use shared::http::respond::{Answer, Reply as _};
+use shared::http::routes::Access;
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 use tokio::net::TcpListener;
@@ -41,6 +41,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::event_sources::{Failure, invoke};
+use crate::handlers::answer;
 use crate::identity::{Identity, Role};
 use event::ACCOUNT;
 use refusal::Refusal;
@@ -49,28 +50,28 @@ use routes::Matched;
 /// The largest request that a function can be invoked with.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 pub const MAX_BODY_BYTES: usize = 6 * 1024 * 1024;
-/// How much of a body that is too large is read and thrown away, so that its sender gets to read
+/// Bytes of a body that is too large that are read and thrown away, so that its sender gets to read
 /// the answer; API Gateway's own limit.
 const MAX_DRAIN_BYTES: usize = 10 * 1024 * 1024;
-/// How long a request may take: API Gateway gives up after 30 s.
+/// Deadline of a request: API Gateway gives up after 30 s.
 const TIMEOUT: Duration = Duration::from_secs(29);
-/// How many connections may be open at once. With two connections to the stores for each
+/// Connections that may be open at once. With two connections to the stores for each
 /// invocation, both ends of which are in this process, it stays below the usual limit of 1,024
 /// open files.
 const MAX_CONNECTIONS: usize = 400;
-/// How many invocations may run at once; the others wait in line.
-const CONCURRENCY: usize = 64;
-/// How many more are kept for payments, so that buyers cannot starve them; payments take a
+/// Invocations that may run at once; the others wait.
+const CONCURRENCY: u16 = 64;
+/// More invocations that are kept for payments, so that buyers cannot starve them; payments take a
 /// common place as well when one is free first.
-const PAYMENT_CONCURRENCY: usize = 16;
-/// How long open connections may take to close when the gateway stops.
+const PAYMENT_CONCURRENCY: u16 = 16;
+/// Seconds that open connections may take to close when the gateway stops.
 const STOP_SECONDS: u64 = 5;
 
 /// A running gateway on a port of 127.0.0.1; it stops when dropped.
 #[derive(Debug)]
 pub struct Gateway {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    state: Arc<GatewayState>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<io::Result<()>>,
 }
@@ -88,31 +89,31 @@ impl Gateway {
     ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let address = listener.local_addr()?;
-        let desk = Arc::new(Desk {
+        let state = Arc::new(GatewayState {
             app,
             identity,
             routes,
             started_ms: Utc::now().timestamp_millis(),
             requests: AtomicU64::new(0),
             connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
-            places: Arc::new(Semaphore::new(CONCURRENCY)),
-            payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY)),
+            places: Arc::new(Semaphore::new(CONCURRENCY.into())),
+            payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY.into())),
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let service = Router::new()
             .fallback(serve)
-            .with_state(Arc::clone(&desk))
+            .with_state(Arc::clone(&state))
             .into_make_service_with_connect_info::<Peer>();
-        let listener = connections::Limited::new(listener, Arc::clone(&desk.connections));
+        let listener = connections::Limited::new(listener, Arc::clone(&state.connections));
         let server = axum::serve(listener, service).with_graceful_shutdown(async {
             // Resolves when the handle sends or, as it always does, drops its end.
             let _dropped = stopped.await;
         });
         let server = tokio::spawn(async move { server.await });
-        Ok(Self { address, desk, stop: Some(stop), server })
+        Ok(Self { address, state, stop: Some(stop), server })
     }
 
-    /// Where it listens.
+    /// Address on which it listens.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
@@ -121,16 +122,16 @@ impl Gateway {
     /// Takes no more requests, and waits until those it took are answered.
     pub async fn stop(mut self) {
         drop(self.stop.take());
-        let patience = Duration::from_secs(STOP_SECONDS);
-        if tokio::time::timeout(patience, &mut self.server).await.is_err() {
+        let deadline = Duration::from_secs(STOP_SECONDS);
+        if tokio::time::timeout(deadline, &mut self.server).await.is_err() {
             tracing::warn!("connections that did not close are cut off");
         }
         // Functions whose callers have hung up still run. A place is free when its function ended.
         let all = async {
-            let _places = self.desk.places.acquire_many(CONCURRENCY as u32).await;
-            let _places = self.desk.payment_places.acquire_many(PAYMENT_CONCURRENCY as u32).await;
+            let _places = self.state.places.acquire_many(CONCURRENCY.into()).await;
+            let _places = self.state.payment_places.acquire_many(PAYMENT_CONCURRENCY.into()).await;
         };
-        if tokio::time::timeout(patience, all).await.is_err() {
+        if tokio::time::timeout(deadline, all).await.is_err() {
             tracing::warn!("functions that did not end are cut off");
         }
     }
@@ -142,9 +143,9 @@ impl Drop for Gateway {
     }
 }
 
-/// What every request needs.
+/// State that every request needs.
 #[derive(Debug)]
-struct Desk {
+struct GatewayState {
     app: Arc<App>,
     identity: Identity,
     routes: Routes,
@@ -155,7 +156,7 @@ struct Desk {
     payment_places: Arc<Semaphore>,
 }
 
-/// Where a request comes from.
+/// Address of the caller.
 #[derive(Debug, Clone, Copy)]
 struct Peer(SocketAddr);
 
@@ -167,23 +168,23 @@ impl Connected<IncomingStream<'_, connections::Limited>> for Peer {
 
 /// Answers a request.
 async fn serve(
-    State(desk): State<Arc<Desk>>,
+    State(state): State<Arc<GatewayState>>,
     ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
-    let mut response = match tokio::time::timeout(TIMEOUT, desk.serve(peer, request)).await {
+    let mut response = match tokio::time::timeout(TIMEOUT, state.serve(peer, request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
         Err(_elapsed) => Refusal::TooSlow.into_response(),
     };
-    if desk.connections.available_permits() == 0 {
+    if state.connections.available_permits() == 0 {
         // Somebody may be waiting for a connection: let this one go round.
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }
     response
 }
 
-impl Desk {
+impl GatewayState {
     async fn serve(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         check_host(&parts)?;
@@ -206,7 +207,7 @@ impl Desk {
         self.invoke(route.target, request).await
     }
 
-    /// Who asks, as the route's authorizer says; `None` where anybody may.
+    /// Caller, as the route's authorizer says; `None` on a route without one.
     fn authorize(
         &self,
         access: Access,
@@ -264,7 +265,7 @@ impl Desk {
             // would be no limit.
             let _place = place;
             match target {
-                Target::Function(function) => run(&app, function, request).await,
+                Target::Function(function) => answer(&app, function, request).await,
                 Target::Empty => Answer(serde_json::Map::new()).into_response(),
             }
         });
@@ -283,27 +284,6 @@ impl Desk {
     /// A name for a request that no other request of this gateway has.
     fn request_id(&self) -> String {
         format!("{:x}-{:x}", self.started_ms, self.requests.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// Runs the very handler that Lambda runs. To a function without a route, no path leads.
-pub async fn run(
-    app: &App,
-    function: Function,
-    request: lambda_http::Request,
-) -> lambda_http::Response<lambda_http::Body> {
-    match function {
-        Function::Sales => sales::handle(app, request).await,
-        Function::TokenGate => token_gate::handle(app, request).await,
-        Function::Reserve => reserve::handle(app, request).await,
-        Function::Orders => orders::handle(app, request).await,
-        Function::Cancel => cancel::handle(app, request).await,
-        Function::PayCallback => pay_callback::handle(app, request).await,
-        Function::ExpireOrders
-        | Function::SyncDb
-        | Function::LoadSale
-        | Function::Refund
-        | Function::Reconcile => refuse(NoRoute),
     }
 }
 

@@ -12,10 +12,10 @@ use shared::http::respond::refuse;
 
 use super::event;
 
-/// When to come back after a request that took too long, in milliseconds.
+/// Delay before the next attempt after a request that took too long, in milliseconds.
 const RETRY_MS: i64 = 1000;
 
-/// Why no function answers.
+/// A request that no function is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// There is no such path.
@@ -26,7 +26,7 @@ pub(super) enum Refusal {
     NoToken,
     /// A buyer asks for what operators may do.
     NotOperator,
-    /// The body is larger than so many bytes.
+    /// The body is larger than this number of bytes.
     TooLarge(usize),
     /// The request cannot be read.
     BadRequest(&'static str),
