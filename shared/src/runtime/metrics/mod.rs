@@ -71,13 +71,13 @@ pub struct Row {
     pub name: &'static str,
     /// The unit, as CloudWatch calls it.
     pub unit: &'static str,
-    /// What it is told apart by.
+    /// Its dimensions.
     pub dimensions: Dimensions,
     /// What it counts, in words.
     pub means: &'static str,
 }
 
-/// What a metric is told apart by.
+/// The dimensions of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Dimensions {
     /// Nothing but the stage.
