@@ -9,6 +9,7 @@ use shared::redis::Topology;
 use shared::runtime::config::{
     AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
 };
+use shared::runtime::functions::QueueName;
 
 /// The key that the admissions in `tests/events/` are signed with, and its id. Published: nothing but
 /// a function that is tried on one machine may accept it.
@@ -40,16 +41,13 @@ pub fn variables(config: &Config) -> Variables {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
     };
-    let all = [
+    let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.url(queue).to_owned()));
+    let others = [
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
         ("ONSALE_DYNAMODB_ENDPOINT", config.dynamodb.endpoint.clone().unwrap_or_default()),
         ("ONSALE_SQS_ENDPOINT", config.sqs.endpoint.clone().unwrap_or_default()),
-        ("ONSALE_EXPIRY_QUEUE_URL", urls.expiry.clone()),
-        ("ONSALE_SYNC_QUEUE_URL", urls.sync.clone()),
-        ("ONSALE_LOAD_QUEUE_URL", urls.load.clone()),
-        ("ONSALE_REFUND_QUEUE_URL", urls.refund.clone()),
         ("ONSALE_ADMISSION_KEYS", pairs(admission)),
         ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
         ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
@@ -59,7 +57,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_STAGE", stage),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
-    all.into()
+    queues.into_iter().chain(others).collect()
 }
 
 /// The variables as a file for `cargo lambda watch --env-file`, which cannot read an empty value or a

@@ -6,6 +6,7 @@ pub mod endpoints;
 pub mod environment;
 pub mod event_sources;
 pub mod gateway;
+pub mod handlers;
 pub mod identity;
 pub mod payment;
 pub mod queues;

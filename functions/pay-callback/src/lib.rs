@@ -18,7 +18,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     app.metrics.of(Function::PayCallback, respond(work)).await
 }
 
-/// Believes the provider if its signature fits, and says so only when all that follows from the
+/// Trusts the provider if its signature is valid, and says so only when all that follows from the
 /// payment is done: until then the provider calls again.
 async fn pay_callback(
     app: &App,

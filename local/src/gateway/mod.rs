@@ -32,8 +32,8 @@ use engine::domain::time::Timestamp;
 use futures_util::StreamExt as _;
 use http::HeaderValue;
 use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
-use shared::http::respond::{Answer, Reply as _, refuse};
-use shared::http::routes::{Access, NoRoute};
+use shared::http::respond::{Answer, Reply as _};
+use shared::http::routes::Access;
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 use tokio::net::TcpListener;
@@ -41,6 +41,7 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
 use crate::event_sources::{Failure, invoke};
+use crate::handlers::answer;
 use crate::identity::{Identity, Role};
 use event::ACCOUNT;
 use refusal::Refusal;
@@ -264,7 +265,7 @@ impl GatewayState {
             // would be no limit.
             let _place = place;
             match target {
-                Target::Function(function) => run(&app, function, request).await,
+                Target::Function(function) => answer(&app, function, request).await,
                 Target::Empty => Answer(serde_json::Map::new()).into_response(),
             }
         });
@@ -283,27 +284,6 @@ impl GatewayState {
     /// A request id, unique in this gateway.
     fn request_id(&self) -> String {
         format!("{:x}-{:x}", self.started_ms, self.requests.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// Runs the handler that Lambda runs. No route leads to a function that has none.
-pub async fn run(
-    app: &App,
-    function: Function,
-    request: lambda_http::Request,
-) -> lambda_http::Response<lambda_http::Body> {
-    match function {
-        Function::Sales => Box::pin(sales::handle(app, request)).await,
-        Function::TokenGate => Box::pin(token_gate::handle(app, request)).await,
-        Function::Reserve => Box::pin(reserve::handle(app, request)).await,
-        Function::Orders => Box::pin(orders::handle(app, request)).await,
-        Function::Cancel => Box::pin(cancel::handle(app, request)).await,
-        Function::PayCallback => Box::pin(pay_callback::handle(app, request)).await,
-        Function::ExpireOrders
-        | Function::SyncDb
-        | Function::LoadSale
-        | Function::Refund
-        | Function::Reconcile => refuse(NoRoute),
     }
 }
 

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn another_method_is_told_from_another_path() {
+    fn another_method_differs_from_another_path() {
         let both = Matched::OtherMethods(vec!["PUT", "GET"]);
         assert_eq!(Routes::Api.find(&Method::DELETE, "/sales/g35"), both);
         for path in ["/", "", "/sale", "/sales/", "/sales//orders", "/orders/7/cancel/", "/a/b/c/d"]

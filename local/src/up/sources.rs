@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lambda_events::eventbridge::EventBridgeEvent;
-use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use chrono::Utc;
 use engine::flows::reconcile::Report;
 use shared::runtime::app::App;
 use shared::runtime::functions::{Consumer, Function, QueueName};
 
 use crate::event_sources::{Failure, Mapping, Source, poll, schedule};
+use crate::handlers::consume;
 use crate::queues::Queues;
 
 /// Timeout of reconcile.
@@ -28,7 +28,8 @@ pub(super) fn start_sources(
         let consumer = function.consumer()?;
         let app = Arc::clone(app);
         Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
-            consume(Arc::clone(&app), consumer.queue, event)
+            let app = Arc::clone(&app);
+            async move { consume(&app, consumer.queue, event).await }
         }))
     });
     let mut sources: Vec<Source> = consumers.collect();
@@ -56,16 +57,6 @@ fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
         window: Duration::from_secs(consumer.window_seconds.into()),
         concurrency: usize::from(consumer.max_concurrency).min(most),
         timeout: function.row().timeout,
-    }
-}
-
-/// Runs the handler that Lambda runs for a batch of a queue.
-async fn consume(app: Arc<App>, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
-    match queue {
-        QueueName::Expiry => Box::pin(expire_orders::handle(&app, event)).await,
-        QueueName::Sync => Box::pin(sync_db::handle(&app, event)).await,
-        QueueName::Load => Box::pin(load_sale::handle(&app, event)).await,
-        QueueName::Refund => Box::pin(refund::handle(&app, event)).await,
     }
 }
 

@@ -10,7 +10,7 @@ use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
-/// What a buyer sends.
+/// Body of a request for an admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with tickets")]
 pub struct AdmissionBody {
@@ -46,7 +46,7 @@ pub struct AdmissionReply {
     pub token: String,
     /// The number of that order.
     pub order: OrderNumber,
-    /// Until when.
+    /// End of its validity.
     pub expires_at: Timestamp,
     /// Most tickets of the order.
     pub tickets: u16,

@@ -10,7 +10,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-/// A deserializer, or a part of one, that takes objects alone where a struct is wanted.
+/// A deserializer, or a part of one, that takes objects alone where a struct is expected.
 #[derive(Debug)]
 pub struct Objects<T>(pub T);
 

@@ -22,21 +22,21 @@ pub struct OrderReply {
     pub order: OrderNumber,
     /// Its sale.
     pub sale: SaleId,
-    /// Where it stands.
+    /// State of the order.
     pub state: OrderState,
-    /// What it bought.
+    /// Lines of the order, at most one a tier.
     pub lines: Vec<LineReply>,
-    /// What it costs, in minor units.
+    /// Price of the order, in minor units.
     pub amount_minor: i64,
-    /// The currency they are units of.
+    /// Currency of its amounts.
     pub currency: Currency,
-    /// When it was made.
+    /// Time of its creation.
     pub created_at: Timestamp,
-    /// Until when it may be paid.
+    /// Deadline of its payment.
     pub pay_by: Timestamp,
-    /// When it last changed its state.
+    /// Time of the last change of its state.
     pub changed_at: Timestamp,
-    /// How many more tickets the buyer may have in this sale; absent where it is not known.
+    /// Number of tickets that the buyer may still have in this sale; absent where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remaining_allowance: Option<u16>,
     /// Every payment that was captured for it, in the order in which they were decided; only where
@@ -48,12 +48,12 @@ pub struct OrderReply {
 /// Tickets of one tier on one journey at one price.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct LineReply {
-    /// Which tier.
+    /// Tier id, unique in the sale.
     pub tier: TierId,
-    /// Where the journey begins; absent for a concert.
+    /// Stop where the journey begins; absent for a concert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<StopId>,
-    /// Where the journey ends; absent for a concert.
+    /// Stop where the journey ends; absent for a concert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<StopId>,
     /// The price of each ticket, in minor units.
@@ -67,7 +67,7 @@ pub struct LineReply {
 pub struct TicketReply {
     /// Its seat.
     pub seat: SeatName,
-    /// Who will use it, if named.
+    /// Attendee who will use it, if named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attendee: Option<AttendeeId>,
 }
@@ -79,7 +79,7 @@ pub struct PageReply {
     pub orders: Vec<OrderReply>,
     /// What the buyer may still have in each sale of these orders, by the id of the sale.
     pub allowances: Vec<AllowanceReply>,
-    /// What to give as `before` for the next page; absent at the end.
+    /// Value of `before` for the next page; absent at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<OrderNumber>,
 }
@@ -91,7 +91,7 @@ pub struct AllowanceReply {
     pub sale: SaleId,
     /// Tickets of the buyer's pending and paid orders in the sale.
     pub held: u16,
-    /// How many more tickets the buyer may have in the sale.
+    /// Number of tickets that the buyer may still have in the sale.
     pub remaining: u16,
     /// The most tickets that the sale allows a buyer.
     pub limit: u16,

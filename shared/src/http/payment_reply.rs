@@ -16,23 +16,23 @@ pub struct PaymentReply {
     pub provider: ProviderId,
     /// The payment, as the provider names it.
     pub payment: PaymentId,
-    /// How much was captured, in minor units.
+    /// Amount captured, in minor units.
     pub amount_minor: i64,
     /// The currency they are units of.
     pub currency: Currency,
-    /// What was decided of it.
+    /// Decision about it.
     pub outcome: OutcomeReply,
-    /// Why it goes back; absent if it was accepted.
+    /// Reason of its refund; absent if it was accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<RefundReason>,
-    /// When that was decided.
+    /// Time of the decision.
     pub decided_at: Timestamp,
-    /// Where its refund stands; absent if it was accepted.
+    /// Its refund; absent if it was accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refund: Option<RefundReply>,
 }
 
-/// What was decided of a payment.
+/// Decision about a payment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "PaymentOutcome")]
@@ -43,14 +43,14 @@ pub enum OutcomeReply {
     Refund,
 }
 
-/// Where a refund stands. What a provider says when it refuses one is for the operator, and stays
+/// State of a refund. What a provider says when it refuses one is for the operator, and stays
 /// in the payment's item and in the log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "Refund")]
 pub struct RefundReply {
-    /// Where it stands.
+    /// State of the refund.
     pub state: RefundState,
-    /// When that was recorded.
+    /// Time of the last change of its state.
     pub changed_at: Timestamp,
 }
 
@@ -80,7 +80,7 @@ impl From<&PaymentRecord> for PaymentReply {
     }
 }
 
-/// What a provider is told of its event, once all that follows from it is done.
+/// The reply to a provider's event, once all that follows from it is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
 pub enum CallbackReply {

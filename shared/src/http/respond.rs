@@ -12,11 +12,11 @@ use crate::http::problem::Problem;
 use crate::runtime::metrics;
 use engine::ports::StoreError;
 
-/// How long a request may take. Each step has a limit of its own, but not every chain of them stays
+/// Deadline of a request. Each step has a limit of its own, but not every chain of them stays
 /// below the function's deadline, at which nobody would be answered at all; a buyer who is told that
 /// the outcome is not known can find out.
 pub const MAX_ANSWER: Duration = Duration::from_secs(8);
-/// How long publishing a sale may take, which is written seat by seat.
+/// Deadline of publishing a sale, which is written seat by seat.
 pub const MAX_PUBLISH: Duration = Duration::from_secs(27);
 
 /// `200 OK` with a body that nobody else may be shown.
@@ -27,7 +27,7 @@ pub struct Answer<T>(pub T);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Created<T>(pub T);
 
-/// `200 OK` with a body that anyone may be shown, for so many seconds.
+/// `200 OK` with a body that anyone may be shown, to be cached for `max_age_seconds`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cacheable<T> {
     /// The body.
@@ -36,7 +36,7 @@ pub struct Cacheable<T> {
     pub max_age_seconds: u32,
 }
 
-/// `200 OK` with a JSON document that is the same for everyone, for so many seconds.
+/// `200 OK` with a JSON document that is the same for everyone, to be cached for `max_age_seconds`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Document {
     /// Its text.
@@ -45,7 +45,7 @@ pub struct Document {
     pub max_age_seconds: u32,
 }
 
-/// What a handler returns when all went well.
+/// A successful reply of a handler.
 pub trait Reply {
     /// The response.
     fn into_response(self) -> Response<Body>;
@@ -75,7 +75,7 @@ impl Reply for Document {
     }
 }
 
-/// The same, to be kept by any cache for so many seconds.
+/// The same, to be kept by any cache for `max_age_seconds`.
 fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<Body> {
     if let Ok(caching) = HeaderValue::from_str(&format!("public, max-age={max_age_seconds}")) {
         response.headers_mut().insert(CACHE_CONTROL, caching);

@@ -10,7 +10,7 @@ use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
 use engine::domain::time::Timestamp;
 use engine::ports::Published;
 
-/// Whether a buyer can order now, and if not, why.
+/// State of a sale for a buyer: open, or why it takes no orders now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -44,13 +44,13 @@ impl Phase {
 pub struct SaleSummary {
     /// Its id.
     pub sale: SaleId,
-    /// What people call it.
+    /// Title for people.
     pub title: String,
-    /// When selling begins.
+    /// Beginning of selling.
     pub opens_at: Timestamp,
-    /// When selling ends.
+    /// End of selling.
     pub closes_at: Timestamp,
-    /// Whether it sells now.
+    /// State for a buyer at the time of the reply.
     pub state: Phase,
 }
 
@@ -93,13 +93,13 @@ pub struct SaleReply {
 /// The grid of one tier: seat *c* of row *r* is bit `r * row_bytes * 8 + c`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TierGridReply {
-    /// Which tier.
+    /// Tier id, unique in the sale.
     pub tier: TierId,
-    /// How many rows, blank ones between coaches included.
+    /// Number of rows, blank ones between coaches included.
     pub rows: usize,
     /// Bytes of one row.
     pub row_bytes: u32,
-    /// How many seats are for sale.
+    /// Number of seats for sale.
     pub seats: u32,
 }
 
@@ -123,33 +123,33 @@ impl SaleReply {
     }
 }
 
-/// What is left of a sale on one journey. A moment later it may be less, or more.
+/// Availability of a sale on one journey. A moment later it may be less, or more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AvailabilityReply {
-    /// Which sale.
+    /// Sale id.
     pub sale: SaleId,
-    /// When this was read.
+    /// Time of the reading.
     pub as_of: Timestamp,
     /// For how many seconds a cache may repeat it; so much older than `as_of` it may be.
     pub max_age_seconds: u32,
-    /// Where the journey begins; absent for a concert.
+    /// Stop where the journey begins; absent for a concert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<StopId>,
-    /// Where the journey ends; absent for a concert.
+    /// Stop where the journey ends; absent for a concert.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<StopId>,
     /// Each tier that sells this journey, in the order of the file.
     pub tiers: Vec<TierAvailability>,
 }
 
-/// What is left of one tier.
+/// Availability of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TierAvailability {
-    /// Which tier.
+    /// Tier id, unique in the sale.
     pub tier: TierId,
     /// The price of one ticket for the journey, in minor units.
     pub price_minor: i64,
-    /// How many seats are free on the whole journey.
+    /// Number of seats that are free on the whole journey.
     pub available: u32,
     /// Bytes of one row in `free`.
     pub row_bytes: u32,

@@ -48,18 +48,18 @@ pub enum Defect {
     NumberClash,
 }
 
-/// What a token is to say.
+/// Content of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     /// The sale it admits to.
     pub sale: SaleId,
-    /// Whom it admits.
+    /// Buyer whom it admits.
     pub user: UserId,
     /// The number of the order to be.
     pub order: OrderNumber,
     /// Most tickets of that order.
     pub tickets: u16,
-    /// Until when the order may be made.
+    /// Deadline of making the order.
     pub expires_at: Timestamp,
 }
 

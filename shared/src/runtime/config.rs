@@ -231,12 +231,7 @@ impl DynamoDbConfig {
 
 impl SqsConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
-        let urls = QueueUrls {
-            expiry: variables.required("ONSALE_EXPIRY_QUEUE_URL")?,
-            sync: variables.required("ONSALE_SYNC_QUEUE_URL")?,
-            load: variables.required("ONSALE_LOAD_QUEUE_URL")?,
-            refund: variables.required("ONSALE_REFUND_QUEUE_URL")?,
-        };
+        let urls = QueueUrls::try_each(|queue| variables.required(queue.url_variable()))?;
         Ok(Self { urls, endpoint: variables.optional("ONSALE_SQS_ENDPOINT") })
     }
 }

@@ -36,6 +36,17 @@ impl QueueName {
         }
     }
 
+    /// The environment variable with the URL of the queue.
+    #[must_use]
+    pub const fn url_variable(self) -> &'static str {
+        match self {
+            Self::Expiry => "ONSALE_EXPIRY_QUEUE_URL",
+            Self::Sync => "ONSALE_SYNC_QUEUE_URL",
+            Self::Load => "ONSALE_LOAD_QUEUE_URL",
+            Self::Refund => "ONSALE_REFUND_QUEUE_URL",
+        }
+    }
+
     /// The alarms of the queue, without the prefix of their stage.
     #[must_use]
     pub fn alarms(self) -> [String; 3] {

@@ -15,6 +15,7 @@ use http::Request;
 use super::outbox::Outbox;
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
+use crate::runtime::functions::QueueName;
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentRecord;
@@ -37,6 +38,32 @@ pub struct QueueUrls {
     pub load: String,
     /// The queue of [`Refund`] messages.
     pub refund: String,
+}
+
+impl QueueUrls {
+    /// The URL of each queue, as `url` gives it.
+    ///
+    /// # Errors
+    /// Returns the first error of `url`.
+    pub fn try_each<E>(mut url: impl FnMut(QueueName) -> Result<String, E>) -> Result<Self, E> {
+        Ok(Self {
+            expiry: url(QueueName::Expiry)?,
+            sync: url(QueueName::Sync)?,
+            load: url(QueueName::Load)?,
+            refund: url(QueueName::Refund)?,
+        })
+    }
+
+    /// The URL of a queue.
+    #[must_use]
+    pub fn url(&self, queue: QueueName) -> &str {
+        match queue {
+            QueueName::Expiry => &self.expiry,
+            QueueName::Sync => &self.sync,
+            QueueName::Load => &self.load,
+            QueueName::Refund => &self.refund,
+        }
+    }
 }
 
 /// How the adapter talks to SQS.

@@ -29,7 +29,7 @@ const MAX_TIMES: u64 = 20;
 const MUTANT_SEQUENCES: u64 = 300;
 
 /// Every answer that the random calls should meet; what never occurs is not tested.
-const ANSWERS: [&str; 38] = [
+const ANSWERS: [&str; 40] = [
     "Orders::create Created",
     "Orders::create Exists",
     "Orders::create SeatsTaken",
@@ -57,6 +57,8 @@ const ANSWERS: [&str; 38] = [
     "Orders::payment None",
     "Orders::payments Vec",
     "Orders::of_user Page",
+    "Orders::tickets_of 0",
+    "Orders::tickets_of 1",
     "Orders::due Vec",
     "Orders::claims Vec",
     "Orders::statistics Vec",

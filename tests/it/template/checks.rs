@@ -9,6 +9,7 @@ use shared::dynamodb::tables::{Index, Key, KeyKind, TableDefinition};
 use shared::http::routes::{Access, ROUTES};
 use shared::redis::{Bounds, Connection};
 use shared::runtime::config::Config;
+use shared::runtime::functions::QueueName;
 
 use super::deployed::FUNCTIONS;
 use super::permissions::list;
@@ -1198,17 +1199,14 @@ fn environment(stack: &Stack) -> Vec<String> {
             ));
         }
         let stage = &stack.parameters["Stage"];
-        let references = [
-            ("ONSALE_EXPIRY_QUEUE_URL", "${ExpiryQueue}".to_owned()),
-            ("ONSALE_SYNC_QUEUE_URL", "${SyncQueue}".to_owned()),
-            ("ONSALE_LOAD_QUEUE_URL", "${LoadQueue}".to_owned()),
-            ("ONSALE_REFUND_QUEUE_URL", "${RefundQueue}".to_owned()),
+        let queue = |queue: QueueName| (queue.url_variable(), format!("${{{queue:?}Queue}}"));
+        let others = [
             ("ONSALE_TABLE_PREFIX", format!("{stage}-onsale-")),
             ("ONSALE_STAGE", stage.clone()),
             ("ONSALE_METRICS", "emf".to_owned()),
             ("ONSALE_REDIS_CLUSTER", "true".to_owned()),
         ];
-        for (variable, says) in references {
+        for (variable, says) in QueueName::ALL.map(queue).into_iter().chain(others) {
             let is = variables.get(variable) == Some(&json!(says));
             faults.extend(unless(binary, [(is, &format!("is told another {variable}"))]));
         }

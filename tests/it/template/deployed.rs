@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
-use shared::runtime::functions::Function;
+use shared::runtime::functions::{Function, QueueName};
 
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
@@ -79,20 +79,18 @@ impl Deployed {
         let mut apps = BTreeMap::new();
         for function in FUNCTIONS {
             let endpoint = recorder.endpoint(function);
-            let variables = BTreeMap::from([
+            let mut variables = BTreeMap::from([
                 ("ONSALE_REDIS_URL", url.clone()),
                 ("ONSALE_TABLE_PREFIX", prefix.clone()),
                 ("ONSALE_DYNAMODB_ENDPOINT", endpoint.clone()),
                 ("ONSALE_SQS_ENDPOINT", endpoint),
-                ("ONSALE_EXPIRY_QUEUE_URL", queues.expiry.url.clone()),
-                ("ONSALE_SYNC_QUEUE_URL", queues.sync.url.clone()),
-                ("ONSALE_LOAD_QUEUE_URL", queues.load.url.clone()),
-                ("ONSALE_REFUND_QUEUE_URL", queues.refund.url.clone()),
                 ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
             ]);
+            let url = |queue: QueueName| (queue.url_variable(), queues.pair(queue).url.clone());
+            variables.extend(QueueName::ALL.map(url));
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
         }

@@ -131,7 +131,7 @@ fn throttles(stack: &Stack) -> Vec<String> {
     };
     let expected = |throttle: Throttle| {
         let rate = stack.parameters.get(throttle.rate_parameter);
-        (rate.and_then(|rate| rate.parse().ok()), Some(u64::from(throttle.burst)))
+        (rate.and_then(|rate| rate.parse::<u64>().ok()), Some(u64::from(throttle.burst)))
     };
     let others = &stage["DefaultRouteSettings"];
     let mut faults = Vec::new();

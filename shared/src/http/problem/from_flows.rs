@@ -6,11 +6,11 @@ use engine::domain::order::OrderState;
 use engine::flows::{admit, cancel, publish, reserve};
 use engine::ports::StoreError;
 
-/// When to try again after a store failed, in milliseconds.
+/// Delay before the next attempt after a store failed, in milliseconds.
 const STORE_RETRY_MS: i64 = 1000;
-/// When to try again while a sale is being loaded, in milliseconds.
+/// Delay before the next attempt while a sale is being loaded, in milliseconds.
 const LOAD_RETRY_MS: i64 = 2000;
-/// When to try again after others were quicker, in milliseconds.
+/// Delay before the next attempt after losing against concurrent requests, in milliseconds.
 const CONTENDED_RETRY_MS: i64 = 1000;
 
 impl From<StoreError> for Problem {
@@ -123,4 +123,111 @@ pub fn no_such_order() -> Problem {
 
 fn resolved(state: OrderState) -> Problem {
     Problem::new(Kind::OrderResolved, cancel::Refusal::Resolved(state)).with("state", state)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::shown;
+    use super::*;
+    use crate::http::checks;
+    use engine::domain::ids::{AttendeeId, SeatName, TierId};
+    use engine::domain::time::Timestamp;
+
+    fn stores() -> [(StoreError, u16, &'static str, Option<u32>); 3] {
+        let text = || "10.0.0.7 refused hunter2".to_owned();
+        [
+            (StoreError::Unavailable(text()), 503, "unavailable", Some(1)),
+            (StoreError::Unknown(text()), 503, "outcome-unknown", Some(1)),
+            (StoreError::Contract(text()), 500, "internal", None),
+        ]
+    }
+
+    #[test]
+    fn what_failed_inside_is_never_returned() {
+        for (error, status, slug, retry) in stores() {
+            let through: [Problem; 5] = [
+                error.clone().into(),
+                checks::Refusal::Store(error.clone()).into(),
+                admit::Refusal::Store(error.clone()).into(),
+                reserve::Refusal::Store(error.clone()).into(),
+                publish::Refusal::Store(error).into(),
+            ];
+            for problem in through {
+                let text = serde_json::to_string(&problem).unwrap();
+                assert!(!text.contains("hunter2") && !text.contains("10.0.0.7"), "{text}");
+                assert_eq!(shown(problem), (status, slug, retry, json!({})));
+            }
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_a_reservation() {
+        use reserve::Refusal;
+        let tier = || TierId::new("vip").unwrap();
+        let seats = vec![SeatName::new("A-1").unwrap(), SeatName::new("A-2").unwrap()];
+        let attendee = AttendeeId::new("p1").unwrap();
+        let none = || json!({});
+        let table = [
+            (Refusal::NotLoaded, (503, "not-loaded", Some(2), none())),
+            (Refusal::SaleClosed, (403, "sale-closed", None, none())),
+            (
+                Refusal::LimitReached { remaining: 1 },
+                (403, "limit-reached", None, json!({ "remaining_allowance": 1 })),
+            ),
+            (
+                Refusal::SeatTaken(tier(), seats),
+                (409, "seat-taken", None, json!({ "tier": "vip", "seats": ["A-1", "A-2"] })),
+            ),
+            (Refusal::SoldOut(tier()), (409, "sold-out", None, json!({ "tier": "vip" }))),
+            (Refusal::NoAdjacent(tier()), (409, "no-adjacent", None, json!({ "tier": "vip" }))),
+            (Refusal::TokenReused, (422, "token-reused", None, none())),
+            (Refusal::HoldExpired, (410, "hold-expired", None, none())),
+            (
+                Refusal::Resolved(OrderState::RefundDue),
+                (409, "order-resolved", None, json!({ "state": "refund_due" })),
+            ),
+            (
+                Refusal::AttendeeTaken(attendee),
+                (409, "attendee-taken", None, json!({ "attendee": "p1" })),
+            ),
+            (Refusal::NumberClash, (403, "not-admitted", None, none())),
+            (Refusal::Contended, (503, "unavailable", Some(1), none())),
+        ];
+        for (refusal, expected) in table {
+            assert_eq!(shown(refusal), expected);
+        }
+    }
+
+    #[test]
+    fn every_refusal_of_the_other_flows() {
+        let none = || json!({});
+        let opens_at = Timestamp::from_ms(1_800_000_000_000);
+        let table = [
+            (
+                shown(admit::Refusal::NotOpen(opens_at)),
+                (403, "sale-closed", None, json!({ "opens_at": "2027-01-15T08:00:00.000Z" })),
+            ),
+            (shown(admit::Refusal::SaleClosed), (403, "sale-closed", None, none())),
+            (shown(admit::Refusal::SoldOut), (409, "sold-out", None, none())),
+            (shown(admit::Refusal::Waiting { retry_ms: 0 }), (429, "waiting", Some(1), none())),
+            (
+                shown(admit::Refusal::TooFast { retry_ms: 4001 }),
+                (429, "too-many-requests", Some(5), none()),
+            ),
+            (shown(cancel::Refusal::NotFound), (404, "not-found", None, none())),
+            (
+                shown(cancel::Refusal::Resolved(OrderState::Paid)),
+                (409, "order-resolved", None, json!({ "state": "paid" })),
+            ),
+            (shown(publish::Refusal::SeatsDiffer), (409, "seats-differ", None, none())),
+            (shown(publish::Refusal::Busy), (503, "unavailable", Some(2), none())),
+            (shown(not_loaded()), (503, "not-loaded", Some(2), none())),
+            (shown(no_such_order()), (404, "not-found", None, none())),
+        ];
+        for (found, expected) in table {
+            assert_eq!(found, expected);
+        }
+    }
 }

@@ -64,7 +64,7 @@ impl From<tokens::NoKey> for Problem {
 impl From<SignatureDefect> for Problem {
     fn from(defect: SignatureDefect) -> Self {
         use SignatureDefect as Defect;
-        tracing::warn!(%defect, "a payment callback was not believed");
+        tracing::warn!(%defect, "a payment callback is not authentic");
         match defect {
             Defect::UnknownProvider => Self::new(Kind::NotFound, defect),
             Defect::Missing | Defect::Malformed | Defect::OutsideTolerance | Defect::Mismatch => {
@@ -78,5 +78,66 @@ impl From<EventDefect> for Problem {
     fn from(defect: EventDefect) -> Self {
         tracing::error!(%defect, "a signed payment event cannot be read: money may be waiting");
         Self::new(Kind::Invalid, defect)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::tests::shown;
+    use super::*;
+    use engine::domain::sale::Defect;
+
+    #[test]
+    fn every_refusal_of_a_request() {
+        let none = || json!({});
+        let defects = serde_json::from_value::<engine::domain::sale::SaleFile>(json!({
+            "sale": "s", "title": "", "currency": "EUR", "limit_per_buyer": 1,
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2027-01-01T00:00:00Z",
+            "pay_window_seconds": 60, "tiers": []
+        }));
+        let defects: Vec<Defect> = engine::domain::sale::Sale::new(defects.unwrap()).unwrap_err();
+        let count = defects.len();
+        let table = [
+            (
+                shown(checks::Refusal::TooLarge(9)),
+                (413, "too-large", None, json!({ "most_bytes": 9 })),
+            ),
+            (shown(checks::Refusal::NotJson), (415, "unsupported-media-type", None, none())),
+            (shown(checks::Refusal::Malformed("x".into())), (400, "malformed", None, none())),
+            (shown(checks::Refusal::Shape("x".into())), (422, "invalid", None, none())),
+            (
+                shown(checks::Refusal::invalid("lines[0]", "must be")),
+                (422, "invalid", None, json!({ "at": "lines[0]" })),
+            ),
+            (shown(checks::Refusal::NoSuchSale), (404, "not-found", None, none())),
+            (shown(routes::NoRoute), (404, "not-found", None, none())),
+            (shown(identity::Unknown::Buyer), (401, "not-authenticated", None, none())),
+            (shown(identity::Unknown::Operator), (401, "not-authenticated", None, none())),
+            (shown(tokens::Defect::Missing), (403, "not-admitted", None, none())),
+            (shown(tokens::Defect::Malformed), (403, "not-admitted", None, none())),
+            (shown(tokens::Defect::NotOurs), (403, "not-admitted", None, none())),
+            (shown(tokens::Defect::OtherSale), (403, "not-admitted", None, none())),
+            (shown(tokens::Defect::OtherBuyer), (403, "not-admitted", None, none())),
+            (shown(tokens::Defect::Expired), (403, "not-admitted", None, none())),
+            (
+                shown(tokens::Defect::TooManyTickets(2)),
+                (403, "not-admitted", None, json!({ "most_tickets": 2 })),
+            ),
+            (shown(tokens::NoKey), (500, "internal", None, none())),
+            (shown(SignatureDefect::UnknownProvider), (404, "not-found", None, none())),
+            (shown(SignatureDefect::Missing), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::Malformed), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::OutsideTolerance), (401, "not-authenticated", None, none())),
+            (shown(SignatureDefect::Mismatch), (401, "not-authenticated", None, none())),
+        ];
+        for (found, expected) in table {
+            assert_eq!(found, expected);
+        }
+        let (status, slug, _, members) = shown(checks::Refusal::Defects(defects));
+        assert_eq!((status, slug), (422, "invalid"));
+        assert_eq!(members["defects"].as_array().map(Vec::len), Some(count));
+        assert_eq!(members["defects"][0]["at"], json!("title"));
     }
 }

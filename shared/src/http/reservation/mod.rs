@@ -24,14 +24,14 @@ pub use line::journey;
 /// The header that may carry the admission token instead of the body.
 const ADMISSION_HEADER: &str = "admission";
 
-/// What a buyer sends.
+/// Body of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with lines")]
 pub struct ReservationBody {
     /// The admission token, unless the header `Admission` carries it.
     #[serde(default)]
     admission: Option<String>,
-    /// What is requested, at most one line a tier, and at most ten seats in all.
+    /// Requested lines: at most one a tier, and at most ten seats in all.
     #[schemars(length(min = 1, max = MAX_LINES_PER_ORDER))]
     lines: Vec<LineBody>,
 }
@@ -45,40 +45,40 @@ pub struct ReservationBody {
     { "required": ["pattern"], "properties": { "pattern": { "type": "array" } } }
 ]))]
 struct LineBody {
-    /// Which tier.
+    /// Tier id, unique in the sale.
     tier: TierId,
-    /// Where the journey begins; only on a train, and there it must be given.
+    /// Stop where the journey begins: required on a train, absent elsewhere.
     #[serde(default)]
     from: Option<StopId>,
-    /// Where the journey ends; only on a train, and there it must be given.
+    /// Stop where the journey ends: required on a train, absent elsewhere.
     #[serde(default)]
     to: Option<StopId>,
-    /// Exactly these seats.
+    /// Seats chosen by name.
     #[serde(default)]
     #[schemars(length(min = 1, max = MAX_SEATS_PER_ORDER), extend("uniqueItems" = true))]
     seats: Option<Vec<SeatName>>,
-    /// So many of the best.
+    /// Best available seats.
     #[serde(default)]
     best: Option<BestBody>,
     /// A first seat and its neighbours, anywhere in the tier.
     #[serde(default)]
     #[schemars(length(min = 1, max = MAX_SEATS_PER_ORDER))]
     pattern: Option<Vec<PlaceBody>>,
-    /// Who will use the tickets: nobody is named, or one for each ticket.
+    /// Attendees who will use the tickets: none, or one for each ticket.
     #[serde(default)]
     #[schemars(length(max = MAX_SEATS_PER_ORDER), extend("uniqueItems" = true))]
     attendees: Vec<AttendeeId>,
 }
 
-/// So many seats, adjacent if possible or if required.
+/// Best available seats, adjacent if possible or if required.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with count")]
 #[schemars(rename = "Best")]
 struct BestBody {
-    /// How many.
+    /// Number of seats.
     #[schemars(range(min = 1, max = MAX_SEATS_PER_ORDER))]
     count: u16,
-    /// Whether scattered seats will do.
+    /// Adjacency: `preferred` also takes scattered seats.
     #[serde(default = "preferred")]
     together: Together,
 }

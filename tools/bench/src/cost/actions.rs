@@ -28,6 +28,7 @@ use super::usage::Usage;
 use super::{Assumptions, Failure, Options};
 use crate::selling::{TIER, hall};
 use local::gateway::{self, event};
+use local::handlers;
 use local::payment;
 
 /// The sale that is bought from.
@@ -377,7 +378,7 @@ impl Worker<'_> {
     async fn http(&self, work: &Work) -> Result<(Value, f64), Failure> {
         let Work::Http(function, event, status) = work else { return Err("no request".into()) };
         let request = lambda_http::request::from_str(event)?;
-        let answer = gateway::run(&self.app, *function, request).await;
+        let answer = handlers::answer(&self.app, *function, request).await;
         let headers =
             answer.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + 4);
         let head: usize = headers.sum();
