@@ -16,7 +16,7 @@ use crate::stores::Stores;
 
 /// Answers the calls of a [`Caller`].
 pub trait Driver: Send + Sync {
-    /// What became of a call.
+    /// The answer to a call.
     ///
     /// # Errors
     /// Whatever the driver says went wrong.
