@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::sale_file;
 use crate::sample::LONG_AGO;
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const SEATING_PLAN: Target = Target {
     name: "seating-plan",
@@ -17,24 +17,24 @@ pub(crate) const SEATING_PLAN: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let prices = Prices { for_all: Some(1000), ..Prices::default() };
     let orders = [
         RowOrder::ByHeight,
         RowOrder::AsListed,
         RowOrder::NearestTo(must("560,0".parse(), "a point")),
     ];
-    let mut verdict = Verdict::Refused;
+    let mut outcome = Outcome::Refused;
     for order in orders {
         let Ok(import) = import("a plan", input, &Terms::opening(LONG_AGO), &prices, order) else {
             continue;
         };
         assert_eq!(import.report().seats_read, seats(input), "seats are lost while reading");
         if accounted(import) {
-            verdict = Verdict::Accepted;
+            outcome = Outcome::Accepted;
         }
     }
-    verdict
+    outcome
 }
 
 /// Consents to every remedy; true if a sale comes out, which then is whole.
