@@ -1,4 +1,4 @@
-//! Who may know whom: the rules and the flows know no AWS, Redis or HTTP crate.
+//! Which code may use which: the rules and the flows know no AWS, Redis or HTTP crate.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn the_rules_and_the_flows_know_no_adapter() {
     let engine = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engine/src");
     let pure = ["domain", "flows", "ports"].map(|place| engine.join(place));
     let files: Vec<PathBuf> = pure.iter().flat_map(|place| sources(place)).collect();
-    assert!(files.len() > 20, "the rooms have moved");
+    assert!(files.len() > 20, "the folders have moved");
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
         for (index, line) in text.lines().enumerate() {
@@ -106,9 +106,9 @@ fn a_build_that_would_gather_jitter_is_stopped() {
 }
 
 /// Tests take their DynamoDB and SQS from one place, where others can be put in place of our
-/// stand-ins; only the tests of the servers themselves start their own.
+/// fakes; only the tests of the servers themselves start their own.
 #[test]
-fn tests_stand_on_servers_that_can_be_exchanged() {
+fn tests_use_servers_that_can_be_exchanged() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = ["backends.rs", "architecture.rs", "servers.rs"].map(|name| tests.join(name));
     let starts = [

@@ -1,5 +1,5 @@
 //! The crowd: it comes by the clock whatever becomes of those before it, measures from when a request
-//! was due, shows every behaviour of its mix to a real engine, and notices an engine that answers wrongly.
+//! was due, shows every behaviour of its profile to a real engine, and notices an engine that answers wrongly.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use super::backends;
 /// How long anything may take before a test fails.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A sale of so many standing places.
+/// A sale of standing places only.
 fn standing(sale: &str, spots: u32, pay_window_seconds: u32) -> Value {
     json!({
         "sale": sale, "title": "A field", "currency": "EUR",
@@ -180,7 +180,7 @@ fn open(arrivals: u64, within_seconds: f64, connections: usize) -> Load {
     Load::Open { arrivals, within_seconds, shape: Shape::Opening, connections }
 }
 
-async fn rush_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
+async fn load_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
     let options = Options {
@@ -202,14 +202,14 @@ async fn rush_on(url: &str, load: Load, mix: LoadProfile, seed: u64) -> Report {
 async fn the_open_loop_does_not_wait_for_answers() {
     // Nobody is answered before all forty have asked: whoever waits for an answer waits for ever.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(40))), sold_out).await;
-    let report = rush_on(&stub.url, open(40, 0.3, 100), LoadProfile::Paying, 1).await;
+    let report = load_on(&stub.url, open(40, 0.3, 100), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 40);
     assert_eq!((report.buyers, report.refusals["sold-out"]), (40, 40));
 
     // The control: ten in a closed loop are never more than ten.
     let stub = Stub::start(Until::AtOnce(Arc::new(Barrier::new(10))), sold_out).await;
     let closed = Load::Closed { arrivals: 40, at_once: 10 };
-    let report = rush_on(&stub.url, closed, LoadProfile::Paying, 1).await;
+    let report = load_on(&stub.url, closed, LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 10);
     assert_eq!(report.buyers, 40);
 }
@@ -219,7 +219,7 @@ async fn whoever_waits_for_a_slow_engine_is_measured_from_when_they_were_due() {
     const SLOW: Duration = Duration::from_millis(20);
     let stub = Stub::start(Until::Elapsed(SLOW), sold_out).await;
     // Twenty are due within 10 ms and go through one connection, 20 ms each.
-    let report = rush_on(&stub.url, open(20, 0.01, 1), LoadProfile::Paying, 1).await;
+    let report = load_on(&stub.url, open(20, 0.01, 1), LoadProfile::Paying, 1).await;
     assert_eq!(stub.most_at_once(), 1);
     let latency = report.latency["token-gate"];
     let slow_ms = SLOW.as_secs_f64() * 1000.0;
@@ -238,7 +238,7 @@ async fn the_same_seed_brings_the_same_people_in_the_same_order() {
     let mut crowds = Vec::new();
     for seed in [7, 7, 8] {
         let stub = Stub::start(Until::Elapsed(Duration::ZERO), sold_out).await;
-        rush_on(&stub.url, open(50, 0.05, 1), LoadProfile::Paying, seed).await;
+        load_on(&stub.url, open(50, 0.05, 1), LoadProfile::Paying, seed).await;
         let bodies: Vec<String> =
             stub.heard.lock().unwrap().iter().map(|heard| heard.body.clone()).collect();
         crowds.push((stub.askers(), bodies));
@@ -249,7 +249,7 @@ async fn the_same_seed_brings_the_same_people_in_the_same_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_come_back_when_told_to_until_they_lose_patience() {
+async fn buyers_come_back_when_told_to_until_they_give_up() {
     let first = Mutex::new(std::collections::HashSet::new());
     // Whoever comes for the first time is told to come back; whoever does is told that all is gone.
     let stub = Stub::start(Until::Elapsed(Duration::ZERO), move |heard| {
@@ -262,7 +262,7 @@ async fn people_come_back_when_told_to_until_they_lose_patience() {
         sold_out(heard)
     });
     let stub = stub.await;
-    let report = rush_on(&stub.url, open(200, 0.2, 50), LoadProfile::Paying, 3).await;
+    let report = load_on(&stub.url, open(200, 0.2, 50), LoadProfile::Paying, 3).await;
     assert_eq!(report.refusals["too-many-requests"], 200);
     assert!(report.returns > 0 && report.gave_up > 0, "{} came back", report.returns);
     assert_eq!(report.returns + report.gave_up, 200);
@@ -283,7 +283,7 @@ async fn an_engine_that_answers_wrongly_is_found_out() {
     })
     .await;
     let load = Load::Closed { arrivals: 100, at_once: 8 };
-    let report = rush_on(&stub.url, load, LoadProfile::Even, 5).await;
+    let report = load_on(&stub.url, load, LoadProfile::Even, 5).await;
     assert!(!report.is_good());
     for behaviour in ["forge-identity", "forge-admission", "hammer"] {
         let one = report.behaviours.iter().find(|one| one.behaviour == behaviour).unwrap();
@@ -317,7 +317,7 @@ fn elements(page: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
+async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     let engine = Engine::start(backends::engine(up::Options::ephemeral())).await.unwrap();
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
@@ -358,7 +358,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     engine.stop().await.unwrap();
 
     the_report_says_what_is_documented(&report);
-    the_page_stands_by_itself(&report);
+    the_page_is_self_contained(&report);
 }
 
 fn the_report_says_what_is_documented(report: &Report) {
@@ -387,7 +387,7 @@ fn the_report_says_what_is_documented(report: &Report) {
     assert_eq!(report.tickets, 600, "every ticket was paid");
 }
 
-fn the_page_stands_by_itself(report: &Report) {
+fn the_page_is_self_contained(report: &Report) {
     let page = page::of_rush(report).unwrap();
     let elements = elements(&page);
     let count = |name: &str| elements.iter().filter(|element| *element == name).count();

@@ -30,7 +30,7 @@ use super::sales::{best, payment, requested, seats, show, train};
 use super::{LATER, NOW, epoch, id};
 use crate::backends::{self, Server};
 
-/// The numbers of the world's orders, by what became of them.
+/// The numbers of the orders in the stores, by their outcome.
 pub(super) struct Numbers {
     /// Alice: A1 and A2 on both legs for attendees p and q, paid and counted.
     pub(super) paid: OrderNumber,
@@ -45,7 +45,7 @@ pub(super) struct Numbers {
     /// Erin: A3 on leg 1, expired, then paid and counted.
     pub(super) rescued: OrderNumber,
     /// Fay: a hold that never became an order.
-    pub(super) buried: OrderNumber,
+    pub(super) tombstone: OrderNumber,
     /// An order that never was, but was paid for.
     pub(super) unknown: OrderNumber,
     /// Alice, in the other sale: a spot, paid and counted.
@@ -166,8 +166,8 @@ impl Fixture {
         self.expire(&train, rescued).await;
         assert_eq!(self.pay(&train, rescued, "pi_rescue", 50).await, PaymentOutcome::Accepted);
 
-        let buried = self.hold_only(&train, "fay").await;
-        self.expire(&train, buried).await;
+        let tombstone = self.hold_only(&train, "fay").await;
+        self.expire(&train, tombstone).await;
         let unknown = self.mint.mint(NOW, &id("gil"));
         let nobodys = PaymentOutcome::Refund(RefundReason::UnknownOrder);
         assert_eq!(self.pay(&train, unknown, "pi_unknown", 50).await, nobodys);
@@ -182,7 +182,7 @@ impl Fixture {
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
         let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
         assert_eq!(synced, Ok(4));
-        Numbers { paid, pending, cancelled, late, quick, rescued, buried, unknown, other }
+        Numbers { paid, pending, cancelled, late, quick, rescued, tombstone, unknown, other }
     }
 
     pub(super) async fn hold_only(&self, sale: &Sale, user: &str) -> OrderNumber {

@@ -12,8 +12,8 @@ pub(super) fn wrong_orders(snapshot: &Snapshot, orders: &Numbers) -> Corruptions
     let order = snapshot.order(*pending);
     let past = LATER.plus_seconds(-121);
     let ms = past.ms().to_string();
-    let AttributeValue::S(content) = &order["content"] else { panic!("no content") };
-    let record = format!("{ms}|{content}|1|ga,1,2,0|bob");
+    let AttributeValue::S(fingerprint) = &order["content"] else { panic!("no content") };
+    let record = format!("{ms}|{fingerprint}|1|ga,1,2,0|bob");
     vec![
         (
             Change::All(vec![

@@ -7,23 +7,23 @@ use super::fixture::Numbers;
 
 /// Records that nobody can read, or that nobody finds.
 pub(super) fn wrong_records(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
-    let Numbers { cancelled, buried, .. } = orders;
+    let Numbers { cancelled, tombstone, .. } = orders;
     let at =
         |order: &OrderNumber| format!("item {}/order#{order} of table orders", order.gene().get());
     vec![
         (
-            Change::Put("orders", with(snapshot.order(*buried), [("state", text("lost"))])),
-            vec![format!("records g1: {} has state lost", at(buried))],
+            Change::Put("orders", with(snapshot.order(*tombstone), [("state", text("lost"))])),
+            vec![format!("records g1: {} has state lost", at(tombstone))],
         ),
         (
             Change::Put("orders", without(snapshot.order(*cancelled), ["by_user"])),
             vec![format!("records g1: {} is not among its buyer's orders", at(cancelled))],
         ),
         (
-            Change::Put("orders", with(snapshot.order(*buried), [("sale", text("nowhere"))])),
+            Change::Put("orders", with(snapshot.order(*tombstone), [("sale", text("nowhere"))])),
             vec![format!(
                 "records nowhere: {} is of sale nowhere, which is not in the catalogue",
-                at(buried)
+                at(tombstone)
             )],
         ),
         (

@@ -1,5 +1,5 @@
 //! Ports that stop answering after a number of calls, as if the process had died there, or that stop
-//! there for a while, as a function that is frozen and thawed.
+//! there for a while, as a function that is frozen and resumed.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -8,7 +8,7 @@ use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 use tokio::sync::Notify;
 
-/// Where the last call is cut off.
+/// The point at which the last call is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// It happens, and nobody hears of it.
@@ -25,11 +25,11 @@ pub struct Crashing<'a, P> {
     freeze: Option<Freeze>,
 }
 
-/// Where a call waits until it is told to go on.
+/// A point at which a call waits until it is resumed.
 #[derive(Default)]
 struct Freeze {
     reached: Notify,
-    thawed: Notify,
+    resumed: Notify,
 }
 
 impl<'a, P: Ports> Crashing<'a, P> {
@@ -38,7 +38,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         Self { inner, left: AtomicI64::new(at), cut, freeze: None }
     }
 
-    /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] thaws it.
+    /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] resumes it.
     pub fn frozen_at(inner: &'a P, at: i64) -> Self {
         Self { freeze: Some(Freeze::default()), ..Self::at(inner, at, Cut::BeforeTheCall) }
     }
@@ -49,8 +49,8 @@ impl<'a, P: Ports> Crashing<'a, P> {
     }
 
     /// Lets the flow go on.
-    pub fn thaw(&self) {
-        self.freeze().thawed.notify_one();
+    pub fn resume(&self) {
+        self.freeze().resumed.notify_one();
     }
 
     fn freeze(&self) -> &Freeze {
@@ -72,7 +72,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         let meanwhile = async {
             self.reached().await;
             let done = meanwhile.await;
-            self.thaw();
+            self.resume();
             done
         };
         tokio::join!(frozen, meanwhile)
@@ -89,7 +89,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         if let Some(freeze) = &self.freeze {
             if left == 0 {
                 freeze.reached.notify_one();
-                freeze.thawed.notified().await;
+                freeze.resumed.notified().await;
             }
             return call.await;
         }

@@ -31,7 +31,7 @@ async fn a_sale_that_redis_has_lost_is_not_loaded_until_it_is_reconciled() {
 
 /// Nothing but requests, and the messages they send: no schedule comes to help.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_stand_meanwhile() {
+async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_are_kept_meanwhile() {
     let fixture = Fixture::start().await;
     fixture.publish(&hall()).await.ok(200);
     let pending = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);

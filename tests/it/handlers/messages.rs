@@ -17,7 +17,7 @@ pub(super) async fn failed_to_expire(fixture: &Fixture, bodies: &[Value]) -> Vec
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_early_expiry_message_hops_on() {
+async fn an_early_expiry_message_is_requeued() {
     let fixture = Fixture::start().await;
     fixture.publish(&hall()).await.ok(200);
     let order = fixture.buy("alice", "hall", best("vip", 1)).await.ok(201)["order"].clone();

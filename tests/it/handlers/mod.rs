@@ -1,4 +1,4 @@
-//! The functions as they run in Lambda, over real Redis and stand-ins for DynamoDB and SQS: from an
+//! The functions as they run in Lambda, over real Redis and fakes of DynamoDB and SQS: from an
 //! API Gateway event to the response, and what every refusal looks like.
 
 mod buying;
@@ -83,7 +83,7 @@ impl Got {
     }
 }
 
-/// Who sends a request.
+/// The sender of a request.
 #[derive(Clone, Copy)]
 pub enum Sender<'a> {
     Nobody,
@@ -259,8 +259,9 @@ impl Fixture {
     /// How many messages wait in a queue, delayed ones included.
     async fn waiting(&self, url: &str) -> u32 {
         use QueueAttributeName as Name;
-        let asked = self.sqs.get_queue_attributes().queue_url(url).attribute_names(Name::All);
-        let attributes = asked.send().await.unwrap().attributes.unwrap();
+        let attributes_of =
+            self.sqs.get_queue_attributes().queue_url(url).attribute_names(Name::All);
+        let attributes = attributes_of.send().await.unwrap().attributes.unwrap();
         let names = [Name::ApproximateNumberOfMessages, Name::ApproximateNumberOfMessagesDelayed];
         names.iter().map(|name| attributes[name].parse::<u32>().unwrap()).sum()
     }

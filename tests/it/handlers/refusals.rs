@@ -13,7 +13,7 @@ async fn each_refusal_has_its_problem() {
     let (nobody, alice, operator) = (Sender::Nobody, Sender::Buyer("alice"), Sender::Operator);
     let one = json!({ "tickets": 1 });
 
-    // Who.
+    // Authentication.
     let admissions = "/sales/hall/admissions";
     fixture.json(nobody, "POST", admissions, &one).await.problem(401, "not-authenticated");
     fixture.json(alice, "PUT", "/sales/hall", &hall()).await.problem(401, "not-authenticated");
@@ -22,7 +22,7 @@ async fn each_refusal_has_its_problem() {
         .await
         .problem(403, "not-admitted");
 
-    // What.
+    // The request.
     let raw = async |sender, method: &str, target: &str, content_type: &str, body: &str| {
         let headers = json!({ "content-type": content_type });
         send(&fixture.app, request(sender, method, target, headers, body)).await
@@ -53,7 +53,7 @@ async fn each_refusal_has_its_problem() {
     moved["tiers"].as_array_mut().unwrap().pop();
     fixture.publish(&moved).await.problem(409, "seats-differ");
 
-    // What is left.
+    // Availability.
     let required = json!([{ "tier": "small", "best": { "count": 3, "together": "required" } }]);
     fixture.buy("alice", "hall", required).await.problem(409, "no-adjacent");
     let problem = fixture.buy("alice", "hall", json!([{ "tier": "vip", "seats": ["vip-1-99"] }]));

@@ -30,13 +30,13 @@ use crate::described::{Answer, Description};
 use Expected::{Fine, Outcome, Problem};
 use request::Raw;
 
-/// How long an answer may take.
+/// The longest time until an answer.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Refused by the parser of HTTP, before any of our code: no body, and so no type.
 const BARE: &str = "";
 
-/// What must be answered.
+/// The answer that is expected.
 #[derive(Debug, Clone, Copy)]
 enum Expected {
     /// This status, and a problem of this type.
@@ -167,7 +167,7 @@ impl Fixture {
     }
 }
 
-/// What is wrong with an answer, if anything is.
+/// The fault of an answer, if it has one.
 fn fault(expected: Expected, answer: &Answer, is_head: bool) -> Option<String> {
     let said = String::from_utf8_lossy(&answer.body);
     let (status, right) = match expected {

@@ -37,7 +37,7 @@ impl Lines {
         let read = |line: &str| {
             let record: Value = serde_json::from_str(line).unwrap();
             assert_eq!(defect(&record), None, "{record:#}");
-            assert_eq!(stranger(&record), None, "{record:#}");
+            assert_eq!(unknown_member(&record), None, "{record:#}");
             record
         };
         text.lines().map(read).collect()
@@ -148,7 +148,7 @@ fn defect_of_directive(
 }
 
 /// A member that the table does not have, or a text that is none of those that there may be.
-fn stranger(record: &Value) -> Option<String> {
+fn unknown_member(record: &Value) -> Option<String> {
     let sales = ["hall", "tiny", "other"];
     let is_known = |name: &str, value: &Value| match name {
         "_aws" => true,
@@ -213,7 +213,7 @@ async fn a_record_that_is_wrong_is_found() {
     for (name, value) in [("Order", "17"), ("Sale", "invented"), ("Reason", "because alice")] {
         let mut wrong = record.clone();
         wrong[name] = json!(value);
-        assert_eq!(stranger(&wrong).as_deref(), Some(name));
+        assert_eq!(unknown_member(&wrong).as_deref(), Some(name));
     }
 }
 

@@ -159,7 +159,7 @@ async fn each_refusal_is_counted_by_its_type() {
     let one = json!({ "tickets": 1 });
     fixture.json(nobody, "POST", "/sales/hall/admissions", &one).await;
     expect("who", &[("Refused not-authenticated", 1)]);
-    // A stranger cannot make metrics by inventing sales.
+    // A caller cannot make metrics by inventing sales.
     for invented in ["/sales/invented/admissions", "/sales/invented/orders"] {
         let body = json!({ "tickets": 1, "admission": "x", "lines": [] });
         fixture.json(alice, "POST", invented, &body).await;

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::backends;
 
-/// How many buyers are in the shop at once.
+/// The number of buyers that buy at once.
 const AT_ONCE: usize = 6;
 
 /// How long what everyone may see can be out of date, and then some.
@@ -34,7 +34,7 @@ pub struct Shop {
     sold: AtomicU64,
 }
 
-/// What an attempt to buy came to.
+/// The result of an attempt to buy.
 pub enum Bought {
     /// A paid order.
     Order(Value),

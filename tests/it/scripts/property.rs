@@ -11,9 +11,9 @@ use shared::redis::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
 
 use super::environment::{Fixture, Tally};
-use super::{cluster, connect, patient, server};
+use super::{cluster, connect, long_deadlines, server};
 
-/// How many sequences run at once.
+/// The number of sequences that run at once.
 const AT_ONCE: u64 = 8;
 /// How many sequences a planted mistake may survive.
 const MUTANT_SEQUENCES: u64 = 1000;
@@ -30,7 +30,7 @@ struct Difference {
     what: String,
 }
 
-/// Runs so many sequences; stops at the first that finds a difference.
+/// Runs a number of sequences; stops at the first that finds a discrepancy.
 async fn run(
     connection: &Connection,
     scripts: &Arc<Scripts>,
@@ -133,7 +133,7 @@ async fn the_scripts_answer_as_the_model_on_redis() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scripts_answer_as_the_model_on_a_cluster() {
     let cluster = cluster().await;
-    let connection = Connection::new(&Topology::Cluster(cluster.urls()), patient()).unwrap();
+    let connection = Connection::new(&Topology::Cluster(cluster.urls()), long_deadlines()).unwrap();
     check(&connection, "cluster", 1_000).await;
 }
 

@@ -61,7 +61,7 @@ async fn every_refusal_has_its_rank() {
     let twice = fixture.order("bob", elsewhere("p3"));
     assert_eq!(create(&twice, 3).await, CreateReply::AttendeeTaken(p3));
 
-    // The same number with other content outranks everything that stands against that.
+    // The same number with other content outranks every other refusal.
     let other = Order { lines: elsewhere("p1"), ..first.clone() };
     assert_eq!(create(&other, 0).await, CreateReply::Exists(Box::new(first.clone())));
     let other = Order { lines: elsewhere("p3"), ..first.clone() };
@@ -92,13 +92,13 @@ async fn what_no_caller_may_ask_is_a_broken_contract() {
     contract(fixture.orders.create(&seat_twice, LIMIT).await.unwrap_err());
 }
 
-/// Runs 32 buyers for the same three seats; returns who was told that the seats are theirs.
-async fn rush(fixture: &Fixture, guarded: bool) -> Vec<OrderNumber> {
-    let mut rushing = tokio::task::JoinSet::new();
+/// Runs 32 buyers for the same three seats; returns the orders that got them.
+async fn contend(fixture: &Fixture, guarded: bool) -> Vec<OrderNumber> {
+    let mut attempts = tokio::task::JoinSet::new();
     for buyer in 0..32 {
         let order = fixture.order(&format!("{buyer}"), seats(&[3, 4, 5]));
         let (orders, db) = (fixture.orders.clone(), fixture.db.clone());
-        rushing.spawn(async move {
+        attempts.spawn(async move {
             let sold = if guarded {
                 let reply = orders.create(&order, LIMIT).await.unwrap();
                 let taken = (3..6).map(|seat| seat_leg(seat, 0)).collect();
@@ -111,7 +111,7 @@ async fn rush(fixture: &Fixture, guarded: bool) -> Vec<OrderNumber> {
             sold.then_some(order.number)
         });
     }
-    rushing.join_all().await.into_iter().flatten().collect()
+    attempts.join_all().await.into_iter().flatten().collect()
 }
 
 /// The transaction of `create` with the condition of the claims left out.
@@ -139,7 +139,7 @@ async fn create_unguarded(db: &Dynamo, order: &Order) -> bool {
 #[tokio::test(flavor = "multi_thread")]
 async fn seats_have_one_owner_however_many_want_them() {
     let fixture = Fixture::new().await;
-    let owners = rush(&fixture, true).await;
+    let owners = contend(&fixture, true).await;
     assert_eq!(owners.len(), 1, "{owners:?}");
     let claims = fixture.claims().await;
     assert_eq!(claims.len(), 3);
@@ -147,22 +147,22 @@ async fn seats_have_one_owner_however_many_want_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_condition_the_same_rush_sells_the_seats_again_and_again() {
+async fn without_the_condition_the_same_contention_sells_the_seats_again_and_again() {
     let fixture = Fixture::new().await;
-    let owners = rush(&fixture, false).await;
+    let owners = contend(&fixture, false).await;
     assert_eq!(owners.len(), 32, "the control must oversell, or the test above proves nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_buyer_never_passes_the_limit() {
     let fixture = Fixture::new().await;
-    let mut rushing = tokio::task::JoinSet::new();
+    let mut attempts = tokio::task::JoinSet::new();
     for seat in 0..32 {
         let order = fixture.order("alice", seats(&[seat]));
         let orders = fixture.orders.clone();
-        rushing.spawn(async move { orders.create(&order, LIMIT).await.unwrap() });
+        attempts.spawn(async move { orders.create(&order, LIMIT).await.unwrap() });
     }
-    let replies = rushing.join_all().await;
+    let replies = attempts.join_all().await;
     let count =
         |requested: &CreateReply| replies.iter().filter(|reply| *reply == requested).count();
     assert_eq!(count(&CreateReply::Created), usize::from(LIMIT));
@@ -178,12 +178,12 @@ async fn a_tombstone_and_an_order_exclude_each_other() {
         let order = fixture.order(&format!("{seat}"), seats(&[seat]));
         let expired = after(&order, OrderEvent::Expire, None);
         let tombstone = Order { lines: Vec::new(), ..expired };
-        let (created, buried) = tokio::join!(
+        let (created, ended) = tokio::join!(
             fixture.orders.create(&order, LIMIT),
             fixture.orders.write_tombstone(&tombstone)
         );
         let stored = fixture.orders.get(order.number).await.unwrap().unwrap();
-        match (created.unwrap(), buried.unwrap()) {
+        match (created.unwrap(), ended.unwrap()) {
             (CreateReply::Created, ChangeReply::Conflict) => assert_eq!(stored, order),
             (CreateReply::Exists(there), ChangeReply::Done) => {
                 assert_eq!(*there, tombstone);

@@ -1,4 +1,4 @@
-//! The orders and the catalogue against a DynamoDB stand-in, and against one that misbehaves.
+//! The orders and the catalogue against a fake DynamoDB, and against one that misbehaves.
 
 mod catalogue;
 mod claims;
@@ -41,7 +41,7 @@ struct Fixture {
     mint: Mint,
 }
 
-/// A configuration with patience, for machines that are busy with other tests.
+/// A configuration with long deadlines, for machines that are busy with other tests.
 fn config(endpoint: String, tables: Tables) -> StoreConfig {
     StoreConfig {
         endpoint: Some(endpoint),

@@ -59,7 +59,7 @@ async fn many_orders_are_read_in_the_order_asked_for() {
     }
     numbers.reverse();
     let missing = fixture.order("z", Vec::new()).number;
-    let asked = [&numbers[..], &[missing, numbers[0]]].concat();
+    let numbers_read = [&numbers[..], &[missing, numbers[0]]].concat();
     // The first two batches come back with every key but the first unprocessed.
     let (proxy, orders) = fixture
         .behind(|request, before| match (request.operation.as_str(), before) {
@@ -73,7 +73,7 @@ async fn many_orders_are_read_in_the_order_asked_for() {
             _ => Act::Forward,
         })
         .await;
-    let read = orders.get_many(&asked).await.unwrap();
+    let read = orders.get_many(&numbers_read).await.unwrap();
     let read: Vec<OrderNumber> = read.iter().map(|order| order.number).collect();
     assert_eq!(read, numbers);
     assert_eq!(proxy.seen("BatchGetItem").len(), 4);

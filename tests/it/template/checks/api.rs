@@ -152,14 +152,14 @@ fn throttling(stack: &Stack) -> Vec<String> {
         };
         sums = (sums.0 + rate, sums.1 + burst);
     }
-    let strangers: Vec<&String> = routes.keys().filter(|key| !keys.contains(key)).collect();
+    let unknown: Vec<&String> = routes.keys().filter(|key| !keys.contains(key)).collect();
     let callback = "POST /payments/{provider}/callback";
     faults.extend(unless(
         "routes",
         [
             (sums.0 <= ACCOUNT_RATE, "take more than the account's requests a second"),
             (sums.1 <= ACCOUNT_BURST, "take more than the account's burst"),
-            (strangers.is_empty(), "one that is not there has a limit"),
+            (unknown.is_empty(), "one that is not there has a limit"),
             (routes.contains_key(callback), "the provider's calls have no share of their own"),
         ],
     ));

@@ -74,7 +74,7 @@ pub(super) fn cache(stack: &Stack) -> Vec<String> {
             name,
             [
                 (nodes["Engine"] == "valkey", "another engine"),
-                (is_true(&nodes["TransitEncryptionEnabled"]), "speaks in the open"),
+                (is_true(&nodes["TransitEncryptionEnabled"]), "accepts plaintext"),
                 (is_true(&nodes["AtRestEncryptionEnabled"]), "is not encrypted at rest"),
                 (is_true(&nodes["AutomaticFailoverEnabled"]), "does not fail over"),
                 (is_true(&nodes["MultiAZEnabled"]) == has_replicas, "is in one zone"),

@@ -91,8 +91,8 @@ fn generated(secret: &Value) -> String {
 
 /// The variables that `docs/configuration.md` says a function needs: for all, and for some.
 fn needed(binary: &str) -> Vec<String> {
-    let handbook = read("docs/configuration.md");
-    let rows = handbook.lines().filter(|line| line.starts_with("| `ONSALE_"));
+    let docs = read("docs/configuration.md");
+    let rows = docs.lines().filter(|line| line.starts_with("| `ONSALE_"));
     let of = |row: &str| {
         let mut cells = row.split('|').skip(1).map(str::trim);
         let (variable, who) = (cells.next()?.trim_matches('`').to_owned(), cells.next()?);
@@ -130,7 +130,7 @@ fn environment(stack: &Stack) -> Vec<String> {
         ];
         for (variable, says) in references {
             let is = variables.get(variable) == Some(&json!(says));
-            faults.extend(unless(binary, [(is, &format!("is told another {variable}"))]));
+            faults.extend(unless(binary, [(is, &format!("is given another {variable}"))]));
         }
         match Config::read(value) {
             Err(defect) => faults.push(format!("{binary}: {defect}")),
@@ -179,19 +179,19 @@ fn secrets(stack: &Stack) -> Vec<String> {
             [
                 (
                     holds("ONSALE_ADMISSION_KEYS") == ["reserve", "token-gate"].contains(&binary),
-                    "has admission keys for nothing, or none, or in the open",
+                    "has admission keys for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_PAYMENT_SECRETS") == (binary == "pay-callback"),
-                    "has payment secrets for nothing, or none, or in the open",
+                    "has payment secrets for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_PROVIDER_KEYS") == (asks && has_keys),
-                    "has provider keys for nothing, or none, or in the open",
+                    "has provider keys for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_REDIS_URL") != WITHOUT_REDIS.contains(&binary),
-                    "has the cache's password for nothing, or none, or in the open",
+                    "has the cache's password for nothing, or none, or in plaintext",
                 ),
                 (is_revised, "does not notice that a secret has changed"),
             ],

@@ -17,7 +17,7 @@ use crate::template::stack::{Edit, Stack, Variant, translate, variants};
 /// A rule, and mistakes against it.
 struct Check {
     rule: &'static str,
-    /// What breaks the rule, in words.
+    /// Finds what breaks the rule, in words.
     faults: fn(&Stack) -> Vec<String>,
     /// Parameters with which the mistakes are mistakes, besides those of production.
     with: &'static [(&'static str, &'static str)],

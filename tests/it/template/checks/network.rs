@@ -169,7 +169,7 @@ fn ways_out(stack: &Stack) -> Vec<String> {
                 [
                     (actions.iter().all(|action| !action.contains('*')), "allows every action"),
                     (is_ours, "leads to what is not ours"),
-                    (statement["Condition"] == account, "lets strangers through"),
+                    (statement["Condition"] == account, "lets other accounts through"),
                 ],
             ));
         }

@@ -204,7 +204,7 @@ fn queue_encryption(stack: &Stack) -> Vec<String> {
             queue,
             [
                 (is_true(&properties["SqsManagedSseEnabled"]), "is not encrypted"),
-                (guarded.contains(queue), "takes letters in the open"),
+                (guarded.contains(queue), "accepts plaintext"),
             ],
         )
     };

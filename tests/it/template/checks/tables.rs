@@ -67,7 +67,7 @@ fn table_safety(stack: &Stack) -> Vec<String> {
     stack.all("AWS::DynamoDB::Table").flat_map(of).collect()
 }
 
-/// What the template should say of a table.
+/// A table as the template should describe it.
 fn described(table: &TableDefinition) -> Value {
     let schema = |partition: Key, sort: Key| {
         json!([
