@@ -118,16 +118,16 @@ fn of_name(name: &str) -> String {
     if name == "Stage" { "dev".to_owned() } else { format!("<{name}>") }
 }
 
-/// A metric as something asks for it.
+/// A use of a metric: by an alarm or a widget, of a name and dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Asked {
+struct MetricUse {
     by: String,
     namespace: String,
     name: String,
     dimensions: Vec<(String, String)>,
 }
 
-impl Asked {
+impl MetricUse {
     fn dimension(&self, name: &str) -> Option<&str> {
         let found = self.dimensions.iter().find(|(dimension, _)| dimension == name);
         found.map(|(_, value)| value.as_str())
@@ -188,9 +188,9 @@ fn ids(resources: &Value, kind: &str) -> Vec<String> {
     of_kind.map(|(id, _)| id.clone()).collect()
 }
 
-fn metric(by: &str, stat: &Value) -> Asked {
+fn metric(by: &str, stat: &Value) -> MetricUse {
     let dimension = |one: &Value| (text(&one["Name"]), text(&one["Value"]));
-    Asked {
+    MetricUse {
         by: by.to_owned(),
         namespace: text(&stat["Namespace"]),
         name: text(&stat["MetricName"]),
@@ -199,7 +199,7 @@ fn metric(by: &str, stat: &Value) -> Asked {
 }
 
 /// An alarm's metrics, and what is wrong with how it puts them together.
-fn of_alarm(id: &str, alarm: &Value) -> (Vec<Asked>, Vec<String>) {
+fn of_alarm(id: &str, alarm: &Value) -> (Vec<MetricUse>, Vec<String>) {
     let Some(metrics) = alarm["Metrics"].as_array() else {
         return (vec![metric(id, alarm)], Vec::new());
     };
@@ -221,11 +221,11 @@ fn of_alarm(id: &str, alarm: &Value) -> (Vec<Asked>, Vec<String>) {
     if !expression.contains("METRICS()") && used != names {
         faults.push(format!("{id}: {expression} of {names:?}"));
     }
-    let asked = stats.iter().map(|query| {
+    let used = stats.iter().map(|query| {
         let stat = &query["MetricStat"];
         metric(id, &stat["Metric"])
     });
-    (asked.collect(), faults)
+    (used.collect(), faults)
 }
 
 /// What is wrong with an alarm by itself.
@@ -268,13 +268,13 @@ fn sections(runbook: &str) -> BTreeMap<String, String> {
 }
 
 /// The metrics of a widget: arrays of which `.` and `...` are not used, and expressions.
-fn of_widget(title: &str, widget: &Value) -> (Vec<Asked>, Vec<String>) {
-    let (mut asked, mut faults) = (Vec::new(), Vec::new());
+fn of_widget(title: &str, widget: &Value) -> (Vec<MetricUse>, Vec<String>) {
+    let (mut used, mut faults) = (Vec::new(), Vec::new());
     for row in widget["properties"]["metrics"].as_array().into_iter().flatten() {
         let cells: Vec<&str> = row.as_array().unwrap().iter().filter_map(Value::as_str).collect();
         if let Some(expression) = row[0]["expression"].as_str() {
             match searched(title, expression) {
-                Some(found) => asked.push(found),
+                Some(found) => used.push(found),
                 None => faults.push(format!("{title}: cannot read {expression}")),
             }
             continue;
@@ -287,19 +287,19 @@ fn of_widget(title: &str, widget: &Value) -> (Vec<Asked>, Vec<String>) {
             [name, value] => ((*name).to_owned(), (*value).to_owned()),
             _ => ("?".to_owned(), "?".to_owned()),
         });
-        asked.push(Asked {
+        used.push(MetricUse {
             by: title.to_owned(),
             namespace: (*namespace).to_owned(),
             name: (*name).to_owned(),
             dimensions: pairs.collect(),
         });
     }
-    (asked, faults)
+    (used, faults)
 }
 
 /// The metric of `SEARCH('{Namespace,Dimension,…} Stage="dev" MetricName="Name"', 'Sum', 60)`, and
 /// of what a list is filled from.
-fn searched(by: &str, expression: &str) -> Option<Asked> {
+fn searched(by: &str, expression: &str) -> Option<MetricUse> {
     let (schema, rest) = expression.split_once('{')?.1.split_once('}')?;
     let (namespace, dimensions) = schema.split_once(',')?;
     let name = rest.split_once("MetricName=\"")?.1.split_once('"')?.0;
@@ -312,15 +312,15 @@ fn searched(by: &str, expression: &str) -> Option<Asked> {
     };
     let dimensions = dimensions.split(',').map(|name| (name.to_owned(), any(name))).collect();
     let (namespace, name) = (namespace.to_owned(), name.to_owned());
-    Some(Asked { by: by.to_owned(), namespace, name, dimensions })
+    Some(MetricUse { by: by.to_owned(), namespace, name, dimensions })
 }
 
 /// The dashboard's metrics, and what CloudWatch would not take of it.
-fn of_dashboard(body: &str) -> (Vec<Asked>, Vec<String>) {
+fn of_dashboard(body: &str) -> (Vec<MetricUse>, Vec<String>) {
     let Ok(dashboard) = serde_json::from_str::<Value>(body) else {
         return (Vec::new(), vec!["the dashboard is no JSON".to_owned()]);
     };
-    let (mut asked, mut faults) = (Vec::new(), Vec::new());
+    let (mut used, mut faults) = (Vec::new(), Vec::new());
     let mut taken = BTreeSet::new();
     let widgets = dashboard["widgets"].as_array().cloned().unwrap_or_default();
     for widget in &widgets {
@@ -340,7 +340,7 @@ fn of_dashboard(body: &str) -> (Vec<Asked>, Vec<String>) {
                 let missing = needed.iter().find(|name| properties.get(**name).is_none());
                 faults.extend(missing.map(|name| format!("{title}: no {name}")));
                 let (metrics, wrong) = of_widget(title, widget);
-                asked.extend(metrics);
+                used.extend(metrics);
                 faults.extend(wrong);
             }
             _ => faults.push(format!("{title}: no widget")),
@@ -352,12 +352,12 @@ fn of_dashboard(body: &str) -> (Vec<Asked>, Vec<String>) {
         faults.push("the dashboard does not choose a sale".to_owned());
     }
     match searched("the list of sales", variable["search"].as_str().unwrap_or_default()) {
-        Some(found) => asked.push(found),
+        Some(found) => used.push(found),
         None => faults.push("the list of sales has no metric".to_owned()),
     }
     for (name, dimension) in SHOWN {
-        let is_it = |one: &Asked| one.name == name && one.dimension(dimension).is_some();
-        if !asked.iter().any(is_it) {
+        let is_it = |one: &MetricUse| one.name == name && one.dimension(dimension).is_some();
+        if !used.iter().any(is_it) {
             faults.push(format!("the dashboard does not show {name} by {dimension}"));
         }
     }
@@ -368,7 +368,7 @@ fn of_dashboard(body: &str) -> (Vec<Asked>, Vec<String>) {
             faults.push(format!("the dashboard shows no {stat}"));
         }
     }
-    (asked, faults)
+    (used, faults)
 }
 
 /// Everything that is wrong with the alarms and the dashboard of a template, and with the runbook.
@@ -403,11 +403,11 @@ fn faults(template: &Value, runbook: &str) -> Vec<String> {
     let body = text(&resources["Dashboard"]["Properties"]["DashboardBody"]);
     let (shown, wrong) = of_dashboard(&body);
     faults.extend(wrong);
-    let asked: Vec<&Asked> = alarmed.iter().chain(&shown).collect();
-    faults.extend(asked.iter().flat_map(|one| one.faults(resources)));
+    let used: Vec<&MetricUse> = alarmed.iter().chain(&shown).collect();
+    faults.extend(used.iter().flat_map(|one| one.faults(resources)));
 
     for metric in Metric::ALL.map(|metric| metric.row().name) {
-        let is_used = asked.iter().any(|one| one.namespace == NAMESPACE && one.name == metric);
+        let is_used = used.iter().any(|one| one.namespace == NAMESPACE && one.name == metric);
         if is_used == UNUSED.contains(&metric) {
             faults.push(format!("{metric} is written and not used, or used and listed as unused"));
         }
@@ -416,7 +416,7 @@ fn faults(template: &Value, runbook: &str) -> Vec<String> {
         for id in ids(resources, kind) {
             let is_dead = id.ends_with("DeadLetterQueue");
             for metric in metrics.iter().filter(|name| !is_dead || name.ends_with("Visible")) {
-                let is_it = |one: &&Asked| {
+                let is_it = |one: &&MetricUse| {
                     one.name == **metric && one.dimension(dimension) == Some(&format!("<{id}>"))
                 };
                 if !alarmed.iter().any(|one| is_it(&one)) {

@@ -118,7 +118,7 @@ fn a_build_that_would_gather_jitter_is_stopped() {
 /// Tests take their DynamoDB and SQS from one place, where other servers can take the place of ours;
 /// only the tests of the servers themselves start their own.
 #[test]
-fn tests_stand_on_servers_that_can_be_exchanged() {
+fn tests_use_servers_that_can_be_exchanged() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = ["backends.rs", "architecture.rs", "servers.rs"].map(|name| tests.join(name));
     let starts = [

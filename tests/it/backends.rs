@@ -1,9 +1,9 @@
-//! What the tests stand on: our own stand-ins for DynamoDB and SQS, or the servers that
+//! The servers that tests take DynamoDB and SQS from: our own fakes, or those that
 //! `ONSALE_TEST_DYNAMODB_URL` and `ONSALE_TEST_SQS_URL` name, for a second opinion
 //! (docs/independence.md).
 //!
 //! Every test takes its servers from here, and names of its own with them, because all tests share a
-//! server that is not ours. A test that is about our own stand-ins says so with [`is_foreign`].
+//! server that is not ours. A test that is about our own fakes says so with [`is_foreign`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -30,7 +30,7 @@ pub fn external() -> External {
     External { redis: None, dynamodb_url: url(DYNAMODB_URL), sqs_url: url(SQS_URL) }
 }
 
-/// What names of tables and queues begin with that no other test has, in any process.
+/// A prefix of table and queue names that no other test has, in any process.
 pub fn prefix() -> String {
     static PREFIXES: AtomicU32 = AtomicU32::new(0);
     let number = PREFIXES.fetch_add(1, Ordering::Relaxed);
@@ -46,9 +46,9 @@ pub async fn stack() -> Stack {
 pub struct Servers {
     /// Redis, DynamoDB and SQS.
     pub stack: Stack,
-    /// Who takes the money.
+    /// The fake payment provider.
     pub provider: PaymentProvider,
-    /// Where they are, and what the tables' names begin with.
+    /// The addresses of the servers, and the prefix of the tables' names.
     pub endpoints: Endpoints,
     /// The queues.
     pub queues: Queues,
@@ -92,7 +92,7 @@ pub fn up_arguments(prefix: &str) -> Vec<String> {
 
 /// One server, which is stopped when this is dropped if it is ours.
 pub struct Server<S> {
-    /// Where it is.
+    /// The address.
     pub url: String,
     _own: Option<S>,
 }
@@ -124,7 +124,7 @@ pub fn audited(endpoints: &Endpoints) -> Target {
     Target::at(&endpoints.redis, &endpoints.dynamodb, &endpoints.table_prefix)
 }
 
-/// What an engine asks this provider by.
+/// The configuration by which an engine calls this provider.
 pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
     let api = ProviderApi {
         provider: ProviderId::new(payment::PROVIDER).unwrap(),

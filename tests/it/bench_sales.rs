@@ -6,7 +6,7 @@ use crate::backends;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whole_sales_are_counted_with_what_they_cost() {
-    if backends::is_foreign("it measures our own stand-ins") {
+    if backends::is_foreign("it measures our own fakes") {
         return;
     }
     let options = sales::Options { orders: 120, at_once: 8, sales: 2 };
@@ -23,7 +23,7 @@ async fn whole_sales_are_counted_with_what_they_cost() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_point_of_the_growth_is_measured() {
-    if backends::is_foreign("it measures our own stand-ins") {
+    if backends::is_foreign("it measures our own fakes") {
         return;
     }
     let options = growth::Options::quick();
@@ -45,7 +45,7 @@ async fn every_point_of_the_growth_is_measured() {
 /// The whole way from the loss of Redis, by nothing but buyers, to the next order and a clean audit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_sale_sells_again_after_redis_was_lost_in_the_midst_of_it() {
-    if backends::is_foreign("it measures our own stand-ins") {
+    if backends::is_foreign("it measures our own fakes") {
         return;
     }
     let options = reload::Options { seats: vec![600, 1_500], fill_percent: 40, rounds: 2 };

@@ -94,7 +94,7 @@ async fn what_dies_or_forgets_leaves_nothing_broken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_still_or_is_hard_to_reach_leaves_nothing_broken() {
+async fn what_is_paused_or_hard_to_reach_leaves_nothing_broken() {
     each_of(&DELAYS).await;
 }
 

@@ -55,9 +55,9 @@ impl Fixture {
 
     /// How many messages a queue has, hidden ones included.
     async fn count(&self, url: &str) -> u32 {
-        let asked = self.sqs.get_queue_attributes().queue_url(url);
-        let asked = asked.attribute_names(QueueAttributeName::All).send().await.unwrap();
-        let attributes = asked.attributes.unwrap();
+        let reply = self.sqs.get_queue_attributes().queue_url(url);
+        let reply = reply.attribute_names(QueueAttributeName::All).send().await.unwrap();
+        let attributes = reply.attributes.unwrap();
         [
             QueueAttributeName::ApproximateNumberOfMessages,
             QueueAttributeName::ApproximateNumberOfMessagesNotVisible,
@@ -99,7 +99,7 @@ fn note(seen: &Seen, event: &SqsEvent) -> SqsBatchResponse {
     response
 }
 
-/// How often each body came.
+/// The number of deliveries of each body.
 fn deliveries(seen: &Seen) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for body in seen.lock().unwrap().iter().flatten() {

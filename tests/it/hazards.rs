@@ -1,5 +1,5 @@
 //! `docs/hazards.md`, which says of each hazard which test shows how it is met, held against the
-//! sources; and those of its tests that belong to no other room.
+//! sources; and those of its tests that belong to no other subject.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -30,7 +30,7 @@ struct Up {
     child: Child,
     dir: PathBuf,
     port: u16,
-    /// What its tables and queues are called.
+    /// The prefix of the names of its tables and queues.
     prefix: String,
 }
 

@@ -30,7 +30,7 @@ use super::backends;
 /// How long anything may take before a test fails.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// A sale of so many standing places.
+/// A sale of standing places only.
 fn standing(sale: &str, spots: u32, pay_window_seconds: u32) -> Value {
     json!({
         "sale": sale, "title": "A field", "currency": "EUR",
@@ -249,7 +249,7 @@ async fn the_same_seed_brings_the_same_people_in_the_same_order() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_come_back_when_told_to_until_they_lose_patience() {
+async fn buyers_come_back_when_told_to_until_they_give_up() {
     let first = Mutex::new(std::collections::HashSet::new());
     // Whoever comes for the first time is told to come back; whoever does is told that all is gone.
     let stub = Stub::start(Until::Elapsed(Duration::ZERO), move |heard| {
@@ -317,7 +317,7 @@ fn elements(page: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
+async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     let engine = Engine::start(backends::engine(up::Options::ephemeral())).await.unwrap();
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
@@ -358,7 +358,7 @@ async fn every_conduct_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     engine.stop().await.unwrap();
 
     the_report_says_what_is_documented(&report);
-    the_page_stands_by_itself(&report);
+    the_page_is_self_contained(&report);
 }
 
 fn the_report_says_what_is_documented(report: &Report) {
@@ -387,7 +387,7 @@ fn the_report_says_what_is_documented(report: &Report) {
     assert_eq!(report.tickets, 600, "every ticket was paid");
 }
 
-fn the_page_stands_by_itself(report: &Report) {
+fn the_page_is_self_contained(report: &Report) {
     let page = page::of_load_test(report).unwrap();
     let elements = elements(&page);
     let count = |name: &str| elements.iter().filter(|element| *element == name).count();

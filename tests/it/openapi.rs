@@ -31,7 +31,7 @@ struct Client {
     answered: BTreeSet<(String, u16)>,
 }
 
-/// What of an example a client fills in.
+/// The parts of an example that a client fills in.
 #[derive(Default)]
 struct With<'a> {
     sale: Option<&'a str>,
@@ -259,9 +259,9 @@ fn every_page_of_a_problem_shows_a_document_of_its_schema() {
 
 /// `docs/api.md` names for each endpoint, by their pages, the problems that are its own.
 #[test]
-fn the_handbook_lists_the_same_operations_and_types() {
-    let handbook = read("docs/api.md");
-    let (endpoints, table) = handbook.split_once("\n## Problems\n").unwrap();
+fn the_docs_list_the_same_operations_and_types() {
+    let docs = read("docs/api.md");
+    let (endpoints, table) = docs.split_once("\n## Problems\n").unwrap();
     for kind in Kind::ALL {
         let row = format!("| {}", kind.status().as_u16());
         let link = format!("[{0}](problems/{0}.md)", kind.slug());

@@ -21,7 +21,7 @@ pub fn onsale() -> PathBuf {
     program
 }
 
-/// When a file was changed last.
+/// The time at which a file was changed last.
 pub fn changed_at(file: &Path) -> SystemTime {
     fs::metadata(file).unwrap().modified().unwrap()
 }

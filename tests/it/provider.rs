@@ -1,4 +1,4 @@
-//! The payment provider: our stand-in speaks as Stripe does, by the word of Stripe's own Python
+//! The payment provider: our fake speaks as Stripe does, by the word of Stripe's own Python
 //! package, and our adapter understands what it says in every way it can fail.
 
 use std::io::Write as _;
@@ -156,10 +156,10 @@ async fn a_provider_that_is_not_there_or_does_not_know_us_is_asked_again_later()
     };
     let mut config = backends::providers(&provider);
     config.apis[0].key.0 = b"sk_wrong".to_vec();
-    let stranger = providers(&config);
-    unavailable(stranger.captures(&order(number())).await.unwrap_err());
-    unavailable(stranger.refund(&record).await.unwrap_err());
-    assert!(!format!("{stranger:?}").contains("sk_wrong"));
+    let foreign = providers(&config);
+    unavailable(foreign.captures(&order(number())).await.unwrap_err());
+    unavailable(foreign.refund(&record).await.unwrap_err());
+    assert!(!format!("{foreign:?}").contains("sk_wrong"));
 
     config.apis[0].url = Some("http://127.0.0.1:1".to_owned());
     let nowhere = providers(&config);
@@ -200,7 +200,7 @@ async fn what_was_answered_is_still_known_after_a_kill() {
     println!("at {url}, {again} and {}", provider.url());
 }
 
-/// Runs a script in the Python environment that `make setup` makes, against the stand-in.
+/// Runs a script in the Python environment that `make setup` makes, against the fake.
 fn stripe(provider: &PaymentProvider, script: &str, arguments: &Value) -> Value {
     const HEAD: &str = "
 import json, sys, stripe
@@ -223,7 +223,7 @@ stripe.max_network_retries = 0
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stripes_own_package_pays_finds_and_refunds_at_the_stand_in() {
+async fn stripes_own_package_pays_finds_and_refunds_at_the_fake() {
     const SCRIPT: &str = "
 order = asked['with']['order']
 intent = stripe.PaymentIntent.create(amount=500, currency='eur', confirm=True, metadata={'order': order})
@@ -243,7 +243,7 @@ print(json.dumps({
     'twice': raised(lambda: stripe.Refund.create(payment_intent=intent.id)),
     'other': raised(lambda: stripe.Refund.create(payment_intent='pi_x', idempotency_key='k')),
     'missing': raised(lambda: stripe.Refund.create(payment_intent='pi_x')),
-    'stranger': raised(lambda: stripe.Refund.list(payment_intent=intent.id, api_key='sk_x')),
+    'foreign': raised(lambda: stripe.Refund.list(payment_intent=intent.id, api_key='sk_x')),
 }))";
     let provider = PaymentProvider::start(None).unwrap();
     let order_number = number();
@@ -256,7 +256,7 @@ print(json.dumps({
     assert_eq!(said["twice"], json!(["InvalidRequestError", "charge_already_refunded"]));
     assert_eq!(said["other"], json!(["IdempotencyError", null]));
     assert_eq!(said["missing"], json!(["InvalidRequestError", "resource_missing"]));
-    assert_eq!(said["stranger"], json!(["AuthenticationError", null]));
+    assert_eq!(said["foreign"], json!(["AuthenticationError", null]));
     // What Stripe's package did is what our adapter finds.
     let found = adapter(&provider).captures(&order(order_number)).await.unwrap().unwrap();
     assert_eq!(found.len(), 1);

@@ -138,7 +138,7 @@ async fn an_accepted_payment_is_never_sent_back() {
 }
 
 #[tokio::test]
-async fn a_long_window_hops_and_a_lost_answer_is_sent_again() {
+async fn a_long_window_is_requeued_and_a_lost_answer_is_sent_again() {
     let fixture = Fixture::new().await;
     let proxy = HttpProxy::start(&fixture.server.url, |_, before| match before {
         0 => Act::LoseAnswer,

@@ -21,8 +21,8 @@ async fn the_steps_of_the_readme_buy_a_ticket() {
     assert!(steps.len() >= 5, "the README lost its steps");
     let data = tempfile::tempdir().unwrap();
     let engine = Engine::start(backends::engine(Options::persistent(data.path()))).await.unwrap();
-    let desk = tempfile::tempdir().unwrap();
-    std::os::unix::fs::symlink(root.join("sales"), desk.path().join("sales")).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(root.join("sales"), folder.path().join("sales")).unwrap();
     let script = format!(
         "set -euxo pipefail\nonsale() {{ '{}' \"$@\"; }}\n{}",
         onsale().display(),
@@ -30,7 +30,7 @@ async fn the_steps_of_the_readme_buy_a_ticket() {
     );
     let mut run = Command::new("bash");
     run.args(["-c", &script])
-        .current_dir(desk.path())
+        .current_dir(folder.path())
         .env("URL", engine.url())
         .env("ONSALE_DATA_DIR", data.path());
     let done = tokio::task::spawn_blocking(move || run.output()).await.unwrap().unwrap();

@@ -18,7 +18,7 @@ use crate::program::onsale;
 /// How long anything may take before the test fails.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What a command printed, and its exit code.
+/// The output of a command, and its exit code.
 fn run(dir: &Path, arguments: &[&str]) -> (String, i32) {
     let done = Command::new(onsale())
         .arg("--data-dir")
@@ -78,7 +78,7 @@ async fn letters(dir: &Path, queue: &str, count: usize) -> Vec<Value> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dead_letters_are_explained_moved_back_and_dropped_one_by_one() {
-    if backends::is_foreign("not every stand-in moves messages back") {
+    if backends::is_foreign("not every fake moves messages back") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

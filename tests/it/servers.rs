@@ -270,7 +270,7 @@ async fn a_master_comes_back_into_its_cluster() {
 
 #[tokio::test]
 async fn a_database_file_survives_its_server() {
-    if backends::is_foreign("it is about the file of our stand-in") {
+    if backends::is_foreign("it is about the file of our fake") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
@@ -295,7 +295,7 @@ async fn a_database_file_survives_its_server() {
 
 #[tokio::test]
 async fn a_transaction_that_is_repeated_under_its_token_is_carried_out_once() {
-    if backends::is_foreign("it is about the edge of our stand-in") {
+    if backends::is_foreign("it is about the edge of our fake") {
         return;
     }
     let server = DynamoDb::memory().unwrap();
@@ -325,7 +325,7 @@ async fn a_transaction_that_is_repeated_under_its_token_is_carried_out_once() {
 
 #[tokio::test]
 async fn two_stacks_side_by_side_do_not_meet() {
-    if backends::is_foreign("it is about two of our stand-ins") {
+    if backends::is_foreign("it is about two of our fakes") {
         return;
     }
     // Each started in a task of its own, as anyone may.
@@ -351,7 +351,7 @@ async fn two_stacks_side_by_side_do_not_meet() {
 
 #[tokio::test]
 async fn a_persistent_stack_is_there_again() {
-    if backends::is_foreign("it is about the files of our stand-ins") {
+    if backends::is_foreign("it is about the files of our fakes") {
         return;
     }
     let dir = tempfile::tempdir().unwrap();

@@ -79,15 +79,15 @@ impl Caller {
         body(self.request(Method::GET, path).send().await.unwrap(), StatusCode::OK).await
     }
 
-    /// How many seats the hall has left.
+    /// The number of seats left in the hall.
     async fn available(&self, sale: &str) -> u64 {
         let availability = self.get(&format!("/sales/{sale}/availability")).await;
         availability["tiers"][0]["available"].as_u64().unwrap()
     }
 
     async fn order_of(&self, user: &str, order: &str) -> Value {
-        let asked = self.buyer(user, Method::GET, &format!("/orders/{order}"));
-        body(asked.send().await.unwrap(), StatusCode::OK).await
+        let request = self.buyer(user, Method::GET, &format!("/orders/{order}"));
+        body(request.send().await.unwrap(), StatusCode::OK).await
     }
 
     /// Admission and order of two seats side by side.
@@ -123,7 +123,7 @@ impl Caller {
     }
 }
 
-/// What an order costs.
+/// The price of an order.
 fn amount(order: &Value) -> Money {
     Money {
         amount_minor: order["amount_minor"].as_i64().unwrap(),
@@ -380,7 +380,7 @@ impl Process {
         (Self(child), Caller::new(&url, dir))
     }
 
-    /// What it has resident, in kB.
+    /// The resident memory, in kB.
     fn resident_kb(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -415,8 +415,8 @@ async fn an_order_survives_kill_9_and_is_paid_after_it() {
     process.kill();
 
     let (_process, caller) = Process::up(dir.path(), &prefix).await;
-    let asked = caller.request(Method::GET, &format!("/orders/{number}")).bearer_auth(token);
-    let kept = body(asked.send().await.unwrap(), StatusCode::OK).await;
+    let request = caller.request(Method::GET, &format!("/orders/{number}")).bearer_auth(token);
+    let kept = body(request.send().await.unwrap(), StatusCode::OK).await;
     assert_eq!((&kept["state"], &kept["lines"]), (&json!("pending"), &order["lines"]));
     assert_eq!(caller.available("hall-9").await, 18, "its seats are still held");
     assert_eq!(caller.pay(&order).await.status(), StatusCode::OK);

@@ -5,6 +5,7 @@
 //! pure models in a simulator. Implementations write `async fn`; the futures must be `Send`.
 
 pub mod messages;
+pub mod methods;
 
 mod catalogue;
 mod gate;

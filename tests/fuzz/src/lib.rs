@@ -1,4 +1,4 @@
-//! What must hold of everything that reads what strangers send, whatever they send.
+//! What must hold of everything that reads untrusted input, whatever it is.
 //!
 //! A [`Target`] is a function of bytes: it gives them to the engine's own code and panics where a
 //! property does not hold, which is more than that nothing panics: what is accepted survives being
@@ -15,32 +15,32 @@ mod targets;
 
 /// What became of an input. A corpus must hold both kinds, else its target proves little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Verdict {
+pub enum Outcome {
     /// At least one reader took it, or a part of it, for what it reads.
     Accepted,
     /// Nobody did.
     Refused,
 }
 
-impl Verdict {
+impl Outcome {
     /// Accepted if anything was.
     fn of(accepted: bool) -> Self {
         if accepted { Self::Accepted } else { Self::Refused }
     }
 }
 
-/// One thing to fuzz.
+/// A fuzz target.
 #[derive(Debug)]
 pub struct Target {
     /// Its name, and that of its corpus.
     pub name: &'static str,
-    /// What is read, and what must hold.
+    /// The input that is read, and the property that must hold, in words.
     pub about: &'static str,
     /// Tries one input.
     ///
     /// # Panics
     /// If a property does not hold: the engine has a defect.
-    pub run: fn(&[u8]) -> Verdict,
+    pub run: fn(&[u8]) -> Outcome,
 }
 
 /// Every target.

@@ -1,4 +1,4 @@
-//! Requests as API Gateway hands them to a function, made of what a stranger wrote.
+//! Requests as API Gateway hands them to a function, made of untrusted input.
 
 use aws_lambda_events::apigw::ApiGatewayV2httpRequest;
 use base64::Engine as _;

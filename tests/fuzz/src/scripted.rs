@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::must;
 
-/// The server, and what it answers.
+/// A server of Redis' protocol with a given reply.
 #[derive(Debug)]
 pub(crate) struct Scripted {
-    /// Where it listens.
+    /// The URL at which it listens.
     pub(crate) url: String,
     reply: Arc<Mutex<Vec<u8>>>,
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fuzz::{CONTROL, TARGETS, Verdict};
+use fuzz::{CONTROL, Outcome, TARGETS};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus")
@@ -26,8 +26,8 @@ fn what_lies_in_the_corpus_breaks_no_property() {
         for name in names(&folder) {
             let input = fs::read(folder.join(&name)).unwrap();
             let outcome = std::panic::catch_unwind(|| (target.run)(&input));
-            let verdict = outcome.unwrap_or_else(|_| panic!("{}/{name} breaks one", target.name));
-            seen.insert(verdict == Verdict::Accepted);
+            let outcome = outcome.unwrap_or_else(|_| panic!("{}/{name} breaks one", target.name));
+            seen.insert(outcome == Outcome::Accepted);
         }
         assert_eq!(seen.len(), 2, "{}: nothing accepted, or nothing refused", target.name);
     }
@@ -48,6 +48,6 @@ fn every_corpus_has_a_target_and_stays_small() {
 #[test]
 fn the_control_is_found_by_who_knows_it() {
     let run = CONTROL.run;
-    assert_eq!(run(b"oversell=60000 seats"), Verdict::Accepted);
+    assert_eq!(run(b"oversell=60000 seats"), Outcome::Accepted);
     assert!(std::panic::catch_unwind(|| run(b"oversell=60001 seats")).is_err());
 }

@@ -26,21 +26,21 @@ use super::environment::{NOW, epoch};
 /// A hall of two blocks and a balcony of one, over two legs.
 const HALL: u32 = 130;
 const BALCONY: u32 = 26;
-/// How many blocks that is.
+/// The number of blocks of those seats.
 const BLOCKS: usize = 3;
 /// Seats of each line of an order.
 const HALL_SEATS: u16 = 5;
 const BALCONY_SEATS: u16 = 1;
 
-/// Stores that answer at once, and what they were asked.
+/// Stores that answer at once, and the calls that were made to them.
 struct Watched {
     stores: Mutex<Stores>,
-    asked: Mutex<Vec<Call>>,
+    calls: Mutex<Vec<Call>>,
 }
 
 impl Driver for Watched {
     async fn call(&self, call: Call) -> Stored<Reply> {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).push(call.clone());
         self.stores.lock().unwrap_or_else(PoisonError::into_inner).apply(NOW, &call)
     }
 }
@@ -67,7 +67,7 @@ impl Fixture {
             ],
         });
         let sale = Sale::new(serde_json::from_value(file).unwrap()).unwrap();
-        let watched = Watched { stores: Mutex::default(), asked: Mutex::default() };
+        let watched = Watched { stores: Mutex::default(), calls: Mutex::default() };
         let fixture = Self { ports: Caller(watched), sale, mint: Mint::new(3) };
         publish(&fixture.ports, &fixture.sale, &epoch("first"), NOW).await.unwrap();
         fixture
@@ -133,17 +133,17 @@ impl Fixture {
     }
 
     async fn compare(&self) -> Compared {
-        self.ports.0.asked.lock().unwrap().clear();
+        self.ports.0.calls.lock().unwrap().clear();
         let run = dry_run(&self.ports, NOW).await.unwrap();
         assert!(run.unread.is_empty(), "{run:?}");
         let found = run.found.iter().map(|(discrepancy, _)| {
             let explained = discrepancy.explain();
             (explained.kind, explained.order)
         });
-        let asked = self.ports.0.asked.lock().unwrap();
-        let blocks = asked.iter().filter(|call| matches!(call, Call::Claims { .. })).count();
+        let calls = self.ports.0.calls.lock().unwrap();
+        let blocks = calls.iter().filter(|call| matches!(call, Call::Claims { .. })).count();
         assert_eq!(blocks, BLOCKS, "every block is read, once");
-        let read = asked.iter().flat_map(|call| {
+        let read = calls.iter().flat_map(|call| {
             if let Call::ManyOrders { numbers } = call {
                 return numbers.clone();
             }

@@ -84,7 +84,7 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
         assert!(calls >= 3, "hold, claim and message are calls");
         fixture.must_be_consistent().await;
     }
-    // Whatever Redis was made to forget is made up for, and then there is nothing left to do.
+    // Whatever Redis was made to forget is compensated, and then there is nothing left to do.
     reconcile(&fixture.ports, &epoch("later"), NOW).await.unwrap();
     let quiet = reconcile(&fixture.ports, &epoch("later"), NOW).await.unwrap();
     assert!(quiet.is_quiet(), "{quiet:?}");
@@ -259,7 +259,7 @@ async fn redis_has_the_terms_of_the_catalogue_from_any_crash_point_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hold_without_an_order_is_buried_and_its_late_writer_fails() {
+async fn a_hold_without_an_order_gets_a_tombstone_and_its_late_writer_fails() {
     let fixture = Fixture::start().await;
     let reservation = fixture.reservation("sleeper").await;
     // The process dies after the hold and before the claim.

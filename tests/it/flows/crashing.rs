@@ -1,21 +1,14 @@
 //! Ports that stop answering after a number of calls, as if the process had died there, or that stop
-//! there for a while, as a function that is frozen and thawed.
+//! there for a while, as a function that is frozen and resumed.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
-use engine::domain::inventory::*;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
-use engine::domain::refund::RefundReply;
-use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
-use engine::ports::*;
+use engine::ports::methods::*;
+use engine::{port_argument, port_methods};
 use tokio::sync::Notify;
 
-/// Where the last call is cut off.
+/// The point at which the last call is cut off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// It happens, and nobody hears of it.
@@ -32,11 +25,11 @@ pub struct Crashing<'a, P> {
     freeze: Option<Freeze>,
 }
 
-/// Where a call waits until it is told to go on.
+/// A point at which a call waits until it is resumed.
 #[derive(Default)]
 struct Freeze {
     reached: Notify,
-    thawed: Notify,
+    resumed: Notify,
 }
 
 impl<'a, P: Ports> Crashing<'a, P> {
@@ -45,7 +38,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         Self { inner, left: AtomicI64::new(at), cut, freeze: None }
     }
 
-    /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] thaws it.
+    /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] resumes it.
     pub fn frozen_at(inner: &'a P, at: i64) -> Self {
         Self { freeze: Some(Freeze::default()), ..Self::at(inner, at, Cut::BeforeTheCall) }
     }
@@ -56,8 +49,8 @@ impl<'a, P: Ports> Crashing<'a, P> {
     }
 
     /// Lets the flow go on.
-    pub fn thaw(&self) {
-        self.freeze().thawed.notify_one();
+    pub fn resume(&self) {
+        self.freeze().resumed.notify_one();
     }
 
     fn freeze(&self) -> &Freeze {
@@ -79,7 +72,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         let meanwhile = async {
             self.reached().await;
             let done = meanwhile.await;
-            self.thaw();
+            self.resume();
             done
         };
         tokio::join!(frozen, meanwhile)
@@ -96,7 +89,7 @@ impl<'a, P: Ports> Crashing<'a, P> {
         if let Some(freeze) = &self.freeze {
             if left == 0 {
                 freeze.reached.notify_one();
-                freeze.thawed.notified().await;
+                freeze.resumed.notified().await;
             }
             return call.await;
         }
@@ -139,74 +132,17 @@ impl<P: Ports> Ports for Crashing<'_, P> {
     }
 }
 
-/// Writes the methods of one port as calls of the inner port's, each a step.
+/// Writes each method of each port as a call of the inner port's, which is a step.
 macro_rules! each_call_is_a_step {
-    ($trait:ident by $port:ident: $(fn $name:ident($($arg:ident: $type:ty),*) -> $reply:ty;)*) => {
-        impl<P: Ports> $trait for Crashing<'_, P> {
-            $(async fn $name(&self, $($arg: $type),*) -> Stored<$reply> {
+    ($($trait:ident by $port:ident { $(
+        $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
+    )* })*) => {
+        $(impl<P: Ports> $trait for Crashing<'_, P> {
+            $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
                 self.step(self.inner.$port().$name($($arg),*)).await
             })*
-        }
+        })*
     };
 }
 
-each_call_is_a_step! { Seats by seats:
-    fn load(command: &Load) -> LoadReply;
-    fn hold(command: &Hold) -> HoldReply;
-    fn sell(command: &Sell) -> SellReply;
-    fn release(command: &Release) -> ReleaseReply;
-    fn mark(command: &Mark) -> MarkReply;
-    fn restore(command: &Restore) -> RestoreReply;
-    fn repair(command: &Repair) -> RepairReply;
-    fn epoch(sale: &SaleId) -> Option<Epoch>;
-    fn head(sale: &SaleId) -> Option<(Epoch, Terms)>;
-    fn record(sale: &SaleId, order: OrderNumber) -> Option<HoldRecord>;
-    fn due(sale: &SaleId, now: Timestamp, most: usize) -> Vec<OrderNumber>;
-    fn taken(sale: &SaleId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>>;
-    fn count_taken(sale: &SaleId, tiers: &[TierId], leg_count: u16) -> u64;
-    fn count_holds(sale: &SaleId) -> u64;
-    fn snapshot(sale: &SaleId, tier: &TierId, leg_count: u16) -> Snapshot;
-}
-
-each_call_is_a_step! { Gate by gate:
-    fn admit(command: &Admit) -> AdmitReply;
-}
-
-each_call_is_a_step! { Orders by orders:
-    fn create(order: &Order, limit: u16) -> CreateReply;
-    fn end(end: &Order) -> ChangeReply;
-    fn write_tombstone(tombstone: &Order) -> ChangeReply;
-    fn settle(payment: &PaymentRecord, settlement: &Settlement, limit: u16) -> SettleReply;
-    fn record_refund(payment: &PaymentRecord, order: Option<&Order>) -> ChangeReply;
-    fn sync(orders: &[Order]) -> Vec<OrderNumber>;
-    fn get(number: OrderNumber) -> Option<Order>;
-    fn get_many(numbers: &[OrderNumber]) -> Vec<Order>;
-    fn payment(order: OrderNumber, payment: &PaymentKey) -> Option<PaymentRecord>;
-    fn payments(order: OrderNumber) -> Vec<PaymentRecord>;
-    fn of_user(user: &UserId, before: Option<OrderNumber>, most: u16) -> Page;
-    fn tickets_of(sale: &SaleId, user: &UserId) -> u16;
-    fn due(shard: u8, now: Timestamp, most: u16) -> Vec<Due>;
-    fn claims(sale: &SaleId, tier: &TierId, block: u32) -> Vec<Claim>;
-    fn statistics(sale: &SaleId) -> Vec<(TierId, TierTotals)>;
-}
-
-each_call_is_a_step! { Catalogue by catalogue:
-    fn sale(id: &SaleId, freshness: Freshness) -> Option<Published>;
-    fn sales() -> Vec<SaleId>;
-    fn publish(file: &SaleFile, replaces: Option<u64>) -> ChangeReply;
-    fn lease(id: &SaleId, epoch: &Epoch, now: Timestamp, until: Timestamp) -> ChangeReply;
-    fn prolong(id: &SaleId, epoch: &Epoch, until: Timestamp) -> ChangeReply;
-    fn loaded(id: &SaleId, epoch: &Epoch) -> ChangeReply;
-}
-
-each_call_is_a_step! { Queue by queue:
-    fn expire_later(sale: &SaleId, order: OrderNumber, now: Timestamp, deadline: Timestamp) -> ();
-    fn sync(order: OrderNumber) -> ();
-    fn load_again(sale: &SaleId) -> ();
-    fn refund(payment: &PaymentRecord) -> ();
-}
-
-each_call_is_a_step! { Provider by provider:
-    fn captures(order: &Order) -> Option<Vec<Capture>>;
-    fn refund(payment: &PaymentRecord) -> RefundReply;
-}
+port_methods!(each_call_is_a_step);

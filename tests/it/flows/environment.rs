@@ -26,7 +26,7 @@ use shared::runtime::config::{
 
 use crate::backends::{self, Servers};
 
-/// When the tests happen.
+/// The time of the tests.
 pub const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// The payment window of the sale, in seconds.
 pub const PAY_WINDOW_SECONDS: i64 = 60;
@@ -39,7 +39,7 @@ pub struct Fixture {
     pub ports: LivePorts,
     /// The payment provider.
     pub provider: PaymentProvider,
-    /// What the ports were built from.
+    /// The servers that the ports were built from.
     pub config: Config,
     dynamo: Dynamo,
     mint: Mint,
@@ -132,7 +132,7 @@ impl Fixture {
             for item in of_table {
                 let partition = item.get("gene").or_else(|| item.get("pk"));
                 let key = format!("{table} {partition:?} {:?}", item.get("sk"));
-                assert_eq!(items.insert(key, item), None, "a key stands twice");
+                assert_eq!(items.insert(key, item), None, "a key is duplicated");
             }
         }
         items
@@ -183,7 +183,7 @@ impl Fixture {
         }
     }
 
-    /// Where an order stands.
+    /// The state of an order.
     pub async fn state(&self, number: OrderNumber) -> Option<OrderState> {
         self.ports.orders().get(number).await.unwrap().map(|order| order.state)
     }

@@ -74,7 +74,7 @@ async fn a_loader_that_dies_is_succeeded_when_its_lease_is_over() {
 /// The loader is frozen at each of its calls until its lease is over, another has loaded the sale
 /// and sold seats, and in the second round Redis has been lost once more.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_loader_that_thaws_late_never_has_its_old_picture_sold_from() {
+async fn a_loader_that_resumes_late_never_has_its_old_snapshot_sold_from() {
     let fixture = Fixture::start().await;
     let mut sold_from_without_the_fence = 0;
     for lost_again in [false, true] {
@@ -84,7 +84,7 @@ async fn a_loader_that_thaws_late_never_has_its_old_picture_sold_from() {
             let (old, new) = (epoch(&format!("old-{name}")), epoch(&format!("new-{name}")));
             fixture.lose_everything().await;
             let frozen = Crashing::frozen_at(&fixture.ports, call);
-            let (thawed, order) = frozen
+            let (resumed, order) = frozen
                 .while_frozen(load(&frozen, &sale_id(), &old, NOW), async {
                     load(&fixture.ports, &sale_id(), &new, LEASE_OVER).await.unwrap();
                     let order = buy(&fixture, &format!("buyer-{name}")).await;
@@ -94,7 +94,7 @@ async fn a_loader_that_thaws_late_never_has_its_old_picture_sold_from() {
                     order
                 })
                 .await;
-            assert!(!sells(&fixture).await || knows(&fixture, &order).await, "{name}: {thawed:?}");
+            assert!(!sells(&fixture).await || knows(&fixture, &order).await, "{name}: {resumed:?}");
             if !sells(&fixture).await && !knows(&fixture, &order).await {
                 // Without the fence it would be named, and sold from.
                 let catalogue = fixture.ports.catalogue();
@@ -150,7 +150,7 @@ async fn an_order_that_is_made_while_its_sale_is_loaded_keeps_its_seats() {
             let loading = load(&loader, &sale, &name, NOW);
             let (loaded, ()) = loader
                 .while_frozen(loading, async {
-                    buyer.thaw();
+                    buyer.resume();
                     ordered.notified().await;
                 })
                 .await;

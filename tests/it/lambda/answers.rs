@@ -31,7 +31,7 @@ use crate::backends::{self, Servers};
 
 const HTML: &str = "text/html";
 
-/// What somebody gets who asks.
+/// The answer that a caller gets.
 #[derive(Debug, Clone, PartialEq)]
 struct Answer {
     status: u64,
@@ -155,8 +155,8 @@ impl Fixtures {
 
     /// An admission that the gateway gave.
     async fn admission(&self, user: &str, sale: &str) -> Value {
-        let asked = admission(user, sale, 4);
-        let given = self.in_process(&asked).await;
+        let request = admission(user, sale, 4);
+        let given = self.in_process(&request).await;
         assert_eq!(given.status, 201, "{:#}", given.body);
         given.body
     }
@@ -266,8 +266,8 @@ async fn sales_are_published_and_shown_alike() {
     get(availability, 422, "/sales/hall/availability?from=A&to=B").await;
     assert_eq!(get("GET /openapi.json", 200, "/openapi.json").await["openapi"], "3.1.1");
     // What the gateway's authorizer keeps away, the function refuses as well.
-    let stranger = Request { sender: Sender::Nobody, ..publish };
-    let deployed = fixtures.deployed(&sales, put, &stranger).await;
+    let anonymous = Request { sender: Sender::Nobody, ..publish };
+    let deployed = fixtures.deployed(&sales, put, &anonymous).await;
     assert_eq!((deployed.status, slug(&deployed.body)), (401, "not-authenticated"));
 }
 
@@ -418,7 +418,7 @@ async fn what_is_due_or_lost_is_put_right_alike() {
     let message = json!({ "sale": "hall", "order": order["order"], "due_at": order["pay_by"] });
     let event = batch("expiry", &["{}".to_owned(), message.to_string()]);
     let expire = fixtures.sandbox("expire-orders").await;
-    // Too early, the message hops on; when the time is up the order ends.
+    // Too early, the message is sent again with a delay; when the time is up the order ends.
     let since = Instant::now();
     while fixtures.state("alice", &order).await != "expired" {
         assert!(since.elapsed() < Duration::from_secs(60), "{}", expire.log());

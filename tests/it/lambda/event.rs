@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-/// Who sends a request, as the authorizers say.
+/// The sender of a request, as the authorizers say.
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
     /// Anybody.

@@ -1,4 +1,4 @@
-//! The deployed stack on ministack, a stand-in for AWS that shares no code with ours: an HTTP API with a
+//! The deployed stack on ministack, an emulator of AWS that shares no code with ours: an HTTP API with a
 //! JWT authorizer (Cognito's tokens) and IAM, the functions from their zips, SQS event source mappings,
 //! tables and queues, and a real Valkey.
 
@@ -362,13 +362,13 @@ fn function_arn(function: &str) -> String {
 /// A function from its zip.
 async fn deploy(ministack: &Ministack, function: &str, environment: &Value) {
     let zip = fs::read(bootstrap(function).with_extension("zip")).unwrap();
-    let asked = json!({
+    let request = json!({
         "FunctionName": format!("dev-onsale-{function}"), "Runtime": "provided.al2023",
         "Handler": "bootstrap", "Role": format!("arn:aws:iam::{ACCOUNT}:role/{function}"),
         "Timeout": 30, "MemorySize": 256, "Code": { "ZipFile": BASE64_STANDARD.encode(zip) },
         "Environment": { "Variables": environment },
     });
-    ministack.post("/2015-03-31/functions", &asked).await;
+    ministack.post("/2015-03-31/functions", &request).await;
 }
 
 /// The event source mappings, with the batches of template.yaml; answers the path of each.
@@ -408,16 +408,16 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
         });
         let made = ministack.post(&format!("/v2/apis/{api}/integrations"), &integration).await;
         let target = format!("integrations/{}", made["integrationId"].as_str().unwrap());
-        let mut asked = json!({ "routeKey": route.key, "target": target });
+        let mut request = json!({ "routeKey": route.key, "target": target });
         match route.access {
-            Access::Anyone | Access::Provider => asked["authorizationType"] = json!("NONE"),
-            Access::Operator => asked["authorizationType"] = json!("AWS_IAM"),
+            Access::Anyone | Access::Provider => request["authorizationType"] = json!("NONE"),
+            Access::Operator => request["authorizationType"] = json!("AWS_IAM"),
             Access::Buyer => {
-                asked["authorizationType"] = json!("JWT");
-                asked["authorizerId"] = authorizer["authorizerId"].clone();
+                request["authorizationType"] = json!("JWT");
+                request["authorizerId"] = authorizer["authorizerId"].clone();
             }
         }
-        ministack.post(&format!("/v2/apis/{api}/routes"), &asked).await;
+        ministack.post(&format!("/v2/apis/{api}/routes"), &request).await;
     }
     let stage = json!({ "stageName": "$default", "autoDeploy": true });
     ministack.post(&format!("/v2/apis/{api}/stages"), &stage).await;
@@ -437,8 +437,8 @@ async fn a_sale_runs_on_the_deployed_stack() {
     let alice = deployed.sign_in("alice").await;
     let bob = deployed.sign_in("bob").await;
     let path = "/sales/hall/admissions";
-    let stranger = deployed.request(Method::POST, path).body("{}").send().await.unwrap();
-    assert_eq!(stranger.status(), StatusCode::UNAUTHORIZED);
+    let anonymous = deployed.request(Method::POST, path).body("{}").send().await.unwrap();
+    assert_eq!(anonymous.status(), StatusCode::UNAUTHORIZED);
     let [head, claims, signature] = alice.split('.').collect::<Vec<_>>()[..] else { panic!() };
     let [_, of_bob, _] = bob.split('.').collect::<Vec<_>>()[..] else { panic!() };
     assert_ne!(claims, of_bob);

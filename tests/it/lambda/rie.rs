@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use local::environment::Variables;
 use shared::runtime::functions::Function;
 
-/// How long the emulator may take to listen.
+/// The longest time until the emulator listens.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Every function.
@@ -26,7 +26,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Where cargo builds.
+/// Cargo's target folder.
 pub fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.ancestors().nth(3).unwrap().to_owned()
@@ -130,7 +130,7 @@ impl Sandbox {
         panic!("the emulator does not listen: {}", sandbox.log());
     }
 
-    /// What the function answers to an event.
+    /// The function's answer to an event.
     pub async fn invoke(&self, event: &Value) -> Value {
         let _turn = self.one_at_a_time.lock().await;
         let sent = self.http.post(&self.url).body(event.to_string()).send().await;

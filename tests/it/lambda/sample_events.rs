@@ -21,7 +21,7 @@ const SECOND_BUYER: &str = "1002";
 const TICKETS: u16 = 2;
 const PRICE_MINOR: i64 = 2500;
 
-/// When the events were made, by their own word.
+/// The time at which the events say that they were made.
 fn made_at() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
 }

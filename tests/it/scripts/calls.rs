@@ -23,7 +23,7 @@ use tokio::net::TcpStream;
 use super::environment::Fixture;
 use super::log::Log;
 use super::wire::{Loss, Wire};
-use super::{connect, patient, server};
+use super::{connect, long_deadlines, server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
@@ -117,7 +117,7 @@ async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
     let server = server(Flavour::Valkey).await;
     let direct = loaded(&server, 1).await;
     let wire = Wire::to(server.port()).await;
-    let once = Connection::new(&Topology::Single(wire.url()), patient()).unwrap();
+    let once = Connection::new(&Topology::Single(wire.url()), long_deadlines()).unwrap();
     once.warm_up().await.unwrap();
     let seats = RedisSeats::new(once);
     let first = hold(1, Legs::ONE, best(3));
@@ -131,7 +131,7 @@ async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
     assert_eq!(record_of(again), record);
     assert_eq!(direct.count_holds(&sale()).await, Ok(2));
 
-    let twice = Bounds { attempts: 2, ..patient() };
+    let twice = Bounds { attempts: 2, ..long_deadlines() };
     let twice = Connection::new(&Topology::Single(wire.url()), twice).unwrap();
     twice.warm_up().await.unwrap();
     wire.lose(Loss::Cut, 1);
@@ -148,7 +148,7 @@ async fn pauses_of_two(server: &RedisServer, pauses: (Duration, Duration)) -> [V
     let wire = Wire::to(server.port()).await;
     let mut of_each = [Vec::new(), Vec::new()];
     for paused in &mut of_each {
-        let bounds = Bounds { attempts: 2, pauses, ..patient() };
+        let bounds = Bounds { attempts: 2, pauses, ..long_deadlines() };
         let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
         let seats = RedisSeats::new(connection);
         for _ in 0..4 {
@@ -197,7 +197,7 @@ async fn a_pause_takes_its_time_from_connecting() {
     let wire = Wire::to(server.port()).await;
     let (connect, hour) = (Duration::from_secs(2), Duration::from_secs(3600));
     for (pauses, is_answered) in [((hour, hour), false), (Bounds::default().pauses, true)] {
-        let bounds = Bounds { connect, attempts: 2, pauses, ..patient() };
+        let bounds = Bounds { connect, attempts: 2, pauses, ..long_deadlines() };
         let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
         connection.warm_up().await.unwrap();
         wire.lose(Loss::Cut, 1);
@@ -215,7 +215,7 @@ async fn a_connection_that_fell_silent_is_dropped_and_the_next_request_works() {
     let server = server(Flavour::Valkey).await;
     loaded(&server, 1).await;
     let wire = Wire::to(server.port()).await;
-    let bounds = Bounds { response: Duration::from_millis(300), ..patient() };
+    let bounds = Bounds { response: Duration::from_millis(300), ..long_deadlines() };
     let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
     connection.warm_up().await.unwrap();
     let seats = RedisSeats::new(connection);
@@ -229,7 +229,7 @@ async fn a_connection_that_fell_silent_is_dropped_and_the_next_request_works() {
 #[tokio::test]
 async fn a_cluster_that_fell_silent_is_connected_to_anew() {
     let cluster = super::cluster().await;
-    let bounds = Bounds { response: Duration::from_secs(1), ..patient() };
+    let bounds = Bounds { response: Duration::from_secs(1), ..long_deadlines() };
     let connection = Connection::new(&Topology::Cluster(cluster.urls()), bounds).unwrap();
     let seats = RedisSeats::new(connection);
     seats.load(&load(1)).await.unwrap();
@@ -252,7 +252,7 @@ async fn nothing_was_sent_where_nobody_listens() {
     let url = server.url();
     server.kill().unwrap();
     for topology in [Topology::Single(url.clone()), Topology::Cluster(vec![url])] {
-        let bounds = Bounds { connect: Duration::from_secs(2), ..patient() };
+        let bounds = Bounds { connect: Duration::from_secs(2), ..long_deadlines() };
         let seats = RedisSeats::new(Connection::new(&topology, bounds).unwrap());
         let refused = seats.epoch(&sale()).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{topology:?}: {refused:?}");

@@ -30,7 +30,7 @@ pub enum Command {
     Forget,
 }
 
-/// What a sequence draws from.
+/// The values that a sequence draws from.
 #[derive(Debug)]
 pub struct SeededRng {
     rng: StdRng,
@@ -101,7 +101,7 @@ impl SeededRng {
         &self.users
     }
 
-    /// How many commands the sequence has.
+    /// The number of commands of the sequence.
     pub fn length(&mut self) -> usize {
         self.rng.random_range(30..=60)
     }

@@ -29,12 +29,12 @@ fn fields<'a>(words: impl Iterator<Item = &'a str>) -> BTreeSet<String> {
     words.filter(is_plain).map(str::to_owned).collect()
 }
 
-/// Each key that the handbook describes, with its type and the fields that it names.
+/// Each key that the docs describe, with its type and the fields that it names.
 fn described() -> BTreeMap<String, (String, BTreeSet<String>)> {
-    let handbook = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/architecture.md");
-    let handbook = fs::read_to_string(handbook).unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/architecture.md");
+    let docs = fs::read_to_string(docs).unwrap();
     let mut keys = BTreeMap::new();
-    for row in handbook.lines().filter(|row| row.starts_with("| `{sale")) {
+    for row in docs.lines().filter(|row| row.starts_with("| `{sale")) {
         let cells: Vec<&str> = row.trim_matches('|').splitn(3, " | ").collect();
         let types = cells[1].trim().split(", ").cycle();
         for (key, kind) in words(cells[0]).zip(types) {
@@ -45,13 +45,13 @@ fn described() -> BTreeMap<String, (String, BTreeSet<String>)> {
 }
 
 #[tokio::test]
-async fn the_handbook_names_every_key_and_field() {
+async fn the_docs_name_every_key_and_field() {
     let described = described();
     let (sale, tier) = (SaleId::new("sale").unwrap(), TierId::new("t").unwrap());
     let user = UserId::new("user").unwrap();
     let keys = SaleKeys(&sale);
     let gate = GateKeys { sale: &sale, shard: 0 };
-    // As the handbook writes them, and as they are for tier t, leg 0, shard 0 and one user.
+    // As the docs write them, and as they are for tier t, leg 0, shard 0 and one user.
     let ours = [
         ("{sale}:sale", keys.sale()),
         ("{sale}:tier:<t>", keys.tier(&tier)),

@@ -26,12 +26,12 @@ pub struct Fixture {
     rng: SeededRng,
 }
 
-/// What a sequence came to.
+/// The result of a sequence.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// How many commands.
+    /// The number of commands.
     pub commands: usize,
-    /// How often each reply was given, by its name.
+    /// The number of times that each reply was given, by its name.
     pub replies: BTreeMap<String, usize>,
 }
 

@@ -31,11 +31,11 @@ fn hint(error: &Error) -> String {
 }
 
 fn connect(server: &RedisServer) -> Connection {
-    Connection::new(&Topology::Single(server.url()), patient()).unwrap()
+    Connection::new(&Topology::Single(server.url()), long_deadlines()).unwrap()
 }
 
 /// Bounds that a busy machine keeps: nothing here is about being late.
-fn patient() -> Bounds {
+fn long_deadlines() -> Bounds {
     let seconds = std::time::Duration::from_secs(30);
     Bounds { connect: seconds, response: seconds, attempts: 1, ..Bounds::default() }
 }

@@ -11,7 +11,7 @@ use shared::redis::{Connection, Script, Scripts, Topology};
 use tokio::task::JoinSet;
 
 use super::environment::{Fixture, Tally};
-use super::{cluster, connect, patient, server};
+use super::{cluster, connect, long_deadlines, server};
 
 /// How many sequences run at once.
 const AT_ONCE: usize = 8;
@@ -168,7 +168,7 @@ async fn the_scripts_answer_as_the_model_on_redis() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scripts_answer_as_the_model_on_a_cluster() {
     let cluster = cluster().await;
-    let connection = Connection::new(&Topology::Cluster(cluster.urls()), patient()).unwrap();
+    let connection = Connection::new(&Topology::Cluster(cluster.urls()), long_deadlines()).unwrap();
     check(&connection, "cluster", 1_000).await;
 }
 

@@ -14,7 +14,7 @@ use shared::runtime::connections::Trust;
 
 use super::calls::{best, hold, load, record_of, sale};
 use super::log::Log;
-use super::{patient, server};
+use super::{long_deadlines, server};
 use engine::domain::ids::Legs;
 
 const PASSWORD: &str = "hunter2";
@@ -80,12 +80,12 @@ async fn a_cluster_behind_tls_is_followed_node_by_node() {
     }
     let topology = Topology::Cluster(vec![proxies[0].redis_url()]);
     let trust = Trust::only(authority.pem().into()).unwrap();
-    use_it(Connection::trusting(&topology, patient(), &trust).unwrap()).await.unwrap();
+    use_it(Connection::trusting(&topology, long_deadlines(), &trust).unwrap()).await.unwrap();
     assert!(proxies.iter().all(|proxy| proxy.accepted() > 0), "each node was spoken to");
 
-    let stranger = Trust::only(Authority::new().unwrap().pem().into()).unwrap();
-    for trust in [stranger, Trust::public()] {
-        let bounds = Bounds { connect: Duration::from_secs(3), ..patient() };
+    let foreign = Trust::only(Authority::new().unwrap().pem().into()).unwrap();
+    for trust in [foreign, Trust::public()] {
+        let bounds = Bounds { connect: Duration::from_secs(3), ..long_deadlines() };
         let refused = use_it(Connection::trusting(&topology, bounds, &trust).unwrap()).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     }
@@ -103,13 +103,14 @@ async fn a_password_opens_and_a_wrong_one_is_told_to_nobody() {
         let address = format!("127.0.0.1:{}", server.port());
         for user in ["", "engine"] {
             let topology = Topology::Single(format!("redis://{user}:{PASSWORD}@{address}"));
-            use_it(Connection::new(&topology, patient()).unwrap()).await.unwrap();
+            use_it(Connection::new(&topology, long_deadlines()).unwrap()).await.unwrap();
         }
         let wrong =
             ["redis://:hunter3@", "redis://engine:hunter3@", "redis://nobody:hunter3@", "redis://"];
         for wrong in wrong {
             let url = format!("{wrong}{address}");
-            let connection = Connection::new(&Topology::Single(url.clone()), patient()).unwrap();
+            let connection =
+                Connection::new(&Topology::Single(url.clone()), long_deadlines()).unwrap();
             let refused = use_it(connection.clone()).await.unwrap_err();
             assert!(refused.retryable(), "{wrong}: {refused}");
             let told = format!("{refused} {refused:?}");
@@ -125,8 +126,9 @@ async fn a_password_opens_and_a_wrong_one_is_told_to_nobody() {
         let url = |node: &RedisServer| format!("redis://:{password}@127.0.0.1:{}", node.port());
         Topology::Cluster(cluster.nodes().iter().map(url).collect())
     };
-    use_it(Connection::new(&urls(PASSWORD), patient()).unwrap()).await.unwrap();
-    let refused = use_it(Connection::new(&urls("hunter3"), patient()).unwrap()).await.unwrap_err();
+    use_it(Connection::new(&urls(PASSWORD), long_deadlines()).unwrap()).await.unwrap();
+    let refused =
+        use_it(Connection::new(&urls("hunter3"), long_deadlines()).unwrap()).await.unwrap_err();
     assert!(
         refused.retryable() && !format!("{refused} {refused:?}").contains("hunter"),
         "{refused}"
@@ -141,7 +143,7 @@ async fn a_password_opens_and_a_wrong_one_is_told_to_nobody() {
 #[tokio::test]
 async fn a_slot_that_moves_takes_its_sale_along() {
     let cluster = super::cluster().await;
-    let bounds = Bounds { attempts: 2, ..patient() };
+    let bounds = Bounds { attempts: 2, ..long_deadlines() };
     let seats =
         RedisSeats::new(Connection::new(&Topology::Cluster(cluster.urls()), bounds).unwrap());
     seats.load(&load(1)).await.unwrap();

@@ -19,11 +19,11 @@ use tokio::task::JoinSet;
 use self::random::SeededRng;
 use crate::backends::{self, Server};
 
-/// How many sequences run at once.
+/// The number of sequences that run at once.
 const AT_ONCE: u64 = 4;
 /// How many sequences there are, and again as many as long as an answer was not met.
 const SEQUENCES: u64 = 60;
-/// How many times as many at most.
+/// The most times that this number is run.
 const MAX_TIMES: u64 = 20;
 /// How many sequences a mistake in the model may survive.
 const MUTANT_SEQUENCES: u64 = 300;
@@ -72,7 +72,7 @@ const ANSWERS: [&str; 40] = [
     "Catalogue::loaded Done",
 ];
 
-/// The conditions that the models restate: without any of them a difference must be found.
+/// The conditions that the models restate: without any of them a discrepancy must be found.
 const MUTANTS: [Guard; 8] = [
     Guard::ClaimCondition,
     Guard::StateCondition,
@@ -133,14 +133,14 @@ impl Sequence {
     /// What the real stores answer; `None` for a call of another port.
     async fn real(&self, call: &Call) -> Option<Stored<Reply>> {
         let Self { orders, catalogue, .. } = self;
-        macro_rules! asked {
+        macro_rules! ask {
             ($($call:pat => $variant:ident: $answer:expr,)*) => {
                 $(if let $call = call {
                     return Some($answer.await.map(Reply::$variant));
                 })*
             };
         }
-        asked! {
+        ask! {
             Call::Create { order, limit } => Create: orders.create(order, *limit),
             Call::End { end } => End: orders.end(end),
             Call::WriteTombstone { tombstone } => WriteTombstone: orders.write_tombstone(tombstone),
@@ -258,7 +258,7 @@ fn first_seed() -> u64 {
     seed_in("ONSALE_SEED").unwrap_or_else(seed_of_commit)
 }
 
-/// Runs so many sequences; stops at the first that finds a difference, with its seed and how many
+/// Runs a number of sequences; stops at the first that finds a discrepancy, with its seed and how many
 /// had passed.
 async fn run(
     server: &Server<DynamoDb>,
@@ -313,7 +313,7 @@ async fn the_model_answers_as_the_store() {
     assert!(asked_for.is_some() || missing.is_empty(), "the random calls never met {missing:?}");
 }
 
-/// What should be met and was not.
+/// The outcomes that should be met and were not.
 fn missing(answers: &BTreeMap<String, usize>) -> Vec<&'static str> {
     ANSWERS.into_iter().filter(|name| !answers.contains_key(*name)).collect()
 }

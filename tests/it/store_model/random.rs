@@ -20,13 +20,13 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 
-/// When a sequence begins.
+/// The time at which a sequence begins.
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Seats that are asked for: two of each block.
 const SEATS: [u32; 4] = [0, 1, 128, 130];
 const LEGS: u16 = 3;
 
-/// What a sequence draws from.
+/// The values that a sequence draws from.
 #[derive(Debug)]
 pub struct SeededRng {
     rng: StdRng,
@@ -65,7 +65,7 @@ impl SeededRng {
         some[self.rng.random_range(0..some.len())].clone()
     }
 
-    /// How many calls a sequence is.
+    /// The number of calls of a sequence.
     pub fn length(&mut self) -> usize {
         self.rng.random_range(20..60)
     }

@@ -266,7 +266,7 @@ impl Deployed {
         assert_eq!(late["type"], "/problems/order-resolved");
     }
 
-    /// A journey of two legs in a sale of two places: the best are searched, and the gate runs dry.
+    /// A journey of two legs in a sale of two places: the best are searched, and the gate is exhausted.
     async fn journeys(&self) {
         let stop = |stop: &str| json!({ "stop": stop, "name": stop });
         let file = json!({
@@ -322,13 +322,13 @@ impl Deployed {
         refund::handle(self.app("refund"), batch).await;
     }
 
-    /// Orders whose time is up: they hop, end, are paid or refunded after all, or never were.
+    /// Orders whose time is up: they are requeued, end, are paid or refunded after all, or never were.
     async fn ends(&self) {
         let later = Timestamp::now().plus_seconds(2000);
         let ends = self.buy("grace", "3-1").await;
-        let hop =
+        let message =
             json!({ "sale": SALE, "order": ends.number, "due_at": "2020-01-01T00:00:00.000Z" });
-        let record = json!({ "messageId": "1", "body": hop.to_string() });
+        let record = json!({ "messageId": "1", "body": message.to_string() });
         let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
         all_done(&expire_orders::handle(self.app("expire-orders"), batch).await);
         let captured = self.buy("heidi", "3-2").await;

@@ -39,10 +39,10 @@ fn every_stage_has_settings_that_the_template_takes() {
 }
 
 #[test]
-fn the_handbook_explains_every_parameter_as_it_is() {
+fn the_docs_explain_every_parameter_as_it_is() {
     let translation = translate(&[Variant::of("default")]).remove(0).unwrap();
-    let handbook = read("docs/deploy.md");
-    let rows = handbook.lines().filter_map(|line| {
+    let docs = read("docs/deploy.md");
+    let rows = docs.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
         let name = cells.next()?.trim_end_matches('`');
         let default = cells.next()?.trim().trim_matches('`').to_owned();
@@ -66,10 +66,7 @@ fn the_handbook_explains_every_parameter_as_it_is() {
     let outputs: BTreeSet<&String> =
         translation["template"]["Outputs"].as_object().unwrap().keys().collect();
     for output in outputs {
-        assert!(
-            handbook.contains(&format!("`{output}`")),
-            "docs/deploy.md says nothing of {output}"
-        );
+        assert!(docs.contains(&format!("`{output}`")), "docs/deploy.md says nothing of {output}");
     }
 }
 
@@ -97,8 +94,8 @@ fn a_changed_parameter_alone_publishes_no_version() {
         .collect();
     assert_eq!(versions[0], versions[1]);
     assert_ne!(versions[0], versions[2], "the control: another text does");
-    let handbook = read("docs/deploy.md");
-    let (_, procedure) = handbook.split_once("**The three functions behind an alias**").unwrap();
+    let docs = read("docs/deploy.md");
+    let (_, procedure) = docs.split_once("**The three functions behind an alias**").unwrap();
     for name in ["token-gate", "reserve", "pay-callback"] {
         assert!(versions[0].iter().any(|version| version.starts_with(&logical(name))));
         assert!(procedure.contains(name));

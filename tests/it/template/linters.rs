@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::stack::{Edit, Translation, Variant, read, root, tool, translate};
 
-/// What a linter said, if anything.
+/// The findings of a linter, if it has any.
 fn complaint(command: &mut Command) -> Option<String> {
     let output = command.output().expect("aws-sam-cli is missing: run `make setup`");
     let said = [output.stdout, output.stderr].concat();

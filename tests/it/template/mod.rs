@@ -1,4 +1,4 @@
-//! `template.yaml` as AWS would carry it out: translated to CloudFormation for each stage, and held
+//! `template.yaml` as AWS would apply it: translated to CloudFormation for each stage, and held
 //! against what no linter knows. Every check is shown at work on a template with a planted mistake.
 
 mod checks;

@@ -56,7 +56,7 @@ impl Recorder {
         Self { url, seen, task }
     }
 
-    /// Where a function finds both services.
+    /// The address of both services.
     pub fn endpoint(&self, function: &str) -> String {
         format!("{}/{function}", self.url)
     }

@@ -93,7 +93,7 @@ pub fn translate(variants: &[Variant]) -> Vec<Translation> {
     let edits = |edits: &[Edit]| -> Vec<Value> {
         edits.iter().map(|edit| json!([edit.after, edit.from, edit.to])).collect()
     };
-    let asked: Vec<Value> = variants
+    let templates: Vec<Value> = variants
         .iter()
         .map(|one| json!({ "stage": one.stage, "with": one.with, "edits": edits(&one.edits) }))
         .collect();
@@ -105,7 +105,7 @@ pub fn translate(variants: &[Variant]) -> Vec<Translation> {
         .spawn()
         .expect("aws-sam-cli is missing: run `make setup`");
     // All is read before anything is written: neither side waits for the other.
-    python.stdin.take().unwrap().write_all(json!(asked).to_string().as_bytes()).unwrap();
+    python.stdin.take().unwrap().write_all(json!(templates).to_string().as_bytes()).unwrap();
     let output = python.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let answers: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
@@ -116,7 +116,7 @@ pub fn translate(variants: &[Variant]) -> Vec<Translation> {
     answers.into_iter().map(translation).collect()
 }
 
-/// What a stack would have.
+/// The parameters and resources of a deployed stack.
 #[derive(Debug)]
 pub struct Stack {
     pub parameters: BTreeMap<String, String>,
@@ -187,7 +187,7 @@ pub fn name_in(reference: &str) -> Option<&str> {
     inner.split('.').next()
 }
 
-/// What intrinsic functions are worked out with.
+/// The values with which intrinsic functions are resolved.
 struct Terms<'t> {
     template: &'t Value,
     parameters: &'t BTreeMap<String, String>,
@@ -298,7 +298,7 @@ impl Terms<'_> {
     }
 }
 
-/// What CloudFormation knows of itself.
+/// The pseudo parameters of CloudFormation.
 fn pseudo(name: &str) -> Option<&'static str> {
     match name {
         "AWS::Partition" => Some("aws"),

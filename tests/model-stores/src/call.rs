@@ -1,4 +1,4 @@
-//! Every call that a flow can make of the world, as a value.
+//! Every call that a flow can make of its ports, as a value.
 //!
 //! A [`Caller`] is all ports at once. It turns each call into a [`Call`] and gives it to a
 //! [`Driver`], which says what the answer is and when: the simulator's lets time pass and injects
@@ -7,29 +7,16 @@
 
 use std::future::Future;
 
-use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
-use engine::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
-};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
-use engine::domain::refund::RefundReply;
-use engine::domain::sale::SaleFile;
-use engine::domain::time::Timestamp;
 use engine::ports::delay_seconds;
-use engine::ports::{
-    Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
-    Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
-};
+use engine::ports::methods::*;
+use engine::{port_argument, port_methods};
 
 use crate::queues::Message;
 use crate::stores::Stores;
 
 /// Answers the calls of a [`Caller`].
 pub trait Driver: Send + Sync {
-    /// What became of a call.
+    /// The answer to a call.
     ///
     /// # Errors
     /// Whatever the driver says went wrong.
@@ -40,45 +27,32 @@ pub trait Driver: Send + Sync {
 #[derive(Debug, Clone)]
 pub struct Caller<D>(pub D);
 
-/// How an argument is passed, and how it is kept.
-macro_rules! passed {
-    (val $type:ty) => {
-        $type
-    };
-    (by $type:ty) => {
-        &$type
-    };
-    (each $type:ty) => {
-        &[$type]
-    };
-    (maybe $type:ty) => {
-        Option<&$type>
-    };
-}
+/// The type of an argument as a [`Call`] keeps it, from how it is passed.
 macro_rules! kept {
-    (val $type:ty) => { $type };
-    (by $type:ty) => { $type };
-    (each $type:ty) => { Vec<$type> };
-    (maybe $type:ty) => { Option<$type> };
+    (copy $type:ty) => { $type };
+    (ref $type:ty) => { $type };
+    (slice $type:ty) => { Vec<$type> };
+    (option $type:ty) => { Option<$type> };
 }
+/// An argument as a [`Call`] keeps it.
 macro_rules! keep {
-    (val $arg:ident) => {
+    (copy $arg:ident) => {
         $arg
     };
-    (by $arg:ident) => {
+    (ref $arg:ident) => {
         $arg.clone()
     };
-    (each $arg:ident) => {
+    (slice $arg:ident) => {
         $arg.to_vec()
     };
-    (maybe $arg:ident) => {
+    (option $arg:ident) => {
         $arg.cloned()
     };
 }
 
-/// Writes [`Call`], [`Reply`] and the ports of [`Caller`] from one list of all methods.
+/// Writes [`Call`], [`Reply`] and the ports of [`Caller`] from the list of all methods.
 macro_rules! calls {
-    ($($trait:ident { $(
+    ($($trait:ident by $port:ident { $(
         $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
     )* })*) => {
         /// A call, with everything it was given.
@@ -119,7 +93,7 @@ macro_rules! calls {
         }
 
         $(impl<D: Driver> $trait for Caller<D> {
-            $(async fn $name(&self, $($arg: passed!($how $type)),*) -> Stored<$reply> {
+            $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
                 let call = Call::$variant { $($arg: keep!($how $arg)),* };
                 let reply = self.0.call(call).await?;
                 if let Reply::$variant(reply) = reply { Ok(reply) } else { Err(other(&reply)) }
@@ -133,67 +107,7 @@ fn other(reply: &Reply) -> StoreError {
     StoreError::Contract(format!("the answer to another call: {reply:?}"))
 }
 
-calls! {
-    Seats {
-        Load: load(by command: Load) -> LoadReply;
-        Hold: hold(by command: Hold) -> HoldReply;
-        Sell: sell(by command: Sell) -> SellReply;
-        Release: release(by command: Release) -> ReleaseReply;
-        Mark: mark(by command: Mark) -> MarkReply;
-        Restore: restore(by command: Restore) -> RestoreReply;
-        Repair: repair(by command: Repair) -> RepairReply;
-        Epoch: epoch(by sale: SaleId) -> Option<Epoch>;
-        Head: head(by sale: SaleId) -> Option<(Epoch, Terms)>;
-        Record: record(by sale: SaleId, val order: OrderNumber) -> Option<HoldRecord>;
-        HoldsDue: due(by sale: SaleId, val now: Timestamp, val most: usize) -> Vec<OrderNumber>;
-        Taken: taken(by sale: SaleId, each tiers: TierId, val legs: Legs) -> Vec<Vec<u8>>;
-        CountTaken: count_taken(by sale: SaleId, each tiers: TierId, val leg_count: u16) -> u64;
-        CountHolds: count_holds(by sale: SaleId) -> u64;
-        Snapshot: snapshot(by sale: SaleId, by tier: TierId, val leg_count: u16) -> Snapshot;
-    }
-    Gate {
-        Admit: admit(by command: Admit) -> AdmitReply;
-    }
-    Orders {
-        Create: create(by order: Order, val limit: u16) -> CreateReply;
-        End: end(by end: Order) -> ChangeReply;
-        WriteTombstone: write_tombstone(by tombstone: Order) -> ChangeReply;
-        Settle: settle(by payment: PaymentRecord, by settlement: Settlement, val limit: u16)
-            -> SettleReply;
-        RecordRefund: record_refund(by payment: PaymentRecord, maybe order: Order) -> ChangeReply;
-        Count: sync(each orders: Order) -> Vec<OrderNumber>;
-        Order: get(val number: OrderNumber) -> Option<Order>;
-        ManyOrders: get_many(each numbers: OrderNumber) -> Vec<Order>;
-        Payment: payment(val order: OrderNumber, by payment: PaymentKey) -> Option<PaymentRecord>;
-        Payments: payments(val order: OrderNumber) -> Vec<PaymentRecord>;
-        OrdersOf: of_user(by user: UserId, val before: Option<OrderNumber>, val most: u16) -> Page;
-        TicketsOf: tickets_of(by sale: SaleId, by user: UserId) -> u16;
-        Due: due(val shard: u8, val now: Timestamp, val most: u16) -> Vec<Due>;
-        Claims: claims(by sale: SaleId, by tier: TierId, val block: u32) -> Vec<Claim>;
-        Statistics: statistics(by sale: SaleId) -> Vec<(TierId, TierTotals)>;
-    }
-    Catalogue {
-        Sale: sale(by id: SaleId, val freshness: Freshness) -> Option<Published>;
-        Sales: sales() -> Vec<SaleId>;
-        Publish: publish(by file: SaleFile, val replaces: Option<u64>) -> ChangeReply;
-        Lease: lease(by id: SaleId, by epoch: Epoch, val now: Timestamp, val until: Timestamp)
-            -> ChangeReply;
-        Prolong: prolong(by id: SaleId, by epoch: Epoch, val until: Timestamp) -> ChangeReply;
-        Loaded: loaded(by id: SaleId, by epoch: Epoch) -> ChangeReply;
-    }
-    Queue {
-        ExpireLater: expire_later(
-            by sale: SaleId, val order: OrderNumber, val now: Timestamp, val deadline: Timestamp
-        ) -> ();
-        SyncLater: sync(val order: OrderNumber) -> ();
-        LoadAgain: load_again(by sale: SaleId) -> ();
-        RefundLater: refund(by payment: PaymentRecord) -> ();
-    }
-    Provider {
-        Captures: captures(by order: Order) -> Option<Vec<Capture>>;
-        Refund: refund(by payment: PaymentRecord) -> RefundReply;
-    }
-}
+port_methods!(calls);
 
 impl<D: Driver> Ports for Caller<D> {
     type Seats = Self;

@@ -25,7 +25,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// What a reader is given.
+    /// The entry as a reader gets it.
     #[must_use]
     pub fn published(&self) -> Published {
         let Self { sale, version, epoch, lease: _ } = self;

@@ -22,9 +22,9 @@ use engine::ports::{block_of, due_shard};
 /// A seat-leg of a sale: what can be claimed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Of which sale.
+    /// The sale.
     pub sale: SaleId,
-    /// Which one.
+    /// The seat-leg.
     pub at: SeatLeg,
 }
 
@@ -35,11 +35,11 @@ pub struct OrdersModel {
     pub orders: BTreeMap<OrderNumber, Order>,
     /// The decided payments.
     pub payments: BTreeMap<(OrderNumber, PaymentKey), PaymentRecord>,
-    /// Who owns which seat-leg.
+    /// The order that owns each claimed seat-leg.
     pub claims: BTreeMap<Place, OrderNumber>,
     /// The tickets of each buyer's live orders; never zero.
     pub counts: BTreeMap<(SaleId, UserId), u16>,
-    /// Whose ticket names an attendee.
+    /// The order whose ticket names an attendee.
     pub attendees: BTreeMap<(SaleId, AttendeeId), OrderNumber>,
     /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
@@ -81,11 +81,11 @@ fn must_fit(order: &Order, besides: usize) -> Stored<()> {
     must(order, items <= MAX_TRANSACTION_ITEMS, "is too long for a transaction")
 }
 
-/// What stands against an order's claims.
-enum Obstacle {
+/// A conflict with an order's claims, by the condition that fails.
+enum Conflict {
     /// These seat-legs are another order's.
     Seats(Vec<SeatLeg>),
-    /// The buyer has so many tickets.
+    /// The buyer has this number of tickets.
     Tickets(u16),
     /// Another order's ticket names this attendee.
     Attendee(AttendeeId),
@@ -108,7 +108,7 @@ impl OrdersModel {
     }
 
     /// The first thing that stands against everything an order takes when it comes to life.
-    fn obstacle(&self, order: &Order, limit: u16) -> Option<Obstacle> {
+    fn conflict(&self, order: &Order, limit: u16) -> Option<Conflict> {
         let owner = |place: &Place| self.claims.get(place).copied();
         let mut is_own = false;
         let mut lost = Vec::new();
@@ -120,23 +120,23 @@ impl OrdersModel {
             }
         }
         if stands(Guard::ClaimCondition) && !lost.is_empty() {
-            return Some(Obstacle::Seats(lost));
+            return Some(Conflict::Seats(lost));
         }
         let count = self.count(order);
         let is_over = limit.checked_sub(order.tickets()).is_none_or(|most| count > most);
         if stands(Guard::BuyerLimit) && is_over {
-            return Some(Obstacle::Tickets(count));
+            return Some(Conflict::Tickets(count));
         }
         for attendee in order.attendees() {
             match self.attendees.get(&(order.sale.clone(), attendee.clone())) {
                 Some(number) if *number == order.number => is_own = true,
                 Some(_) if stands(Guard::AttendeeOnce) => {
-                    return Some(Obstacle::Attendee(attendee.clone()));
+                    return Some(Conflict::Attendee(attendee.clone()));
                 }
                 Some(_) | None => {}
             }
         }
-        is_own.then_some(Obstacle::Itself)
+        is_own.then_some(Conflict::Itself)
     }
 
     fn claim(&mut self, order: &Order) {
@@ -189,11 +189,11 @@ impl OrdersModel {
         if let Some(existing) = exists.filter(|_| stands(Guard::NumberOnce)) {
             return Ok(CreateReply::Exists(Box::new(existing)));
         }
-        match self.obstacle(order, limit) {
-            Some(Obstacle::Seats(lost)) => Ok(CreateReply::SeatsTaken(lost)),
-            Some(Obstacle::Tickets(count)) => Ok(CreateReply::LimitReached { held: count }),
-            Some(Obstacle::Attendee(attendee)) => Ok(CreateReply::AttendeeTaken(attendee)),
-            Some(Obstacle::Itself) => {
+        match self.conflict(order, limit) {
+            Some(Conflict::Seats(lost)) => Ok(CreateReply::SeatsTaken(lost)),
+            Some(Conflict::Tickets(count)) => Ok(CreateReply::LimitReached { held: count }),
+            Some(Conflict::Attendee(attendee)) => Ok(CreateReply::AttendeeTaken(attendee)),
+            Some(Conflict::Itself) => {
                 must(order, false, "has claims and does not exist").map(|()| CreateReply::Created)
             }
             None => {
@@ -236,8 +236,12 @@ impl OrdersModel {
     /// # Errors
     /// `Contract` for what the flows never ask for.
     pub fn write_tombstone(&mut self, tombstone: &Order) -> Stored<ChangeReply> {
-        must(tombstone, tombstone.is_tombstone(), "is buried with lines")?;
-        must(tombstone, tombstone.state == OrderState::Expired, "is buried alive")?;
+        must(tombstone, tombstone.is_tombstone(), "is a tombstone with lines")?;
+        must(
+            tombstone,
+            tombstone.state == OrderState::Expired,
+            "is a tombstone in the wrong state",
+        )?;
         if stands(Guard::NumberOnce) && self.orders.contains_key(&tombstone.number) {
             return Ok(ChangeReply::Conflict);
         }
@@ -281,7 +285,7 @@ impl OrdersModel {
             let is_as_read = from.contains(&order.state) && order.payment.is_none();
             !stands(Guard::StateCondition) || is_as_read
         };
-        if is_rescue && self.obstacle(order, limit).is_some() {
+        if is_rescue && self.conflict(order, limit).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
             return Ok(if is_there { SettleReply::Gone } else { SettleReply::Conflict });
         }

@@ -12,9 +12,9 @@ use engine::domain::refund::RefundReply;
 /// refund.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ProviderModel {
-    /// What was captured.
+    /// The captures.
     pub captured: BTreeMap<PaymentKey, Capture>,
-    /// What went back.
+    /// The refunds.
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
     pub refunded_again: BTreeSet<PaymentKey>,
@@ -33,7 +33,7 @@ impl ProviderModel {
         of_order.cloned().collect()
     }
 
-    /// Sends a payment back, whole; refuses one that it does not have. Asked again it does nothing
+    /// Sends a payment back, whole; refuses one that it does not have. A repeated request does nothing
     /// more.
     pub fn refund(&mut self, payment: &PaymentKey) -> RefundReply {
         let Some(capture) = self.captured.get(payment) else {

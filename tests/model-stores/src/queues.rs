@@ -34,9 +34,9 @@ pub enum Message {
 /// A message and when it becomes visible.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sent {
-    /// From when on it may be delivered.
+    /// The time from which it may be delivered.
     pub visible_at: Timestamp,
-    /// What it says.
+    /// The message.
     pub message: Message,
 }
 

@@ -44,7 +44,7 @@ impl SeatsModel {
         self.get(sale)?.loaded.clone()
     }
 
-    /// What an order holds.
+    /// An order's hold.
     #[must_use]
     pub fn record(&self, sale: &SaleId, order: OrderNumber) -> Option<HoldRecord> {
         self.get(sale)?.holds.get(&order).cloned()
@@ -67,7 +67,7 @@ impl SeatsModel {
         tiers.iter().map(bits).collect()
     }
 
-    /// How many seat-legs are taken in all.
+    /// The number of seat-legs that are taken.
     #[must_use]
     pub fn count_taken(&self, sale: &SaleId, tiers: &[TierId], leg_count: u16) -> u64 {
         let grids = tiers.iter().filter_map(|tier| self.grid(sale, tier));
@@ -75,7 +75,7 @@ impl SeatsModel {
         bitmaps.flatten().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
-    /// How many orders hold seats.
+    /// The number of orders that hold seats.
     #[must_use]
     pub fn count_holds(&self, sale: &SaleId) -> u64 {
         self.get(sale).map_or(0, |inventory| inventory.holds.len() as u64)

@@ -128,34 +128,34 @@ fn payments(stores: &Stores) -> Checked {
     Ok(())
 }
 
-/// What people were told stays true.
+/// What was acknowledged stays true.
 ///
 /// # Errors
 /// Says what is broken.
-pub fn told(scenario: &Scenario, state: &State) -> Checked {
+pub fn acknowledged(scenario: &Scenario, state: &State) -> Checked {
     let now = state.now(scenario);
-    for (index, (buyer, told)) in scenario.buyers.iter().zip(&state.told).enumerate() {
+    for (index, (buyer, seen)) in scenario.buyers.iter().zip(&state.buyer_states).enumerate() {
         let who = index + 1;
-        let Some(lines) = &told.ordered else { continue };
+        let Some(lines) = &seen.ordered else { continue };
         let order = state.stores.orders.orders.get(&buyer.number);
-        let order = order.ok_or_else(|| format!("buyer {who} was told of an order: none is"))?;
+        let order = order.ok_or_else(|| format!("buyer {who} was given an order: none is"))?;
         must(order.held_lines() == *lines, || {
-            format!("buyer {who} was told of {lines:?}, the order is {order:?}")
+            format!("buyer {who} was given {lines:?}, the order is {order:?}")
         })?;
-        let may_end = told.cancels > 0 || order.pay_by <= now;
+        let may_end = seen.cancels > 0 || order.pay_by <= now;
         must(order.state.is_live() || may_end, || {
             format!("buyer {who}'s order ended before its time: it is {}", order.state.as_str())
         })?;
-        let is_unasked = order.state == OrderState::Expired && told.is_paid_in_time;
-        must(!is_unasked || !state.is_untroubled(scenario), || {
+        let is_unasked = order.state == OrderState::Expired && seen.is_paid_in_time;
+        must(!is_unasked || !state.is_fault_free(scenario), || {
             format!("buyer {who} paid in time, nothing failed, and the order expired")
         })?;
-        let is_paid = order.state == OrderState::Paid && order.payment == told.paid;
-        must(told.paid.is_none() || is_paid, || {
+        let is_paid = order.state == OrderState::Paid && order.payment == seen.paid;
+        must(seen.paid.is_none() || is_paid, || {
             format!("buyer {who}'s payment was accepted, the order is {}", order.state.as_str())
         })?;
-        must(!told.is_cancelled || order.state != OrderState::Pending, || {
-            format!("buyer {who} was told that it is cancelled, and it is pending")
+        must(!seen.is_cancelled || order.state != OrderState::Pending, || {
+            format!("buyer {who} had it cancelled, and it is pending")
         })?;
     }
     Ok(())
@@ -168,7 +168,7 @@ pub fn told(scenario: &Scenario, state: &State) -> Checked {
 /// # Errors
 /// Says what is free and should not be.
 pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
-    let came_twice = state.told.iter().any(|told| told.requests > 1);
+    let came_twice = state.buyer_states.iter().any(|seen| seen.requests > 1);
     if came_twice || state.left.losses != scenario.budget.losses {
         return Ok(());
     }

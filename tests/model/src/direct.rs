@@ -1,4 +1,4 @@
-//! A world in which every call happens at once and is answered: for what comes before the first state,
+//! A scenario in which every call happens at once and is answered: for what comes before the first state,
 //! and for bringing a state to rest.
 
 use std::future::Future;

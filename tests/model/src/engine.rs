@@ -17,23 +17,23 @@ use crate::scenario::{Buyer, Scenario, epoch};
 use crate::state::State;
 use crate::task::{Answer, Task};
 
-/// How often a message is delivered before its queue gives it up.
+/// The number of deliveries after which a queue gives a message up.
 const MAX_DELIVERIES: u8 = 2;
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fate {
+pub enum CallOutcome {
     /// It happens and is answered.
     Happens,
     /// It happens; its answer is lost.
     AnswerLost,
-    /// It is lost on its way; nobody knows.
+    /// It is lost in transit; nobody knows.
     RequestLost,
     /// It is turned away.
     Refused,
 }
 
-/// One step of a world.
+/// One step of a scenario.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// A buyer sends the request, again if it was sent before.
@@ -51,7 +51,7 @@ pub enum Action {
     /// Somebody begins to load the sale.
     Load,
     /// A call of a task, by its place.
-    Call(usize, usize, Fate),
+    Call(usize, usize, CallOutcome),
     /// The process of a task dies.
     Crash(usize),
     /// Time goes on.
@@ -67,7 +67,7 @@ pub enum Action {
 /// A scenario with its checks: what the checker explores.
 #[derive(Debug)]
 pub struct Engine {
-    /// The world.
+    /// The scenario.
     pub scenario: Scenario,
     rest: Rest,
 }
@@ -176,23 +176,23 @@ impl Engine {
             state.broken = Some(format!("a broken contract: {what}"));
         }
         if let (Flow::Reserve { buyer, .. }, Outcome::Ordered(order)) = (flow, outcome) {
-            let told = &mut state.told[*buyer];
+            let seen = &mut state.buyer_states[*buyer];
             let lines = order.held_lines();
-            if told.ordered.as_ref().is_some_and(|before| *before != lines) {
-                let what = format!("buyer {} was told of two orders", buyer + 1);
+            if seen.ordered.as_ref().is_some_and(|before| *before != lines) {
+                let what = format!("buyer {} was given two orders", buyer + 1);
                 state.broken = Some(what);
             }
-            told.ordered = Some(lines);
+            seen.ordered = Some(lines);
         }
         if let (Flow::Cancel { buyer, .. }, Outcome::Cancelled) = (flow, outcome) {
-            state.told[*buyer].is_cancelled = true;
+            state.buyer_states[*buyer].is_cancelled = true;
         }
         if let (Flow::Pay { capture, .. }, Outcome::Decided(PaymentOutcome::Accepted)) =
             (flow, outcome)
         {
             let is_of = |buyer: &Buyer| buyer.number == capture.order;
             if let Some(buyer) = self.scenario.buyers.iter().position(is_of) {
-                state.told[buyer].paid = Some(capture.key.clone());
+                state.buyer_states[buyer].paid = Some(capture.key.clone());
             }
         }
         if let (Flow::Consume { sent, is_copy: false, .. }, Outcome::Done) = (flow, outcome) {
@@ -229,14 +229,16 @@ impl Engine {
     }
 
     fn people(&self, state: &State, actions: &mut Vec<Action>) {
-        for (index, (buyer, told)) in self.scenario.buyers.iter().zip(&state.told).enumerate() {
-            if told.requests < buyer.requests && told.ordered.is_none() {
+        for (index, (buyer, seen)) in
+            self.scenario.buyers.iter().zip(&state.buyer_states).enumerate()
+        {
+            if seen.requests < buyer.requests && seen.ordered.is_none() {
                 actions.push(Action::Request(index));
             }
-            if told.cancels < buyer.cancels && told.ordered.is_some() {
+            if seen.cancels < buyer.cancels && seen.ordered.is_some() {
                 actions.push(Action::Cancel(index));
             }
-            if told.payments < buyer.payments.len() && told.ordered.is_some() {
+            if seen.payments < buyer.payments.len() && seen.ordered.is_some() {
                 actions.push(Action::Pay(index));
             }
         }
@@ -244,7 +246,7 @@ impl Engine {
         actions.extend(callbacks.map(|(key, _)| Action::Callback(key.clone())));
     }
 
-    fn troubles(&self, state: &State, actions: &mut Vec<Action>) {
+    fn faults(&self, state: &State, actions: &mut Vec<Action>) {
         if state.left.losses == 0 {
             return;
         }
@@ -266,12 +268,12 @@ impl Engine {
                 continue;
             }
             for (place, call) in &task.outstanding {
-                actions.push(Action::Call(index, *place, Fate::Happens));
+                actions.push(Action::Call(index, *place, CallOutcome::Happens));
                 if state.left.faults > 0 {
-                    actions.push(Action::Call(index, *place, Fate::Refused));
+                    actions.push(Action::Call(index, *place, CallOutcome::Refused));
                     if is_write(call) {
-                        actions.push(Action::Call(index, *place, Fate::AnswerLost));
-                        actions.push(Action::Call(index, *place, Fate::RequestLost));
+                        actions.push(Action::Call(index, *place, CallOutcome::AnswerLost));
+                        actions.push(Action::Call(index, *place, CallOutcome::RequestLost));
                     }
                 }
             }
@@ -281,10 +283,10 @@ impl Engine {
         }
     }
 
-    fn call(&self, state: &mut State, index: usize, place: usize, fate: Fate) -> Option<()> {
+    fn call(&self, state: &mut State, index: usize, place: usize, fate: CallOutcome) -> Option<()> {
         let task = state.tasks.remove(index);
         let call = task.call(place)?;
-        if fate != Fate::Happens {
+        if fate != CallOutcome::Happens {
             state.left.faults -= 1;
         }
         let mut happen = || -> Stored<Reply> {
@@ -299,10 +301,10 @@ impl Engine {
         };
         let lost = || StoreError::Unknown("lost".to_owned());
         let reply = match fate {
-            Fate::Happens => happen(),
-            Fate::AnswerLost => happen().and_then(|_| Err(lost())),
-            Fate::RequestLost => Err(lost()),
-            Fate::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
+            CallOutcome::Happens => happen(),
+            CallOutcome::AnswerLost => happen().and_then(|_| Err(lost())),
+            CallOutcome::RequestLost => Err(lost()),
+            CallOutcome::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
         };
         self.put(state, task.answered(&self.scenario, Answer { call: place, reply }));
         Some(())
@@ -316,19 +318,19 @@ impl Engine {
         match action {
             Action::Request(buyer) => {
                 let epoch = published()?.epoch;
-                state.told[*buyer].requests += 1;
+                state.buyer_states[*buyer].requests += 1;
                 self.begin(&mut state, Flow::Reserve { buyer: *buyer, epoch, now });
             }
             Action::Cancel(buyer) => {
-                state.told[*buyer].cancels += 1;
+                state.buyer_states[*buyer].cancels += 1;
                 self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
             }
             Action::Pay(buyer) => {
-                let capture = self.scenario.capture(*buyer, state.told[*buyer].payments);
+                let capture = self.scenario.capture(*buyer, state.buyer_states[*buyer].payments);
                 let order = state.stores.orders.get(capture.order);
-                let told = &mut state.told[*buyer];
-                told.payments += 1;
-                told.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
+                let seen = &mut state.buyer_states[*buyer];
+                seen.payments += 1;
+                seen.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
                 state.callbacks.insert(capture.key.clone(), state.left.callbacks);
                 Arc::make_mut(&mut state.stores).provider.capture(capture);
             }
@@ -381,10 +383,10 @@ impl Engine {
         Some(state)
     }
 
-    /// What is broken in a state.
+    /// The invariant that a state breaks, if it breaks one.
     fn check(&self, state: &State) -> check::Checked {
         check::stores(&state.stores)?;
-        check::told(&self.scenario, state)?;
+        check::acknowledged(&self.scenario, state)?;
         check::unforgotten(&self.scenario, state)?;
         self.rest.check(&self.scenario, state)
     }
@@ -429,7 +431,7 @@ impl Model for Engine {
         if state.moment + 1 < self.scenario.times.len() {
             actions.push(Action::Tick);
         }
-        self.troubles(state, actions);
+        self.faults(state, actions);
     }
 
     fn next_state(&self, state: &State, action: Action) -> Option<State> {

@@ -1,4 +1,4 @@
-//! Explores a world to its last state.
+//! Explores a scenario to its last state.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -9,10 +9,10 @@ use crate::engine::Engine;
 use crate::scenario::Scenario;
 use crate::trace;
 
-/// What exploring a world came to.
+/// The result of exploring a scenario.
 #[derive(Debug)]
 pub struct Explored {
-    /// The world.
+    /// The scenario.
     pub name: &'static str,
     /// Different states.
     pub states: usize,
@@ -20,7 +20,7 @@ pub struct Explored {
     pub steps: usize,
     /// The longest of the shortest ways to a state.
     pub depth: usize,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
     /// The fewest steps to something broken, in words, and what it is.
     pub broken: Option<Vec<String>>,
@@ -39,7 +39,7 @@ impl fmt::Display for Explored {
     }
 }
 
-/// Explores every state of a world, or until something is broken. One thread finds the shortest
+/// Explores every state of a scenario, or until something is broken. One thread finds the shortest
 /// way to it.
 #[must_use]
 pub fn explore(scenario: Scenario, threads: usize) -> Explored {

@@ -21,25 +21,25 @@ use crate::scenario::Scenario;
 pub enum Flow {
     /// A buyer's request for seats.
     Reserve {
-        /// Whose.
+        /// The index of the buyer.
         buyer: usize,
         /// The epoch that the handler found in the catalogue.
         epoch: Option<Epoch>,
-        /// When it came in.
+        /// The time of the request.
         now: Timestamp,
     },
     /// A buyer gives the order up.
     Cancel {
-        /// Whose.
+        /// The index of the buyer.
         buyer: usize,
-        /// When it came in.
+        /// The time of the request.
         now: Timestamp,
     },
     /// The provider's callback.
     Pay {
-        /// What was captured.
+        /// The capture.
         capture: Capture,
-        /// When it came in.
+        /// The time of the request.
         now: Timestamp,
     },
     /// A message's consumer.
@@ -50,39 +50,39 @@ pub enum Flow {
         is_copy: bool,
         /// The name that a load would get.
         epoch: Epoch,
-        /// When it was delivered.
+        /// The time of the delivery.
         now: Timestamp,
     },
     /// A load of the sale.
     Load {
         /// The name it would get.
         epoch: Epoch,
-        /// When it began.
+        /// The time at which it began.
         now: Timestamp,
     },
     /// The scheduled run.
     Sweep {
         /// The name that a load would get.
         epoch: Epoch,
-        /// When it began.
+        /// The time at which it began.
         now: Timestamp,
     },
 }
 
-/// What a flow came to.
+/// The outcome of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// The buyer was told of an order.
+    /// An order was acknowledged to the buyer.
     Ordered(Box<Order>),
-    /// The buyer was told no.
+    /// The buyer was refused.
     Refused(reserve::Refusal),
-    /// The provider was told what became of its capture.
+    /// The decision was acknowledged to the provider.
     Decided(PaymentOutcome),
-    /// The buyer was told that the order is cancelled.
+    /// The cancellation was acknowledged to the buyer.
     Cancelled,
-    /// The buyer was told that it is not.
+    /// The cancellation was refused.
     NotCancelled(cancel::Refusal),
-    /// Nobody was told anything; it is done.
+    /// It is done, and nothing is acknowledged to anyone.
     Done,
     /// A store failed; whoever asked will ask again.
     Failed(StoreError),

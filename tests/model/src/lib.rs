@@ -1,7 +1,7 @@
 //! A model checker over the production flows: every interleaving, every fault at every step, of a
-//! world so small that all of it can be seen.
+//! scenario so small that all of it can be seen.
 //!
-//! [`task`] turns a flow into a value, [`scenario`] says what a world is made of, [`engine`] what can
+//! [`task`] turns a flow into a value, [`scenario`] says what a scenario is made of, [`engine`] what can
 //! happen in it, [`check`] what must hold, [`rest`] what must hold once only the sweeper is left.
 //! stateright explores breadth first, so that what it finds it finds in the fewest steps; [`trace`]
 //! tells those in words.

@@ -1,13 +1,13 @@
-//! Explores worlds by name; the large ones if none is named.
+//! Explores scenarios by name; the large ones if none is named.
 
 use clap::Parser;
 use engine::domain::guard::Guard;
 use model::{explore::explore, scenario::Scenario, scenarios};
 
-/// Explores every state of small worlds and says what it found.
+/// Explores every state of small scenarios and says what it found.
 #[derive(Parser)]
 struct Arguments {
-    /// Worlds whose name contains this, small or large; the large ones if it is not given.
+    /// Scenarios whose name contains this, small or large; the large ones if it is not given.
     name: Option<String>,
     /// A guard to take away.
     #[arg(long)]
@@ -33,7 +33,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    /// The world with what the command line says of it.
+    /// The scenario with what the command line says of it.
     fn adapt(&self, mut scenario: Scenario) -> Scenario {
         let budget = &mut scenario.budget;
         let settings = [
@@ -52,14 +52,14 @@ impl Arguments {
 
 fn main() {
     let arguments = Arguments::parse();
-    let worlds: Vec<Scenario> = match &arguments.name {
+    let scenarios: Vec<Scenario> = match &arguments.name {
         None => scenarios::large(),
         Some(name) => {
             let all = scenarios::small().into_iter().chain(scenarios::large());
-            all.filter(|world| world.name.contains(name)).collect()
+            all.filter(|scenario| scenario.name.contains(name)).collect()
         }
     };
-    for scenario in worlds {
+    for scenario in scenarios {
         println!("{}", explore(arguments.adapt(scenario), arguments.threads));
     }
 }

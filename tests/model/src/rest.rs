@@ -35,8 +35,8 @@ impl Rest {
     /// Says what is broken.
     pub fn check(&self, scenario: &Scenario, state: &State) -> Checked {
         let is_idle = state.tasks.is_empty();
-        let came_twice = state.told.iter().any(|told| told.requests > 1);
-        if is_idle && !came_twice && state.is_untroubled(scenario) {
+        let came_twice = state.buyer_states.iter().any(|seen| seen.requests > 1);
+        if is_idle && !came_twice && state.is_fault_free(scenario) {
             let said = "though nothing went wrong and nothing was repaired";
             check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
         }

@@ -1,4 +1,4 @@
-//! A small world to explore: a sale of two seats over two legs, its buyers, what they do, and how
+//! A small scenario to explore: a sale of two seats over two legs, its buyers, what they do, and how
 //! much may go wrong.
 
 use std::sync::Arc;
@@ -23,31 +23,31 @@ use serde_json::json;
 use crate::direct;
 use crate::flow::{Flow, Outcome};
 
-/// When the world begins.
+/// The time at which a scenario begins.
 pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
-/// How long a buyer has to pay, in seconds.
+/// The payment window, in seconds.
 pub const PAY_WINDOW_SECONDS: i64 = 60;
 /// The price of a ticket, in minor units.
 pub const PRICE_MINOR: i64 = 500;
 
-/// A buyer and what is wanted.
+/// A buyer and what is requested.
 #[derive(Debug, Clone)]
 pub struct Buyer {
-    /// Who.
+    /// The buyer's id.
     pub user: UserId,
     /// The number in the buyer's admission.
     pub number: OrderNumber,
     /// The lines of the request.
     pub lines: Vec<RequestedLine>,
-    /// How often the request is sent.
+    /// The number of times that the request is sent.
     pub requests: u8,
-    /// How often the buyer gives the order up.
+    /// The number of cancellations.
     pub cancels: u8,
-    /// The amounts that the buyer pays once told of the order, each a payment.
+    /// The amounts that the buyer pays once the order is acknowledged, each a payment.
     pub payments: Vec<i64>,
 }
 
-/// How much of each thing may happen.
+/// The number of times that each thing may happen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Budget {
     /// Callbacks of each payment.
@@ -60,11 +60,11 @@ pub struct Budget {
     pub loads: u8,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
     pub faults: u8,
-    /// How often Redis forgets, all or what is newest.
+    /// Losses of Redis, of everything or of the newest writes.
     pub losses: u8,
 }
 
-/// Which queues deliver their messages.
+/// The queues that deliver their messages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Delivers {
     /// Orders whose time is up.
@@ -90,24 +90,24 @@ impl Delivers {
     }
 }
 
-/// One world.
+/// One scenario.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// What it is called.
+    /// The name, unique among the scenarios.
     pub name: &'static str,
-    /// What is on sale.
+    /// The sale.
     pub sale: Arc<Sale>,
-    /// Who buys.
+    /// The buyers.
     pub buyers: Vec<Buyer>,
     /// The moments that the clock shows, one after the other.
     pub times: Vec<Timestamp>,
-    /// What the stores hold at the start.
+    /// The stores at the start.
     pub stores: Stores,
-    /// Which orders exist at the start, by buyer.
+    /// The buyers that have an order at the start, by index.
     pub ordered: Vec<usize>,
-    /// How much may happen.
+    /// The number of times that each thing may happen.
     pub budget: Budget,
-    /// Which queues deliver. What is not delivered the sweeper must make up for, at rest.
+    /// The queues that deliver. The sweeper must compensate for the others, at rest.
     pub delivers: Delivers,
     /// The guard that is away.
     pub without: Option<Guard>,
@@ -155,26 +155,26 @@ impl Buyer {
         Self::new(user, attempt, legs, Choice::Seats(vec![Seat(seat)]))
     }
 
-    /// Who names an attendee.
+    /// This buyer, naming an attendee.
     #[must_use]
     pub fn naming(mut self, attendee: &str) -> Self {
         self.lines[0].attendees = vec![AttendeeId::new(attendee).unwrap()];
         self
     }
 
-    /// Who sends the request so often.
+    /// This buyer, sending the request this number of times.
     #[must_use]
     pub fn requests(self, requests: u8) -> Self {
         Self { requests, ..self }
     }
 
-    /// Who gives the order up.
+    /// This buyer, cancelling the order once.
     #[must_use]
     pub fn cancels(self) -> Self {
         Self { cancels: 1, ..self }
     }
 
-    /// Who pays these amounts.
+    /// This buyer, paying these amounts.
     #[must_use]
     pub fn pays(self, payments: &[i64]) -> Self {
         Self { payments: payments.to_vec(), ..self }
@@ -182,7 +182,7 @@ impl Buyer {
 }
 
 impl Scenario {
-    /// A world in which the sale is loaded and nobody has bought.
+    /// A scenario in which the sale is loaded and nobody has bought.
     #[must_use]
     pub fn new(name: &'static str, limit: u16, buyers: Vec<Buyer>) -> Self {
         let mut scenario = Self {
@@ -208,13 +208,13 @@ impl Scenario {
         scenario
     }
 
-    /// How much may happen.
+    /// This scenario with a budget.
     #[must_use]
     pub fn budget(self, budget: Budget) -> Self {
         Self { budget, ..self }
     }
 
-    /// Which queues deliver.
+    /// This scenario with the queues that deliver.
     #[must_use]
     pub fn delivering(self, delivers: Delivers) -> Self {
         Self { delivers, ..self }
@@ -239,7 +239,7 @@ impl Scenario {
         self
     }
 
-    /// The same world without a guard.
+    /// The same scenario without a guard.
     #[must_use]
     pub fn without(self, guard: Guard) -> Self {
         Self { without: Some(guard), ..self }

@@ -1,4 +1,4 @@
-//! The worlds that are explored: one for each race.
+//! The scenarios that are explored: one for each race.
 
 use engine::domain::choice::{Choice, Together};
 
@@ -187,7 +187,7 @@ pub fn one_attendee() -> Scenario {
         .budget(Budget { faults: 1, ..Budget::default() })
 }
 
-/// Every world that is explored whole in seconds.
+/// Every scenario that is explored whole in seconds.
 #[must_use]
 pub fn small() -> Vec<Scenario> {
     vec![
@@ -209,14 +209,14 @@ pub fn small() -> Vec<Scenario> {
     ]
 }
 
-/// Worlds that take minutes: the same races with more in them.
+/// Scenarios that take minutes: the same races with more in them.
 #[must_use]
 pub fn large() -> Vec<Scenario> {
-    let named = |name, world: Scenario| Scenario { name, ..world };
-    let more = |world: Scenario, change: fn(&mut Budget)| {
-        let mut world = world;
-        change(&mut world.budget);
-        world
+    let named = |name, scenario: Scenario| Scenario { name, ..scenario };
+    let more = |scenario: Scenario, change: fn(&mut Budget)| {
+        let mut scenario = scenario;
+        change(&mut scenario.budget);
+        scenario
     };
     let buyers = vec![first().cancels().pays(&[PRICE_MINOR]), second()];
     vec![
@@ -234,8 +234,8 @@ pub fn large() -> Vec<Scenario> {
         }),
         named("large: sweeper, payment, cancellation and another buyer", {
             let budget = Budget { callbacks: 1, sweeps: 1, ..Budget::default() };
-            let world = Scenario::new("", 2, buyers).with_order(0).budget(budget);
-            world.until(&[PAST_THE_DEADLINE])
+            let scenario = Scenario::new("", 2, buyers).with_order(0).budget(budget);
+            scenario.until(&[PAST_THE_DEADLINE])
         }),
         named("large: two buyers for one seat and two faults", {
             more(two_buyers_for_one_seat(), |budget| budget.faults = 2)

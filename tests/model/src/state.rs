@@ -1,5 +1,5 @@
-//! Where a world is: the stores, the flows under way, what may still happen, and what people were
-//! told.
+//! Where a scenario is: the stores, the flows under way, what may still happen, and what was
+//! acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,26 +13,26 @@ use model_stores::{SeatsModel, Sent, Stores};
 use crate::scenario::{Budget, Scenario};
 use crate::task::Task;
 
-/// What a buyer has done and was told.
+/// The actions of a buyer, and what was acknowledged to the buyer.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Told {
-    /// How often the request was sent.
+pub struct BuyerState {
+    /// The number of times that the request was sent.
     pub requests: u8,
-    /// How often the order was given up.
+    /// The number of cancellations.
     pub cancels: u8,
-    /// How many payments were made.
+    /// The number of payments made.
     pub payments: usize,
     /// True once a payment was made before the deadline.
     pub is_paid_in_time: bool,
-    /// The seats of the order that the buyer was told of.
+    /// The seats of the order that was acknowledged to the buyer.
     pub ordered: Option<Vec<HeldLine>>,
-    /// True once the buyer was told that the order is cancelled.
+    /// True once the cancellation was acknowledged.
     pub is_cancelled: bool,
-    /// The payment that the provider was told has paid.
+    /// The payment that was acknowledged to the provider as the one that paid.
     pub paid: Option<PaymentKey>,
 }
 
-/// One state of a world.
+/// One state of a scenario.
 #[derive(Debug, Clone, PartialEq, Hash)]
 pub struct State {
     /// Everything that outlives a process.
@@ -41,33 +41,33 @@ pub struct State {
     pub replica: Option<Arc<SeatsModel>>,
     /// The flows under way, in an order that does not depend on who began first.
     pub tasks: Vec<Arc<Task>>,
-    /// Which of the scenario's moments it is.
+    /// The index of the current time among the scenario's.
     pub moment: usize,
-    /// What may still happen.
+    /// The budget that is left.
     pub left: Budget,
     /// The callbacks that may still come.
     pub callbacks: BTreeMap<PaymentKey, u8>,
-    /// How often each message was delivered.
+    /// The number of deliveries of each message.
     pub deliveries: BTreeMap<Sent, u8>,
-    /// Buyer by buyer.
-    pub told: Vec<Told>,
+    /// The state of each buyer, in the order of the scenario.
+    pub buyer_states: Vec<BuyerState>,
     /// The orders whose money came after their end and bought their seats once more.
     pub rescued: BTreeSet<OrderNumber>,
-    /// How many loads were given a name.
+    /// The number of loads that have a name.
     pub epochs: usize,
-    /// What is broken, if anything is.
+    /// The invariant that is broken, if one is, in words.
     pub broken: Option<String>,
 }
 
 impl State {
-    /// Where a scenario begins.
+    /// The first state of a scenario.
     #[must_use]
     pub fn start(scenario: &Scenario) -> Self {
-        let told = |buyer: usize| {
+        let first = |buyer: usize| {
             let order = || scenario.stores.orders.get(scenario.buyers[buyer].number);
             let is_told = scenario.ordered.contains(&buyer);
             let ordered = is_told.then(order).flatten().map(|order| order.held_lines());
-            Told { requests: u8::from(is_told), ordered, ..Told::default() }
+            BuyerState { requests: u8::from(is_told), ordered, ..BuyerState::default() }
         };
         Self {
             stores: Arc::new(scenario.stores.clone()),
@@ -77,14 +77,14 @@ impl State {
             left: scenario.budget,
             callbacks: BTreeMap::new(),
             deliveries: BTreeMap::new(),
-            told: (0..scenario.buyers.len()).map(told).collect(),
+            buyer_states: (0..scenario.buyers.len()).map(first).collect(),
             rescued: BTreeSet::new(),
             epochs: 0,
             broken: None,
         }
     }
 
-    /// What time it is.
+    /// The current time.
     #[must_use]
     pub fn now(&self, scenario: &Scenario) -> Timestamp {
         scenario.times[self.moment]
@@ -92,7 +92,7 @@ impl State {
 
     /// True if nothing has gone wrong so far, in any process, on any way, or in Redis.
     #[must_use]
-    pub fn is_untroubled(&self, scenario: &Scenario) -> bool {
+    pub fn is_fault_free(&self, scenario: &Scenario) -> bool {
         let Budget { faults, losses, .. } = scenario.budget;
         (self.left.faults, self.left.losses) == (faults, losses)
     }

@@ -18,24 +18,24 @@ use model_stores::{Call, Caller, Driver, Reply};
 use crate::flow::{Flow, Outcome};
 use crate::scenario::Scenario;
 
-/// What became of a call: which one, in the order of asking, and its answer.
+/// The answer of a call.
 #[derive(Debug, Clone)]
 pub struct Answer {
     /// The call's place among the calls of its flow.
     pub call: usize,
-    /// What its flow was told.
+    /// The reply that its flow got.
     pub reply: Stored<Reply>,
 }
 
 /// A flow and how far it is.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Which flow.
+    /// The flow.
     pub flow: Flow,
     answers: Vec<Answer>,
     /// The calls it waits for, with their places.
     pub outstanding: Vec<(usize, Call)>,
-    /// What it came to, once it is over.
+    /// The outcome, once the flow is over.
     pub outcome: Option<Outcome>,
     fingerprint: u64,
 }
@@ -128,7 +128,7 @@ struct Slot {
     waker: Option<Waker>,
 }
 
-/// Where an answer is.
+/// The state of an answer.
 #[derive(Debug)]
 enum State {
     Awaited,

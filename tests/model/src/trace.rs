@@ -1,11 +1,11 @@
-//! A way through a world, in words: who did what, and what was answered.
+//! A way through a scenario, in words: who did what, and what was answered.
 
 use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::ports::{CreateReply, Settlement, Stored};
 use model_stores::{Call, Message, Reply, Sent, Stores};
 
-use crate::engine::{Action, Engine, Fate};
+use crate::engine::{Action, CallOutcome, Engine};
 use crate::flow::Flow;
 use crate::scenario::Scenario;
 use crate::state::State;
@@ -54,15 +54,17 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
             let task = &state.tasks[*task];
             let who = who(scenario, &task.flow);
             let Some(call) = task.call(*place) else { return who };
-            let what = asked(scenario, call);
+            let what = request_line(scenario, call);
             let mut stores = Stores::clone(&state.stores);
             let reply = engine.guarded(|| stores.apply(state.now(scenario), call));
             let reply = answer(&reply);
             match fate {
-                Fate::Happens => format!("{who}: {what} → {reply}"),
-                Fate::AnswerLost => format!("{who}: {what} → {reply}, but the answer is lost"),
-                Fate::RequestLost => format!("{who}: {what} is lost on its way"),
-                Fate::Refused => format!("{who}: {what} is turned away"),
+                CallOutcome::Happens => format!("{who}: {what} → {reply}"),
+                CallOutcome::AnswerLost => {
+                    format!("{who}: {what} → {reply}, but the answer is lost")
+                }
+                CallOutcome::RequestLost => format!("{who}: {what} is lost in transit"),
+                CallOutcome::Refused => format!("{who}: {what} is turned away"),
             }
         }
     }
@@ -106,7 +108,7 @@ fn seats(lines: &[HeldLine]) -> String {
 }
 
 /// What a call asks for, in a few words; its name, if the name says enough.
-fn asked(scenario: &Scenario, call: &Call) -> String {
+fn request_line(scenario: &Scenario, call: &Call) -> String {
     let of = |number: &OrderNumber| order(scenario, *number);
     let detail = match call {
         Call::Create { order, .. } => {

@@ -1,32 +1,32 @@
-//! Every small world is explored whole and holds; without a guard, the way to what breaks is found.
+//! Every small scenario is explored whole and holds; without a guard, the way to what breaks is found.
 
 use std::collections::BTreeSet;
 
 use engine::domain::guard::Guard;
 use model::explore::explore;
 use model::scenario::Scenario;
-use model::scenarios as worlds;
+use model::scenarios;
 
-/// Explores a world: all of it holds, and it is a world in which something can happen.
-fn holds(world: Scenario) {
-    let explored = explore(world, 1);
+/// Explores a scenario: all of it holds, and it is a scenario in which something can happen.
+fn holds(scenario: Scenario) {
+    let explored = explore(scenario, 1);
     println!("{explored}");
     assert!(explored.broken.is_none(), "{explored}");
     assert!(explored.states > 100 && explored.depth > 10, "{explored}");
 }
 
 macro_rules! races {
-    ($($world:ident)*) => {
+    ($($scenario:ident)*) => {
         $(#[test]
-        fn $world() {
-            holds(worlds::$world());
+        fn $scenario() {
+            holds(scenarios::$scenario());
         })*
 
         #[test]
-        fn every_world_has_its_test() {
-            let tested = [$(worlds::$world().name),*].map(str::to_owned);
+        fn every_scenario_has_its_test() {
+            let tested = [$(scenarios::$scenario().name),*].map(str::to_owned);
             let known: BTreeSet<String> =
-                worlds::small().iter().map(|world| world.name.to_owned()).collect();
+                scenarios::small().iter().map(|scenario| scenario.name.to_owned()).collect();
             assert_eq!(BTreeSet::from(tested), known);
         }
     };
@@ -50,27 +50,27 @@ races! {
     one_attendee
 }
 
-/// The guards that so small a world can show, each with a world that shows it.
+/// The guards that so small a scenario can show, each with a scenario that shows it.
 const PLANTED: [(Guard, fn() -> Scenario); 13] = [
-    (Guard::ClaimCondition, worlds::rescue_against_another_buyer),
-    (Guard::StateCondition, worlds::second_and_wrong_payments),
-    (Guard::NumberOnce, worlds::two_buyers_for_one_seat),
-    (Guard::BuyerLimit, worlds::limit_against_forgetting),
-    (Guard::AttendeeOnce, worlds::one_attendee),
-    (Guard::SyncOnce, worlds::duplicates),
-    (Guard::RefundOnce, worlds::refund),
-    (Guard::ReleaseOnlyHeld, worlds::rescue_against_another_buyer),
-    (Guard::ReleaseKeepsSold, worlds::rescue_against_another_buyer),
-    (Guard::HoldReplay, worlds::one_attendee),
-    (Guard::Tombstone, worlds::crash_at_every_step),
-    (Guard::AmountCheck, worlds::second_and_wrong_payments),
-    (Guard::AskProvider, worlds::expiry_against_payment),
+    (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
+    (Guard::StateCondition, scenarios::second_and_wrong_payments),
+    (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
+    (Guard::BuyerLimit, scenarios::limit_against_forgetting),
+    (Guard::AttendeeOnce, scenarios::one_attendee),
+    (Guard::SyncOnce, scenarios::duplicates),
+    (Guard::RefundOnce, scenarios::refund),
+    (Guard::ReleaseOnlyHeld, scenarios::rescue_against_another_buyer),
+    (Guard::ReleaseKeepsSold, scenarios::rescue_against_another_buyer),
+    (Guard::HoldReplay, scenarios::one_attendee),
+    (Guard::Tombstone, scenarios::crash_at_every_step),
+    (Guard::AmountCheck, scenarios::second_and_wrong_payments),
+    (Guard::AskProvider, scenarios::expiry_against_payment),
 ];
 
 #[test]
 fn without_a_guard_the_way_to_what_breaks_is_found() {
-    for (guard, world) in PLANTED {
-        let explored = explore(world().without(guard), 1);
+    for (guard, scenario) in PLANTED {
+        let explored = explore(scenario().without(guard), 1);
         println!("without {guard}, {explored}\n");
         assert!(explored.broken.is_some(), "without {guard} nothing breaks: {explored}");
     }

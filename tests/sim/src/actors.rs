@@ -1,4 +1,4 @@
-//! Who acts: the operator, the schedule, the queues' pollers, the payment provider.
+//! The actors: the operator, the schedule, the queues' pollers, the payment provider.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use model_stores::{Message, Sent};
 
 use crate::executor::Executor;
 use crate::fault::Fault;
-use crate::plan::{Happening, sale_id};
+use crate::plan::{Incident, sale_id};
 use crate::random::{SeededRng, mix};
 
 /// How long a message is hidden while a function works on it, in milliseconds (`template.yaml`).
@@ -41,7 +41,7 @@ const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 1
 /// The name of the next load.
 fn new_epoch(executor: &Executor) -> Epoch {
     let count = {
-        let mut environment = executor.environment.look();
+        let mut environment = executor.environment.lock();
         environment.loads += 1;
         environment.loads
     };
@@ -65,14 +65,14 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
 }
 
 /// What happens to the whole environment, when its time comes.
-pub(crate) async fn fate(executor: Executor, at_ms: i64, place: u64, happening: Happening) {
+pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident: Incident) {
     executor.sleep(at_ms).await;
-    match happening {
-        Happening::Failover { writes } => executor.environment.look().fail_over(place, writes),
-        Happening::Flush => executor.environment.look().flush(place),
-        Happening::Publish => {
+    match incident {
+        Incident::Failover { writes } => executor.environment.lock().fail_over(place, writes),
+        Incident::Flush => executor.environment.lock().flush(place),
+        Incident::Publish => {
             let (sale, seed) = {
-                let environment = executor.environment.look();
+                let environment = executor.environment.lock();
                 (environment.plan.sale.clone(), environment.plan.seed)
             };
             let mut rng = SeededRng::of(seed, place);
@@ -94,7 +94,7 @@ pub(crate) async fn fate(executor: Executor, at_ms: i64, place: u64, happening: 
 
 /// What the sweeper has to do, as far as it can be seen from outside.
 fn is_anything_due(executor: &Executor) -> bool {
-    let environment = executor.environment.look();
+    let environment = executor.environment.lock();
     let soon = environment.now.plus_ms(4_000);
     let named = environment.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
     let inventory = environment.stores.seats.get(&sale_id());
@@ -108,12 +108,12 @@ fn is_anything_due(executor: &Executor) -> bool {
 /// that found nothing to do, and nothing became due: it is left out then, to have time for others.
 pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>) {
     let (first_sweep_ms, is_storm) = {
-        let plan = &executor.environment.look().plan;
+        let plan = &executor.environment.lock().plan;
         (plan.first_sweep_ms, plan.is_storm)
     };
     for turn in 0.. {
         let place = {
-            let environment = executor.environment.look();
+            let environment = executor.environment.lock();
             mix(mix(environment.plan.seed, 0x5eeb), turn)
         };
         let in_storm = is_storm && turn < STORM_SWEEPS;
@@ -124,14 +124,14 @@ pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>
                 _ => SWEEP_MS,
             })
             .await;
-        let changes = executor.environment.look().changes;
+        let changes = executor.environment.lock().changes;
         if !in_storm && *quiet.borrow() == Some(changes) && !is_anything_due(&executor) {
-            executor.environment.look().tally.skipped += 1;
+            executor.environment.lock().tally.skipped += 1;
             continue;
         }
         executor.act(sweep(executor.clone(), place, Rc::clone(&quiet)));
         let mut rng = SeededRng::of(place, 2);
-        if executor.environment.look().strikes(Fault::TwoSweepers, mix(place, 3), &mut rng) {
+        if executor.environment.lock().strikes(Fault::TwoSweepers, mix(place, 3), &mut rng) {
             let late = executor.clone();
             let (place, wait, quiet) = (mix(place, 4), rng.between(0, 800), Rc::clone(&quiet));
             executor.act(async move {
@@ -143,14 +143,14 @@ pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>
 }
 
 async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) {
-    let before = executor.environment.look().changes;
+    let before = executor.environment.lock().changes;
     let epoch = new_epoch(&executor);
     let report = executor
         .invoke("sweep".to_owned(), place, |ports, now| async move {
             reconcile(&ports, &epoch, now).await
         })
         .await;
-    let mut environment = executor.environment.look();
+    let mut environment = executor.environment.lock();
     let Some(Ok(report)) = report else {
         environment.tally.reach("sweep failed");
         return;
@@ -169,7 +169,7 @@ async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) 
     for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
         environment.tally.reach(name);
     }
-    // Quiet is what was so from the first look on: a sweep that was frozen has an old snapshot.
+    // Quiet is what was so from the first read on: a sweep that was frozen has an old snapshot.
     let is_quiet = report.is_quiet() && environment.changes == before;
     *quiet.borrow_mut() = is_quiet.then_some(before);
 }
@@ -183,9 +183,9 @@ enum Queue {
     Load,
 }
 
-/// A message on its way.
+/// A message in a queue.
 #[derive(Debug, Clone)]
-struct Letter {
+struct QueuedMessage {
     queue: Queue,
     message: Message,
     visible_at: Timestamp,
@@ -196,17 +196,17 @@ struct Letter {
 
 /// The queues: every message is delivered at least once, unless it is lost, in any order.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Post(Rc<RefCell<BTreeMap<u64, Letter>>>);
+pub(crate) struct Queues(Rc<RefCell<BTreeMap<u64, QueuedMessage>>>);
 
-impl Post {
+impl Queues {
     /// Takes what was sent, and lets it be lost, doubled or delayed.
     pub(crate) fn take(&self, executor: &Executor) {
         loop {
-            let next = executor.environment.look().sent.pop_front();
+            let next = executor.environment.lock().sent.pop_front();
             let Some((place, sent)) = next else { return };
             let mut rng = SeededRng::of(place, 7);
             let mut strikes = |fault, label| {
-                executor.environment.look().strikes(fault, mix(place, label), &mut rng)
+                executor.environment.lock().strikes(fault, mix(place, label), &mut rng)
             };
             if strikes(Fault::LoseMessage, 8) {
                 continue;
@@ -230,25 +230,25 @@ impl Post {
         };
         let visible_at = sent.visible_at.plus_ms(delay_ms);
         let message = sent.message.clone();
-        let letter = Letter { queue, message, visible_at, receives: 0, is_out: false };
-        self.0.borrow_mut().insert(place, letter);
+        let queued = QueuedMessage { queue, message, visible_at, receives: 0, is_out: false };
+        self.0.borrow_mut().insert(place, queued);
         executor.act(self.clone().deliver(executor.clone(), queue, visible_at, mix(place, 11)));
     }
 
     /// Waits until a message is visible and hands it to its function, with others that are.
     async fn deliver(self, executor: Executor, queue: Queue, at: Timestamp, place: u64) {
-        let wait = at.ms_since(executor.environment.look().now);
+        let wait = at.ms_since(executor.environment.lock().now);
         executor.sleep(wait).await;
-        let now = executor.environment.look().now;
+        let now = executor.environment.lock().now;
         let mut rng = SeededRng::of(place, 12);
         let mut batch: Vec<(u64, Message)> = Vec::new();
-        for (name, letter) in self.0.borrow_mut().iter_mut() {
-            let is_there = letter.queue == queue && !letter.is_out && letter.visible_at <= now;
+        for (name, queued) in self.0.borrow_mut().iter_mut() {
+            let is_there = queued.queue == queue && !queued.is_out && queued.visible_at <= now;
             // A poller takes what it finds, which need not be all there is.
             if is_there && batch.len() < MAX_TOGETHER && (batch.is_empty() || rng.chance(800)) {
-                letter.is_out = true;
-                letter.receives += 1;
-                batch.push((*name, letter.message.clone()));
+                queued.is_out = true;
+                queued.receives += 1;
+                batch.push((*name, queued.message.clone()));
             }
         }
         if batch.is_empty() {
@@ -256,26 +256,26 @@ impl Post {
         }
         let messages: Vec<Message> = batch.iter().map(|(_, message)| message.clone()).collect();
         let done = consume(&executor, queue, messages, place).await;
-        let now = executor.environment.look().now;
+        let now = executor.environment.lock().now;
         for (index, (name, _)) in batch.into_iter().enumerate() {
             let is_done =
                 done.as_ref().is_some_and(|done| done.get(index).is_some_and(Result::is_ok));
-            let mut letters = self.0.borrow_mut();
-            let Some(letter) = letters.get_mut(&name) else { continue };
+            let mut queued_messages = self.0.borrow_mut();
+            let Some(queued) = queued_messages.get_mut(&name) else { continue };
             if is_done {
-                letters.remove(&name);
+                queued_messages.remove(&name);
                 continue;
             }
-            executor.environment.look().tally.reach("message comes again");
-            if letter.receives >= MAX_RECEIVES {
-                executor.environment.look().tally.reach("dead letter");
-                letters.remove(&name);
+            executor.environment.lock().tally.reach("message comes again");
+            if queued.receives >= MAX_RECEIVES {
+                executor.environment.lock().tally.reach("dead letter");
+                queued_messages.remove(&name);
                 continue;
             }
-            letter.is_out = false;
-            letter.visible_at = now.plus_ms(HIDDEN_MS);
-            let place = mix(mix(name, 13), letter.receives.into());
-            executor.act(self.clone().deliver(executor.clone(), queue, letter.visible_at, place));
+            queued.is_out = false;
+            queued.visible_at = now.plus_ms(HIDDEN_MS);
+            let place = mix(mix(name, 13), queued.receives.into());
+            executor.act(self.clone().deliver(executor.clone(), queue, queued.visible_at, place));
         }
     }
 }
@@ -348,11 +348,11 @@ async fn consume(
 pub(crate) async fn call_back(executor: Executor, capture: Capture, wait_ms: i64, place: u64) {
     executor.sleep(wait_ms).await;
     for (turn, seconds) in CALL_AGAIN_SECONDS.into_iter().enumerate() {
-        let told = capture.clone();
+        let capture = capture.clone();
         let name = format!("callback {}", capture.key.payment);
         let done = executor
             .invoke(name, mix(place, turn as u64), |ports, now| async move {
-                pay(&ports, &told, now).await
+                pay(&ports, &capture, now).await
             })
             .await;
         if let Some(Ok(_)) = done {
@@ -360,7 +360,7 @@ pub(crate) async fn call_back(executor: Executor, capture: Capture, wait_ms: i64
         }
         executor.sleep(seconds * 1000).await;
     }
-    executor.environment.look().broken("callback", format!("{:?} is never heard", capture.key));
+    executor.environment.lock().broken("callback", format!("{:?} is never heard", capture.key));
 }
 
 /// The provider does not call while the order is pending, nor for ten minutes after its end: only if
@@ -369,7 +369,7 @@ pub(crate) async fn never_call(executor: Executor, capture: Capture, place: u64)
     let decision = (capture.order, capture.key.clone());
     loop {
         executor.sleep(20_000).await;
-        let environment = executor.environment.look();
+        let environment = executor.environment.lock();
         if environment.stores.orders.payments.contains_key(&decision) {
             return;
         }
@@ -380,7 +380,7 @@ pub(crate) async fn never_call(executor: Executor, capture: Capture, place: u64)
     }
     // Whoever has found it may be at work still.
     executor.sleep(600_000).await;
-    if executor.environment.look().stores.orders.payments.contains_key(&decision) {
+    if executor.environment.lock().stores.orders.payments.contains_key(&decision) {
         return;
     }
     call_back(executor, capture, 0, place).await;

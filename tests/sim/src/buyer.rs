@@ -1,4 +1,4 @@
-//! The buyers: what they want, and what they do when they get it or not.
+//! The buyers: what they request, and what they do when they get it or not.
 
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{AttendeeId, Legs, PaymentId, ProviderId, Seat, UserId};
@@ -19,9 +19,9 @@ use crate::fault::Fault;
 use crate::plan::{FAULTS_FROM_MS, START, sale_id};
 use crate::random::{SeededRng, mix};
 
-/// How often a buyer comes in a storm.
+/// The number of orders that a buyer tries to make in a storm.
 const STORM_ROUNDS: u64 = 8;
-/// How often a buyer tries the same attempt again.
+/// The number of requests for one order.
 const ATTEMPTS: u64 = 7;
 
 /// One buyer.
@@ -33,25 +33,25 @@ struct Buyer {
     user: UserId,
     number: OrderNumber,
     sale: Sale,
-    /// Which visit it is.
+    /// The number of this attempt at an order, from 0.
     round: u64,
-    /// Whether everything goes quickly.
+    /// True if everything goes quickly.
     is_storm: bool,
 }
 
 /// A buyer comes, orders, and pays or does not.
 pub(crate) async fn buyer(executor: Executor, index: u64) {
-    let (seed, sale, rush_ms, is_storm) = {
-        let plan = &executor.environment.look().plan;
-        (plan.seed, plan.sale.clone(), plan.rush_ms, plan.is_storm)
+    let (seed, sale, arrivals_ms, is_storm) = {
+        let plan = &executor.environment.lock().plan;
+        (plan.seed, plan.sale.clone(), plan.arrivals_ms, plan.is_storm)
     };
     let key = mix(seed, 0x1000 + index);
     let mut rng = SeededRng::new(key);
     // One person in five comes twice. In a few runs two buyers' numbers clash.
     let person = if rng.chance(200) { index / 2 } else { index };
-    let clash = executor.environment.look().plan.numbers_clash();
+    let clash = executor.environment.lock().plan.numbers_clash();
     let user = UserId::new((7 + 1024 * person).to_string()).expect("it is plain text");
-    executor.sleep(FAULTS_FROM_MS + rng.between(0, rush_ms)).await;
+    executor.sleep(FAULTS_FROM_MS + rng.between(0, arrivals_ms)).await;
     for round in 0..if is_storm { STORM_ROUNDS } else { 1 } {
         let counter = if clash { 0 } else { (index * STORM_ROUNDS + round) as u16 };
         let gene = Gene::from_text(user.as_str());
@@ -124,7 +124,7 @@ impl Buyer {
             })
             .await;
         let outcome = if admitted.flatten().is_some() { "admitted" } else { "not admitted" };
-        self.executor.environment.look().tally.reach(outcome);
+        self.executor.environment.lock().tally.reach(outcome);
     }
 
     /// The same request twice at once, or two that differ.
@@ -135,7 +135,7 @@ impl Buyer {
         place: u64,
     ) -> Option<Result<Reserved, Refusal>> {
         let other = if rng.chance(250) { wants(rng, &self.sale) } else { lines.to_vec() };
-        let twin = Self {
+        let duplicate = Self {
             executor: self.executor.clone(),
             index: self.index,
             key: self.key,
@@ -147,8 +147,8 @@ impl Buyer {
         };
         let wait = rng.between(0, 60);
         self.executor.act(async move {
-            twin.executor.sleep(wait).await;
-            let _unheard = twin.reserve(&other, mix(place, 21)).await;
+            duplicate.executor.sleep(wait).await;
+            let _unheard = duplicate.reserve(&other, mix(place, 21)).await;
         });
         self.reserve(lines, place).await
     }
@@ -173,30 +173,31 @@ impl Buyer {
             })
             .await;
         let after = self.live_order();
-        let mut environment = self.executor.environment.look();
+        let mut environment = self.executor.environment.lock();
         match &answer {
             None => environment.tally.reach("reserve unheard"),
             Some(Ok(reserved)) => {
                 environment.tally.reach("reserve answered with an order");
                 let order = &reserved.order;
-                environment.oracle.told.insert(order.number, order.held_lines());
+                environment.oracle.acknowledged.insert(order.number, order.held_lines());
                 if order.fingerprint != requested || order.user != self.user {
                     let what = format!("{} is answered to another request", order.number);
-                    environment.broken("told", what);
+                    environment.broken("acknowledged", what);
                 }
                 let stored = environment.stores.orders.orders.get(&order.number);
                 if stored.map(Order::held_lines) != Some(order.held_lines()) {
-                    let what = format!("{} is told to its buyer and is not there", order.number);
-                    environment.broken("told", what);
+                    let what =
+                        format!("{} is acknowledged to its buyer and is not there", order.number);
+                    environment.broken("acknowledged", what);
                 }
             }
             Some(Err(refusal)) => {
                 let kind = kind_of(refusal);
                 environment.tally.reach(&format!("refused: {kind}"));
                 let is_no = !matches!(refusal, Refusal::Store(_) | Refusal::TokenReused);
-                // One that was cancelled and rescued meanwhile is told of as it was in between.
+                // One that was cancelled and rescued meanwhile is answered as it was in between.
                 if is_no && before.is_some() && before == after {
-                    let what = format!("the buyer of the live {} is told {kind}", self.number);
+                    let what = format!("the buyer of the live {} is answered {kind}", self.number);
                     environment.broken("refusal", what);
                 }
             }
@@ -205,12 +206,12 @@ impl Buyer {
     }
 
     fn live_order(&self) -> Option<Order> {
-        let environment = self.executor.environment.look();
+        let environment = self.executor.environment.lock();
         let order = environment.stores.orders.orders.get(&self.number);
         order.filter(|order| order.user == self.user && order.state.is_live()).cloned()
     }
 
-    /// What becomes of an order.
+    /// Pays, cancels or abandons an order.
     async fn decide(&self, rng: &mut SeededRng, order: Order) {
         if rng.chance(150) {
             self.executor.sleep(rng.between(10, 5_000)).await;
@@ -218,12 +219,12 @@ impl Buyer {
             let _other = self.reserve(&lines, mix(self.key, 300)).await;
         }
         if rng.chance(60) {
-            self.stranger_cancels(&order).await;
+            self.another_user_cancels(&order).await;
         }
-        let left = order.pay_by.ms_since(self.executor.environment.look().now);
+        let left = order.pay_by.ms_since(self.executor.environment.lock().now);
         let think = if self.is_storm { rng.between(1, 300) } else { rng.between(100, 15_000) };
-        let fate = if self.is_storm { rng.pick(&[1, 1, 1, 2, 6, 6]) } else { rng.below(10) };
-        match fate {
+        let behaviour = if self.is_storm { rng.pick(&[1, 1, 1, 2, 6, 6]) } else { rng.below(10) };
+        match behaviour {
             // Never heard of again.
             0 => {}
             1 => {
@@ -277,7 +278,7 @@ impl Buyer {
                 .await;
             match done {
                 Some(Ok(_)) => {
-                    return self.executor.environment.look().tally.reach("cancelled by its buyer");
+                    return self.executor.environment.lock().tally.reach("cancelled by its buyer");
                 }
                 Some(Err(cancel::Refusal::NotFound | cancel::Refusal::Resolved(_))) => return,
                 Some(Err(cancel::Refusal::Store(_))) | None => self.executor.sleep(2_000).await,
@@ -285,19 +286,21 @@ impl Buyer {
         }
     }
 
-    async fn stranger_cancels(&self, order: &Order) {
+    async fn another_user_cancels(&self, order: &Order) {
         let (user, number) = (UserId::new("mallory").expect("it is plain text"), order.number);
         let done = self
             .executor
-            .invoke("stranger cancels".to_owned(), mix(self.key, 500), |ports, now| async move {
-                cancel(&ports, &user, number, now).await
-            })
+            .invoke(
+                "another user cancels".to_owned(),
+                mix(self.key, 500),
+                |ports, now| async move { cancel(&ports, &user, number, now).await },
+            )
             .await;
         if let Some(Ok(_)) = done {
             self.executor
                 .environment
-                .look()
-                .broken("stranger", format!("{number} is cancelled by another"));
+                .lock()
+                .broken("owner", format!("{number} is cancelled by another"));
         }
     }
 
@@ -307,7 +310,7 @@ impl Buyer {
         let payment = PaymentId::new(format!("pi-{}-{}-{turn}", self.index, self.round))
             .expect("it is ASCII");
         let key = PaymentKey { provider: ProviderId::new("test").expect("it is a slug"), payment };
-        let mut environment = self.executor.environment.look();
+        let mut environment = self.executor.environment.lock();
         let mut strikes = |fault, label| environment.strikes(fault, mix(place, label), rng);
         let is_wrong = strikes(Fault::WrongAmount, 1);
         let (twice, late) = (strikes(Fault::CallTwice, 2), strikes(Fault::CallLate, 3));

@@ -24,25 +24,25 @@ use crate::redis_log::RedisLog;
 use crate::tally::Tally;
 use crate::trace::{self, Trace};
 
-/// How many function sandboxes there are.
+/// The number of function sandboxes.
 const PROCESSES: usize = 5;
 /// How long a process remembers a sale of the catalogue, in milliseconds.
 const CACHED_MS: i64 = 5_000;
-/// More steps than any run needs: one that takes more does not come to rest.
+/// More steps than any run needs: one that takes more does not quiesce.
 const MAX_STEPS: u64 = 60_000;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// Which one.
+    /// The rule: an invariant (`I1` to `I7`) or a name of the simulator.
     pub rule: &'static str,
-    /// How.
+    /// What was found, in words.
     pub what: String,
-    /// When, in milliseconds since the run began.
+    /// The time, in milliseconds since the run began.
     pub at_ms: i64,
 }
 
-/// What happens at a time.
+/// An event at a time of the virtual clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
     /// A call takes effect.
@@ -51,8 +51,8 @@ enum Event {
     Answer(usize),
     /// A process is gone.
     Die { process: usize, generation: u32 },
-    /// Somebody has waited long enough.
-    Ring(usize),
+    /// A timer fires.
+    Timer(usize),
 }
 
 /// A call under way.
@@ -61,65 +61,65 @@ struct Op {
     call: Call,
     invocation: usize,
     fault: Option<Fault>,
-    /// What the caller will hear.
+    /// The answer that the caller will get.
     reply: Option<Stored<Reply>>,
-    /// True once the caller may hear it.
+    /// True once the caller may have it.
     is_answered: bool,
     waker: Option<Waker>,
 }
 
-/// Somebody who waits for a time.
+/// A wait for a time.
 #[derive(Debug, Default)]
 struct Timer {
-    has_rung: bool,
+    has_fired: bool,
     waker: Option<Waker>,
 }
 
 /// One run of a function.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    /// What it is, for the trace.
+    /// The name of the function, for the trace.
     pub name: String,
     /// The name of its draws.
     key: u64,
-    /// How many calls it has made.
+    /// The number of calls it has made.
     calls: u64,
     process: usize,
     generation: u32,
-    /// By how much its process's clock is ahead.
+    /// The lead of its process's clock, in milliseconds.
     skew_ms: i64,
-    /// The seat-legs that its claims lost, and how much had been given back by then.
+    /// The seat-legs that its claims lost.
     pub lost: Vec<SeatLeg>,
-    /// What [`Oracle::given_back`] was then.
+    /// [`Oracle::given_back`] when they were lost.
     pub lost_at: u64,
 }
 
 /// A function sandbox.
 #[derive(Debug, Default)]
 struct Process {
-    /// How often it was replaced by a new one.
+    /// The number of times it was replaced by a new one.
     generation: u32,
-    /// By how much its clock is ahead.
+    /// The lead of its clock, in milliseconds.
     skew_ms: i64,
     frozen_until: Option<Timestamp>,
-    /// What it remembers of the catalogue, and since when.
+    /// Its copy of the catalogue, and the time of that copy.
     cached: Option<(Timestamp, Option<Published>)>,
 }
 
-/// Everything there is.
+/// The whole environment of a run.
 #[derive(Debug)]
 pub(crate) struct Environment {
-    /// What the run is about.
+    /// The plan of the run.
     pub plan: Plan,
-    /// What time it truly is.
+    /// The true time.
     pub now: Timestamp,
     /// The stores.
     pub stores: Stores,
-    /// What everybody was told and what must never change.
+    /// What was acknowledged to anyone, and what must never change.
     pub oracle: Oracle,
-    /// What was reached.
+    /// The outcomes that were reached.
     pub tally: Tally,
-    /// What happened, if somebody wants to read it.
+    /// The record of what happened, if one was requested.
     pub trace: Option<Trace>,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
@@ -127,9 +127,9 @@ pub(crate) struct Environment {
     pub struck: Vec<(u64, Fault)>,
     /// Messages that were sent and are not yet with a consumer.
     pub sent: VecDeque<(u64, model_stores::Sent)>,
-    /// Counts everything that changed a store.
+    /// The number of changes to any store.
     pub changes: u64,
-    /// Counts the names of loads.
+    /// The number of loads that have a name.
     pub loads: u64,
     /// Every run of a function.
     pub invocations: Vec<Invocation>,
@@ -152,17 +152,17 @@ impl Shared {
     }
 
     /// The environment, until the guard is dropped. Never hold it while anything is awaited.
-    pub(crate) fn look(&self) -> MutexGuard<'_, Environment> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Environment> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits.
+    /// Waits for a number of milliseconds.
     pub(crate) async fn sleep(&self, ms: i64) {
-        let timer = self.look().ring_in(ms);
+        let timer = self.lock().set_timer(ms);
         poll_fn(|context| {
-            let timer = &mut self.look().timers[timer];
+            let timer = &mut self.lock().timers[timer];
             timer.waker = Some(context.waker().clone());
-            if timer.has_rung { Poll::Ready(()) } else { Poll::Pending }
+            if timer.has_fired { Poll::Ready(()) } else { Poll::Pending }
         })
         .await
     }
@@ -170,25 +170,25 @@ impl Shared {
 
 /// The ports of one run of a function.
 #[derive(Debug, Clone)]
-pub(crate) struct Line {
+pub(crate) struct PortHandle {
     pub environment: Shared,
     pub invocation: usize,
 }
 
-impl Clock for Line {
-    /// What the clock of the process says.
+impl Clock for PortHandle {
+    /// The time of the process's clock.
     fn time(&self) -> Timestamp {
-        let environment = self.environment.look();
+        let environment = self.environment.lock();
         environment.now.plus_ms(environment.invocations[self.invocation].skew_ms)
     }
 }
 
-impl Driver for Line {
+impl Driver for PortHandle {
     fn call(&self, call: Call) -> impl Future<Output = Stored<Reply>> + Send {
         let mut begun = None;
         let mut call = Some(call);
         poll_fn(move |context| {
-            let mut environment = self.environment.look();
+            let mut environment = self.environment.lock();
             let op = match begun {
                 Some(op) => op,
                 None => match call.take() {
@@ -284,7 +284,7 @@ impl Environment {
         self.now.ms_since(START)
     }
 
-    /// Notes that a promise is broken; only the first counts.
+    /// Records that a promise is broken; only the first counts.
     pub(crate) fn broken(&mut self, rule: &'static str, what: String) {
         if self.violation.is_none() {
             self.note(|| format!("VIOLATION {rule}: {what}"));
@@ -318,11 +318,11 @@ impl Environment {
         self.events.push(Reverse((at, tie, event)));
     }
 
-    fn ring_in(&mut self, ms: i64) -> usize {
+    fn set_timer(&mut self, ms: i64) -> usize {
         let timer = self.timers.len();
         self.timers.push(Timer::default());
         let tie = mix(self.plan.seed, timer as u64);
-        self.at(self.now.plus_ms(ms.max(0)), tie, Event::Ring(timer));
+        self.at(self.now.plus_ms(ms.max(0)), tie, Event::Timer(timer));
         timer
     }
 
@@ -382,14 +382,14 @@ impl Environment {
         (invocation.process, invocation.generation)
     }
 
-    /// Which fault strikes at a call.
+    /// The fault that strikes at a call, if one does.
     fn fault_at(&mut self, call: &Call, place: u64, rng: &mut SeededRng) -> Option<Fault> {
         let writes = writes_redis(call) || writes_orders(call) || writes_elsewhere(call);
         let may = |fault: Fault| match fault {
             Fault::Late => writes,
             Fault::Twice => writes_redis(call) || sends(call),
             Fault::IndexBehind => matches!(call, Call::Due { .. }),
-            Fault::RefundTrouble => matches!(call, Call::Refund { .. }),
+            Fault::RefundFault => matches!(call, Call::Refund { .. }),
             Fault::Silence => matches!(call, Call::Captures { .. }),
             _ => true,
         };
@@ -403,7 +403,7 @@ impl Environment {
             Fault::Slow,
             Fault::Freeze,
             Fault::IndexBehind,
-            Fault::RefundTrouble,
+            Fault::RefundFault,
             Fault::Silence,
         ];
         kinds.into_iter().filter(|fault| may(*fault)).find(|fault| self.strikes(*fault, place, rng))
@@ -418,7 +418,7 @@ impl Environment {
         let fault = self.fault_at(&call, place, &mut rng);
         let tie = rng.draw();
         let writes = writes_redis(&call) || writes_orders(&call) || writes_elsewhere(&call);
-        // In a storm the sweeper is slow, so that much happens between its looks and its repairs.
+        // In a storm the sweeper is slow, so that much happens between what it reads and its repairs.
         let is_slow = self.plan.is_storm && self.invocations[invocation].name == "sweep";
         let there = self.now.plus_ms(rng.between(1, if is_slow { 80 } else { 12 }));
         let back = there.plus_ms(rng.between(1, 12));
@@ -447,7 +447,7 @@ impl Environment {
                 (arrives, answered, reply) = (None, Some(gave_up), unknown());
             }
             Some(Fault::LoseReply) => (answered, reply) = (Some(gave_up), unknown()),
-            Some(Fault::RefundTrouble) => {
+            Some(Fault::RefundFault) => {
                 arrives = None;
                 reply = Some(Ok(Reply::Refund(if rng.chance(500) {
                     RefundReply::Pending
@@ -505,7 +505,7 @@ impl Environment {
         }
     }
 
-    /// What happens next, done; false if nothing does.
+    /// Does the next event; false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         let Some(Reverse((at, _, event))) = self.events.pop() else { return false };
         self.now = self.now.max(at);
@@ -520,9 +520,9 @@ impl Environment {
                     self.retire(process);
                 }
             }
-            Event::Ring(timer) => {
+            Event::Timer(timer) => {
                 let timer = &mut self.timers[timer];
-                timer.has_rung = true;
+                timer.has_fired = true;
                 if let Some(waker) = timer.waker.take() {
                     waker.wake();
                 }
@@ -554,9 +554,9 @@ impl Environment {
             }
             return;
         }
-        let mut reply = self.carry_out(invocation, &call);
+        let mut reply = self.apply(invocation, &call);
         if fault == Some(Fault::Twice) && self.violation.is_none() {
-            reply = self.carry_out(invocation, &call);
+            reply = self.apply(invocation, &call);
         }
         if let (Some(Fault::IndexBehind), Ok(Reply::Due(due))) = (fault, &mut reply) {
             due.clear();
@@ -585,7 +585,7 @@ impl Environment {
         }
     }
 
-    /// What a process knows of the catalogue without asking.
+    /// The process's own copy of a sale of the catalogue, while it may use it.
     fn remembered(&self, call: &Call, invocation: usize) -> Option<Option<Published>> {
         let is_cached = matches!(call, Call::Sale { freshness: Freshness::Cached, .. });
         let (process, generation) = self.home(invocation);
@@ -596,7 +596,7 @@ impl Environment {
     }
 
     /// A call takes effect, and what follows from it is checked.
-    fn carry_out(&mut self, invocation: usize, call: &Call) -> Stored<Reply> {
+    fn apply(&mut self, invocation: usize, call: &Call) -> Stored<Reply> {
         let held = self.before(call);
         let reply = self.stores.apply(self.now, call);
         if writes_redis(call) || matches!(call, Call::Admit { .. }) {

@@ -1,6 +1,6 @@
 //! The executor: a single-threaded executor whose only clock is the run's.
 //!
-//! Who acts (a buyer, the provider, a poller of queues) is a task, and so is every run of a function.
+//! An actor (a buyer, the provider, a poller of queues) is a task, and so is every run of a function.
 //! A task is polled when something it waits for has happened; when the process of a function dies, its
 //! tasks are dropped where they stand.
 
@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use engine::domain::time::Timestamp;
 use model_stores::Caller;
 
-use crate::environment::{Environment, Line, Shared};
+use crate::environment::{Environment, PortHandle, Shared};
 use crate::fault::Fault;
 use crate::random::{SeededRng, mix};
 
@@ -56,27 +56,27 @@ impl Drop for Busy {
     }
 }
 
-/// Where an answer is left, and who waits for it.
-struct LetterBox<T> {
+/// The place of an answer, and the task that waits for it.
+struct ReplySlot<T> {
     answer: Option<T>,
     is_gone: bool,
     waker: Option<Waker>,
 }
 
 /// Leaves the answer, or says that there will be none.
-struct Sender<T>(Rc<RefCell<LetterBox<T>>>);
+struct Sender<T>(Rc<RefCell<ReplySlot<T>>>);
 
 impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
-        let mut letter_box = self.0.borrow_mut();
-        letter_box.is_gone = true;
-        if let Some(waker) = letter_box.waker.take() {
+        let mut slot = self.0.borrow_mut();
+        slot.is_gone = true;
+        if let Some(waker) = slot.waker.take() {
             waker.wake();
         }
     }
 }
 
-/// What those who act hold of the executor.
+/// A handle of the executor, which actors hold.
 #[derive(Clone)]
 pub(crate) struct Executor {
     /// The environment.
@@ -91,12 +91,12 @@ impl Executor {
         Self { environment: Shared::new(environment), spawned: Rc::default(), busy }
     }
 
-    /// Waits.
+    /// Waits for a number of milliseconds.
     pub(crate) async fn sleep(&self, ms: i64) {
         self.environment.sleep(ms).await;
     }
 
-    /// Lets somebody act. The run is not at rest before they have finished.
+    /// Starts an actor. The run is not at rest before it has finished.
     pub(crate) fn act(&self, work: impl Future<Output = ()> + 'static) {
         let busy = Busy::new(&self.busy);
         self.act_forever(async move {
@@ -105,12 +105,12 @@ impl Executor {
         });
     }
 
-    /// Lets somebody act whom the end of the run does not wait for.
+    /// Starts an actor that the end of the run does not wait for.
     pub(crate) fn act_forever(&self, work: impl Future<Output = ()> + 'static) {
         self.spawned.borrow_mut().push(Task { work: Box::pin(work), home: None });
     }
 
-    /// True if nobody acts and no function runs.
+    /// True if no actor is busy and no function runs.
     pub(crate) fn is_idle(&self) -> bool {
         self.busy.get() == 0
     }
@@ -121,32 +121,31 @@ impl Executor {
         &self,
         name: String,
         place: u64,
-        function: impl FnOnce(Caller<Line>, Timestamp) -> F,
+        function: impl FnOnce(Caller<PortHandle>, Timestamp) -> F,
     ) -> Option<T> {
-        let (invocation, now) = self.environment.look().invoke(name, place);
-        let ports = Caller(Line { environment: self.environment.clone(), invocation });
-        let letter_box =
-            Rc::new(RefCell::new(LetterBox { answer: None, is_gone: false, waker: None }));
-        let sender = Sender(Rc::clone(&letter_box));
+        let (invocation, now) = self.environment.lock().invoke(name, place);
+        let ports = Caller(PortHandle { environment: self.environment.clone(), invocation });
+        let slot = Rc::new(RefCell::new(ReplySlot { answer: None, is_gone: false, waker: None }));
+        let sender = Sender(Rc::clone(&slot));
         let (work, busy) = (function(ports, now), Busy::new(&self.busy));
         let work = async move {
             let _busy = busy;
             let answer = work.await;
             sender.0.borrow_mut().answer = Some(answer);
         };
-        let home = Some(self.environment.look().home(invocation));
+        let home = Some(self.environment.lock().home(invocation));
         self.spawned.borrow_mut().push(Task { work: Box::pin(work), home });
         let answer = poll_fn(|context| {
-            let mut letter_box = letter_box.borrow_mut();
-            if letter_box.is_gone {
-                return Poll::Ready(letter_box.answer.take());
+            let mut slot = slot.borrow_mut();
+            if slot.is_gone {
+                return Poll::Ready(slot.answer.take());
             }
-            letter_box.waker = Some(context.waker().clone());
+            slot.waker = Some(context.waker().clone());
             Poll::Pending
         })
         .await;
         let (place, mut rng) = (mix(place, 5), SeededRng::of(place, 6));
-        let is_lost = self.environment.look().strikes(Fault::LoseAnswer, place, &mut rng);
+        let is_lost = self.environment.lock().strikes(Fault::LoseAnswer, place, &mut rng);
         answer.filter(|_| !is_lost)
     }
 }
@@ -176,13 +175,13 @@ pub(crate) fn run(executor: &Executor, mut is_over: impl FnMut(&Executor) -> boo
                 }
             }
         }
-        if executor.environment.look().violation.is_some() || is_over(executor) {
+        if executor.environment.lock().violation.is_some() || is_over(executor) {
             break;
         }
-        if !executor.environment.look().step() {
+        if !executor.environment.lock().step() {
             break;
         }
-        let gone = executor.environment.look().take_gone();
+        let gone = executor.environment.lock().take_gone();
         if !gone.is_empty() {
             for task in &mut tasks {
                 if task.as_ref().and_then(|task| task.home).is_some_and(|home| gone.contains(&home))

@@ -15,14 +15,14 @@ use crate::random::mix;
 use crate::run::{Outcome, run};
 use crate::tally::Tally;
 
-/// Which runs to make.
+/// The runs to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Exploration {
-    /// What the seeds are derived from.
+    /// The base that the seeds are derived from.
     pub base: u64,
-    /// How many runs.
+    /// The number of runs.
     pub runs: u64,
-    /// For how long at most, in real time.
+    /// The longest duration, in real time.
     pub for_at_most: Duration,
     /// The guard that is taken away, if one is.
     pub without: Option<Guard>,
@@ -42,18 +42,18 @@ pub fn without_guard<T>(guard: Option<Guard>, act: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What many runs came to.
+/// The result of many runs.
 #[derive(Debug)]
 pub struct Explored {
-    /// What they reached together.
+    /// The outcomes that they reached together.
     pub tally: Tally,
     /// A run that broke a promise, and how many runs it took to find it.
     pub failure: Option<(Outcome, u64)>,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
 }
 
-/// What seeds are derived from: `ONSALE_SIM_BASE`, or else the commit, so that every commit explores
+/// The base of the seeds: `ONSALE_SIM_BASE`, or else the commit, so that every commit explores
 /// other seeds and any of them can be repeated.
 #[must_use]
 pub fn base_seed() -> u64 {

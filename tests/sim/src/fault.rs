@@ -52,7 +52,7 @@ pub enum Fault {
     /// A buyer pays an order twice.
     PayTwice,
     /// The provider does not do a refund at once, or refuses it.
-    RefundTrouble,
+    RefundFault,
     /// The provider does not answer what it has captured.
     Silence,
 }
@@ -82,11 +82,11 @@ impl Fault {
         Self::CallNever,
         Self::WrongAmount,
         Self::PayTwice,
-        Self::RefundTrouble,
+        Self::RefundFault,
         Self::Silence,
     ];
 
-    /// Of a thousand chances, how many such a fault takes at most in a run where it is alone. What
+    /// The highest rate of such a fault in a run where it is alone, in thousandths. What
     /// happens at every call is rarer than what happens once for a buyer, a message or a payment.
     const fn most_per_mille(self) -> u16 {
         match self {
@@ -105,7 +105,7 @@ impl Fault {
             | Self::CallNever
             | Self::WrongAmount
             | Self::PayTwice
-            | Self::RefundTrouble
+            | Self::RefundFault
             | Self::Silence => 500,
             Self::Skew | Self::Failover | Self::Flush => 1000,
         }
@@ -126,9 +126,9 @@ impl fmt::Display for Fault {
 
 /// What may go wrong in a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Weather {
+pub enum FaultProfile {
     /// Nothing.
-    Calm,
+    NoFaults,
     /// One kind of fault.
     Single(Fault),
     /// Some kinds, so that rare combinations meet.
@@ -137,32 +137,32 @@ pub enum Weather {
     All,
 }
 
-impl Weather {
-    /// The weather of a run. Single faults take turns with the seed, so that each has its share.
+impl FaultProfile {
+    /// The profile of a run. Single faults take turns with the seed, so that each has its share.
     pub(crate) fn of(seed: u64) -> Self {
         let mut rng = SeededRng::of(seed, 0x77);
         match rng.below(100) {
-            0..3 => Self::Calm,
+            0..3 => Self::NoFaults,
             3..35 => Self::Single(rng.pick(&Fault::ALL)),
             35..85 => Self::Swarm,
             _ => Self::All,
         }
     }
 
-    /// By how much an order may be pending beyond its payment window, in milliseconds: invariant I7.
+    /// The longest time that an order may be pending beyond its payment window, in milliseconds (I7).
     #[must_use]
     pub const fn bound_ms(self) -> i64 {
         match self {
-            Self::Calm | Self::Single(_) => 120_000,
+            Self::NoFaults | Self::Single(_) => 120_000,
             Self::Swarm | Self::All => 600_000,
         }
     }
 }
 
-impl fmt::Display for Weather {
+impl fmt::Display for FaultProfile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Calm => f.write_str("no faults"),
+            Self::NoFaults => f.write_str("no faults"),
             Self::Single(fault) => write!(f, "{fault} alone"),
             Self::Swarm => f.write_str("some faults"),
             Self::All => f.write_str("all faults"),
@@ -170,32 +170,32 @@ impl fmt::Display for Weather {
     }
 }
 
-/// How likely each kind is, in a thousand.
+/// The rate of each kind of fault, in thousandths.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rates([u16; Fault::ALL.len()]);
 
 impl Rates {
     /// The rates of a run.
-    pub(crate) fn of(seed: u64, weather: Weather) -> Self {
+    pub(crate) fn of(seed: u64, profile: FaultProfile) -> Self {
         let mut rng = SeededRng::of(seed, 0x78);
         let mut rates = [0; Fault::ALL.len()];
         for (rate, fault) in rates.iter_mut().zip(Fault::ALL) {
             let most = i64::from(fault.most_per_mille());
             let drawn = rng.between(most / 4 + 1, most) as u16;
             let is_on = rng.chance(300);
-            *rate = match weather {
-                Weather::Calm => 0,
-                Weather::Single(single) if single == fault => drawn,
-                Weather::Single(_) => 0,
-                Weather::Swarm if is_on => drawn / 2 + 1,
-                Weather::Swarm => 0,
-                Weather::All => drawn / 4 + 1,
+            *rate = match profile {
+                FaultProfile::NoFaults => 0,
+                FaultProfile::Single(single) if single == fault => drawn,
+                FaultProfile::Single(_) => 0,
+                FaultProfile::Swarm if is_on => drawn / 2 + 1,
+                FaultProfile::Swarm => 0,
+                FaultProfile::All => drawn / 4 + 1,
             };
         }
         Self(rates)
     }
 
-    /// How likely a kind is.
+    /// The rate of a kind, in thousandths.
     pub(crate) fn of_fault(&self, fault: Fault) -> u16 {
         self.0[fault as usize]
     }
@@ -209,9 +209,9 @@ mod tests {
     fn every_kind_is_alone_in_some_run_and_its_place_in_the_list_is_its_number() {
         for (index, fault) in Fault::ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, index);
-            let alone = |seed: &u64| Weather::of(*seed) == Weather::Single(fault);
+            let alone = |seed: &u64| FaultProfile::of(*seed) == FaultProfile::Single(fault);
             let seed = (0..10_000).find(alone).expect("it has its turn");
-            let rates = Rates::of(seed, Weather::of(seed));
+            let rates = Rates::of(seed, FaultProfile::of(seed));
             assert!(rates.of_fault(fault) > 0);
             let others = Fault::ALL.into_iter().filter(|other| *other != fault);
             assert!(others.into_iter().all(|other| rates.of_fault(other) == 0));

@@ -25,7 +25,7 @@ mod trace;
 
 pub use crate::environment::Violation;
 pub use explore::{Exploration, Explored, base_seed, explore, without_guard};
-pub use fault::{Fault, Weather};
+pub use fault::{Fault, FaultProfile};
 pub use run::{Outcome, run};
 pub use shrink::{Minimal, shrink};
 pub use tally::Tally;

@@ -16,7 +16,7 @@ struct Arguments {
     /// Takes this guard away.
     #[arg(long)]
     without: Option<Guard>,
-    /// Runs new seeds for so many hours.
+    /// Runs new seeds for this number of hours.
     #[arg(long, default_value_t = 1.0)]
     hours: f64,
 }

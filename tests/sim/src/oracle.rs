@@ -1,7 +1,7 @@
-//! What everybody was told, what must never change, and the rules that hold after every step.
+//! What was acknowledged, what must never change, and the rules that hold after every step.
 //!
 //! The rules are the invariants of `docs/architecture.md`, I1 to I7, and what follows from them for
-//! those who ask: an order that a buyer was told of exists, a paid order stays paid, a decision about
+//! those who ask: an order that was acknowledged to its buyer exists, a paid order stays paid, a decision about
 //! money is made once. Of Redis little is promised, because DynamoDB decides; but as long as nothing
 //! made it forget, it too must be right after every step.
 
@@ -23,14 +23,14 @@ use crate::environment::{Environment, writes_orders, writes_redis};
 use crate::fault::Fault;
 use crate::plan::sale_id;
 
-/// By how much a clock may be wrong, in milliseconds: an order may expire so much early.
+/// The error of a clock at most, in milliseconds: an order may expire that much early.
 const CLOCKS_MS: i64 = 4_000;
 
 /// What must not be forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
-    /// The seats that buyers were told are theirs.
-    pub told: BTreeMap<OrderNumber, Vec<HeldLine>>,
+    /// The seats of each order that was acknowledged to its buyer.
+    pub acknowledged: BTreeMap<OrderNumber, Vec<HeldLine>>,
     /// Orders that were paid at some time.
     paid: BTreeSet<OrderNumber>,
     /// Orders that had ended at some time, and tombstones.
@@ -49,7 +49,7 @@ pub(crate) struct Oracle {
     pub highest_limit: u16,
     /// The epoch that was loaded last.
     last_load: Option<Epoch>,
-    /// Counts everything that gives seats back in Redis, or forgets that they are taken.
+    /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
 }
 
@@ -214,7 +214,7 @@ impl Environment {
             (Call::Release { command }, reply, _) => {
                 self.oracle.given_back += 1;
                 let released = matches!(reply, Reply::Release(ReleaseReply::Released));
-                // A refused request gives its hold back. Its twin, which was answered with the same
+                // A refused request gives its hold back. Its duplicate, which was answered with the same
                 // hold, may yet get its order; the sweeper then writes the hold again.
                 if released && self.invocations[invocation].name.contains("reserve") {
                     let given_up = self.oracle.given_up.entry(command.order).or_default();
@@ -321,12 +321,12 @@ impl Environment {
     pub(crate) fn check_deadlines(&mut self) {
         let Some(first) = self.oracle.first_deadline else { return };
         let overrun = self.now.ms_since(first);
-        if overrun > self.plan.weather.bound_ms() {
+        if overrun > self.plan.profile.bound_ms() {
             self.broken("I7", format!("an order is pending {overrun} ms after its payment window"));
         }
     }
 
-    /// DynamoDB agrees with itself, and with what everybody was told.
+    /// DynamoDB agrees with itself, and with what was acknowledged.
     fn check_orders(&mut self) {
         let (rule, what) = match self.orders_disagree() {
             Some(violation) => violation,
@@ -377,9 +377,12 @@ impl Environment {
         if totals(synced) != db.counters {
             return Some(("I6", format!("counters are {:?}", db.counters)));
         }
-        for (number, lines) in &self.oracle.told {
+        for (number, lines) in &self.oracle.acknowledged {
             if db.orders.get(number).map(Order::held_lines).as_ref() != Some(lines) {
-                return Some(("told", format!("{number} is not what its buyer was told")));
+                return Some((
+                    "acknowledged",
+                    format!("{number} is not what its buyer was answered"),
+                ));
             }
         }
         self.payments_disagree()
@@ -470,7 +473,7 @@ impl Environment {
             }
         }
         self.oracle.first_deadline = self.oracle.pending.values().min().copied();
-        let is_many = usize::from(self.plan.weather.bound_ms() > 120_000);
+        let is_many = usize::from(self.plan.profile.bound_ms() > 120_000);
         for (since, order) in ended {
             let overrun = self.now.ms_since(since);
             self.tally.overrun_ms[is_many] = self.tally.overrun_ms[is_many].max(overrun);

@@ -8,10 +8,10 @@ use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
-use crate::fault::{Fault, Rates, Weather};
+use crate::fault::{Fault, FaultProfile, Rates};
 use crate::random::SeededRng;
 
-/// When every run begins.
+/// The time at which every run begins.
 pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Faults begin after the sale was published, in milliseconds from the start.
 pub(crate) const FAULTS_FROM_MS: i64 = 5_000;
@@ -25,12 +25,12 @@ pub(crate) struct Without {
     pub buyers: BTreeSet<u64>,
 }
 
-/// What happens to the whole environment at a time.
+/// An event that concerns the whole environment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Happening {
+pub(crate) enum Incident {
     /// Redis forgets its last writes.
     Failover {
-        /// How many.
+        /// The number of writes.
         writes: usize,
     },
     /// Redis loses everything.
@@ -42,26 +42,26 @@ pub(crate) enum Happening {
 /// A run before it begins.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
-    /// What may go wrong.
-    pub weather: Weather,
-    /// How likely.
+    /// The kinds of fault that may strike.
+    pub profile: FaultProfile,
+    /// The rate of each kind.
     pub rates: Rates,
     /// The sale.
     pub sale: Sale,
-    /// How many buyers come.
+    /// The number of buyers.
     pub buyers: u64,
-    /// Whether the sweeper runs all the time, and buyers come again and again.
+    /// True if the sweeper runs all the time, and buyers come again and again.
     pub is_storm: bool,
-    /// When the first sweep runs, in milliseconds.
+    /// The time of the first sweep, in milliseconds from the start.
     pub first_sweep_ms: i64,
-    /// Over how many milliseconds they come.
-    pub rush_ms: i64,
-    /// From when on nothing goes wrong any more, so that everything can settle.
+    /// The time over which the buyers arrive, in milliseconds.
+    pub arrivals_ms: i64,
+    /// The time from which no fault strikes any more, so that everything can settle.
     pub calm_from: Timestamp,
-    /// What happens when, with the name of its place; in milliseconds from the start.
-    pub happenings: Vec<(i64, u64, Happening)>,
+    /// Incidents, each with its time in milliseconds from the start and the name of its place.
+    pub incidents: Vec<(i64, u64, Incident)>,
     /// What is left out.
     pub without: Without,
 }
@@ -69,53 +69,54 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan of a seed.
     pub(crate) fn of(seed: u64, without: Without) -> Self {
-        let weather = Weather::of(seed);
-        let rates = Rates::of(seed, weather);
+        let profile = FaultProfile::of(seed);
+        let rates = Rates::of(seed, profile);
         let mut rng = SeededRng::of(seed, 0x10);
         let pay_window = rng.pick(&[20, 60, 60, 240, 1000]);
-        let rush_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
-        let closes_ms = if rng.chance(150) { rush_ms / 2 + 10_000 } else { 86_400_000 * 30 };
+        let arrivals_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
+        let closes_ms = if rng.chance(150) { arrivals_ms / 2 + 10_000 } else { 86_400_000 * 30 };
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
         // In a few, the sweeper runs all the time while they come again and again.
         let is_storm = SeededRng::of(seed, 0x12).chance(50);
         let is_tight = rng.chance(330) || is_storm;
-        let rush_ms = if is_storm { 2_000 } else { rush_ms };
+        let arrivals_ms = if is_storm { 2_000 } else { arrivals_ms };
         let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
         let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
-        let trouble_ms = rush_ms + rng.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
-        let mut happenings = Vec::new();
+        let faults_ms = arrivals_ms + rng.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
+        let mut incidents = Vec::new();
         for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
             for turn in 0..most {
                 let key = 0xfa11_0000 + turn + 256 * fault as u64;
                 let mut rng = SeededRng::of(seed, key);
-                let at = rng.between(FAULTS_FROM_MS + 500, rush_ms + pay_window * 1000 + 30_000);
+                let at =
+                    rng.between(FAULTS_FROM_MS + 500, arrivals_ms + pay_window * 1000 + 30_000);
                 let writes = rng.between(1, 25) as usize;
                 let is_on = rng.chance(rates.of_fault(fault).min(700));
                 if is_on && !without.faults.contains(&key) {
                     let is_flush = fault == Fault::Flush;
                     let lost =
-                        if is_flush { Happening::Flush } else { Happening::Failover { writes } };
-                    happenings.push((at, key, lost));
+                        if is_flush { Incident::Flush } else { Incident::Failover { writes } };
+                    incidents.push((at, key, lost));
                 }
             }
         }
         for turn in 0..rng.pick(&[0, 0, 1, 2]) {
-            let at = rng.between(FAULTS_FROM_MS, rush_ms + 20_000);
-            happenings.push((at, 0x0b11_0000 + turn, Happening::Publish));
+            let at = rng.between(FAULTS_FROM_MS, arrivals_ms + 20_000);
+            incidents.push((at, 0x0b11_0000 + turn, Incident::Publish));
         }
-        let calm_from = START.plus_ms(FAULTS_FROM_MS + trouble_ms);
+        let calm_from = START.plus_ms(FAULTS_FROM_MS + faults_ms);
         Self {
             seed,
-            weather,
+            profile,
             rates,
             sale,
             buyers,
             is_storm,
             first_sweep_ms,
-            rush_ms,
+            arrivals_ms,
             calm_from,
-            happenings,
+            incidents,
             without,
         }
     }

@@ -44,7 +44,7 @@ impl SeededRng {
         first + self.below((last - first + 1) as u64) as i64
     }
 
-    /// True in so many of a thousand cases.
+    /// True with this probability, in thousandths.
     pub(crate) fn chance(&mut self, per_mille: u16) -> bool {
         self.below(1000) < u64::from(per_mille)
     }

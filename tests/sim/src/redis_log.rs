@@ -34,7 +34,7 @@ impl RedisLog {
         }
     }
 
-    /// What Redis knows without its last writes.
+    /// The state of Redis without its last writes.
     pub(crate) fn forget(
         &mut self,
         writes: usize,

@@ -5,11 +5,11 @@ use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
-use crate::actors::{Post, fate, operator, schedule};
+use crate::actors::{Queues, happen, operator, schedule};
 use crate::buyer::buyer;
 use crate::environment::{Environment, Violation};
 use crate::executor::{self, Executor};
-use crate::fault::{Fault, Weather};
+use crate::fault::{Fault, FaultProfile};
 use crate::plan::{Plan, Without};
 use crate::tally::Tally;
 use crate::trace::Trace;
@@ -17,19 +17,19 @@ use crate::trace::Trace;
 /// What a run came to.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Its seed.
+    /// The seed.
     pub seed: u64,
-    /// What could go wrong.
-    pub weather: Weather,
+    /// The kinds of fault that could strike.
+    pub profile: FaultProfile,
     /// The promise that was broken, if one was.
     pub violation: Option<Violation>,
-    /// What was reached.
+    /// The outcomes that were reached.
     pub tally: Tally,
     /// The faults that struck, by the name of their place.
     pub struck: Vec<(u64, Fault)>,
-    /// How many buyers came.
+    /// The number of buyers.
     pub buyers: u64,
-    /// What happened, if that was asked for.
+    /// The record of what happened; empty if none was requested.
     pub trace: String,
 }
 
@@ -42,10 +42,10 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
 /// Runs a seed and leaves something out.
 pub(crate) fn run_without(seed: u64, without: Without, traced: bool) -> Outcome {
     let plan = Plan::of(seed, without);
-    let (weather, buyers) = (plan.weather, plan.buyers);
+    let (profile, buyers) = (plan.profile, plan.buyers);
     let executor = Executor::new(Environment::new(plan.clone(), traced.then(Trace::default)));
     let panicked = catch_unwind(AssertUnwindSafe(|| play(&executor, plan))).err();
-    let mut environment = executor.environment.look();
+    let mut environment = executor.environment.lock();
     if let Some(panic) = panicked {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
@@ -55,7 +55,7 @@ pub(crate) fn run_without(seed: u64, without: Without, traced: bool) -> Outcome 
     environment.tally.virtual_ms = environment.elapsed_ms();
     Outcome {
         seed,
-        weather,
+        profile,
         violation: environment.violation.clone(),
         tally: environment.tally.clone(),
         struck: environment.struck.clone(),
@@ -71,15 +71,15 @@ fn play(executor: &Executor, plan: Plan) {
     for index in (0..plan.buyers).filter(|index| !plan.without.buyers.contains(index)) {
         executor.act(buyer(executor.clone(), index));
     }
-    for (at, place, happening) in plan.happenings {
-        executor.act(fate(executor.clone(), at, place, happening));
+    for (at, place, incident) in plan.incidents {
+        executor.act(happen(executor.clone(), at, place, incident));
     }
-    let post = Post::default();
+    let queues = Queues::default();
     executor::run(executor, |executor| {
-        post.take(executor);
+        queues.take(executor);
         executor.is_idle() && is_at_rest(executor, *quiet.borrow())
     });
-    let mut environment = executor.environment.look();
+    let mut environment = executor.environment.lock();
     if environment.violation.is_none() {
         environment.check_rest();
     }
@@ -88,7 +88,7 @@ fn play(executor: &Executor, plan: Plan) {
 /// True if the last sweep found nothing to do, nothing has changed since, and nothing will become
 /// due.
 fn is_at_rest(executor: &Executor, quiet: Option<u64>) -> bool {
-    let environment = executor.environment.look();
+    let environment = executor.environment.lock();
     let holds = environment.stores.seats.loaded().any(|(_, inventory)| !inventory.holds.is_empty());
     let due = !environment.stores.orders.due.is_empty();
     environment.now >= environment.plan.calm_from
@@ -99,9 +99,9 @@ fn is_at_rest(executor: &Executor, quiet: Option<u64>) -> bool {
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seed, weather, violation, trace, tally, .. } = self;
+        let Self { seed, profile, violation, trace, tally, .. } = self;
         writeln!(f, "{trace}")?;
-        write!(f, "seed {seed} ({weather}), {} steps: ", tally.steps)?;
+        write!(f, "seed {seed} ({profile}), {} steps: ", tally.steps)?;
         match violation {
             Some(violation) => write!(f, "{} is broken: {}", violation.rule, violation.what),
             None => f.write_str("every promise is kept"),

@@ -78,12 +78,12 @@ pub fn shrink(seed: u64) -> Option<Minimal> {
 
 impl fmt::Display for Minimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Outcome { seed, weather, violation, struck, trace, .. } = &self.outcome;
+        let Outcome { seed, profile, violation, struck, trace, .. } = &self.outcome;
         let faults: Vec<String> =
             struck.iter().map(|(_, fault): &(u64, Fault)| fault.to_string()).collect();
         writeln!(
             f,
-            "seed {seed} ({weather}), made small: buyers {:?}, faults {faults:?}",
+            "seed {seed} ({profile}), made small: buyers {:?}, faults {faults:?}",
             self.buyers
         )?;
         writeln!(f, "{trace}")?;

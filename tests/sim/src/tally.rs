@@ -13,9 +13,9 @@ pub struct Tally {
     pub steps: u64,
     /// Sweeps that were left out because nothing had changed since a quiet one.
     pub skipped: u64,
-    /// How often each kind of fault struck.
+    /// The number of times that each kind of fault struck.
     pub faults: BTreeMap<Fault, u64>,
-    /// How often each outcome was reached.
+    /// The number of times that each outcome was reached.
     pub reached: BTreeMap<String, u64>,
     /// The longest time that an order was pending beyond its payment window, in milliseconds: under
     /// at most one kind of fault, and under more.

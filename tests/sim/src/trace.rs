@@ -84,7 +84,7 @@ pub(crate) fn call_line(
     if is_dull && fault.is_none() {
         return None;
     }
-    let mut line = format!("{who} (process {process}): {}", asked(call));
+    let mut line = format!("{who} (process {process}): {}", request_line(call));
     let said = match said {
         None => String::new(),
         Some(Ok(reply)) => format!(" → {}", answered(reply)),
@@ -117,7 +117,7 @@ fn numbers_of(numbers: &[OrderNumber]) -> String {
     numbers.join(", ")
 }
 
-fn asked(call: &Call) -> String {
+fn request_line(call: &Call) -> String {
     match call {
         Call::Load { command } => {
             format!("load {} instead of {:?}", command.epoch, command.expected)
@@ -148,7 +148,7 @@ fn asked(call: &Call) -> String {
         Call::Snapshot { tier, .. } => format!("snapshot of {tier}"),
         Call::Create { order: new, limit } => format!("create {} under {limit}", order(new)),
         Call::End { end } => format!("end {}", order(end)),
-        Call::WriteTombstone { tombstone } => format!("bury {}", tombstone.number),
+        Call::WriteTombstone { tombstone } => format!("tombstone {}", tombstone.number),
         Call::Settle { payment, settlement, .. } => {
             let (key, outcome) = (&payment.capture.key, payment.outcome);
             let head: String = format!("{settlement:?}").chars().take(10).collect();

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use sim::{Exploration, Fault, Tally, base_seed, explore, shrink};
 
-/// How many runs a test makes.
+/// The number of runs of the test.
 const RUNS: u64 = 20_000;
 
-/// What so many runs must reach: else the simulator has stopped to look where it should.
+/// Outcomes that the runs must reach: else the simulator no longer tests what it should.
 const MUST_REACH: [&str; 69] = [
     "Catalogue::lease Conflict",
     "Catalogue::lease Done",

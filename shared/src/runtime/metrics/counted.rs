@@ -1,21 +1,47 @@
 //! Ports that count what comes of them. A state is counted where it is written, whoever writes it: a
 //! payment that is found at its provider by reconcile counts as one whose callback came.
 
-use crate::runtime::metrics::{Metric, count};
-use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::{SaleId, TierId, UserId};
-use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
-use engine::domain::time::Timestamp;
-use engine::ports::{
-    ChangeReply, Claim, CreateReply, Due, Gate, Orders, Page, Queue, SettleReply, Settlement,
-    Stored,
-};
+use engine::ports::methods::*;
+use engine::{port_argument, port_methods};
+
+use crate::runtime::metrics::{Metric, count};
 
 /// A port, counted.
 #[derive(Debug, Clone)]
 pub struct Counted<T>(pub T);
+
+/// Writes the methods of a port that are passed on without being counted. No layer of a future is
+/// added to them.
+macro_rules! forward {
+    (for $port:ident; $($trait:ident by $accessor:ident { $(
+        $variant:ident: $name:ident($($args:tt)*) -> $reply:ty;
+    )* })*) => {
+        $($(forward_one! { $port $trait $name($($args)*) -> $reply })*)*
+    };
+}
+macro_rules! forward_one {
+    (Orders Orders create $($counted:tt)*) => {};
+    (Orders Orders end $($counted:tt)*) => {};
+    (Orders Orders write_tombstone $($counted:tt)*) => {};
+    (Orders Orders settle $($counted:tt)*) => {};
+    (Orders Orders record_refund $($counted:tt)*) => {};
+    (Queue Queue refund $($counted:tt)*) => {};
+    (Orders Orders $($method:tt)*) => { forward_method! { $($method)* } };
+    (Queue Queue $($method:tt)*) => { forward_method! { $($method)* } };
+    ($($of_another_port:tt)*) => {};
+}
+macro_rules! forward_method {
+    ($name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty) => {
+        fn $name(
+            &self,
+            $($arg: port_argument!($how $type)),*
+        ) -> impl Future<Output = Stored<$reply>> + Send {
+            self.0.$name($($arg),*)
+        }
+    };
+}
 
 impl<T: Gate> Gate for Counted<T> {
     async fn admit(&self, command: &Admit) -> Stored<AdmitReply> {
@@ -120,94 +146,15 @@ impl<T: Orders> Orders for Counted<T> {
         Ok(changed(reply))
     }
 
-    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
-        self.0.sync(orders)
-    }
-
-    fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send {
-        self.0.get(number)
-    }
-
-    fn get_many(&self, numbers: &[OrderNumber]) -> impl Future<Output = Stored<Vec<Order>>> + Send {
-        self.0.get_many(numbers)
-    }
-
-    fn payment(
-        &self,
-        order: OrderNumber,
-        payment: &PaymentKey,
-    ) -> impl Future<Output = Stored<Option<PaymentRecord>>> + Send {
-        self.0.payment(order, payment)
-    }
-
-    fn payments(
-        &self,
-        order: OrderNumber,
-    ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send {
-        self.0.payments(order)
-    }
-
-    fn of_user(
-        &self,
-        user: &UserId,
-        before: Option<OrderNumber>,
-        most: u16,
-    ) -> impl Future<Output = Stored<Page>> + Send {
-        self.0.of_user(user, before, most)
-    }
-
-    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send {
-        self.0.tickets_of(sale, user)
-    }
-
-    fn due(
-        &self,
-        shard: u8,
-        now: Timestamp,
-        most: u16,
-    ) -> impl Future<Output = Stored<Vec<Due>>> + Send {
-        self.0.due(shard, now, most)
-    }
-
-    fn claims(
-        &self,
-        sale: &SaleId,
-        tier: &TierId,
-        block: u32,
-    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
-        self.0.claims(sale, tier, block)
-    }
-
-    fn statistics(
-        &self,
-        sale: &SaleId,
-    ) -> impl Future<Output = Stored<Vec<(TierId, TierTotals)>>> + Send {
-        self.0.statistics(sale)
-    }
+    port_methods!(forward for Orders);
 }
 
 impl<T: Queue> Queue for Counted<T> {
-    fn expire_later(
-        &self,
-        sale: &SaleId,
-        order: OrderNumber,
-        now: Timestamp,
-        deadline: Timestamp,
-    ) -> impl Future<Output = Stored<()>> + Send {
-        self.0.expire_later(sale, order, now, deadline)
-    }
-
-    fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send {
-        self.0.sync(order)
-    }
-
-    fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send {
-        self.0.load_again(sale)
-    }
-
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
         self.0.refund(payment).await?;
         count(None, Metric::RefundsRequested, 1);
         Ok(())
     }
+
+    port_methods!(forward for Queue);
 }

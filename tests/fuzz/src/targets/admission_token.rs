@@ -8,7 +8,7 @@ use shared::http::tokens::{AdmissionKeys, Grant};
 
 use crate::request::{Sender, request};
 use crate::sample::{NOW, sale};
-use crate::{Target, Verdict, must, signed};
+use crate::{Outcome, Target, must, signed};
 
 pub(crate) const ADMISSION_TOKEN: Target = Target {
     name: "admission-token",
@@ -24,7 +24,7 @@ const KEYS: [(&str, &[u8]); 2] = [
 ];
 const BUYER: &str = "alice";
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let keys = AdmissionKeys::new(KEYS);
     let as_token = std::str::from_utf8(input).is_ok_and(|token| check(&keys, token));
 
@@ -40,7 +40,7 @@ fn run(input: &[u8]) -> Verdict {
     let edited = signed::edited(&good, input);
     assert!(edited == good || !check(&keys, &edited), "{edited} is not what we signed: {good}");
 
-    Verdict::of(as_token || of_ours)
+    Outcome::of(as_token || of_ours)
 }
 
 /// The first line, and what comes after it.

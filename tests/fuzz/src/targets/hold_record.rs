@@ -2,7 +2,7 @@
 
 use shared::redis::hold_record::{from_text, lines_from_text, lines_to_text, to_text};
 
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const HOLD_RECORD: Target = Target {
     name: "hold-record",
@@ -11,8 +11,8 @@ pub(crate) const HOLD_RECORD: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else { return Outcome::Refused };
     let lines = lines_from_text(text);
     if let Ok(lines) = &lines {
         let again = must(lines_from_text(&lines_to_text(lines)), "packed lines are unpacked");
@@ -25,5 +25,5 @@ fn run(input: &[u8]) -> Verdict {
         let seats: usize = record.lines.iter().map(|line| line.seats.len()).sum();
         assert_eq!(usize::from(record.tickets()), seats);
     }
-    Verdict::of(lines.is_ok() || record.is_ok())
+    Outcome::of(lines.is_ok() || record.is_ok())
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::admission_token::split;
 use crate::sample::NOW;
-use crate::{Target, Verdict, must, signed};
+use crate::{Outcome, Target, must, signed};
 
 pub(crate) const IDENTITY_TOKEN: Target = Target {
     name: "identity-token",
@@ -16,7 +16,7 @@ pub(crate) const IDENTITY_TOKEN: Target = Target {
 
 const SECRET: &[u8] = b"0123456789abcdef0123456789abcdef";
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let identity = Identity::new(SECRET);
     let as_token = std::str::from_utf8(input).is_ok_and(|token| check(&identity, token));
 
@@ -28,7 +28,7 @@ fn run(input: &[u8]) -> Verdict {
     let edited = signed::edited(&good, input);
     assert!(edited == good || !check(&identity, &edited), "{edited} is not what we signed: {good}");
 
-    Verdict::of(as_token || of_ours)
+    Outcome::of(as_token || of_ours)
 }
 
 fn check(identity: &Identity, token: &str) -> bool {

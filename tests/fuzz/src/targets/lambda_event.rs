@@ -4,7 +4,7 @@ use aws_lambda_events::event::sqs::SqsEvent;
 
 use super::{queue_message, request};
 use crate::request::received;
-use crate::{Target, Verdict};
+use crate::{Outcome, Target};
 
 pub(crate) const LAMBDA_EVENT: Target = Target {
     name: "lambda-event",
@@ -13,11 +13,11 @@ pub(crate) const LAMBDA_EVENT: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else { return Outcome::Refused };
     let request = received(text);
-    let answered = request.map_or(Verdict::Refused, |request| request::respond(&request));
+    let answered = request.map_or(Outcome::Refused, |request| request::respond(&request));
     let batch: Option<SqsEvent> = serde_json::from_str(text).ok();
-    let read = batch.map_or(Verdict::Refused, queue_message::batches);
-    Verdict::of(answered == Verdict::Accepted || read == Verdict::Accepted)
+    let read = batch.map_or(Outcome::Refused, queue_message::batches);
+    Outcome::of(answered == Outcome::Accepted || read == Outcome::Accepted)
 }

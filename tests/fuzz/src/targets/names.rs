@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::sample::NOW;
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const NAMES: Target = Target {
     name: "names",
@@ -25,8 +25,8 @@ pub(crate) const NAMES: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else { return Outcome::Refused };
     let ids = [
         is_its_text::<SaleId>(text),
         is_its_text::<TierId>(text),
@@ -45,7 +45,7 @@ fn run(input: &[u8]) -> Verdict {
     ];
     // Flags of the importers have no text of their own to go back to.
     let flags = [text.parse::<Class>().is_ok(), text.parse::<Point>().is_ok()];
-    Verdict::of(ids.into_iter().chain(flags).any(|read| read))
+    Outcome::of(ids.into_iter().chain(flags).any(|read| read))
 }
 
 /// Reads a text; what it says survives being printed and being written as JSON.

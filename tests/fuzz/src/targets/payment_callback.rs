@@ -8,7 +8,7 @@ use shared::providers::stripe::signature::{PaymentSecrets, sign};
 
 use super::admission_token::split;
 use crate::sample::{NOW, provider};
-use crate::{Target, Verdict, must, signed};
+use crate::{Outcome, Target, must, signed};
 
 pub(crate) const PAYMENT_CALLBACK: Target = Target {
     name: "payment-callback",
@@ -22,7 +22,7 @@ const SECRETS: [&[u8]; 2] = [b"whsec_new", b"whsec_old"];
 const TOLERANCE_SECONDS: u32 = 300;
 const GOOD: &str = r#"{"type":"payment_intent.succeeded","data":{"object":{"id":"pi_1","amount_received":110600,"currency":"cny","metadata":{"order":"4611686018427387905"}}}}"#;
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let secrets = PaymentSecrets::new(provider(), SECRETS, TOLERANCE_SECONDS);
     let (header, body) = split(input);
     let from_anyone =
@@ -38,7 +38,7 @@ fn run(input: &[u8]) -> Verdict {
     }
 
     forged(&secrets, input);
-    Verdict::of(from_anyone || reported.is_ok())
+    Outcome::of(from_anyone || reported.is_ok())
 }
 
 /// What the engine believes, which ourselves must find signed.

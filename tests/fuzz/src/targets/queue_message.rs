@@ -11,7 +11,7 @@ use engine::ports::messages::{Expiry, LoadSale, Message, Refund, Sync};
 use shared::sqs::batch;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const QUEUE_MESSAGE: Target = Target {
     name: "queue-message",
@@ -20,8 +20,8 @@ pub(crate) const QUEUE_MESSAGE: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else { return Outcome::Refused };
     let record = |(index, body): (usize, &str)| {
         let mut record = SqsMessage::default();
         record.message_id = Some(index.to_string());
@@ -34,14 +34,14 @@ fn run(input: &[u8]) -> Verdict {
 }
 
 /// Hands a batch to the consumer of each queue.
-pub(super) fn batches(event: SqsEvent) -> Verdict {
+pub(super) fn batches(event: SqsEvent) -> Outcome {
     let read = [
         queue::<Expiry>(&event),
         queue::<Sync>(&event),
         queue::<Refund>(&event),
         queue::<LoadSale>(&event),
     ];
-    Verdict::of(read.into_iter().any(|read| read > 0))
+    Outcome::of(read.into_iter().any(|read| read > 0))
 }
 
 /// How many messages of a batch are of one queue.

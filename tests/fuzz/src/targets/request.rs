@@ -22,7 +22,7 @@ use shared::providers::stripe::signature::{PaymentSecrets, header};
 
 use super::sale_file;
 use crate::sample::{NOW, provider, sale};
-use crate::{Target, Verdict, must, request};
+use crate::{Outcome, Target, must, request};
 
 pub(crate) const REQUEST: Target = Target {
     name: "request",
@@ -35,12 +35,12 @@ pub(crate) const REQUEST: Target = Target {
 /// Most bytes of the refusal of anybody's request: it must not repeat what was sent.
 const MAX_REFUSAL_BYTES: usize = 4096;
 
-fn run(input: &[u8]) -> Verdict {
-    request::read(input).map_or(Verdict::Refused, |request| respond(&request))
+fn run(input: &[u8]) -> Outcome {
+    request::read(input).map_or(Outcome::Refused, |request| respond(&request))
 }
 
 /// Does with a request what its function does before any store is asked.
-pub(super) fn respond(request: &Request) -> Verdict {
+pub(super) fn respond(request: &Request) -> Outcome {
     let route = Route::of(request);
     let outcome = match &route {
         Ok(route) => {
@@ -52,7 +52,7 @@ pub(super) fn respond(request: &Request) -> Verdict {
     if let Err(problem) = &outcome {
         check_refusal(problem, matches!(route, Ok(Route::PublishSale(_))));
     }
-    Verdict::of(outcome.is_ok())
+    Outcome::of(outcome.is_ok())
 }
 
 fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
@@ -222,7 +222,7 @@ fn check_route(request: &Request, route: &Route) {
 /// A refusal is a problem document of a documented type, and never says that the fault is ours.
 fn check_refusal(problem: &Problem, may_be_long: bool) {
     let kind = problem.kind();
-    assert!(kind != Kind::Internal, "a stranger has found a bug of ours: {problem:?}");
+    assert!(kind != Kind::Internal, "a caller has found a bug of ours: {problem:?}");
     assert!(Kind::ALL.contains(&kind));
     let response = refuse(problem.clone());
     assert_eq!(response.status(), kind.status());

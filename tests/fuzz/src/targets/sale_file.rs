@@ -10,7 +10,7 @@ use engine::domain::sale::{
 use importers::written;
 use shared::http::checks::parse;
 
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const SALE_FILE: Target = Target {
     name: "sale-file",
@@ -19,21 +19,21 @@ pub(crate) const SALE_FILE: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(file) = parse::<SaleFile>(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(file) = parse::<SaleFile>(input) else { return Outcome::Refused };
     let json = must(serde_json::to_vec(&file), "a sale file is written");
     assert_eq!(must(parse::<SaleFile>(&json), "a sale file that was written is read"), file);
     if is_large(&file) {
-        return Verdict::Refused;
+        return Outcome::Refused;
     }
     match Sale::new(file.clone()) {
         Ok(sale) => {
             check(&sale);
-            Verdict::Accepted
+            Outcome::Accepted
         }
         Err(defects) => {
             assert!(!defects.is_empty(), "a file is refused without a reason");
-            Verdict::Refused
+            Outcome::Refused
         }
     }
 }

@@ -16,7 +16,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use crate::sample::NOW;
 use crate::scripted::Scripted;
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const SCRIPT_REPLY: Target = Target {
     name: "script-reply",
@@ -39,8 +39,8 @@ struct Rig {
 static RIG: LazyLock<Rig> = LazyLock::new(|| {
     let server = Scripted::start();
     // Patient: on a busy machine a reply may take a while, and is not lost.
-    let patience = Duration::from_secs(30);
-    let bounds = Bounds { connect: patience, response: patience, attempts: 1, ..Bounds::default() };
+    let deadline = Duration::from_secs(30);
+    let bounds = Bounds { connect: deadline, response: deadline, attempts: 1, ..Bounds::default() };
     let topology = Topology::Single(server.url.clone());
     let connection = must(Connection::new(&topology, bounds), "the address of the server");
     let runtime = must(Builder::new_current_thread().enable_all().build(), "a runtime");
@@ -48,8 +48,8 @@ static RIG: LazyLock<Rig> = LazyLock::new(|| {
     Rig { server, seats, gate, runtime }
 });
 
-fn run(input: &[u8]) -> Verdict {
-    let Ok(text) = std::str::from_utf8(input) else { return Verdict::Refused };
+fn run(input: &[u8]) -> Outcome {
+    let Ok(text) = std::str::from_utf8(input) else { return Outcome::Refused };
     let texts: Vec<&str> = text.split('\n').take(MAX_TEXTS).collect();
     let Rig { server, seats, gate, runtime } = &*RIG;
     let sample = Sample::new();
@@ -75,7 +75,7 @@ fn run(input: &[u8]) -> Verdict {
         let record = is_understood(&seats.record(&sample.sale, sample.order).await);
         record | is_understood(&seats.epoch(&sample.sale).await)
     });
-    Verdict::of(understood || read)
+    Outcome::of(understood || read)
 }
 
 /// True for a reply that was understood.
@@ -89,7 +89,7 @@ fn is_understood<T: Debug>(reply: &Stored<T>) -> bool {
     }
 }
 
-/// What the replies are replies to.
+/// The sale and load that the replies are about.
 struct Sample {
     sale: SaleId,
     epoch: Epoch,

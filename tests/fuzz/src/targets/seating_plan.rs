@@ -8,7 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::sale_file;
 use crate::sample::LONG_AGO;
-use crate::{Target, Verdict, must};
+use crate::{Outcome, Target, must};
 
 pub(crate) const SEATING_PLAN: Target = Target {
     name: "seating-plan",
@@ -17,7 +17,7 @@ pub(crate) const SEATING_PLAN: Target = Target {
     run,
 };
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let uncategorised = Uncategorised { name: "Other".to_owned(), price_minor: 500 };
     let prices = [None, Some(uncategorised)].map(|uncategorised| Prices {
         for_all: Some(1000),
@@ -29,7 +29,7 @@ fn run(input: &[u8]) -> Verdict {
         RowOrder::AsListed,
         RowOrder::NearestTo(must("560,0".parse(), "a point")),
     ];
-    let mut verdict = Verdict::Refused;
+    let mut outcome = Outcome::Refused;
     for (order, prices) in
         orders.into_iter().flat_map(|order| prices.each_ref().map(|prices| (order, prices)))
     {
@@ -38,10 +38,10 @@ fn run(input: &[u8]) -> Verdict {
         };
         assert_eq!(import.report().seats_read, seats(input), "seats are lost while reading");
         if accounted(import) {
-            verdict = Verdict::Accepted;
+            outcome = Outcome::Accepted;
         }
     }
-    verdict
+    outcome
 }
 
 /// Consents to every remedy; true if a sale comes out, which then is whole.

@@ -6,7 +6,7 @@ use importers::train12306::Tables;
 use super::seating_plan::accounted;
 use crate::sample::LONG_AGO;
 use crate::tables::files;
-use crate::{Target, Verdict};
+use crate::{Outcome, Target};
 
 pub(crate) const TRAIN_TABLES: Target = Target {
     name: "train-tables",
@@ -18,12 +18,12 @@ pub(crate) const TRAIN_TABLES: Target = Target {
 /// Most trains of the tables that are tried.
 const MAX_TRAINS: usize = 3;
 
-fn run(input: &[u8]) -> Verdict {
+fn run(input: &[u8]) -> Outcome {
     let files = files(input);
     let table = |name: &str| Ok(files.get(name).cloned().unwrap_or_default());
-    let Ok(tables) = Tables::parse("tables", table) else { return Verdict::Refused };
+    let Ok(tables) = Tables::parse("tables", table) else { return Outcome::Refused };
     let trains: Vec<&str> = tables.trains().into_iter().take(MAX_TRAINS).collect();
     let import =
         |train: &&str| tables.import(train, &Terms::opening(LONG_AGO)).is_ok_and(accounted);
-    Verdict::of(trains.iter().filter(|train| import(train)).count() > 0)
+    Outcome::of(trains.iter().filter(|train| import(train)).count() > 0)
 }

@@ -1,0 +1,114 @@
+//! All methods of all ports, written once: what forwards, records, counts or crashes calls derives
+//! from this list. It does not compile where the list and a trait differ.
+
+pub use super::{
+    Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
+    Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
+};
+pub use crate::domain::gate::{Admit, AdmitReply};
+pub use crate::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+pub use crate::domain::inventory::{
+    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
+    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
+};
+pub use crate::domain::number::OrderNumber;
+pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+pub use crate::domain::refund::RefundReply;
+pub use crate::domain::sale::SaleFile;
+pub use crate::domain::time::Timestamp;
+
+/// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
+/// for Port)` puts `for Port;` before the list.
+///
+/// A port is `Trait by accessor { methods }`, where the accessor is that of [`Ports`]. A method is
+/// `Name: method(how argument: Type, …) -> Reply;`, where `Name` is unique among all ports, `Reply`
+/// is what [`Stored`] holds, and `how` says how the argument is passed ([`crate::port_argument`]).
+/// Every type of the list is exported by [`crate::ports::methods`].
+#[macro_export]
+macro_rules! port_methods {
+    ($callback:ident $(for $port:ident)?) => {
+        $callback! {
+            $(for $port;)?
+            Seats by seats {
+                Load: load(ref command: Load) -> LoadReply;
+                Hold: hold(ref command: Hold) -> HoldReply;
+                Sell: sell(ref command: Sell) -> SellReply;
+                Release: release(ref command: Release) -> ReleaseReply;
+                Mark: mark(ref command: Mark) -> MarkReply;
+                Restore: restore(ref command: Restore) -> RestoreReply;
+                Repair: repair(ref command: Repair) -> RepairReply;
+                Epoch: epoch(ref sale: SaleId) -> Option<Epoch>;
+                Head: head(ref sale: SaleId) -> Option<(Epoch, Terms)>;
+                Record: record(ref sale: SaleId, copy order: OrderNumber) -> Option<HoldRecord>;
+                HoldsDue: due(ref sale: SaleId, copy now: Timestamp, copy most: usize)
+                    -> Vec<OrderNumber>;
+                Taken: taken(ref sale: SaleId, slice tiers: TierId, copy legs: Legs)
+                    -> Vec<Vec<u8>>;
+                CountTaken: count_taken(ref sale: SaleId, slice tiers: TierId, copy leg_count: u16)
+                    -> u64;
+                CountHolds: count_holds(ref sale: SaleId) -> u64;
+                Snapshot: snapshot(ref sale: SaleId, ref tier: TierId, copy leg_count: u16) -> Snapshot;
+            }
+            Gate by gate {
+                Admit: admit(ref command: Admit) -> AdmitReply;
+            }
+            Orders by orders {
+                Create: create(ref order: Order, copy limit: u16) -> CreateReply;
+                End: end(ref end: Order) -> ChangeReply;
+                WriteTombstone: write_tombstone(ref tombstone: Order) -> ChangeReply;
+                Settle: settle(
+                    ref payment: PaymentRecord, ref settlement: Settlement, copy limit: u16
+                ) -> SettleReply;
+                RecordRefund: record_refund(ref payment: PaymentRecord, option order: Order)
+                    -> ChangeReply;
+                Count: sync(slice orders: Order) -> Vec<OrderNumber>;
+                Order: get(copy number: OrderNumber) -> Option<Order>;
+                ManyOrders: get_many(slice numbers: OrderNumber) -> Vec<Order>;
+                Payment: payment(copy order: OrderNumber, ref payment: PaymentKey)
+                    -> Option<PaymentRecord>;
+                Payments: payments(copy order: OrderNumber) -> Vec<PaymentRecord>;
+                OrdersOf: of_user(ref user: UserId, copy before: Option<OrderNumber>, copy most: u16)
+                    -> Page;
+                TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> u16;
+                Due: due(copy shard: u8, copy now: Timestamp, copy most: u16) -> Vec<Due>;
+                Claims: claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> Vec<Claim>;
+                Statistics: statistics(ref sale: SaleId) -> Vec<(TierId, TierTotals)>;
+            }
+            Catalogue by catalogue {
+                Sale: sale(ref id: SaleId, copy freshness: Freshness) -> Option<Published>;
+                Sales: sales() -> Vec<SaleId>;
+                Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
+                Lease: lease(
+                    ref id: SaleId, ref epoch: Epoch, copy now: Timestamp, copy until: Timestamp
+                ) -> ChangeReply;
+                Prolong: prolong(ref id: SaleId, ref epoch: Epoch, copy until: Timestamp)
+                    -> ChangeReply;
+                Loaded: loaded(ref id: SaleId, ref epoch: Epoch) -> ChangeReply;
+            }
+            Queue by queue {
+                ExpireLater: expire_later(
+                    ref sale: SaleId,
+                    copy order: OrderNumber,
+                    copy now: Timestamp,
+                    copy deadline: Timestamp
+                ) -> ();
+                SyncLater: sync(copy order: OrderNumber) -> ();
+                LoadAgain: load_again(ref sale: SaleId) -> ();
+                RefundLater: refund(ref payment: PaymentRecord) -> ();
+            }
+            Provider by provider {
+                Captures: captures(ref order: Order) -> Option<Vec<Capture>>;
+                Refund: refund(ref payment: PaymentRecord) -> RefundReply;
+            }
+        }
+    };
+}
+
+/// The type of an argument as a method of a port takes it, from how it is passed.
+#[macro_export]
+macro_rules! port_argument {
+    (copy $type:ty) => { $type };
+    (ref $type:ty) => { &$type };
+    (slice $type:ty) => { &[$type] };
+    (option $type:ty) => { Option<&$type> };
+}

@@ -1,0 +1,280 @@
+//! The stores, the engine over them, and what it has made there.
+
+use std::collections::BTreeMap;
+
+use engine::domain::ids::UserId;
+use engine::domain::inventory::{Hold, HoldReply};
+use engine::domain::number::{Mint, OrderNumber};
+use engine::domain::order::{Capture, PaymentOutcome, RefundReason};
+use engine::domain::requested::{RequestedLine, fingerprint};
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::cancel::cancel;
+use engine::flows::expire::{Expired, expire};
+use engine::flows::pay::pay;
+use engine::flows::publish::publish;
+use engine::flows::reserve::{Reservation, reserve};
+use engine::flows::sync::sync;
+use engine::ports::{Published, Seats as _};
+use local::servers::{DynamoDb, RedisOptions, RedisServer};
+use local::stores::sdk_config;
+use ops::audit::{self, Options, Report, Target};
+use redis::aio::MultiplexedConnection;
+use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+use shared::providers::Providers;
+use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
+
+use super::corruption::{Change, Item, Snapshot};
+use super::ports::{Engine, Nowhere};
+use super::sales::{best, payment, requested, seats, show, train};
+use super::{LATER, NOW, epoch, id};
+use crate::backends::{self, Server};
+
+/// The numbers of the orders in the stores, by their outcome.
+pub(super) struct Numbers {
+    /// Alice: A1 and A2 on both legs for attendees p and q, paid and counted.
+    pub(super) paid: OrderNumber,
+    /// Bob: a spot on leg 1.
+    pub(super) pending: OrderNumber,
+    /// Bob: another spot, cancelled.
+    pub(super) cancelled: OrderNumber,
+    /// Carol: A3 on leg 0, expired; paid after dora had the seat.
+    pub(super) late: OrderNumber,
+    /// Dora: A3 on leg 0, paid and counted.
+    pub(super) quick: OrderNumber,
+    /// Erin: A3 on leg 1, expired, then paid and counted.
+    pub(super) rescued: OrderNumber,
+    /// Fay: a hold that never became an order.
+    pub(super) tombstone: OrderNumber,
+    /// An order that never was, but was paid for.
+    pub(super) unknown: OrderNumber,
+    /// Alice, in the other sale: a spot, paid and counted.
+    pub(super) other: OrderNumber,
+}
+
+async fn connect(url: &str) -> MultiplexedConnection {
+    let client = redis::Client::open(url).unwrap();
+    client.get_multiplexed_async_connection().await.unwrap()
+}
+
+pub(super) struct Fixture {
+    pub(super) engine: Engine,
+    pub(super) mint: Mint,
+    pub(super) target: Target,
+    pub(super) dynamodb: aws_sdk_dynamodb::Client,
+    pub(super) redis: MultiplexedConnection,
+    pub(super) _redis: Option<RedisServer>,
+    pub(super) _dynamodb: Server<DynamoDb>,
+}
+
+impl Fixture {
+    pub(super) async fn start() -> Self {
+        let redis = RedisServer::start(RedisOptions::default()).await.unwrap();
+        let url = redis.url();
+        let fixture = Self::on(&url, &Topology::Single(url.clone())).await;
+        Self { _redis: Some(redis), ..fixture }
+    }
+
+    /// A fixture whose engine finds Redis by its topology, and whose auditor finds it by one address.
+    pub(super) async fn on(url: &str, topology: &Topology) -> Self {
+        let dynamodb = backends::dynamodb();
+        let prefix = backends::prefix();
+        let sdk = sdk_config();
+        let tables = Tables::with_prefix(&prefix);
+        let config =
+            StoreConfig { endpoint: Some(dynamodb.url.clone()), ..StoreConfig::new(tables) };
+        let db = Dynamo::new(&sdk, config);
+        create_tables(db.client(), &db.config().tables).await.unwrap();
+        let connection = Connection::new(topology, Bounds::default()).unwrap();
+        Self {
+            engine: Engine {
+                seats: RedisSeats::new(connection.clone()),
+                gate: RedisGate::new(connection),
+                orders: DynamoOrders::new(db.clone()),
+                catalogue: DynamoCatalogue::new(db.clone()),
+                queue: Nowhere,
+                provider: Providers::default(),
+            },
+            mint: Mint::new(7),
+            target: Target::at(url, &dynamodb.url, &prefix),
+            dynamodb: db.client().clone(),
+            redis: connect(url).await,
+            _redis: None,
+            _dynamodb: dynamodb,
+        }
+    }
+
+    pub(super) fn table(&self, name: &str) -> String {
+        let tables = &self.target.tables;
+        let names = [&tables.orders, &tables.seats, &tables.sales];
+        names.into_iter().find(|table| table.ends_with(name)).unwrap().clone()
+    }
+
+    pub(super) async fn reserve(
+        &self,
+        published: &Published,
+        user: &str,
+        line: RequestedLine,
+        now: Timestamp,
+    ) -> OrderNumber {
+        let user = UserId::new(user).unwrap();
+        let number = self.mint.mint(now, &user);
+        let published = published.clone();
+        let reservation = Reservation { published, number, user, lines: vec![line] };
+        reserve(&self.engine, &reservation, now).await.unwrap().order.number
+    }
+
+    pub(super) async fn pay(
+        &self,
+        sale: &Sale,
+        order: OrderNumber,
+        name: &str,
+        amount: i64,
+    ) -> PaymentOutcome {
+        let capture = Capture { key: payment(name), order, amount: sale.money(amount) };
+        pay(&self.engine, &capture, LATER).await.unwrap().outcome
+    }
+
+    pub(super) async fn expire(&self, sale: &Sale, order: OrderNumber) {
+        let expired = expire(&self.engine, sale.id(), order, NOW.plus_seconds(600)).await;
+        assert_eq!(expired, Ok(Expired::Ended));
+    }
+
+    /// Lets everything happen that can happen to an order, through the engine's own flows.
+    pub(super) async fn live(&self) -> Numbers {
+        let (train, show) = (train(), show());
+        let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();
+        let other = publish(&self.engine, &show, &epoch(), NOW).await.unwrap();
+
+        let mut line = requested("a", (0, 2), seats(&[0, 1]), 50);
+        line.attendees = vec![id("p"), id("q")];
+        let paid = self.reserve(&g1, "alice", line, NOW).await;
+        assert_eq!(self.pay(&train, paid, "pi_1", 100).await, PaymentOutcome::Accepted);
+        let second = PaymentOutcome::Refund(RefundReason::SecondPayment);
+        assert_eq!(self.pay(&train, paid, "pi_again", 100).await, second);
+
+        let late = self.reserve(&g1, "carol", requested("a", (0, 1), best(1), 50), NOW).await;
+        self.expire(&train, late).await;
+        let quick = self.reserve(&g1, "dora", requested("a", (0, 1), seats(&[2]), 50), NOW).await;
+        assert_eq!(self.pay(&train, quick, "pi_quick", 50).await, PaymentOutcome::Accepted);
+        let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
+        assert_eq!(self.pay(&train, late, "pi_late", 50).await, too_late);
+
+        let rescued = self.reserve(&g1, "erin", requested("a", (1, 2), seats(&[2]), 50), NOW).await;
+        self.expire(&train, rescued).await;
+        assert_eq!(self.pay(&train, rescued, "pi_rescue", 50).await, PaymentOutcome::Accepted);
+
+        let tombstone = self.hold_only(&train, "fay").await;
+        self.expire(&train, tombstone).await;
+        let unknown = self.mint.mint(NOW, &id("gil"));
+        let nobodys = PaymentOutcome::Refund(RefundReason::UnknownOrder);
+        assert_eq!(self.pay(&train, unknown, "pi_unknown", 50).await, nobodys);
+
+        let spot = || requested("ga", (1, 2), best(1), 20);
+        let cancelled = self.reserve(&g1, "bob", spot(), LATER).await;
+        cancel(&self.engine, &id("bob"), cancelled, LATER).await.unwrap();
+        let pending = self.reserve(&g1, "bob", spot(), LATER).await;
+
+        let line = requested("floor", (0, 1), best(1), 70);
+        let other = self.reserve(&other, "alice", line, NOW).await;
+        assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
+        let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
+        assert_eq!(synced, Ok(4));
+        Numbers { paid, pending, cancelled, late, quick, rescued, tombstone, unknown, other }
+    }
+
+    pub(super) async fn hold_only(&self, sale: &Sale, user: &str) -> OrderNumber {
+        let user = UserId::new(user).unwrap();
+        let order = self.mint.mint(NOW, &user);
+        let lines = [requested("ga", (0, 1), best(2), 20)];
+        let hold = Hold {
+            sale: sale.id().clone(),
+            epoch: epoch(),
+            order,
+            user,
+            fingerprint: fingerprint(&lines),
+            now: NOW,
+            deadline: NOW.plus_seconds(600),
+            lines: lines.map(|requested| requested.line).into(),
+        };
+        assert!(matches!(self.engine.seats.hold(&hold).await, Ok(HoldReply::Held { .. })));
+        order
+    }
+
+    pub(super) async fn audit(&self) -> Report {
+        audit::run(&self.target, &Options::at(LATER)).await.unwrap()
+    }
+
+    pub(super) async fn violations(&self) -> Vec<String> {
+        self.audit().await.violations().map(ToString::to_string).collect()
+    }
+
+    pub(super) async fn snapshot(&self) -> Snapshot {
+        let mut connection = self.redis.clone();
+        let keys: Vec<Vec<u8>> =
+            redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();
+        let mut dumps = Vec::new();
+        for key in keys {
+            let dump = redis::cmd("DUMP").arg(&key).query_async(&mut connection).await.unwrap();
+            dumps.push((key, dump));
+        }
+        let mut tables = BTreeMap::new();
+        for table in ["orders", "seats", "sales"] {
+            tables.insert(table, self.items(table).await);
+        }
+        Snapshot { redis: dumps, tables }
+    }
+
+    pub(super) async fn items(&self, table: &str) -> Vec<Item> {
+        let scan = self.dynamodb.scan().table_name(self.table(table));
+        let items = scan.consistent_read(true).into_paginator().items().send();
+        items.try_collect().await.unwrap()
+    }
+
+    /// Puts both stores back to what they were.
+    pub(super) async fn restore(&self, snapshot: &Snapshot) {
+        let mut connection = self.redis.clone();
+        let mut commands = redis::pipe();
+        commands.cmd("FLUSHALL").ignore();
+        for (key, dump) in &snapshot.redis {
+            commands.cmd("RESTORE").arg(key).arg(0).arg(dump).ignore();
+        }
+        commands.query_async::<()>(&mut connection).await.unwrap();
+        for (table, before) in &snapshot.tables {
+            let now = self.items(table).await;
+            for item in now.iter().filter(|item| !before.contains(item)) {
+                self.apply(&Change::Delete(table, item.clone())).await;
+            }
+            for item in before.iter().filter(|item| !now.contains(item)) {
+                self.apply(&Change::Put(table, item.clone())).await;
+            }
+        }
+    }
+
+    pub(super) async fn apply(&self, change: &Change) {
+        match change {
+            Change::Redis(command) => {
+                let mut connection = self.redis.clone();
+                let (name, args) = command.split_first().unwrap();
+                let done: redis::Value =
+                    redis::cmd(name).arg(args).query_async(&mut connection).await.unwrap();
+                assert_ne!(done, redis::Value::Nil, "{command:?}");
+            }
+            Change::Put(table, item) => {
+                let put = self.dynamodb.put_item().table_name(self.table(table));
+                put.set_item(Some(item.clone())).send().await.unwrap();
+            }
+            Change::Delete(table, item) => {
+                let names = [if *table == "orders" { "gene" } else { "pk" }, "sk"];
+                let key = names.map(|name| (name.to_owned(), item[name].clone())).into();
+                let delete = self.dynamodb.delete_item().table_name(self.table(table));
+                delete.set_key(Some(key)).send().await.unwrap();
+            }
+            Change::All(changes) => {
+                for change in changes {
+                    Box::pin(self.apply(change)).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! The engine's adapters over the audited stores.
+
+use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::PaymentRecord;
+use engine::domain::time::Timestamp;
+use engine::ports::{Ports, Queue, Stored};
+use shared::dynamodb::{DynamoCatalogue, DynamoOrders};
+use shared::providers::Providers;
+use shared::redis::{RedisGate, RedisSeats};
+
+/// The engine's adapters, with queues that lose everything: what a message would bring about, the
+/// test does itself.
+pub(super) struct Engine {
+    pub(super) seats: RedisSeats,
+    pub(super) gate: RedisGate,
+    pub(super) orders: DynamoOrders,
+    pub(super) catalogue: DynamoCatalogue,
+    pub(super) queue: Nowhere,
+    pub(super) provider: Providers,
+}
+
+pub(super) struct Nowhere;
+
+impl Queue for Nowhere {
+    async fn expire_later(
+        &self,
+        _: &SaleId,
+        _: OrderNumber,
+        _: Timestamp,
+        _: Timestamp,
+    ) -> Stored<()> {
+        Ok(())
+    }
+    async fn sync(&self, _: OrderNumber) -> Stored<()> {
+        Ok(())
+    }
+    async fn load_again(&self, _: &SaleId) -> Stored<()> {
+        Ok(())
+    }
+    async fn refund(&self, _: &PaymentRecord) -> Stored<()> {
+        Ok(())
+    }
+}
+
+impl Ports for Engine {
+    type Seats = RedisSeats;
+    type Gate = RedisGate;
+    type Orders = DynamoOrders;
+    type Catalogue = DynamoCatalogue;
+    type Queue = Nowhere;
+    type Provider = Providers;
+
+    fn seats(&self) -> &RedisSeats {
+        &self.seats
+    }
+    fn gate(&self) -> &RedisGate {
+        &self.gate
+    }
+    fn orders(&self) -> &DynamoOrders {
+        &self.orders
+    }
+    fn catalogue(&self) -> &DynamoCatalogue {
+        &self.catalogue
+    }
+    fn queue(&self) -> &Nowhere {
+        &self.queue
+    }
+    fn provider(&self) -> &Providers {
+        &self.provider
+    }
+}

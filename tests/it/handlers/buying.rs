@@ -1,0 +1,226 @@
+//! Orders from admission to payment, and the list of a buyer's orders.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use engine::domain::ids::{SaleId, TierId, UserId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::TierTotals;
+use engine::domain::time::Timestamp;
+use engine::ports::{Orders as _, Ports as _};
+use serde_json::{Value, json};
+use shared::http::tokens::Grant;
+
+use super::{Fixture, Sender, best, failures, hall, records, train};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seats_are_bought_from_admission_to_payment() {
+    let fixture = Fixture::start().await;
+    let published = fixture.publish(&hall()).await.ok(200);
+    assert_eq!((&published["state"], &published["version"]), (&json!("open"), &json!(1)));
+    assert_eq!(published["tiers"][0]["row_bytes"], json!(1));
+    let again = fixture.publish(&hall()).await.ok(200);
+    assert_eq!(again["version"], json!(1), "the same file is no new version");
+
+    let listed = fixture.get(Sender::Nobody, "/sales").await;
+    assert_eq!(listed.cache_control, "public, max-age=1");
+    assert_eq!(listed.ok(200)["sales"][0]["sale"], json!("hall"));
+    assert_eq!(fixture.get(Sender::Nobody, "/sales/hall").await.ok(200)["file"]["title"], "Hall");
+
+    let admission = fixture.admission("alice", "hall", 2).await;
+    let bought = fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await;
+    assert_eq!(bought.cache_control, "no-store");
+    let order = bought.ok(201);
+    assert_eq!(order["order"], admission["order"]);
+    assert_eq!(order["state"], "pending");
+    let tickets = json!([{ "seat": "vip-1-1" }, { "seat": "vip-1-2" }]);
+    let line = json!({ "tier": "vip", "price_minor": 2500, "tickets": tickets });
+    assert_eq!(order["lines"], json!([line]));
+    assert_eq!((&order["amount_minor"], &order["currency"]), (&json!(5000), &json!("EUR")));
+    assert_eq!(order["remaining_allowance"], json!(2));
+    assert_eq!(fixture.waiting(&fixture.queues.expiry.url).await, 1);
+
+    let left = fixture.get(Sender::Nobody, "/sales/hall/availability").await;
+    assert_eq!(left.cache_control, "public, max-age=1");
+    let left = left.ok(200);
+    assert_eq!(left["tiers"][0]["available"], json!(14));
+    let free = STANDARD.decode(left["tiers"][0]["free"].as_str().unwrap()).unwrap();
+    assert_eq!(free, [0b0011_1111, 0xff]);
+
+    let accepted = json!({ "outcome": "accepted" });
+    assert_eq!(fixture.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
+    assert_eq!(fixture.callback("pi_1", &order["order"], 5000).await.ok(200), accepted);
+    let second = fixture.callback("pi_2", &order["order"], 5000).await.ok(200);
+    assert_eq!(second, json!({ "outcome": "refund", "reason": "second_payment" }));
+    assert_eq!(fixture.waiting(&fixture.queues.refund.url).await, 1);
+
+    let target = format!("/orders/{}", order["order"].as_str().unwrap());
+    let shown = fixture.get(Sender::Buyer("alice"), &target).await.ok(200);
+    assert_eq!(shown["state"], "paid");
+    let payments: Vec<Value> = shown["payments"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|payment| json!([payment["payment"], payment["outcome"], payment["reason"]]))
+        .collect();
+    let both = [json!(["pi_1", "accepted", null]), json!(["pi_2", "refund", "second_payment"])];
+    assert_eq!(payments, both);
+    let repeated =
+        fixture.order("alice", "hall", &admission["token"], best("vip", 2)).await.ok(201);
+    assert_eq!((&repeated["state"], &repeated["lines"]), (&json!("paid"), &order["lines"]));
+    let cancel = format!("{target}/cancel");
+    let cancelled = fixture.json(Sender::Buyer("alice"), "POST", &cancel, &json!({})).await;
+    assert_eq!(cancelled.problem(409, "order-resolved")["state"], "paid");
+
+    let synced = sync_db::handle(&fixture.app, fixture.batch(&fixture.queues.sync.url).await).await;
+    assert_eq!(failures(&synced), 0);
+    let number: OrderNumber = order["order"].as_str().unwrap().parse().unwrap();
+    let again = [json!({ "order": number }), json!("not json"), json!({ "order": number })];
+    let synced = sync_db::handle(&fixture.app, records(&again)).await;
+    assert_eq!(failures(&synced), 1, "only what is malformed fails");
+    let hall = SaleId::new("hall").unwrap();
+    let counted = fixture.app.ports.orders().statistics(&hall).await.unwrap();
+    let once = TierTotals { tickets: 2, revenue_minor: 5000 };
+    assert_eq!(counted, [(TierId::new("vip").unwrap(), once)]);
+
+    let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
+    let event = serde_json::from_value(event).unwrap();
+    let report = reconcile::handle(&fixture.app, event).await.unwrap();
+    assert!(report.is_quiet(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_token_is_one_order() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let admission = fixture.admission("alice", "hall", 2).await;
+    let token = &admission["token"];
+
+    // A refused attempt does not use the token up.
+    let too_many = fixture.order("alice", "hall", token, best("vip", 3)).await;
+    assert_eq!(too_many.problem(403, "not-admitted")["most_tickets"], json!(2));
+    let seats = |names: [&str; 2]| json!([{ "tier": "vip", "seats": names }]);
+    let first = fixture.order("alice", "hall", token, seats(["vip-1-2", "vip-1-1"])).await.ok(201);
+    let again = fixture.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    assert_eq!((&first["order"], &first["lines"]), (&again["order"], &again["lines"]));
+    let other = fixture.order("alice", "hall", token, seats(["vip-1-3", "vip-1-4"])).await;
+    other.problem(422, "token-reused");
+
+    // A token that has run out still finds its order, and makes no other.
+    let run_out = |order: &str, user: &str| {
+        let grant = Grant {
+            sale: SaleId::new("hall").unwrap(),
+            user: UserId::new(user).unwrap(),
+            order: order.parse().unwrap(),
+            tickets: 2,
+            expires_at: Timestamp::from_ms(1_600_000_000_000),
+        };
+        json!(fixture.app.admissions.sign(&grant, Timestamp::from_ms(0)).unwrap())
+    };
+    let number = first["order"].as_str().unwrap();
+    let late = run_out(number, "alice");
+    let found = fixture.order("alice", "hall", &late, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    assert_eq!(found["order"], first["order"]);
+    let differs = fixture.order("alice", "hall", &late, seats(["vip-2-1", "vip-2-2"])).await;
+    differs.problem(422, "token-reused");
+    let unused = run_out("1024", "alice");
+    let refused = fixture.order("alice", "hall", &unused, seats(["vip-2-1", "vip-2-2"])).await;
+    refused.problem(403, "not-admitted");
+
+    // Other people's tokens and orders.
+    let stolen = fixture.order("bob", "hall", token, best("vip", 2)).await;
+    stolen.problem(403, "not-admitted");
+    let target = format!("/orders/{number}");
+    fixture.get(Sender::Buyer("bob"), &target).await.problem(404, "not-found");
+    let cancel = format!("{target}/cancel");
+    let theirs = fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await;
+    theirs.problem(404, "not-found");
+
+    // Cancelled, and cancelled again; its seats are free for the next.
+    let alice = Sender::Buyer("alice");
+    let cancelled = fixture.json(alice, "POST", &cancel, &json!({})).await.ok(200);
+    assert_eq!(cancelled["state"], "cancelled");
+    fixture.json(alice, "POST", &cancel, &json!({})).await.ok(200);
+    let ended = fixture.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await;
+    assert_eq!(ended.problem(409, "order-resolved")["state"], "cancelled");
+    let next = fixture.buy("bob", "hall", seats(["vip-1-1", "vip-1-2"])).await.ok(201);
+    assert_eq!(next["state"], "pending");
+
+    // Money for the cancelled order whose seats are gone goes back.
+    let late = fixture.callback("pi_late", &json!(number), 5000).await.ok(200);
+    assert_eq!(late, json!({ "outcome": "refund", "reason": "too_late" }));
+    assert_eq!(fixture.get(alice, &target).await.ok(200)["state"], "refund_due");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn orders_are_listed_newest_first_by_pages() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let mut made = Vec::new();
+    for _ in 0..3 {
+        made.push(fixture.buy("7", "hall", best("vip", 1)).await.ok(201)["order"].clone());
+    }
+    fixture.buy("1031", "hall", best("vip", 1)).await.ok(201);
+    let seven = Sender::Buyer("7");
+    let page = fixture.get(seven, "/orders?limit=2").await.ok(200);
+    let numbers = |page: &Value| -> Vec<Value> {
+        page["orders"].as_array().unwrap().iter().map(|order| order["order"].clone()).collect()
+    };
+    assert_eq!(numbers(&page), [made[2].clone(), made[1].clone()]);
+    // What the buyer may still have counts every live order, also those of other pages.
+    let allowance = |held: u16, limit: u16| json!([{ "sale": "hall", "held": held, "remaining": limit.saturating_sub(held), "limit": limit }]);
+    assert_eq!(page["allowances"], allowance(3, 4));
+    let next = format!("/orders?limit=2&before={}", page["next"].as_str().unwrap());
+    let page = fixture.get(seven, &next).await.ok(200);
+    assert_eq!(numbers(&page), [made[0].clone()]);
+    assert_eq!(page.get("next"), None);
+    assert_eq!(page["allowances"], allowance(3, 4));
+    let cancel = format!("/orders/{}/cancel", made[0].as_str().unwrap());
+    fixture.json(seven, "POST", &cancel, &json!({})).await.ok(200);
+    let page = fixture.get(seven, "/orders").await.ok(200);
+    assert_eq!(
+        (page["orders"].as_array().unwrap().len(), &page["allowances"]),
+        (3, &allowance(2, 4))
+    );
+    let none = fixture.get(Sender::Buyer("9"), "/orders").await.ok(200);
+    assert_eq!(none, json!({ "orders": [], "allowances": [] }));
+    fixture.get(seven, "/orders?limit=0").await.problem(422, "invalid");
+    fixture.get(seven, "/orders?limit=x").await.problem(422, "invalid");
+    fixture.get(seven, "/orders?before=x").await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, "/orders").await.problem(401, "not-authenticated");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_sells_journeys_with_attendees() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&train()).await.ok(200);
+    let line = |from: &str, to: &str, seat: &str, attendee: &str| json!([{ "tier": "second", "from": from, "to": to, "seats": [seat], "attendees": [attendee] }]);
+    let first = fixture.buy("a", "g35", line("VNP", "JGK", "01-1A", "p1")).await.ok(201);
+    assert_eq!(
+        (&first["lines"][0]["from"], &first["amount_minor"]),
+        (&json!("VNP"), &json!(18500))
+    );
+    let second = fixture.buy("b", "g35", line("JGK", "NGH", "01-1A", "p2")).await.ok(201);
+    assert_eq!(second["lines"][0]["tickets"][0], json!({ "seat": "01-1A", "attendee": "p2" }));
+    let whole = fixture.buy("c", "g35", line("VNP", "NGH", "01-1A", "p3")).await;
+    let problem = whole.problem(409, "seat-taken");
+    assert_eq!((&problem["tier"], &problem["seats"]), (&json!("second"), &json!(["01-1A"])));
+    let twice = fixture.buy("d", "g35", line("JGK", "NGH", "01-1B", "p1")).await;
+    assert_eq!(twice.problem(409, "attendee-taken")["attendee"], "p1");
+    let pattern = json!([{
+        "tier": "second", "from": "VNP", "to": "NGH", "attendees": ["q1", "q2"],
+        "pattern": [{ "column": "C" }, { "column": "D", "row": 1 }]
+    }]);
+    let pattern = fixture.buy("e", "g35", pattern).await.ok(201);
+    let tickets = json!([
+        { "seat": "01-1C", "attendee": "q1" }, { "seat": "01-2D", "attendee": "q2" }
+    ]);
+    assert_eq!(pattern["lines"][0]["tickets"], tickets);
+
+    let on = |query: &str| format!("/sales/g35/availability{query}");
+    let left = fixture.get(Sender::Nobody, &on("?from=VNP&to=JGK")).await.ok(200);
+    let tier = &left["tiers"][0];
+    assert_eq!((&tier["available"], &tier["price_minor"]), (&json!(7), &json!(18500)));
+    assert_eq!((&left["from"], &left["to"]), (&json!("VNP"), &json!("JGK")));
+    fixture.get(Sender::Nobody, &on("")).await.problem(422, "invalid");
+    fixture.get(Sender::Nobody, &on("?from=JGK&to=VNP")).await.problem(422, "invalid");
+}

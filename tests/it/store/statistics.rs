@@ -1,0 +1,81 @@
+//! Paid orders are counted once, each counter once a batch.
+
+use std::collections::BTreeSet;
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use chaos::proxy::http::Act;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{OrderEvent, TierTotals};
+use engine::ports::Orders;
+use shared::dynamodb::tables;
+
+use super::{Fixture, after, line, sale, seats, tier};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_counted_once_however_often_it_is_synced() {
+    let fixture = Fixture::new().await;
+    let mut orders = Vec::new();
+    for seat in 0..20_u32 {
+        // Two journeys share each seat, so that one batch marks it sold for both.
+        for legs in [(0, 2), (2, 4)] {
+            let lines = vec![line("a", legs, &[seat]), line("b", legs, &[seat * 7])];
+            let order = fixture.order(&format!("{seat}"), lines);
+            fixture.create(&order).await;
+            orders.push(fixture.pay(&order).await.0);
+        }
+    }
+    // One that was never paid, whatever its record says, and one that is no order at all.
+    let pending = fixture.order("x", seats(&[100]));
+    fixture.create(&pending).await;
+    let unpaid = after(&pending, OrderEvent::Pay, Some("pi"));
+    let unknown = after(&fixture.order("y", seats(&[101])), OrderEvent::Pay, Some("pi"));
+    let numbers: BTreeSet<OrderNumber> = orders.iter().map(|order| order.number).collect();
+    orders.insert(3, unpaid);
+    orders.insert(30, unknown);
+    orders.push(pending);
+    orders.push(orders[0].clone());
+
+    let mut syncing = tokio::task::JoinSet::new();
+    for start in 0..4 {
+        let (db, mut orders) = (fixture.orders.clone(), orders.clone());
+        orders.rotate_left(start * 11);
+        syncing.spawn(async move { db.sync(&orders).await.unwrap() });
+    }
+    let counted: Vec<OrderNumber> = syncing.join_all().await.concat();
+    assert_eq!(counted.len(), 40, "each exactly once");
+    assert_eq!(counted.into_iter().collect::<BTreeSet<_>>(), numbers);
+    let statistics = || async { fixture.orders.statistics(&sale()).await.unwrap() };
+    let total = TierTotals { tickets: 40, revenue_minor: 20_000 };
+    assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);
+    assert_eq!(fixture.orders.sync(&orders).await, Ok(vec![]));
+    assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);
+
+    let get = fixture.db.client().get_item().table_name(&fixture.db.config().tables.seats);
+    let block = tables::block_key(&sale(), &tier("a"), 0);
+    let seat = get
+        .key("pk", AttributeValue::S(block))
+        .key("sk", AttributeValue::N("3".to_owned()))
+        .consistent_read(true);
+    let seat = seat.send().await.unwrap().item.unwrap();
+    let mut sold = seat["sold"].as_ns().unwrap().clone();
+    sold.sort();
+    assert_eq!(sold, ["0", "1", "2", "3"]);
+    assert_eq!(fixture.claims().await.len(), 20 * 4 + 1);
+}
+
+#[tokio::test]
+async fn one_batch_writes_each_counter_once() {
+    let fixture = Fixture::new().await;
+    let mut paid = Vec::new();
+    for seat in 0..8 {
+        let order = fixture.order(&format!("{seat}"), seats(&[seat]));
+        fixture.create(&order).await;
+        paid.push(fixture.pay(&order).await.0);
+    }
+    let (proxy, orders) = fixture.behind(|_, _| Act::Forward).await;
+    assert_eq!(orders.sync(&paid).await.map(|counted| counted.len()), Ok(8));
+    let writes = proxy.seen("TransactWriteItems");
+    assert_eq!(writes.len(), 1);
+    let items = writes[0].body["TransactItems"].as_array().unwrap().len();
+    assert_eq!(items, 8 + 8 + 1, "an order, a seat each; one counter");
+}

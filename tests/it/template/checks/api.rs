@@ -1,0 +1,167 @@
+//! The API: its routes, who may call, and how often.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use shared::http::routes::{Access, ROUTES};
+
+use super::{Check, edit, number, text, unless};
+use crate::template::stack::Stack;
+
+/// The requests a second that API Gateway takes for an account unless its quota is raised, and its
+/// burst. Source: the quotas of API Gateway.
+const ACCOUNT_RATE: u64 = 10_000;
+
+const ACCOUNT_BURST: u64 = 5_000;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        rule: "the routes are the gateway's, and who may use them",
+        faults: routes,
+        with: &[],
+        mistakes: &[
+            edit("  ReserveFunction:", ", Auth: { Authorizer: Buyer }", ""),
+            edit("  SalesFunction:", ", Auth: { Authorizer: AWS_IAM }", ""),
+            edit("  SalesFunction:", "Authorizer: AWS_IAM", "Authorizer: Buyer"),
+            edit("  CancelFunction:", "{order}/cancel", "{order}/abort"),
+            edit("  OrdersFunction:", "Path: /orders,", "Path: /mine,"),
+            edit(
+                "  PayCallbackFunction:",
+                "callback\" }",
+                "callback\", Auth: { Authorizer: Buyer } }",
+            ),
+            edit("        Authorizers:", "audience: !Ref JwtAudience", "audience: [anybody]"),
+        ],
+    },
+    Check {
+        rule: "functions are called by their own triggers alone",
+        faults: callers,
+        with: &[],
+        mistakes: &[
+            edit(
+                "Resources:\n",
+                "  # ---",
+                "  Anybody:\n    Type: AWS::Lambda::Permission\n    Properties: { FunctionName: !Ref RefundFunction, Action: lambda:InvokeFunction, Principal: \"*\" }\n  # ---",
+            ),
+            edit(
+                "Resources:\n",
+                "  # ---",
+                "  Api2:\n    Type: AWS::Lambda::Permission\n    Properties: { FunctionName: !Ref RefundFunction, Action: lambda:InvokeFunction, Principal: apigateway.amazonaws.com }\n  # ---",
+            ),
+        ],
+    },
+    Check {
+        rule: "each route has a share, and all together leave the provider's calls theirs",
+        faults: throttling,
+        with: &[],
+        mistakes: &[
+            edit("  AdmissionRate:", "Default: 2500", "Default: 25000"),
+            edit("  OtherRate:", "Default: 250", "Default: 2500"),
+            edit(
+                "RouteSettings:\n        \"POST",
+                "ThrottlingBurstLimit: 1250",
+                "ThrottlingBurstLimit: 5000",
+            ),
+            edit(
+                "      RouteSettings:\n",
+                "POST /payments/{provider}/callback",
+                "POST /payments/{provider}/callbacks",
+            ),
+            edit(
+                "      DefaultRouteSettings:",
+                "        ThrottlingRateLimit: !Ref OtherRate\n",
+                "",
+            ),
+        ],
+    },
+];
+
+/// The methods of the API, with what they say.
+fn methods(stack: &Stack) -> Vec<(String, &Value)> {
+    let (_, api) = stack.all("AWS::ApiGatewayV2::Api").next().unwrap();
+    let paths = api["Body"]["paths"].as_object().unwrap();
+    paths
+        .iter()
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap().iter();
+            methods.map(move |(method, says)| (format!("{} {path}", method.to_uppercase()), says))
+        })
+        .collect()
+}
+
+fn routes(stack: &Stack) -> Vec<String> {
+    let (_, api) = stack.all("AWS::ApiGatewayV2::Api").next().unwrap();
+    let mut deployed = BTreeSet::new();
+    for (key, says) in methods(stack) {
+        let security = says["security"].as_array().into_iter().flatten();
+        let authorizer = security.flat_map(|one| one.as_object().unwrap().keys().cloned()).next();
+        let uri = text(&says["x-amazon-apigateway-integration"]["uri"]).to_owned();
+        let calls =
+            uri.split("${").nth(1).and_then(|rest| rest.split(['}', '.']).next()).unwrap_or("");
+        let logical = calls.trim_end_matches("Aliaslive");
+        let binary =
+            stack.functions().find(|(_, name, _)| *name == logical).map(|(binary, ..)| binary);
+        deployed.insert((key, authorizer, binary.unwrap_or("nobody").to_owned()));
+    }
+    let requested: BTreeSet<_> = ROUTES
+        .iter()
+        .map(|route| {
+            let authorizer = match route.access {
+                Access::Anyone | Access::Provider => None,
+                Access::Buyer => Some("Buyer".to_owned()),
+                Access::Operator => Some("AWS_IAM".to_owned()),
+            };
+            (route.key.to_owned(), authorizer, route.function.as_str().to_owned())
+        })
+        .collect();
+    let buyer =
+        &api["Body"]["components"]["securitySchemes"]["Buyer"]["x-amazon-apigateway-authorizer"];
+    let jwt = json!({ "issuer": stack.parameters["JwtIssuer"], "audience": [stack.parameters["JwtAudience"]] });
+    let is_jwt = buyer["type"] == "jwt"
+        && buyer["jwtConfiguration"] == jwt
+        && buyer["identitySource"] == "$request.header.Authorization";
+    let differing = deployed.symmetric_difference(&requested).map(|route| format!("{route:?}"));
+    let mut faults: Vec<String> = differing.collect();
+    faults.extend(unless("Buyer", [(is_jwt, "is no authorizer of the issuer's tokens")]));
+    faults
+}
+
+fn callers(stack: &Stack) -> Vec<String> {
+    let of = |(name, permission): (&str, &Value)| {
+        let is_api = permission["Principal"] == "apigateway.amazonaws.com";
+        let is_ours = text(&permission["SourceArn"]).contains("${Api}");
+        unless(name, [(is_api && is_ours, "lets another call")])
+    };
+    stack.all("AWS::Lambda::Permission").flat_map(of).collect()
+}
+
+fn throttling(stack: &Stack) -> Vec<String> {
+    let (_, stage) = stack.all("AWS::ApiGatewayV2::Stage").next().unwrap();
+    let routes = stage["RouteSettings"].as_object().cloned().unwrap_or_default();
+    let default = &stage["DefaultRouteSettings"];
+    let keys: Vec<String> = methods(stack).into_iter().map(|(key, _)| key).collect();
+    let mut faults = Vec::new();
+    let mut sums = (0, 0);
+    for key in &keys {
+        let settings = routes.get(key).unwrap_or(default);
+        let limits =
+            (number(&settings["ThrottlingRateLimit"]), number(&settings["ThrottlingBurstLimit"]));
+        let (Some(rate), Some(burst)) = limits else {
+            faults.push(format!("{key}: has no limit"));
+            continue;
+        };
+        sums = (sums.0 + rate, sums.1 + burst);
+    }
+    let unknown: Vec<&String> = routes.keys().filter(|key| !keys.contains(key)).collect();
+    let callback = "POST /payments/{provider}/callback";
+    faults.extend(unless(
+        "routes",
+        [
+            (sums.0 <= ACCOUNT_RATE, "take more than the account's requests a second"),
+            (sums.1 <= ACCOUNT_BURST, "take more than the account's burst"),
+            (unknown.is_empty(), "one that is not there has a limit"),
+            (routes.contains_key(callback), "the provider's calls have no share of their own"),
+        ],
+    ));
+    faults
+}

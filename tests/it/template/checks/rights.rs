@@ -1,0 +1,150 @@
+//! Roles and what they allow.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{Check, edit, text, unless};
+use crate::template::deployed::FUNCTIONS;
+use crate::template::permissions::list;
+use crate::template::stack::Stack;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        rule: "each function has a role of its own, for Lambda",
+        faults: roles,
+        with: &[],
+        mistakes: &[
+            edit(
+                "  OrdersFunction:",
+                "Role: !GetAtt OrdersRole.Arn",
+                "Role: !GetAtt SalesRole.Arn",
+            ),
+            edit("  OrdersRole:", "Service: lambda.amazonaws.com", "AWS: \"*\""),
+            edit("  OrdersFunction:", "      Role: !GetAtt OrdersRole.Arn\n", ""),
+        ],
+    },
+    Check {
+        rule: "no right is for everything",
+        faults: wildcards,
+        with: &[],
+        mistakes: &[
+            edit("  ReserveRole:", "dynamodb:PutItem", "\"dynamodb:*\""),
+            edit("  ReserveRole:", "Resource: !GetAtt SeatsTable.Arn", "Resource: \"*\""),
+            edit(
+                "  ReserveRole:",
+                "Resource: !GetAtt SeatsTable.Arn",
+                "Resource: !Sub \"${SeatsTable.Arn}/*\"",
+            ),
+            edit(
+                "  ReserveRole:",
+                "[!Ref NetworkPolicy]",
+                "[!Ref NetworkPolicy, arn:aws:iam::aws:policy/AmazonSQSFullAccess]",
+            ),
+            edit("  NetworkPolicy:", "          - Effect: Deny", "          - Effect: Allow"),
+            edit(
+                "  NetworkPolicy:",
+                "ec2:DescribeSubnets]",
+                "ec2:DescribeSubnets, ec2:RunInstances]",
+            ),
+            edit("  OperatorPolicy:", "/*/PUT/sales/*", "/*"),
+        ],
+    },
+];
+
+fn roles(stack: &Stack) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut taken = BTreeSet::new();
+    let binaries: BTreeSet<&str> = stack.functions().map(|(binary, ..)| binary).collect();
+    faults.extend(unless("functions", [(binaries == FUNCTIONS.into(), "are others")]));
+    for (binary, logical, function) in stack.functions() {
+        let Some((role, properties)) = stack.behind(&function["Role"]) else {
+            faults.push(format!("{binary}: has no role"));
+            continue;
+        };
+        let trust = json!([{
+            "Effect": "Allow", "Principal": { "Service": "lambda.amazonaws.com" },
+            "Action": "sts:AssumeRole",
+        }]);
+        // One that SAM makes is called after the function, and has policies of AWS's own.
+        let is_made_here = role != format!("{logical}Role");
+        faults.extend(unless(
+            binary,
+            [
+                (taken.insert(role), "shares a role"),
+                (is_made_here, "has the role that SAM makes"),
+                (
+                    properties["AssumeRolePolicyDocument"]["Statement"] == trust,
+                    "its role is taken by others",
+                ),
+            ],
+        ));
+    }
+    faults
+}
+
+fn wildcards(stack: &Stack) -> Vec<String> {
+    let mut faults = Vec::new();
+    let interfaces = "arn:aws:ec2:eu-central-1:000000000000:*/*";
+    let operator = "arn:aws:execute-api:eu-central-1:000000000000:${Api}/*/PUT/sales/*";
+    let mut documents: Vec<(String, &Value)> = Vec::new();
+    for (name, policy) in stack.all("AWS::IAM::ManagedPolicy") {
+        documents.push((name.to_owned(), &policy["PolicyDocument"]));
+    }
+    for (name, role) in stack.all("AWS::IAM::Role") {
+        for policy in role["Policies"].as_array().into_iter().flatten() {
+            documents.push((name.to_owned(), &policy["PolicyDocument"]));
+        }
+        for arn in role["ManagedPolicyArns"].as_array().into_iter().flatten() {
+            faults.extend(unless(
+                name,
+                [(text(arn) == "${NetworkPolicy}", "has a policy of others")],
+            ));
+        }
+    }
+    for (name, document) in documents {
+        let mut denies = BTreeSet::new();
+        let mut allows = BTreeSet::new();
+        for statement in document["Statement"].as_array().unwrap() {
+            let actions = list(&statement["Action"]);
+            if statement["Effect"] == "Deny" {
+                denies.extend(actions);
+                continue;
+            }
+            for resource in list(&statement["Resource"]) {
+                // What AWS knows no narrower: the template says why.
+                let is_known = match name.as_str() {
+                    "NetworkPolicy" => {
+                        resource == interfaces
+                            || actions.iter().all(|action| action.starts_with("ec2:Describe"))
+                    }
+                    "OperatorPolicy" => resource == operator,
+                    _ => !resource.contains('*'),
+                };
+                faults.extend(unless(&name, [(is_known, "is for every resource")]));
+            }
+            let is_wide = actions.iter().any(|action| action.contains('*'));
+            faults.extend(unless(&name, [(!is_wide, "allows every action")]));
+            allows.extend(actions);
+        }
+        let is_network = name == "NetworkPolicy";
+        let network: BTreeSet<String> = [
+            "AssignPrivateIpAddresses",
+            "CreateNetworkInterface",
+            "DeleteNetworkInterface",
+            "DescribeNetworkInterfaces",
+            "DescribeSubnets",
+            "UnassignPrivateIpAddresses",
+        ]
+        .map(|action| format!("ec2:{action}"))
+        .into();
+        faults.extend(unless(
+            &name,
+            [
+                (!is_network || allows == network, "allows more than Lambda asks for"),
+                (!is_network || denies == allows, "lets the functions' own code do it too"),
+            ],
+        ));
+    }
+    faults
+}
