@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{HoldRecord, Inventory, SeatLeg, TierGrid};
+use super::{HeldLine, HoldRecord, Inventory, SeatLeg, TierGrid};
 use crate::domain::ids::{Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 
@@ -89,9 +89,10 @@ impl Inventory {
         Ok(())
     }
 
-    /// Checks what is true of the holds as long as Redis has forgotten nothing and no command names
-    /// another order's seats: every seat-leg of a hold is taken and unsold, and in no other hold. What
-    /// lies beyond the grid is passed over.
+    /// Checks what is true of the holds as long as Redis has forgotten nothing and no hold that was
+    /// given back is restored: every seat-leg of a hold is taken, and in no other hold. It may be sold:
+    /// an order that is rescued by a late payment takes seats that another only holds. What lies
+    /// beyond the grid is passed over.
     ///
     /// # Errors
     /// Returns the first invariant that is broken.
@@ -104,9 +105,6 @@ impl Inventory {
                     if !grid.is_taken(at.leg, at.seat) {
                         return Err(Inconsistency::HeldAndFree(*order, at));
                     }
-                    if grid.is_sold(at.leg, at.seat) {
-                        return Err(Inconsistency::HeldAndSold(*order, at));
-                    }
                     if let Some(other) = holder.insert((&line.tier, at.leg, at.seat), *order) {
                         return Err(Inconsistency::HeldTwice(other, *order, at));
                     }
@@ -116,11 +114,12 @@ impl Inventory {
         Ok(())
     }
 
-    /// Checks that what is taken is exactly what is held, sold or not for sale. `not_for_sale` is the
-    /// bitmap of one leg of a tier before anything is sold.
+    /// Checks, besides [`Inventory::check_holds`], that what is taken is exactly what is held, sold or
+    /// not for sale, and nothing both held and sold: what is true as long as no command names another
+    /// order's seats. `not_for_sale` is the bitmap of one leg of a tier before anything is sold.
     ///
     /// # Errors
-    /// Returns the first seat-leg that is taken without a reason, or free although there is one.
+    /// Returns the first invariant that is broken.
     pub fn check_taken<'a>(
         &self,
         not_for_sale: impl Fn(&TierId) -> &'a [u8],
@@ -129,9 +128,14 @@ impl Inventory {
         for (tier, grid) in &self.tiers {
             // The grid with every hold given back.
             let mut rest = grid.clone();
-            let lines = self.holds.values().flat_map(|record| &record.lines);
-            for at in lines.filter(|line| line.tier == *tier).flat_map(|line| line.seat_legs()) {
-                rest.set_taken(at.leg, at.seat, false);
+            for (order, record) in &self.holds {
+                let lines = record.lines.iter().filter(|line| line.tier == *tier);
+                for at in lines.flat_map(HeldLine::seat_legs) {
+                    if grid.is_sold(at.leg, at.seat) {
+                        return Err(Inconsistency::HeldAndSold(*order, at));
+                    }
+                    rest.set_taken(at.leg, at.seat, false);
+                }
             }
             let closed = not_for_sale(tier);
             for (leg, (taken, sold)) in (0..).zip(rest.taken.iter().zip(&rest.sold)) {
