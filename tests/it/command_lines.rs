@@ -268,11 +268,10 @@ fn refusals(lines: &[Line]) -> Vec<String> {
     let mut all = Vec::new();
     for Line { number, text, is_whole } in lines {
         for words in readings(text) {
-            let reasons: Vec<_> =
-                filled(&words).iter().map(|words| refusal(words, *is_whole)).collect();
-            if let Some(Some(reason)) =
-                reasons.iter().find(|reason| reason.is_none()).or(reasons.last())
-            {
+            // There is a list only if every way to fill the placeholders in is refused.
+            let refused = filled(&words).into_iter().map(|words| refusal(&words, *is_whole));
+            let refused: Option<Vec<String>> = refused.collect();
+            if let Some(reason) = refused.and_then(|reasons| reasons.into_iter().next_back()) {
                 all.push(format!("{number}: {}: {reason}", words.join(" ")));
             }
         }

@@ -88,35 +88,59 @@ impl Seats for RedisSeats {
         repair::decode(&call.send(&self.connection).await?)
     }
 
-    async fn epoch(&self, sale: &SaleId) -> Stored<Option<Epoch>> {
-        reads::epoch(&self.connection, sale).await
+    fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send {
+        reads::epoch(&self.connection, sale)
     }
 
-    async fn head(&self, sale: &SaleId) -> Stored<Option<(Epoch, Terms)>> {
-        reads::head(&self.connection, sale).await
+    fn head(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send {
+        reads::head(&self.connection, sale)
     }
 
-    async fn record(&self, sale: &SaleId, order: OrderNumber) -> Stored<Option<HoldRecord>> {
-        reads::record(&self.connection, sale, order).await
+    fn record(
+        &self,
+        sale: &SaleId,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Option<HoldRecord>>> + Send {
+        reads::record(&self.connection, sale, order)
     }
 
-    async fn due(&self, sale: &SaleId, now: Timestamp, most: usize) -> Stored<Vec<OrderNumber>> {
-        reads::due(&self.connection, sale, now, most).await
+    fn due(
+        &self,
+        sale: &SaleId,
+        now: Timestamp,
+        most: usize,
+    ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
+        reads::due(&self.connection, sale, now, most)
     }
 
-    async fn taken(&self, sale: &SaleId, tiers: &[TierId], legs: Legs) -> Stored<Vec<Vec<u8>>> {
-        reads::taken(&self.connection, sale, tiers, legs).await
+    fn taken(
+        &self,
+        sale: &SaleId,
+        tiers: &[TierId],
+        legs: Legs,
+    ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send {
+        reads::taken(&self.connection, sale, tiers, legs)
     }
 
-    async fn count_taken(&self, sale: &SaleId, tiers: &[TierId], legs: u16) -> Stored<u64> {
-        reads::count_taken(&self.connection, sale, tiers, legs).await
+    fn count_taken(
+        &self,
+        sale: &SaleId,
+        tiers: &[TierId],
+        legs: u16,
+    ) -> impl Future<Output = Stored<u64>> + Send {
+        reads::count_taken(&self.connection, sale, tiers, legs)
     }
 
-    async fn count_holds(&self, sale: &SaleId) -> Stored<u64> {
-        reads::count_holds(&self.connection, sale).await
+    fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send {
+        reads::count_holds(&self.connection, sale)
     }
 
-    async fn snapshot(&self, sale: &SaleId, tier: &TierId, legs: u16) -> Stored<Snapshot> {
-        reads::snapshot(&self.connection, sale, tier, legs).await
+    fn snapshot(
+        &self,
+        sale: &SaleId,
+        tier: &TierId,
+        legs: u16,
+    ) -> impl Future<Output = Stored<Snapshot>> + Send {
+        reads::snapshot(&self.connection, sale, tier, legs)
     }
 }

@@ -1,4 +1,4 @@
-//! The fakes for DynamoDB and SQS in a process of their own, so that they go on when the engine
+//! The fakes of DynamoDB and SQS in a process of their own, so that they go on when the engine
 //! is killed, as AWS does, and can be made to stand still themselves.
 
 use std::fs;

@@ -93,76 +93,104 @@ fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {
 }
 
 impl Orders for DynamoOrders {
-    async fn create(&self, order: &Order, limit: u16) -> Stored<CreateReply> {
-        Self::create(self, order, limit).await
+    fn create(
+        &self,
+        order: &Order,
+        limit: u16,
+    ) -> impl Future<Output = Stored<CreateReply>> + Send {
+        Self::create(self, order, limit)
     }
 
-    async fn end(&self, end: &Order) -> Stored<ChangeReply> {
-        Self::end(self, end).await
+    fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::end(self, end)
     }
 
-    async fn write_tombstone(&self, tombstone: &Order) -> Stored<ChangeReply> {
-        Self::write_tombstone(self, tombstone).await
+    fn write_tombstone(
+        &self,
+        tombstone: &Order,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::write_tombstone(self, tombstone)
     }
 
-    async fn settle(
+    fn settle(
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
         limit: u16,
-    ) -> Stored<SettleReply> {
-        Self::settle(self, payment, settlement, limit).await
+    ) -> impl Future<Output = Stored<SettleReply>> + Send {
+        Self::settle(self, payment, settlement, limit)
     }
 
-    async fn record_refund(
+    fn record_refund(
         &self,
         payment: &PaymentRecord,
         order: Option<&Order>,
-    ) -> Stored<ChangeReply> {
-        Self::record_refund(self, payment, order).await
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::record_refund(self, payment, order)
     }
 
-    async fn sync(&self, orders: &[Order]) -> Stored<Vec<OrderNumber>> {
-        Self::sync(self, orders).await
+    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
+        Self::sync(self, orders)
     }
 
-    async fn get(&self, number: OrderNumber) -> Stored<Option<Order>> {
-        Self::get(self, number).await
+    fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send {
+        Self::get(self, number)
     }
 
-    async fn get_many(&self, numbers: &[OrderNumber]) -> Stored<Vec<Order>> {
-        Self::get_many(self, numbers).await
+    fn get_many(&self, numbers: &[OrderNumber]) -> impl Future<Output = Stored<Vec<Order>>> + Send {
+        Self::get_many(self, numbers)
     }
 
-    async fn payment(
+    fn payment(
         &self,
         order: OrderNumber,
         payment: &PaymentKey,
-    ) -> Stored<Option<PaymentRecord>> {
-        Self::payment(self, order, payment).await
+    ) -> impl Future<Output = Stored<Option<PaymentRecord>>> + Send {
+        Self::payment(self, order, payment)
     }
 
-    async fn payments(&self, order: OrderNumber) -> Stored<Vec<PaymentRecord>> {
-        Self::payments(self, order).await
+    fn payments(
+        &self,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send {
+        Self::payments(self, order)
     }
 
-    async fn of_user(&self, user: &UserId, before: Option<OrderNumber>, most: u16) -> Stored<Page> {
-        Self::of_user(self, user, before, most).await
+    fn of_user(
+        &self,
+        user: &UserId,
+        before: Option<OrderNumber>,
+        most: u16,
+    ) -> impl Future<Output = Stored<Page>> + Send {
+        Self::of_user(self, user, before, most)
     }
 
-    async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<u16> {
-        Self::tickets_of(self, sale, user).await
+    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send {
+        Self::tickets_of(self, sale, user)
     }
 
-    async fn due(&self, shard: u8, now: Timestamp, most: u16) -> Stored<Vec<Due>> {
-        Self::due(self, shard, now, most).await
+    fn due(
+        &self,
+        shard: u8,
+        now: Timestamp,
+        most: u16,
+    ) -> impl Future<Output = Stored<Vec<Due>>> + Send {
+        Self::due(self, shard, now, most)
     }
 
-    async fn claims(&self, sale: &SaleId, tier: &TierId, block: u32) -> Stored<Vec<Claim>> {
-        Self::claims(self, sale, tier, block).await
+    fn claims(
+        &self,
+        sale: &SaleId,
+        tier: &TierId,
+        block: u32,
+    ) -> impl Future<Output = Stored<Vec<Claim>>> + Send {
+        Self::claims(self, sale, tier, block)
     }
 
-    async fn statistics(&self, sale: &SaleId) -> Stored<Vec<(TierId, TierTotals)>> {
-        Self::statistics(self, sale).await
+    fn statistics(
+        &self,
+        sale: &SaleId,
+    ) -> impl Future<Output = Stored<Vec<(TierId, TierTotals)>>> + Send {
+        Self::statistics(self, sale)
     }
 }

@@ -50,7 +50,7 @@ pub struct Figures {
     pub connected: f64,
 }
 
-/// Measures a function in `count` sandboxes.
+/// Measures a function in `samples` sandboxes.
 ///
 /// # Errors
 /// It does not start, or fails.

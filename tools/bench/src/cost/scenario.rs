@@ -85,7 +85,7 @@ pub struct Scenario {
 }
 
 impl Scenario {
-    /// The same in a sale that is `factor` times as large.
+    /// The same in a sale that is `times` times as large.
     #[must_use]
     pub fn times(&self, times: f64) -> Self {
         Self {

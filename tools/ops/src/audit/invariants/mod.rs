@@ -92,7 +92,7 @@ mod tests {
     use super::fixture::{NOW, clean_facts, violations};
 
     #[test]
-    fn consistent_facts_are_clean_and_was_looked_at() {
+    fn consistent_facts_are_clean_and_were_looked_at() {
         let findings = check(&clean_facts(), NOW, 120);
         let checked: Vec<(&str, u64)> =
             findings.iter().map(|finding| (finding.rule.name(), finding.checked)).collect();
