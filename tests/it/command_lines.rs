@@ -156,7 +156,7 @@ fn sequence<'a>(rest: &mut &'a [&'a str]) -> Vec<Vec<String>> {
     let mut last: Vec<Vec<String>> = vec![Vec::new()];
     let mut others: Vec<Vec<String>> = Vec::new();
     loop {
-        let tokens: &'a [&'a str] = *rest;
+        let tokens: &'a [&'a str] = rest;
         let Some((token, more)) = tokens.split_first() else { break };
         *rest = more;
         match *token {
@@ -192,7 +192,7 @@ fn join(done: &mut Vec<Vec<String>>, last: &mut Vec<Vec<String>>, others: &mut V
 /// What a bracket may be: nothing, or each of what it holds. One that names options as a group
 /// (`[terms]`) is nothing.
 fn optional<'a>(rest: &mut &'a [&'a str]) -> Vec<Vec<String>> {
-    let tokens: &'a [&'a str] = *rest;
+    let tokens: &'a [&'a str] = rest;
     let mut depth = 0;
     let inner = tokens.iter().position(|token| {
         match *token {

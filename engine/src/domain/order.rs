@@ -209,6 +209,7 @@ pub struct Order {
     /// Its price.
     pub total: Money,
     /// The fingerprint of the request.
+    #[serde(rename = "content")]
     pub fingerprint: RequestFingerprint,
     /// Time of its creation.
     pub created_at: Timestamp,

@@ -6,7 +6,7 @@
 
 pub mod batch;
 mod outbox;
-mod sqs;
+mod queue;
 mod throttle;
 
-pub use sqs::{QueueConfig, QueueUrls, SqsQueue};
+pub use queue::{QueueConfig, QueueUrls, SqsQueue};

@@ -5,6 +5,8 @@
 //! thing: `engine::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
 //! [`CatalogueModel`] by that of the store (`tests/it/store_model/`).
 
+#![allow(clippy::too_many_lines, reason = "one arm a method is read at a glance")]
+
 mod call;
 mod catalogue;
 mod orders;

@@ -306,7 +306,7 @@ impl Worker<'_> {
             (Action::Cancellation, cancellations),
             (Action::Order, orders),
             (Action::Reconciliation, of_one_sale),
-            (Action::ReconciliationOfTickets, (with_orders + of_three * -1.0) * of_tickets),
+            (Action::ReconciliationOfTickets, with_orders.beyond(of_three) * of_tickets),
         ])
     }
 

@@ -82,6 +82,29 @@ impl Mul<f64> for Usage {
     }
 }
 
+impl Usage {
+    /// What this used more than `other`. Nothing is used less than not at all: where the two differ by
+    /// the noise of a clock alone, the difference is 0, and no line of a bill is negative.
+    #[must_use]
+    pub fn beyond(self, other: Self) -> Self {
+        let more = self + other * -1.0;
+        Self {
+            http_requests: more.http_requests.max(0.0),
+            invocations: more.invocations.max(0.0),
+            cpu_ms: more.cpu_ms.max(0.0),
+            gb_seconds: more.gb_seconds.max(0.0),
+            dynamodb_calls: more.dynamodb_calls.max(0.0),
+            read_units: more.read_units.max(0.0),
+            write_units: more.write_units.max(0.0),
+            sqs_requests: more.sqs_requests.max(0.0),
+            redis_calls: more.redis_calls.max(0.0),
+            cache_units: more.cache_units.max(0.0),
+            egress_bytes: more.egress_bytes.max(0.0),
+            log_bytes: more.log_bytes.max(0.0),
+        }
+    }
+}
+
 /// One line of a bill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {

@@ -188,6 +188,7 @@ fn a_newer_plan_is_read_as_well() {
     assert_eq!((file.sale.as_str(), file.tiers[0].sections[0].section.as_str()), ("17", "z1"));
 }
 
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn each_defect_is_named_with_its_places_and_its_remedy() {
     let mut long = seat("x", 0.0, "Stalls");

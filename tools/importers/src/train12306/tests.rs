@@ -91,6 +91,7 @@ fn the_aisle_lies_before_the_first_letter_from_d_on() {
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn each_defect_is_named_with_its_places_and_its_remedy() {
     type Change = (&'static str, &'static str, &'static str);

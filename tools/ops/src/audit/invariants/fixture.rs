@@ -92,6 +92,7 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount_minor: i64)
     }
 }
 
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 /// Order 1 is paid (A1, A2, both legs, attendee p), 2 pending (a spot on leg 1), 3 cancelled,
 /// 4 was paid too late, and money came for order 9, which never was.
 pub(super) fn clean_facts() -> Facts {

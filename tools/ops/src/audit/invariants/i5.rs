@@ -166,6 +166,7 @@ mod tests {
     use super::super::fixture::{assert_each, euros, key, order_of, payment};
     use super::*;
 
+    #[allow(clippy::too_many_lines, reason = "a table of cases")]
     #[test]
     fn i5_finds_money_that_is_undecided_or_decided_twice() {
         assert_each(&[
