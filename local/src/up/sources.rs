@@ -67,7 +67,7 @@ pub(super) async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Erro
     event.detail_type = "Scheduled Event".to_owned();
     event.time = Some(Utc::now());
     event.detail = serde_json::json!({});
-    Box::pin(reconcile::handle(&app, event)).await
+    reconcile::handle(&app, event).await
 }
 
 /// Logs a run of reconcile that failed.
