@@ -16,6 +16,7 @@ use cli::Cli;
 /// itself, as a file or a text.
 const PLACEHOLDERS: &[(&str, &[&str])] = &[
     ("CATEGORY=MINOR", &["A=5"]),
+    ("NAME=MINOR", &["Hall=5"]),
     ("CLASS", &["A=1"]),
     ("CODE", &["EUR"]),
     ("COMMAND", &["up"]),

@@ -32,7 +32,7 @@ pub enum Freshness {
 /// The catalogue of sales (DynamoDB).
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`].
+/// Every method fails with a [`StoreError`](super::StoreError).
 pub trait Catalogue: Send + Sync {
     /// A sale.
     fn sale(

@@ -10,6 +10,6 @@ pub trait Gate: Send + Sync {
     /// Asks one shard for an admission.
     ///
     /// # Errors
-    /// Fails with a [`StoreError`].
+    /// Fails with a [`StoreError`](super::StoreError).
     fn admit(&self, command: &Admit) -> impl Future<Output = Stored<AdmitReply>> + Send;
 }

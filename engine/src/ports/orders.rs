@@ -152,7 +152,7 @@ pub fn due_shard(order: OrderNumber) -> u8 {
 /// The orders (DynamoDB): what is right.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; `Unknown` if a write may have happened.
+/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
 pub trait Orders: Send + Sync {
     /// Makes a pending order, in one transaction with its claims, under the buyer's limit.
     /// A lost reply is asked again inside the call, never as a new attempt.

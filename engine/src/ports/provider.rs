@@ -9,7 +9,7 @@ use crate::domain::refund::RefundReply;
 /// The payment provider: what it has captured, and money going back.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; `Unknown` if a refund may have happened.
+/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
     /// Every capture that it has for an order, oldest first. `None` if there is no provider that
     /// can be asked. An answer may be older than the last captures: their callbacks are the truth.

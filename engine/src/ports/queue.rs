@@ -14,7 +14,7 @@ pub const LONGEST_DELAY_SECONDS: i64 = 900;
 /// The queues (SQS). Each delivers at least once, in any order.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; the sweeper compensates for a message that is lost.
+/// Every method fails with a [`StoreError`](super::StoreError); the sweeper compensates for a message that is lost.
 pub trait Queue: Send + Sync {
     /// Brings an order up again at its deadline; beyond 15 minutes in several delays.
     fn expire_later(

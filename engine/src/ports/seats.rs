@@ -53,7 +53,7 @@ impl Snapshot {
 /// [`crate::domain::inventory`].
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; `Unknown` if the reply was lost.
+/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if the reply was lost.
 pub trait Seats: Send + Sync {
     /// Starts a sale, or replaces its terms.
     fn load(&self, command: &Load) -> impl Future<Output = Stored<LoadReply>> + Send;

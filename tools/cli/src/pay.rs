@@ -25,7 +25,7 @@ const MAX_BODY_BYTES: u64 = 1024 * 1024;
 #[command(after_help = "\
 Examples:
   onsale pay --order 4611686018427387905                   what it costs
-  onsale pay --order 4611686018427387905 --amount 1        too little: it is refunded
+  onsale pay --order 4611686018427387905 --amount 1 --currency EUR   too little: it is refunded
   onsale pay --order 4611686018427387905 --payment pi_2    another payment of the same order
   onsale pay --order 4611686018427387905 --lost-callback   the engine finds it when it asks")]
 pub struct PayCommand {
