@@ -184,6 +184,38 @@ text_id!(
 #[serde(transparent)]
 pub struct Seat(pub u32);
 
+/// A leg of a sale: its index, counted from 0. Leg 0 runs from stop 0 to stop 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Leg(pub u16);
+
+impl Leg {
+    /// The legs of a sale that has `count` of them.
+    pub fn first(count: u16) -> impl DoubleEndedIterator<Item = Self> {
+        (0..count).map(Self)
+    }
+
+    /// The leg as an index of what has one entry a leg.
+    #[must_use]
+    pub fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Decimal digits, as they stand in Redis keys and DynamoDB attributes.
+impl fmt::Display for Leg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for Leg {
+    type Err = std::num::ParseIntError;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
 /// The legs of a journey, half-open: from stop `from` to stop `to` are legs `from..to`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Legs {
@@ -222,8 +254,8 @@ impl Legs {
     }
 
     /// Each leg of the journey.
-    pub fn iter(self) -> impl DoubleEndedIterator<Item = u16> {
-        self.from..self.to
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = Leg> {
+        (self.from..self.to).map(Leg)
     }
 }
 
@@ -261,6 +293,18 @@ mod tests {
     fn legs_are_never_empty() {
         assert!(Legs::new(2, 2).is_none());
         assert!(Legs::new(3, 2).is_none());
-        assert_eq!(Legs::new(1, 4).map(Legs::count), Some(3));
+        let journey = Legs::new(1, 4).unwrap();
+        assert_eq!(journey.count(), 3);
+        assert!(journey.iter().eq([Leg(1), Leg(2), Leg(3)]));
+        assert!(Leg::first(2).eq([Leg(0), Leg(1)]));
+    }
+
+    #[test]
+    fn a_leg_is_a_bare_number_wherever_it_is_written() {
+        assert_eq!(Leg(14).to_string(), "14");
+        assert_eq!("14".parse(), Ok(Leg(14)));
+        assert!("-1".parse::<Leg>().is_err());
+        assert_eq!(serde_json::to_string(&Leg(14)).unwrap(), "14");
+        assert_eq!(serde_json::from_str::<Leg>("14").unwrap(), Leg(14));
     }
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
+use crate::domain::ids::{Epoch, Leg, SaleId, Seat, TierId};
 use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentKey};
@@ -230,7 +230,8 @@ impl Discrepancy {
             Self::HeldAndFree(..) => "its hold, but some of the seats are free".to_owned(),
             Self::NotSold(_) => "not all of its seats are sold".to_owned(),
             Self::Leaked(repair) => {
-                format!("tier {} has {} taken", repair.tier, seats(&repair.leaked))
+                let leaked = repair.leaked.iter().map(|(_, seat)| *seat);
+                format!("tier {} has {} taken", repair.tier, seats(leaked))
             }
         }
     }
@@ -276,17 +277,14 @@ fn state(order: &Order) -> String {
 }
 
 fn lines(lines: &[HeldLine]) -> String {
-    let line = |line: &HeldLine| {
-        let at: Vec<(u16, Seat)> =
-            line.seats.iter().map(|seat| (line.legs.from(), *seat)).collect();
-        format!("{} of tier {}", seats(&at), line.tier)
-    };
+    let line =
+        |line: &HeldLine| format!("{} of tier {}", seats(line.seats.iter().copied()), line.tier);
     lines.iter().map(line).collect::<Vec<_>>().join(" and ")
 }
 
 /// Some seats by number, many by count.
-fn seats(at: &[(u16, Seat)]) -> String {
-    let distinct: BTreeSet<u32> = at.iter().map(|(_, seat)| seat.0).collect();
+fn seats(seats: impl Iterator<Item = Seat>) -> String {
+    let distinct: BTreeSet<u32> = seats.map(|seat| seat.0).collect();
     if distinct.len() > SEATS_NAMED {
         return format!("{} seats", distinct.len());
     }
@@ -295,7 +293,7 @@ fn seats(at: &[(u16, Seat)]) -> String {
 }
 
 /// True if Redis has a seat-leg as it is of a paid order.
-fn is_settled(grid: &TierGrid, leg: u16, seat: Seat) -> bool {
+fn is_settled(grid: &TierGrid, leg: Leg, seat: Seat) -> bool {
     grid.is_sold(leg, seat) && grid.is_taken(leg, seat)
 }
 
@@ -432,14 +430,14 @@ impl SaleSnapshot {
     fn leaked(&self, published: &Published, tier: &Tier) -> Option<Discrepancy> {
         let Snapshot { grid, holds } = self.snapshots.get(&tier.tier)?;
         let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
-        let mut owned: HashSet<(u16, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
+        let mut owned: HashSet<(Leg, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
         let held_lines = holds.iter().flat_map(|(_, record)| &record.lines);
         for line in held_lines.filter(|line| line.tier == tier.tier) {
             owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
         }
         let seats = (0..tier.layout.places()).map(Seat).filter(|seat| tier.layout.sells(*seat));
         let legs = published.sale.whole();
-        let leaked: Vec<(u16, Seat)> = seats
+        let leaked: Vec<(Leg, Seat)> = seats
             .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))
             .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
             .filter(|at| !owned.contains(at))

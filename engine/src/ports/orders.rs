@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use crate::domain::ids::{AttendeeId, Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
@@ -128,7 +128,7 @@ pub struct Claim {
     /// The seat of the tier.
     pub seat: Seat,
     /// The leg, counted from 0.
-    pub leg: u16,
+    pub leg: Leg,
     /// The order that owns it.
     pub order: OrderNumber,
 }

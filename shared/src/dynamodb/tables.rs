@@ -8,7 +8,7 @@ use aws_sdk_dynamodb::types::{
     LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType,
 };
 
-use engine::domain::ids::{AttendeeId, SaleId, TierId, UserId};
+use engine::domain::ids::{AttendeeId, Leg, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
@@ -234,13 +234,13 @@ pub fn block_key(sale: &SaleId, tier: &TierId, block: u32) -> String {
 
 /// The attribute that names the owner of a seat on a leg.
 #[must_use]
-pub fn leg_attribute(leg: u16) -> String {
+pub fn leg_attribute(leg: Leg) -> String {
     format!("l{leg}")
 }
 
 /// The leg of an attribute that [`leg_attribute`] named.
 #[must_use]
-pub fn leg_of_attribute(name: &str) -> Option<u16> {
+pub fn leg_of_attribute(name: &str) -> Option<Leg> {
     name.strip_prefix('l')?.parse().ok()
 }
 
@@ -330,7 +330,7 @@ mod tests {
         assert_eq!(payment_of_key(&payment_key(&payment)), Some(payment));
         let tier = TierId::new("second-class").unwrap();
         assert_eq!(tier_of_counter(&counter_key(&tier, order)), Some(tier));
-        assert_eq!(leg_of_attribute(&leg_attribute(14)), Some(14));
+        assert_eq!(leg_of_attribute(&leg_attribute(Leg(14))), Some(Leg(14)));
         for other in ["sold", "pk", "sk", "lx"] {
             assert_eq!(leg_of_attribute(other), None, "{other}");
         }

@@ -5,7 +5,7 @@
 //! at the gate does not meet the sale. No key has a time to live but the locks of the gate: a
 //! serverless cache evicts keys that have one.
 
-use engine::domain::ids::{SaleId, TierId, UserId};
+use engine::domain::ids::{Leg, SaleId, TierId, UserId};
 
 /// What the field of a buyer begins with in the hash of a sale. An order number does not, nor does a
 /// field of the terms.
@@ -50,13 +50,13 @@ impl SaleKeys<'_> {
 
     /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.
     #[must_use]
-    pub fn taken(self, tier: &TierId, leg: u16) -> String {
+    pub fn taken(self, tier: &TierId, leg: Leg) -> String {
         format!("{{{}}}:taken:{tier}:{leg}", self.0)
     }
 
     /// Bitmap: 1 where a seat is sold on the leg.
     #[must_use]
-    pub fn sold(self, tier: &TierId, leg: u16) -> String {
+    pub fn sold(self, tier: &TierId, leg: Leg) -> String {
         format!("{{{}}}:sold:{tier}:{leg}", self.0)
     }
 }

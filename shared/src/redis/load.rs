@@ -6,7 +6,7 @@ use super::contract::{Contract, DUE, KeyKind, SALE, SCRATCH, bitmap, integer, ke
 use super::hold_record;
 use super::keys::{SaleKeys, buyer};
 use super::script::{Script, script};
-use engine::domain::ids::{Epoch, TierId};
+use engine::domain::ids::{Epoch, Leg, TierId};
 use engine::domain::inventory::{Load, LoadReply, TierGrid};
 use engine::domain::sale::{MAX_BITMAP_BYTES, SaleState};
 use engine::ports::Stored;
@@ -141,7 +141,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) ->
     }
     for (tier, legs) in tiers_from_text(old_tiers)? {
         call.add_key("old[old]", keys.tier(&tier));
-        for leg in 0..legs {
+        for leg in Leg::first(legs) {
             call.add_key("old[old]", keys.taken(&tier, leg));
             call.add_key("old[old]", keys.sold(&tier, leg));
         }
@@ -169,7 +169,7 @@ fn add_grid(call: &mut Call<'_>, keys: SaleKeys<'_>, grid: &TierGrid) -> Stored<
     call.add_arg("row_bytes[tier]", grid.row_bytes);
     call.add_arg("leg_count[tier]", grid.taken.len());
     call.add_arg("freed[tier]", grid.freed);
-    for (leg, (taken, sold)) in (0..).zip(grid.taken.iter().zip(&grid.sold)) {
+    for (leg, (taken, sold)) in (0..).map(Leg).zip(grid.taken.iter().zip(&grid.sold)) {
         call.add_key("taken[tier,leg]", keys.taken(&grid.tier, leg));
         call.add_key("sold[tier,leg]", keys.sold(&grid.tier, leg));
         call.add_arg("taken[tier,leg]", taken.as_slice());

@@ -5,7 +5,7 @@ use super::connection::Connection;
 use super::hold_record;
 use super::keys::SaleKeys;
 use super::load::state_from_text;
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::ids::{Epoch, Leg, Legs, SaleId, TierId};
 use engine::domain::inventory::{HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
@@ -105,7 +105,7 @@ pub(super) async fn count_taken(
 ) -> Stored<u64> {
     let mut pipeline = redis::pipe();
     for tier in tiers {
-        for leg in 0..legs {
+        for leg in Leg::first(legs) {
             pipeline.cmd("BITCOUNT").arg(SaleKeys(sale).taken(tier, leg));
         }
     }
@@ -129,8 +129,8 @@ pub(super) async fn snapshot(
     legs: u16,
 ) -> Stored<Snapshot> {
     let keys = SaleKeys(sale);
-    let taken: Vec<String> = (0..legs).map(|leg| keys.taken(tier, leg)).collect();
-    let sold: Vec<String> = (0..legs).map(|leg| keys.sold(tier, leg)).collect();
+    let taken: Vec<String> = Leg::first(legs).map(|leg| keys.taken(tier, leg)).collect();
+    let sold: Vec<String> = Leg::first(legs).map(|leg| keys.sold(tier, leg)).collect();
     // In this order, the guard of `repair` sees whatever came in between: a seat that was given
     // back and taken again raises the counter, and the hold of a bit that was seen is among the
     // holds unless it was given back, which raises the counter, or sold, which its order tells.

@@ -7,7 +7,7 @@ use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
 use super::hold_record::seats_to_text;
 use super::keys::SaleKeys;
 use super::script::{Script, script};
-use engine::domain::ids::Seat;
+use engine::domain::ids::{Leg, Seat};
 use engine::domain::inventory::{Repair, RepairReply};
 use engine::ports::Stored;
 
@@ -32,7 +32,7 @@ pub(super) fn script() -> Script {
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
     let (keys, tier) = (SaleKeys(&command.sale), &command.tier);
-    let mut by_leg: BTreeMap<u16, Vec<Seat>> = BTreeMap::new();
+    let mut by_leg: BTreeMap<Leg, Vec<Seat>> = BTreeMap::new();
     for (leg, seat) in &command.leaked {
         by_leg.entry(*leg).or_default().push(*seat);
     }
@@ -46,7 +46,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
         seats.dedup();
         call.add_key("taken[leg]", keys.taken(tier, leg));
         call.add_key("sold[leg]", keys.sold(tier, leg));
-        call.add_arg("leg[leg]", leg);
+        call.add_arg("leg[leg]", leg.0);
         call.add_arg("seats[leg]", seats_to_text(&seats));
     }
     call

@@ -126,7 +126,7 @@ impl Fixture {
                 Bitmap::Taken => &mut grid.taken,
                 Bitmap::Sold => &mut grid.sold,
             };
-            let byte = &mut legs[usize::from(at.leg)][(at.seat.0 / 8) as usize];
+            let byte = &mut legs[at.leg.index()][(at.seat.0 / 8) as usize];
             let mask = 0x80 >> (at.seat.0 % 8);
             *byte = if bit { *byte | mask } else { *byte & !mask };
         });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release, ReleaseReply,
     SeatLeg, Sell, SellReply, Terms, TierGrid,
@@ -362,7 +362,7 @@ async fn a_search_goes_back_to_seats_that_a_mark_has_freed() {
         assert_eq!(seats.hold(&seven).await.unwrap(), model.hold(&seven));
         let one = hold(7, second, best(1));
         assert_eq!(seats.hold(&one).await.unwrap(), HoldReply::SoldOut(tier()));
-        let taken = vec![SeatLeg { tier: tier(), leg: 0, seat: Seat(0) }];
+        let taken = vec![SeatLeg { tier: tier(), leg: Leg(0), seat: Seat(0) }];
         let order = "1".parse().unwrap();
         let mark = Mark { sale: sale(), order, record: lost, taken };
         assert_eq!(seats.mark(&mark).await.unwrap(), model.mark(&mark));

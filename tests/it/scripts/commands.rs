@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, TopUp};
-use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, Inventory, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
     Sell, Terms, TierGrid,
@@ -344,7 +344,7 @@ impl SeededRng {
         let freed = model.tiers.get(&tier).map_or(0, |grid| grid.freed);
         let count = self.rng.random_range(0..12);
         let leaked = (0..count)
-            .map(|_| (self.rng.random_range(0..=self.legs), self.seat(model, &tier)))
+            .map(|_| (Leg(self.rng.random_range(0..=self.legs)), self.seat(model, &tier)))
             .collect();
         Command::Repair(Repair {
             sale: self.sale.clone(),

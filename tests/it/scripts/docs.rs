@@ -5,7 +5,7 @@ use std::fs;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply};
-use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserId};
+use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
@@ -55,8 +55,8 @@ async fn the_docs_name_every_key_and_field() {
     let ours = [
         ("{sale}:sale", keys.sale()),
         ("{sale}:tier:<t>", keys.tier(&tier)),
-        ("{sale}:taken:<t>:<leg>", keys.taken(&tier, 0)),
-        ("{sale}:sold:<t>:<leg>", keys.sold(&tier, 0)),
+        ("{sale}:taken:<t>:<leg>", keys.taken(&tier, Leg(0))),
+        ("{sale}:sold:<t>:<leg>", keys.sold(&tier, Leg(0))),
         ("{sale}:due", keys.due()),
         ("{sale}:scratch", keys.scratch()),
         ("{sale/gate/k}:gate", gate.gate()),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
 use engine::domain::gate::GateShard;
-use engine::domain::ids::{Legs, TierId};
+use engine::domain::ids::{Leg, Legs, TierId};
 use engine::domain::inventory::{Inconsistency, Inventory};
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
@@ -230,7 +230,7 @@ impl Fixture {
         let mut known = vec![keys.sale(), keys.due()];
         for (tier, grid) in &self.model.tiers {
             known.push(keys.tier(tier));
-            for leg in 0..grid.taken.len() as u16 {
+            for leg in Leg::first(grid.taken.len() as u16) {
                 known.extend([keys.taken(tier, leg), keys.sold(tier, leg)]);
             }
         }

@@ -1,7 +1,7 @@
 //! Claims: one order a number, one owner a seat, and the limit of a buyer.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use engine::domain::ids::{AttendeeId, Seat};
+use engine::domain::ids::{AttendeeId, Leg, Seat};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, OrderLine, PaymentOutcome};
 use engine::ports::{ChangeReply, Claim, CreateReply, Orders, Settlement, StoreError, block_of};
@@ -28,7 +28,7 @@ async fn an_order_is_made_once_and_read_back() {
     let again = fixture.orders.create(&order, LIMIT).await;
     assert_eq!(again, Ok(CreateReply::Exists(Box::new(order.clone()))));
     assert_eq!(fixture.tickets_of("alice").await, "3");
-    let owned = |seat, leg| Claim { seat: Seat(seat), leg, order: order.number };
+    let owned = |seat, leg| Claim { seat: Seat(seat), leg: Leg(leg), order: order.number };
     assert_eq!(fixture.claims().await, [owned(0, 1), owned(0, 2)]);
     let next = fixture.orders.claims(&sale(), &tier("a"), 1).await.unwrap();
     assert_eq!(next, [owned(130, 1), owned(130, 2)]);

@@ -13,7 +13,7 @@ use std::time::Duration;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::ids::{
-    Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
+    Leg, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, Money};
@@ -182,5 +182,5 @@ fn record(order: &Order, id: &str, outcome: PaymentOutcome) -> PaymentRecord {
 }
 
 fn seat_leg(seat: u32, leg: u16) -> SeatLeg {
-    SeatLeg { tier: tier("a"), leg, seat: Seat(seat) }
+    SeatLeg { tier: tier("a"), leg: Leg(leg), seat: Seat(seat) }
 }

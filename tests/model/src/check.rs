@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{SaleId, Seat, UserId};
+use engine::domain::ids::{Leg, SaleId, Seat, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
 use model_stores::{Place, Stores};
@@ -61,7 +61,7 @@ fn sold(stores: &Stores) -> Checked {
     for (sale, inventory) in stores.seats.loaded() {
         inventory.check().map_err(|broken| format!("Redis: {broken}"))?;
         for grid in inventory.tiers.values() {
-            let legs = (0..).zip(&grid.sold);
+            let legs = (0..).map(Leg).zip(&grid.sold);
             let places = legs.flat_map(|(leg, bits)| {
                 (0..bits.len() as u32 * 8).map(move |seat| (leg, Seat(seat)))
             });

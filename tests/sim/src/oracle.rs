@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{AttendeeId, Epoch, SaleId, Seat, UserId};
+use engine::domain::ids::{AttendeeId, Epoch, Leg, SaleId, Seat, UserId};
 use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, MarkReply, ReleaseReply, RepairReply,
     Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
@@ -65,7 +65,7 @@ pub(crate) enum Before {
     /// For a restore also what must not be there if it succeeds.
     Restore(Option<Epoch>, Option<String>),
     /// For a repair also a hold that covers something it is to free.
-    Repair(Option<Epoch>, Option<(OrderNumber, u16, Seat)>),
+    Repair(Option<Epoch>, Option<(OrderNumber, Leg, Seat)>),
     /// Whether a load met an inventory in the catalogue's own epoch.
     Load(bool),
 }
@@ -83,7 +83,7 @@ impl Environment {
         let inventory = self.stores.seats.get(&sale_id());
         let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         if let Call::Repair { command } = call {
-            let is_covered = |(leg, seat): &(u16, Seat)| {
+            let is_covered = |(leg, seat): &(Leg, Seat)| {
                 let holds = inventory?.holds.iter();
                 holds
                     .filter(|(_, record)| covers(&record.lines, *leg, *seat, command))
@@ -550,7 +550,7 @@ impl Environment {
                     sale: sale_id(),
                     at: SeatLeg {
                         tier: grid.tier.clone(),
-                        leg: at.0 as u16,
+                        leg: Leg(at.0 as u16),
                         seat: Seat(at.1 as u32),
                     },
                 };
@@ -578,7 +578,7 @@ impl Environment {
     /// what is sold.
     fn sold_for_nobody(&self, grid: &TierGrid) -> Option<SeatLeg> {
         let orders = &self.stores.orders;
-        let legs = (0..).zip(&grid.sold);
+        let legs = (0..).map(Leg).zip(&grid.sold);
         let places = legs
             .flat_map(|(leg, bits)| (0..bits.len() as u32 * 8).map(move |seat| (leg, Seat(seat))));
         let sold = places.filter(|(leg, seat)| grid.is_sold(*leg, *seat));
@@ -605,7 +605,7 @@ impl Environment {
             let lines = inventory.holds.values().flat_map(|record| &record.lines);
             for line in lines.filter(|line| line.tier == grid.tier) {
                 for at in line.seat_legs() {
-                    let byte = &mut legs[usize::from(at.leg)][(at.seat.0 / 8) as usize];
+                    let byte = &mut legs[at.leg.index()][(at.seat.0 / 8) as usize];
                     *byte |= 0x80 >> (at.seat.0 % 8);
                 }
             }
@@ -652,7 +652,7 @@ impl Environment {
             let initial = self.plan.sale.tier(tier)?.layout.initial();
             for seat in (0..initial.len() as u32 * 8).map(Seat) {
                 let is_place = initial[(seat.0 / 8) as usize] & (0x80 >> (seat.0 % 8)) == 0;
-                for leg in (0..self.plan.sale.leg_count()).filter(|_| is_place) {
+                for leg in Leg::first(self.plan.sale.leg_count()).filter(|_| is_place) {
                     let at = SeatLeg { tier: tier.clone(), leg, seat };
                     let claimed = db.claims.contains_key(&Place { sale: sale_id(), at });
                     let (taken, sold) = (grid.is_taken(leg, seat), grid.is_sold(leg, seat));
@@ -671,7 +671,7 @@ impl Environment {
 /// True if some held lines cover what a repair is to free.
 fn covers(
     lines: &[HeldLine],
-    leg: u16,
+    leg: Leg,
     seat: Seat,
     command: &engine::domain::inventory::Repair,
 ) -> bool {

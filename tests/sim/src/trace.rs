@@ -143,7 +143,10 @@ fn request_line(call: &Call) -> String {
         Call::Restore { command } => {
             format!("restore {} [{}]", command.order, lines(&command.record.lines))
         }
-        Call::Repair { command } => format!("repair {} {:?}", command.tier, command.leaked),
+        Call::Repair { command } => {
+            let leaked = command.leaked.iter().map(|(leg, seat)| (leg.0, *seat));
+            format!("repair {} {:?}", command.tier, leaked.collect::<Vec<_>>())
+        }
         Call::Record { order, .. } => format!("record of {order}"),
         Call::Snapshot { tier, .. } => format!("snapshot of {tier}"),
         Call::Create { order: new, limit } => format!("create {} under {limit}", order(new)),

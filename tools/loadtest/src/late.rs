@@ -59,7 +59,7 @@ impl LoadTest {
         let mut late = Vec::new();
         for (index, venue) in self.venues.iter().enumerate() {
             let legs = venue.sale.whole();
-            let single = legs.iter().filter_map(|leg| Legs::new(leg, leg + 1));
+            let single = legs.iter().filter_map(|leg| Legs::new(leg.0, leg.0 + 1));
             let journeys = std::iter::once(legs).chain(single.filter(|_| legs.count() > 1));
             for journey in journeys {
                 let before = late.len();

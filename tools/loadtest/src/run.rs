@@ -225,7 +225,7 @@ impl LoadTest {
             let seat_legs = venue.sale.seat_legs();
             let mut left = 0;
             for leg in venue.sale.whole().iter() {
-                let Some(leg) = Legs::new(leg, leg + 1) else { continue };
+                let Some(leg) = Legs::new(leg.0, leg.0 + 1) else { continue };
                 let tiers = self.left(venue, leg, true).await;
                 left += tiers.map_or(seat_legs, |tiers| {
                     tiers.values().map(|tier| u64::from(tier.count)).sum::<u64>()

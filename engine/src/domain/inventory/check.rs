@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{HeldLine, HoldRecord, Inventory, SeatLeg, TierGrid};
-use crate::domain::ids::{Seat, TierId, UserId};
+use crate::domain::ids::{Leg, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 
 /// An invariant of an [`Inventory`] that is broken, and where.
@@ -65,7 +65,7 @@ impl Inventory {
             if grid.tier != *tier || !has_shape(grid, terms.leg_count) {
                 return Err(Inconsistency::Shape(tier.clone()));
             }
-            for (leg, (taken, sold)) in (0..).zip(grid.taken.iter().zip(&grid.sold)) {
+            for (leg, (taken, sold)) in (0..).map(Leg).zip(grid.taken.iter().zip(&grid.sold)) {
                 if let Some(seat) = first_seat(sold.iter().zip(taken).map(|(s, t)| s & !t)) {
                     let at = SeatLeg { tier: tier.clone(), leg, seat };
                     return Err(Inconsistency::SoldAndFree(at));
@@ -138,7 +138,7 @@ impl Inventory {
                 }
             }
             let closed = not_for_sale(tier);
-            for (leg, (taken, sold)) in (0..).zip(rest.taken.iter().zip(&rest.sold)) {
+            for (leg, (taken, sold)) in (0..).map(Leg).zip(rest.taken.iter().zip(&rest.sold)) {
                 let bytes = || taken.iter().zip(sold).zip(closed);
                 let at = |seat| SeatLeg { tier: tier.clone(), leg, seat };
                 if let Some(seat) = first_seat(bytes().map(|((t, _), c)| c & !t)) {
@@ -199,7 +199,7 @@ mod tests {
     }
 
     fn at(leg: u16, seat: u32) -> SeatLeg {
-        SeatLeg { tier: tier("a"), leg, seat: Seat(seat) }
+        SeatLeg { tier: tier("a"), leg: Leg(leg), seat: Seat(seat) }
     }
 
     fn everything(inventory: &Inventory) -> Result<(), Inconsistency> {
@@ -225,7 +225,7 @@ mod tests {
             (|i| grid(i).row_bytes = 0, Inconsistency::Shape(tier("a"))),
             (|i| grid(i).taken[1].push(0), Inconsistency::Shape(tier("a"))),
             (|i| grid(i).sold.truncate(1), Inconsistency::Shape(tier("a"))),
-            (|i| grid(i).set_taken(0, Seat(4), false), Inconsistency::SoldAndFree(at(0, 4))),
+            (|i| grid(i).set_taken(Leg(0), Seat(4), false), Inconsistency::SoldAndFree(at(0, 4))),
             (|i| record(i).lines.clear(), Inconsistency::MalformedHold(number(1))),
             (|i| record(i).lines[0].seats.clear(), Inconsistency::MalformedHold(number(1))),
             (|i| record(i).lines[0].seats.push(Seat(0)), Inconsistency::MalformedHold(number(1))),
@@ -239,11 +239,11 @@ mod tests {
             (|i| i.add_bought(&UserId::new("u").unwrap(), -1), uncounted(1)),
             (|i| i.add_bought(&UserId::new("u").unwrap(), -2), uncounted(0)),
             (
-                |i| grid(i).set_taken(1, Seat(1), false),
+                |i| grid(i).set_taken(Leg(1), Seat(1), false),
                 Inconsistency::HeldAndFree(number(1), at(1, 1)),
             ),
             (
-                |i| grid(i).set_sold(1, Seat(1), true),
+                |i| grid(i).set_sold(Leg(1), Seat(1), true),
                 Inconsistency::HeldAndSold(number(1), at(1, 1)),
             ),
             (
@@ -254,7 +254,7 @@ mod tests {
                 },
                 Inconsistency::HeldTwice(number(1), number(3), at(0, 0)),
             ),
-            (|i| grid(i).set_taken(1, Seat(9), true), Inconsistency::Leaked(at(1, 9))),
+            (|i| grid(i).set_taken(Leg(1), Seat(9), true), Inconsistency::Leaked(at(1, 9))),
         ];
         assert_eq!(everything(&sold_and_held()), Ok(()));
         for (corrupt, expected) in cases {

@@ -2,7 +2,7 @@
 
 use crate::domain::bitmap;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Legs, Seat, TierId};
+use crate::domain::ids::{Leg, Legs, Seat, TierId};
 
 /// The bitmaps of one tier.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -25,49 +25,49 @@ impl TierGrid {
     pub fn taken_over(&self, legs: Legs) -> Vec<u8> {
         let mut bits = vec![0; self.taken.first().map_or(0, Vec::len)];
         for leg in legs.iter() {
-            let bitmap = self.taken.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
+            let bitmap = self.taken.get(leg.index()).map_or(&[][..], Vec::as_slice);
             bits.iter_mut().zip(bitmap).for_each(|(sum, byte)| *sum |= byte);
         }
         bits
     }
 
     /// True if there is such a place. What an order names beyond the grid is passed over.
-    pub(super) fn has(&self, leg: u16, seat: Seat) -> bool {
-        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat).is_some())
+    pub(super) fn has(&self, leg: Leg, seat: Seat) -> bool {
+        self.taken.get(leg.index()).is_some_and(|bits| bitmap::get(bits, seat).is_some())
     }
 
     /// True if the seat is taken on the leg.
     #[must_use]
-    pub fn is_taken(&self, leg: u16, seat: Seat) -> bool {
-        self.taken.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
+    pub fn is_taken(&self, leg: Leg, seat: Seat) -> bool {
+        self.taken.get(leg.index()).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
     }
 
     /// True if the seat is sold on the leg.
     #[must_use]
-    pub fn is_sold(&self, leg: u16, seat: Seat) -> bool {
-        self.sold.get(usize::from(leg)).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
+    pub fn is_sold(&self, leg: Leg, seat: Seat) -> bool {
+        self.sold.get(leg.index()).is_some_and(|bits| bitmap::get(bits, seat) == Some(true))
     }
 
-    pub(super) fn set_taken(&mut self, leg: u16, seat: Seat, value: bool) {
-        if let Some(bits) = self.taken.get_mut(usize::from(leg)) {
+    pub(super) fn set_taken(&mut self, leg: Leg, seat: Seat, value: bool) {
+        if let Some(bits) = self.taken.get_mut(leg.index()) {
             bitmap::set(bits, seat, value);
         }
     }
 
-    pub(super) fn set_sold(&mut self, leg: u16, seat: Seat, value: bool) {
-        if let Some(bits) = self.sold.get_mut(usize::from(leg)) {
+    pub(super) fn set_sold(&mut self, leg: Leg, seat: Seat, value: bool) {
+        if let Some(bits) = self.sold.get_mut(leg.index()) {
             bitmap::set(bits, seat, value);
         }
     }
 
     /// Marks a seat taken on one leg, and sold if it is paid, while a grid is put together for a [`super::Load`].
-    pub fn claim(&mut self, leg: u16, seat: Seat, is_paid: bool) {
+    pub fn claim(&mut self, leg: Leg, seat: Seat, is_paid: bool) {
         self.set_taken(leg, seat, true);
         self.set_sold(leg, seat, is_paid);
     }
 
     /// Gives a seat back on one leg, unless it is sold there.
-    pub(super) fn free(&mut self, leg: u16, seat: Seat) {
+    pub(super) fn free(&mut self, leg: Leg, seat: Seat) {
         if !stands(Guard::ReleaseKeepsSold) || !self.is_sold(leg, seat) {
             self.set_taken(leg, seat, false);
         }

@@ -57,6 +57,7 @@ impl Inventory {
 mod tests {
     use super::super::fixtures::{NOW, ask, best, bought, held, line, loaded, number, sale, tier};
     use super::*;
+    use crate::domain::ids::Leg;
     use crate::domain::ids::Seat;
 
     #[test]
@@ -67,14 +68,14 @@ mod tests {
             sale: sale(),
             order: number(1),
             record: record.clone(),
-            taken: vec![SeatLeg { tier: tier("a"), leg: 0, seat: Seat(0) }],
+            taken: vec![SeatLeg { tier: tier("a"), leg: Leg(0), seat: Seat(0) }],
         };
         let other = HoldRecord { deadline: NOW, ..record.clone() };
         assert_eq!(inventory.mark(&mark(&other)), MarkReply::Conflict);
         assert_eq!(inventory.mark(&mark(&record)), MarkReply::Marked);
         let grid = &inventory.tiers[&tier("a")];
-        assert!(grid.is_taken(0, Seat(0)) && !grid.is_taken(1, Seat(0)));
-        assert!(!grid.is_taken(0, Seat(1)) && !grid.is_taken(1, Seat(1)));
+        assert!(grid.is_taken(Leg(0), Seat(0)) && !grid.is_taken(Leg(1), Seat(0)));
+        assert!(!grid.is_taken(Leg(0), Seat(1)) && !grid.is_taken(Leg(1), Seat(1)));
         assert_eq!((grid.freed, inventory.holds.len(), bought(&inventory, "u")), (1, 0, None));
         assert_eq!(inventory.mark(&mark(&record)), MarkReply::NotHeld);
     }

@@ -33,7 +33,7 @@ pub use restore::{Restore, RestoreReply};
 pub use sell::{Sell, SellReply};
 
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, Seat, TierId, UserId};
+use crate::domain::ids::{Epoch, Leg, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::time::Timestamp;
 
@@ -67,7 +67,7 @@ impl Inventory {
     fn for_each_seat_leg(
         &mut self,
         lines: &[HeldLine],
-        mut act: impl FnMut(&mut TierGrid, u16, Seat),
+        mut act: impl FnMut(&mut TierGrid, Leg, Seat),
     ) {
         for line in lines {
             let Some(grid) = self.tiers.get_mut(&line.tier) else { continue };

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::domain::choice::Choice;
-use crate::domain::ids::{Legs, RequestFingerprint, Seat, TierId, UserId};
+use crate::domain::ids::{Leg, Legs, RequestFingerprint, Seat, TierId, UserId};
 use crate::domain::sale::SaleState;
 use crate::domain::time::Timestamp;
 
@@ -60,7 +60,7 @@ pub struct SeatLeg {
     /// Id of the tier.
     pub tier: TierId,
     /// The leg, counted from 0.
-    pub leg: u16,
+    pub leg: Leg,
     /// The seat of the tier.
     pub seat: Seat,
 }

@@ -50,6 +50,7 @@ mod tests {
     use super::super::fixtures::{NOW, ask, best, bought, held, line, loaded, release, sell, tier};
     use super::super::{HeldLine, Sell, SellReply};
     use super::*;
+    use crate::domain::ids::Leg;
     use crate::domain::ids::Seat;
 
     #[test]
@@ -81,7 +82,7 @@ mod tests {
         assert_eq!(inventory.holds.len(), 1, "other seats were sold than the hold's");
         assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);
         let grid = &inventory.tiers[&tier("a")];
-        assert!(grid.is_taken(0, Seat(0)) && grid.is_sold(1, Seat(0)));
-        assert!(!grid.is_taken(0, Seat(1)));
+        assert!(grid.is_taken(Leg(0), Seat(0)) && grid.is_sold(Leg(1), Seat(0)));
+        assert!(!grid.is_taken(Leg(0), Seat(1)));
     }
 }

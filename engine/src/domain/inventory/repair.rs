@@ -2,7 +2,7 @@
 
 use super::Inventory;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, SaleId, Seat, TierId};
+use crate::domain::ids::{Epoch, Leg, SaleId, Seat, TierId};
 
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub struct Repair {
     /// seemed leaked may be held again, and nothing is done.
     pub freed: u64,
     /// The seat-legs to free, as leg and seat.
-    pub leaked: Vec<(u16, Seat)>,
+    pub leaked: Vec<(Leg, Seat)>,
 }
 
 /// The reply of `repair`.
@@ -62,13 +62,13 @@ mod tests {
         let mut inventory = loaded();
         // A leak: taken, but nobody's.
         let grid = inventory.tiers.get_mut(&tier("a")).unwrap();
-        grid.set_taken(0, Seat(5), true);
+        grid.set_taken(Leg(0), Seat(5), true);
         let repair = Repair {
             sale: sale(),
             epoch: epoch(),
             tier: tier("a"),
             freed: 0,
-            leaked: vec![(0, Seat(5))],
+            leaked: vec![(Leg(0), Seat(5))],
         };
         let wrong = Repair { epoch: Epoch::new("e2").unwrap(), ..repair.clone() };
         assert_eq!(inventory.repair(&wrong), RepairReply::NotLoaded);
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(inventory, before);
         let again = Repair { freed: 1, ..repair };
         assert_eq!(inventory.repair(&again), RepairReply::Repaired);
-        assert!(!inventory.tiers[&tier("a")].is_taken(0, Seat(5)));
+        assert!(!inventory.tiers[&tier("a")].is_taken(Leg(0), Seat(5)));
         assert_eq!(inventory.repair(&again), RepairReply::Conflict, "a repair counts as freeing");
     }
 }

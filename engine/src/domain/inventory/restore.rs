@@ -70,6 +70,7 @@ mod tests {
         ask, best, bought, epoch, held, line, loaded, number, sale, sell, tier,
     };
     use super::*;
+    use crate::domain::ids::Leg;
     use crate::domain::ids::Seat;
 
     #[test]
@@ -85,9 +86,9 @@ mod tests {
             assert_eq!(inventory.holds[&number(1)], restore.record);
             assert_eq!(bought(&inventory, "u"), Some(2));
             let grid = inventory.tiers.get_mut(&tier("a")).unwrap();
-            assert!(grid.is_taken(1, Seat(1)));
+            assert!(grid.is_taken(Leg(1), Seat(1)));
             // As another hold of the seat does that is given back.
-            grid.set_taken(1, Seat(1), false);
+            grid.set_taken(Leg(1), Seat(1), false);
             grid.freed += 1;
         }
     }

@@ -8,7 +8,7 @@ use crate::dynamodb::items::{
     Fields, Item, buyer_key, number, order_key, payment_key, read_order, read_payment, text,
 };
 use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
-use engine::domain::ids::{SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::time::Timestamp;
@@ -172,7 +172,7 @@ fn read_due(key: &Item) -> Stored<Due> {
 fn read_claims(item: &Item, claims: &mut Vec<Claim>) -> Stored<()> {
     let fields = Fields::of(item);
     let seat = Seat(fields.number("sk")?);
-    let mut legs: Vec<u16> =
+    let mut legs: Vec<Leg> =
         item.keys().filter_map(|name| tables::leg_of_attribute(name)).collect();
     legs.sort_unstable();
     for leg in legs {

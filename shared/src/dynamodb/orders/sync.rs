@@ -9,6 +9,7 @@ use crate::dynamodb::expressions::update;
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
+use engine::domain::ids::Leg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, totals};
 use engine::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
@@ -61,7 +62,7 @@ impl DynamoOrders {
         }
         for (block, seat, legs) in sold_seats(batch) {
             let key = item([("pk", text(block)), ("sk", number(seat))]);
-            let legs = legs.iter().map(u16::to_string).collect();
+            let legs = legs.iter().map(Leg::to_string).collect();
             let with = [("legs", AttributeValue::Ns(legs))];
             let seats = &self.db.tables().seats;
             plan.push((Part::Statistics, update(seats, key, "ADD #sold :legs", "", with)?));
@@ -85,8 +86,8 @@ impl DynamoOrders {
 
 /// The seats of some orders with the legs sold. Orders that share a seat on different legs share
 /// its entry, because a transaction may name an item only once.
-fn sold_seats(orders: &[&Order]) -> Vec<(String, u32, BTreeSet<u16>)> {
-    let mut seats: BTreeMap<(String, u32), BTreeSet<u16>> = BTreeMap::new();
+fn sold_seats(orders: &[&Order]) -> Vec<(String, u32, BTreeSet<Leg>)> {
+    let mut seats: BTreeMap<(String, u32), BTreeSet<Leg>> = BTreeMap::new();
     for order in orders {
         for line in &order.lines {
             for ticket in &line.tickets {

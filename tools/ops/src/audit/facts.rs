@@ -141,7 +141,7 @@ impl OrderFact {
         let mut all = Vec::new();
         for line in &self.lines {
             for (seat, _) in &line.seats {
-                for leg in line.legs.from()..line.legs.to() {
+                for leg in line.legs.iter() {
                     all.push(SeatLeg { tier: line.tier.clone(), leg, seat: *seat });
                 }
             }
@@ -238,7 +238,7 @@ impl HoldFact {
     pub fn seat_legs(&self) -> BTreeSet<SeatLeg> {
         let mut all = BTreeSet::new();
         for HeldFact { tier, legs, seats } in &self.lines {
-            for leg in legs.from()..legs.to() {
+            for leg in legs.iter() {
                 let at = |seat: &Seat| SeatLeg { tier: tier.clone(), leg, seat: *seat };
                 all.extend(seats.iter().map(at));
             }

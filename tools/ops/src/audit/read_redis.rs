@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{Leg, SaleId};
 use redis::RedisResult;
 use redis::aio::ConnectionLike;
 
@@ -97,7 +97,7 @@ async fn read_sale(
         // Where searches left off has a colon in its name, and binds nobody.
         shape.retain(|field, _| !field.contains(':'));
         let mut bits = TierBits { shape, ..TierBits::default() };
-        for leg in 0..sale.sale.leg_count() {
+        for leg in Leg::first(sale.sale.leg_count()) {
             let bitmap = |kind: &str| key(&format!("{kind}:{}:{leg}", tier.tier));
             bits.taken.push(get(connection, &bitmap("taken")).await?);
             bits.sold.push(get(connection, &bitmap("sold")).await?);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use engine::domain::ids::{AttendeeId, SaleId, SeatName, TierId, UserId};
+use engine::domain::ids::{AttendeeId, Leg, SaleId, SeatName, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
@@ -97,7 +97,7 @@ pub enum Subject {
         /// Its bit in the leg's bitmap.
         bit: u32,
         /// The leg, from 0.
-        leg: u16,
+        leg: Leg,
     },
     /// An order.
     Order {

@@ -1,6 +1,6 @@
 //! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
 
-use engine::domain::ids::{Legs, SaleId, Seat};
+use engine::domain::ids::{Leg, Legs, SaleId, Seat};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
@@ -34,7 +34,7 @@ pub(super) fn key(payment: &str) -> PaymentKey {
 }
 
 pub(super) fn at(tier: &str, leg: u16, seat: u32) -> SeatLeg {
-    SeatLeg { tier: id(tier), leg, seat: Seat(seat) }
+    SeatLeg { tier: id(tier), leg: Leg(leg), seat: Seat(seat) }
 }
 
 /// Two legs; tier `a` has one row of A1 to A4, of which A4 is not for sale; `ga` has five spots.

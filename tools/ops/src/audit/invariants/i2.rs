@@ -37,7 +37,7 @@ fn compare_claims(sale: &SaleFacts, finding: &mut Finding) {
             finding.add(sale, Subject::seat_leg(&sale.sale, &claim.at), what);
         }
         let is_sold_here = sale.sale.tier(&claim.at.tier).is_some_and(|tier| {
-            tier.layout.sells(claim.at.seat) && claim.at.leg < sale.sale.leg_count()
+            tier.layout.sells(claim.at.seat) && claim.at.leg.0 < sale.sale.leg_count()
         });
         if !is_sold_here {
             let what = format!("is claimed by order {} but is not for sale", claim.order);

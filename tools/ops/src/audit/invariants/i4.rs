@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Seat, UserId};
+use engine::domain::ids::{Leg, Seat, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::order::OrderState;
 use engine::domain::sale::{SaleState, Tier};
@@ -100,9 +100,9 @@ fn compare_bitmaps(sale: &SaleFacts, tier: &Tier, finding: &mut Finding) {
         (&sold, &bits.sold, "sold", "is paid", "no paid order has it"),
     ];
     for (expected, found, kind, yes, no) in kinds {
-        for leg in 0..sale.sale.leg_count() {
-            let found = found.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
-            let expected = expected.get(usize::from(leg)).map_or(&[][..], Vec::as_slice);
+        for leg in Leg::first(sale.sale.leg_count()) {
+            let found = found.get(leg.index()).map_or(&[][..], Vec::as_slice);
+            let expected = expected.get(leg.index()).map_or(&[][..], Vec::as_slice);
             finding.checked += reporting::count(expected.len()) * 8;
             for (seat, is_set) in differences(expected, found) {
                 let at = SeatLeg { tier: tier.tier.clone(), leg, seat };
@@ -137,7 +137,7 @@ fn differences(expected: &[u8], found: &[u8]) -> Vec<(Seat, bool)> {
 
 /// Sets one seat-leg; one outside the grid is I2's to report.
 fn set(bitmaps: &mut [Vec<u8>], at: &SeatLeg) {
-    let bitmap = bitmaps.get_mut(usize::from(at.leg));
+    let bitmap = bitmaps.get_mut(at.leg.index());
     let byte = bitmap.zip(usize::try_from(at.seat.0 / 8).ok());
     if let Some(byte) = byte.and_then(|(bitmap, index)| bitmap.get_mut(index)) {
         *byte |= 0x80 >> (at.seat.0 % 8);
