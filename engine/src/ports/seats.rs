@@ -49,8 +49,8 @@ impl Snapshot {
     }
 }
 
-/// The inventory of seats (Redis). Each of the first seven is one script; the rules are in
-/// [`crate::domain::inventory`].
+/// The inventory of seats (Redis). Each method that is given a command is one script; the
+/// rules are in [`crate::domain::inventory`].
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if the reply was lost.

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::contract::Contract;
-use super::{admit, hold, load, mark, release, repair, restore, sell};
 
 /// A script from its contract and its files in `lua/`, includes first. `refused_when_full` is for
 /// scripts that take something: Redis refuses them before they begin when its memory is full.
@@ -69,51 +68,37 @@ impl Script {
     }
 }
 
-/// All scripts.
-#[derive(Debug, Clone)]
-pub struct Scripts {
-    /// `lua/load.lua`
-    pub load: Script,
-    /// `lua/hold.lua`
-    pub hold: Script,
-    /// `lua/sell.lua`
-    pub sell: Script,
-    /// `lua/release.lua`
-    pub release: Script,
-    /// `lua/mark.lua`
-    pub mark: Script,
-    /// `lua/restore.lua`
-    pub restore: Script,
-    /// `lua/repair.lua`
-    pub repair: Script,
-    /// `lua/admit.lua`
-    pub admit: Script,
+/// Writes [`Scripts`] from the names of the scripts, each of which has its file beside this one.
+macro_rules! scripts {
+    ($($name:ident)+) => {
+        /// All scripts.
+        #[derive(Debug, Clone)]
+        pub struct Scripts {
+            $(
+                #[doc = concat!("`lua/", stringify!($name), ".lua`")]
+                pub $name: Script,
+            )+
+        }
+
+        static STANDARD: LazyLock<Arc<Scripts>> =
+            LazyLock::new(|| Arc::new(Scripts { $($name: super::$name::script()),+ }));
+
+        impl Scripts {
+            /// Each of them.
+            #[must_use]
+            pub fn all(&self) -> [&Script; [$(stringify!($name)),+].len()] {
+                [$(&self.$name),+]
+            }
+        }
+    };
 }
 
-static STANDARD: LazyLock<Arc<Scripts>> = LazyLock::new(|| {
-    Arc::new(Scripts {
-        load: load::script(),
-        hold: hold::script(),
-        sell: sell::script(),
-        release: release::script(),
-        mark: mark::script(),
-        restore: restore::script(),
-        repair: repair::script(),
-        admit: admit::script(),
-    })
-});
+scripts!(load hold sell release mark restore repair admit);
 
 impl Scripts {
     /// The scripts as they are in `lua/`.
     #[must_use]
     pub fn standard() -> Arc<Self> {
         Arc::clone(&STANDARD)
-    }
-
-    /// Each of them.
-    #[must_use]
-    pub fn all(&self) -> [&Script; 8] {
-        let Self { load, hold, sell, release, mark, restore, repair, admit } = self;
-        [load, hold, sell, release, mark, restore, repair, admit]
     }
 }

@@ -80,7 +80,7 @@ async fn check(connection: &Connection, prefix: &str, sequences: u64) -> BTreeMa
 
 /// Every reply of a script by its tag, and the model's name of it, that the random commands must
 /// meet; what never occurs is not tested.
-const REPLIES: [(&str, &str, &str); 32] = [
+const REPLIES: &[(&str, &str, &str)] = &[
     ("load", "loaded", "Load Loaded"),
     ("load", "updated", "Load Updated"),
     ("load", "stale", "Load Stale"),
@@ -116,7 +116,7 @@ const REPLIES: [(&str, &str, &str); 32] = [
 ];
 
 /// The replies that a sequence of commands cannot meet, and why.
-const UNMET: [(&str, &str, &str); 1] = [(
+const UNMET: &[(&str, &str, &str)] = &[(
     "load",
     "other_tiers",
     "another load must come between the two steps of one, \
@@ -180,7 +180,7 @@ struct Mutant {
     with: &'static str,
 }
 
-const MUTANTS: [Mutant; 20] = [
+const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "release clears sold seats",
         script: |scripts| &mut scripts.release,

@@ -137,6 +137,75 @@ impl<D: Driver> Ports for Caller<D> {
     }
 }
 
+/// What a call may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// The inventory of a sale, by a script of Redis.
+    Inventory,
+    /// A gate, by a script of Redis.
+    Gate,
+    /// Orders and payments in DynamoDB.
+    Orders,
+    /// The catalogue in DynamoDB.
+    Catalogue,
+    /// A queue: a message is sent.
+    Message,
+    /// The payment provider: money goes back.
+    Money,
+}
+
+impl Call {
+    /// What the call may change; `None` if it only reads.
+    #[must_use]
+    pub const fn effect(&self) -> Option<Effect> {
+        Some(match self {
+            Self::Load { .. }
+            | Self::Hold { .. }
+            | Self::Sell { .. }
+            | Self::Release { .. }
+            | Self::Mark { .. }
+            | Self::Restore { .. }
+            | Self::Repair { .. } => Effect::Inventory,
+            Self::Admit { .. } => Effect::Gate,
+            Self::Create { .. }
+            | Self::End { .. }
+            | Self::WriteTombstone { .. }
+            | Self::Settle { .. }
+            | Self::RecordRefund { .. }
+            | Self::Count { .. } => Effect::Orders,
+            Self::Publish { .. }
+            | Self::Lease { .. }
+            | Self::Prolong { .. }
+            | Self::Loaded { .. } => Effect::Catalogue,
+            Self::ExpireLater { .. }
+            | Self::SyncLater { .. }
+            | Self::LoadAgain { .. }
+            | Self::RefundLater { .. } => Effect::Message,
+            Self::Refund { .. } => Effect::Money,
+            Self::Epoch { .. }
+            | Self::Head { .. }
+            | Self::Record { .. }
+            | Self::HoldsDue { .. }
+            | Self::Taken { .. }
+            | Self::CountTaken { .. }
+            | Self::CountHolds { .. }
+            | Self::Snapshot { .. }
+            | Self::Order { .. }
+            | Self::ManyOrders { .. }
+            | Self::Payment { .. }
+            | Self::Payments { .. }
+            | Self::Captures { .. }
+            | Self::OrdersOf { .. }
+            | Self::TicketsOf { .. }
+            | Self::Due { .. }
+            | Self::Claims { .. }
+            | Self::Statistics { .. }
+            | Self::Sale { .. }
+            | Self::Sales {} => return None,
+        })
+    }
+}
+
 impl Stores {
     /// What a call does and answers when it arrives whole at `now`, and its answer too. `now` is
     /// the time at the stores, which dates messages; every other time is the caller's argument.

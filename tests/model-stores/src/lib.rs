@@ -16,7 +16,7 @@ mod seats;
 mod seed;
 mod stores;
 
-pub use call::{Call, Caller, Driver, Reply};
+pub use call::{Call, Caller, Driver, Effect, Reply};
 pub use catalogue::{CatalogueModel, Listed};
 pub use orders::{OrdersModel, Place};
 pub use provider::ProviderModel;

@@ -72,55 +72,6 @@ pub struct Engine {
     rest: Rest,
 }
 
-/// True if a call may change what others see; a lost answer matters only then.
-fn is_write(call: &Call) -> bool {
-    match call {
-        Call::Load { .. }
-        | Call::Hold { .. }
-        | Call::Sell { .. }
-        | Call::Release { .. }
-        | Call::Mark { .. }
-        | Call::Restore { .. }
-        | Call::Repair { .. }
-        | Call::Admit { .. }
-        | Call::Create { .. }
-        | Call::End { .. }
-        | Call::WriteTombstone { .. }
-        | Call::Settle { .. }
-        | Call::RecordRefund { .. }
-        | Call::Refund { .. }
-        | Call::Count { .. }
-        | Call::Publish { .. }
-        | Call::Lease { .. }
-        | Call::Prolong { .. }
-        | Call::Loaded { .. }
-        | Call::ExpireLater { .. }
-        | Call::SyncLater { .. }
-        | Call::LoadAgain { .. }
-        | Call::RefundLater { .. } => true,
-        Call::Epoch { .. }
-        | Call::Head { .. }
-        | Call::Record { .. }
-        | Call::HoldsDue { .. }
-        | Call::Taken { .. }
-        | Call::CountTaken { .. }
-        | Call::CountHolds { .. }
-        | Call::Snapshot { .. }
-        | Call::Order { .. }
-        | Call::ManyOrders { .. }
-        | Call::Payment { .. }
-        | Call::Payments { .. }
-        | Call::Captures { .. }
-        | Call::OrdersOf { .. }
-        | Call::TicketsOf { .. }
-        | Call::Due { .. }
-        | Call::Claims { .. }
-        | Call::Statistics { .. }
-        | Call::Sale { .. }
-        | Call::Sales {} => false,
-    }
-}
-
 impl Engine {
     /// The model of a scenario.
     #[must_use]
@@ -271,7 +222,7 @@ impl Engine {
                 actions.push(Action::Call(index, *place, CallOutcome::Happens));
                 if state.left.faults > 0 {
                     actions.push(Action::Call(index, *place, CallOutcome::Refused));
-                    if is_write(call) {
+                    if call.effect().is_some() {
                         actions.push(Action::Call(index, *place, CallOutcome::AnswerLost));
                         actions.push(Action::Call(index, *place, CallOutcome::RequestLost));
                     }

@@ -16,6 +16,7 @@ use engine::ports::{Catalogue as _, Freshness, StoreError};
 use crate::actors::{call_back, never_call};
 use crate::executor::Executor;
 use crate::fault::Fault;
+use crate::oracle::debug_head;
 use crate::plan::{FAULTS_FROM_MS, START, sale_id};
 use crate::random::{SeededRng, mix};
 
@@ -86,26 +87,11 @@ impl Buyer {
             match answer {
                 Some(Ok(reserved)) => return Some(reserved.order),
                 // A refused attempt does not burn the admission: it is good for other seats.
-                Some(Err(
-                    Refusal::SeatTaken(..)
-                    | Refusal::SoldOut(_)
-                    | Refusal::NoAdjacent(_)
-                    | Refusal::LimitReached { .. }
-                    | Refusal::AttendeeTaken(_),
-                )) if rng.chance(600) => lines = wants(rng, &self.sale),
-                Some(Err(
-                    Refusal::SeatTaken(..)
-                    | Refusal::SoldOut(_)
-                    | Refusal::NoAdjacent(_)
-                    | Refusal::SaleClosed
-                    | Refusal::LimitReached { .. }
-                    | Refusal::TokenReused
-                    | Refusal::HoldExpired
-                    | Refusal::Resolved(_)
-                    | Refusal::AttendeeTaken(_)
-                    | Refusal::NumberClash,
-                )) => return None,
-                Some(Err(Refusal::NotLoaded | Refusal::Contended | Refusal::Store(_))) | None => {
+                Some(Err(refusal)) if is_of_these_seats(&refusal) && rng.chance(600) => {
+                    lines = wants(rng, &self.sale);
+                }
+                Some(Err(refusal)) if !is_worth_repeating(&refusal) => return None,
+                Some(Err(_)) | None => {
                     let most_ms = if self.is_storm { 600 } else { 8_000 };
                     self.executor.sleep(rng.between(300, most_ms)).await;
                 }
@@ -356,24 +342,26 @@ fn wrong(rng: &mut SeededRng, right: Money) -> Money {
     }
 }
 
-fn kind_of(refusal: &Refusal) -> &'static str {
-    match refusal {
-        Refusal::NotLoaded => "not loaded",
-        Refusal::SaleClosed => "sale closed",
-        Refusal::LimitReached { .. } => "limit reached",
-        Refusal::SeatTaken(..) => "seat taken",
-        Refusal::SoldOut(_) => "sold out",
-        Refusal::NoAdjacent(_) => "no adjacent seats",
-        Refusal::TokenReused => "token reused",
-        Refusal::HoldExpired => "hold expired",
-        Refusal::Resolved(_) => "resolved",
-        Refusal::AttendeeTaken(_) => "attendee taken",
-        Refusal::NumberClash => "number clash",
-        Refusal::Contended => "contended",
-        Refusal::Store(StoreError::Unavailable(_)) => "unavailable",
-        Refusal::Store(StoreError::Unknown(_)) => "outcome unknown",
-        Refusal::Store(StoreError::Contract(_)) => "contract broken",
-    }
+/// True if other seats might be had.
+fn is_of_these_seats(refusal: &Refusal) -> bool {
+    matches!(
+        refusal,
+        Refusal::SeatTaken(..)
+            | Refusal::SoldOut(_)
+            | Refusal::NoAdjacent(_)
+            | Refusal::LimitReached { .. }
+            | Refusal::AttendeeTaken(_)
+    )
+}
+
+/// True if the same request may be answered otherwise later.
+fn is_worth_repeating(refusal: &Refusal) -> bool {
+    matches!(refusal, Refusal::NotLoaded | Refusal::Contended | Refusal::Store(_))
+}
+
+/// The name of a refusal's variant, or of its store's failure.
+fn kind_of(refusal: &Refusal) -> String {
+    if let Refusal::Store(error) = refusal { debug_head(error) } else { debug_head(refusal) }
 }
 
 /// What somebody wants: one line, or one of each tier.

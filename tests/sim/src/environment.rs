@@ -14,7 +14,7 @@ use engine::domain::inventory::{LoadReply, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
 use engine::ports::{Freshness, Published, StoreError, Stored};
-use model_stores::{Call, Driver, Reply, Stores};
+use model_stores::{Call, Driver, Effect, Reply, Stores};
 
 use crate::fault::Fault;
 use crate::oracle::Oracle;
@@ -207,48 +207,24 @@ impl Driver for PortHandle {
     }
 }
 
-/// True for a script of Redis that writes.
+/// True for a script of Redis that writes a sale's inventory.
 pub(crate) fn writes_redis(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::Load { .. }
-            | Call::Hold { .. }
-            | Call::Sell { .. }
-            | Call::Release { .. }
-            | Call::Mark { .. }
-            | Call::Restore { .. }
-            | Call::Repair { .. }
-    )
+    call.effect() == Some(Effect::Inventory)
 }
 
 /// True for a write to DynamoDB that changes orders or payments.
 pub(crate) fn writes_orders(call: &Call) -> bool {
-    matches!(
-        call,
-        Call::Create { .. }
-            | Call::End { .. }
-            | Call::WriteTombstone { .. }
-            | Call::Settle { .. }
-            | Call::RecordRefund { .. }
-            | Call::Count { .. }
-    )
+    call.effect() == Some(Effect::Orders)
 }
 
-/// True for every other call that changes something.
+/// True for every other call that changes something that a flow may rely on.
 fn writes_elsewhere(call: &Call) -> bool {
-    let to_the_catalogue = matches!(
-        call,
-        Call::Publish { .. }
-            | Call::Lease { .. }
-            | Call::Prolong { .. }
-            | Call::Loaded { .. }
-            | Call::Refund { .. }
-    );
-    to_the_catalogue || sends(call)
+    matches!(call.effect(), Some(Effect::Catalogue | Effect::Money)) || sends(call)
 }
 
+/// True for a call that sends a message, but for the one that asks for a load: it may be lost.
 fn sends(call: &Call) -> bool {
-    matches!(call, Call::ExpireLater { .. } | Call::SyncLater { .. } | Call::RefundLater { .. })
+    call.effect() == Some(Effect::Message) && !matches!(call, Call::LoadAgain { .. })
 }
 
 impl Environment {

@@ -680,7 +680,7 @@ fn covers(
 }
 
 /// The name of a reply's variant.
-fn debug_head(reply: &impl std::fmt::Debug) -> String {
+pub(crate) fn debug_head(reply: &impl std::fmt::Debug) -> String {
     let text = format!("{reply:?}");
     let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
     text[..end].to_owned()

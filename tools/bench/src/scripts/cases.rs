@@ -62,7 +62,7 @@ enum Case {
 }
 
 impl Case {
-    const OURS: [Self; 16] = [
+    const OURS: &[Self] = &[
         Self::Chosen,
         Self::BestRequired,
         Self::BestPreferred,
@@ -83,7 +83,7 @@ impl Case {
 
     /// What is measured on a hall. The baselines know nothing of legs.
     fn of(hall: &Hall) -> Vec<Self> {
-        let mut cases: Vec<Self> = Self::OURS.into();
+        let mut cases: Vec<Self> = Self::OURS.to_vec();
         match hall.legs {
             1 => cases.retain(|case| *case != Self::Journey),
             _ => return cases,
