@@ -33,8 +33,7 @@ impl AdmissionBody {
     /// # Errors
     /// Returns [`Refusal::Invalid`].
     pub fn tickets(&self, sale: &Sale) -> Result<u16, Refusal> {
-        let most = sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16);
-        within("tickets", self.tickets, 1..=most)?;
+        within("tickets", self.tickets, 1..=sale.max_tickets_per_order())?;
         Ok(self.tickets)
     }
 }

@@ -6,6 +6,7 @@
 //! told to send money back ([`refund`](engine::ports::Provider::refund)). Where no API key is
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
 
+mod account;
 mod callback;
 pub mod stripe;
 

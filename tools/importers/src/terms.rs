@@ -2,7 +2,7 @@
 
 use engine::domain::ids::{SaleId, TierId};
 use engine::domain::money::Currency;
-use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, Stop, TierFile};
+use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, Stop, TierFile};
 use engine::domain::time::Timestamp;
 
 use super::Error;
@@ -68,23 +68,15 @@ impl Terms {
         let sale = self.sale.clone().or_else(offered).ok_or_else(|| {
             Error::Flags(format!("{title:?} makes no sale id; give one with --sale"))
         })?;
-        Ok(SaleFile {
-            sale,
-            title: self.title.clone().unwrap_or_else(|| title.to_owned()),
-            currency: self.currency.unwrap_or(currency),
-            opens_at: self.opens_at,
-            closes_at: self
-                .closes_at
-                .or(closes_at)
-                .unwrap_or(self.opens_at.plus_seconds(DEFAULT_SECONDS)),
-            state: SaleState::Open,
-            limit_per_buyer: self.limit_per_buyer,
-            pay_window_seconds: self.pay_window_seconds,
-            attendees: self.attendees,
-            stops,
-            gate: self.gate,
-            tiers,
-        })
+        let title = self.title.clone().unwrap_or_else(|| title.to_owned());
+        let opens_at = self.opens_at;
+        let closes_at = self.closes_at.or(closes_at);
+        let closes_at = closes_at.unwrap_or(opens_at.plus_seconds(DEFAULT_SECONDS));
+        let (limit, pay_window) = (self.limit_per_buyer, self.pay_window_seconds);
+        let currency = self.currency.unwrap_or(currency);
+        let selling = opens_at..closes_at;
+        let file = SaleFile::new(sale, title, currency, selling, limit, pay_window, tiers);
+        Ok(SaleFile { attendees: self.attendees, stops, gate: self.gate, ..file })
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use engine::domain::choice::Together;
 use engine::domain::ids::Legs;
-use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
@@ -68,9 +67,7 @@ impl LoadTest {
                     if tier.price_minor(journey).is_none() {
                         continue;
                     }
-                    let most =
-                        usize::from(venue.sale.file().limit_per_buyer).min(MAX_SEATS_PER_ORDER);
-                    let most = u16::try_from(most).unwrap_or(u16::MAX);
+                    let most = venue.sale.max_tickets_per_order();
                     let mut count = left.get(tier.tier.as_str()).map_or(0, |left| left.count);
                     while count > 0 {
                         let tickets = u16::try_from(count).unwrap_or(u16::MAX).min(most);

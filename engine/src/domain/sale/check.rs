@@ -1,11 +1,13 @@
 //! The rules of a sale file, but for its tiers: sizes, terms, stops and names.
 
 use std::collections::HashMap;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{
+    GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
     MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, PAY_WINDOW_SECONDS, SaleFile, Tier,
 };
 use crate::domain::bitmap;
@@ -62,41 +64,44 @@ pub(super) fn check_size(file: &SaleFile) -> Result<(), Vec<Defect>> {
 }
 
 pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
-    let mut refuse = |broken: bool, at: &str, rule: &str| {
-        if broken {
-            defects.push(Defect::new(at, rule));
-        }
-    };
     let title = file.title.as_str();
     let is_text = !title.trim().is_empty() && !title.chars().any(char::is_control);
-    let rule = "must have 1 to 200 bytes without control characters";
-    refuse(title.len() > 200 || !is_text, "title", rule);
-    refuse(file.closes_at <= file.opens_at, "closes_at", "must be later than opens_at");
-    refuse(!(1..=1000).contains(&file.limit_per_buyer), "limit_per_buyer", "must be 1 to 1,000");
-    refuse(
-        !PAY_WINDOW_SECONDS.contains(&file.pay_window_seconds),
-        "pay_window_seconds",
-        "must be 5 to 86,400 seconds",
-    );
-    refuse(!(1..=64).contains(&file.gate.shards), "gate.shards", "must be 1 to 64");
-    refuse(
-        !(1..=1000).contains(&file.gate.budget_percent),
-        "gate.budget_percent",
-        "must be 1 to 1,000",
-    );
-    refuse(file.gate.rate_per_second == 0, "gate.rate_per_second", "must be at least 1");
-    refuse(
-        !(1..=600_000).contains(&file.gate.user_lock_ms),
-        "gate.user_lock_ms",
-        "must be 1 to 600,000",
-    );
-    refuse(
-        !(5..=86_400).contains(&file.gate.token_seconds),
-        "gate.token_seconds",
-        "must be 5 to 86,400",
-    );
-    refuse(file.tiers.is_empty(), "tiers", "must not be empty");
-    refuse(file.tiers.len() > MAX_TIERS, "tiers", "must be at most 64");
+    let pay_window = outside(file.pay_window_seconds, &PAY_WINDOW_SECONDS);
+    let gate = &file.gate;
+    let is_title = title.len() <= 200 && is_text;
+    let unless = |holds: bool, rule: &str| (!holds).then(|| rule.to_owned());
+    let rules = [
+        ("title", unless(is_title, "must have 1 to 200 bytes without control characters")),
+        ("closes_at", unless(file.opens_at < file.closes_at, "must be later than opens_at")),
+        ("limit_per_buyer", outside(file.limit_per_buyer, &LIMIT_PER_BUYER)),
+        ("pay_window_seconds", pay_window.map(|rule| format!("{rule} seconds"))),
+        ("gate.shards", outside(gate.shards, &GATE_SHARDS)),
+        ("gate.budget_percent", outside(gate.budget_percent, &GATE_BUDGET_PERCENT)),
+        ("gate.rate_per_second", unless(gate.rate_per_second > 0, "must be at least 1")),
+        ("gate.user_lock_ms", outside(gate.user_lock_ms, &GATE_USER_LOCK_MS)),
+        ("gate.token_seconds", outside(gate.token_seconds, &GATE_TOKEN_SECONDS)),
+        ("tiers", unless(!file.tiers.is_empty(), "must not be empty")),
+        ("tiers", unless(file.tiers.len() <= MAX_TIERS, "must be at most 64")),
+    ];
+    let defect = |(at, rule): (&str, Option<String>)| Some(Defect::new(at, rule?));
+    defects.extend(rules.into_iter().filter_map(defect));
+}
+
+/// The rule that a number breaks which is not in its range.
+fn outside<N: Copy + PartialOrd + Into<u64>>(
+    number: N,
+    range: &RangeInclusive<N>,
+) -> Option<String> {
+    let [start, end] = [range.start(), range.end()].map(|bound| grouped((*bound).into()));
+    (!range.contains(&number)).then(|| format!("must be {start} to {end}"))
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    match number / 1000 {
+        0 => number.to_string(),
+        thousands => format!("{},{:03}", grouped(thousands), number % 1000),
+    }
 }
 
 /// The index of each stop, checked to be one of at least two and at most 65 distinct ones.
@@ -156,6 +161,15 @@ mod tests {
         assert!(read(file.clone()).unwrap_err()[0].starts_with("title: "));
         file["title"] = json!(" G1 ");
         assert!(read(file).is_ok());
+    }
+
+    #[test]
+    fn a_range_is_named_with_its_ends() {
+        assert_eq!(outside(86_400_u32, &GATE_TOKEN_SECONDS), None);
+        let rule = |number: u32, range: &RangeInclusive<u32>| outside(number, range).unwrap();
+        assert_eq!(rule(4, &PAY_WINDOW_SECONDS), "must be 5 to 86,400");
+        assert_eq!(rule(2_000_000, &(1..=1_000_007)), "must be 1 to 1,000,007");
+        assert_eq!(rule(65, &(1..=64)), "must be 1 to 64");
     }
 
     #[test]

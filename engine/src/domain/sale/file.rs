@@ -1,9 +1,12 @@
 //! The sale file: the JSON document that an operator writes.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
     MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
     PAY_WINDOW_SECONDS,
 };
@@ -31,7 +34,7 @@ pub struct SaleFile {
     #[serde(default)]
     pub state: SaleState,
     /// Most tickets of one buyer in this sale.
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = *LIMIT_PER_BUYER.start(), max = *LIMIT_PER_BUYER.end()))]
     pub limit_per_buyer: u16,
     /// How long a buyer has to pay, in seconds (5 to 86,400).
     #[schemars(range(min = *PAY_WINDOW_SECONDS.start(), max = *PAY_WINDOW_SECONDS.end()))]
@@ -49,6 +52,36 @@ pub struct SaleFile {
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
+}
+
+impl SaleFile {
+    /// A sale of `tiers` while `selling` runs, with the default of every setting that may be left
+    /// out. `pay_window_seconds` is the time that a buyer has to pay.
+    #[must_use]
+    pub fn new(
+        sale: SaleId,
+        title: String,
+        currency: Currency,
+        selling: Range<Timestamp>,
+        limit_per_buyer: u16,
+        pay_window_seconds: u32,
+        tiers: Vec<TierFile>,
+    ) -> Self {
+        Self {
+            sale,
+            title,
+            currency,
+            opens_at: selling.start,
+            closes_at: selling.end,
+            state: SaleState::default(),
+            limit_per_buyer,
+            pay_window_seconds,
+            attendees: AttendeeRule::default(),
+            stops: Vec::new(),
+            gate: GateSettings::default(),
+            tiers,
+        }
+    }
 }
 
 /// Whether a sale takes new reservations.
@@ -88,19 +121,19 @@ pub struct Stop {
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct GateSettings {
     /// Over how many Redis slots the flood is spread.
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = *GATE_SHARDS.start(), max = *GATE_SHARDS.end()))]
     pub shards: u16,
     /// Tickets admitted for each 100 seat-legs that are left.
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = *GATE_BUDGET_PERCENT.start(), max = *GATE_BUDGET_PERCENT.end()))]
     pub budget_percent: u16,
     /// Most admissions a second, over all shards.
     #[schemars(range(min = 1))]
     pub rate_per_second: u32,
     /// How long a buyer waits between two admissions, in milliseconds.
-    #[schemars(range(min = 1, max = 600_000))]
+    #[schemars(range(min = *GATE_USER_LOCK_MS.start(), max = *GATE_USER_LOCK_MS.end()))]
     pub user_lock_ms: u32,
     /// How long an admission is good for, in seconds.
-    #[schemars(range(min = 5, max = 86_400))]
+    #[schemars(range(min = *GATE_TOKEN_SECONDS.start(), max = *GATE_TOKEN_SECONDS.end()))]
     pub token_seconds: u32,
 }
 
@@ -146,6 +179,23 @@ pub struct TierFile {
     /// Seats of the plan that are not sold (kills, house seats).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_for_sale: Vec<SeatName>,
+}
+
+impl TierFile {
+    /// A tier with neither prices nor seats yet, and with the default of every setting.
+    #[must_use]
+    pub fn new(tier: TierId, name: String) -> Self {
+        Self {
+            tier,
+            name,
+            price_minor: None,
+            fares: Vec::new(),
+            columns: Vec::new(),
+            sections: Vec::new(),
+            general_admission: None,
+            not_for_sale: Vec::new(),
+        }
+    }
 }
 
 /// The price of one journey.

@@ -4,6 +4,7 @@
 
 use serde::Deserialize;
 
+use crate::providers::account::escaped;
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::money::{Currency, Money};
 use engine::domain::number::OrderNumber;
@@ -146,15 +147,6 @@ pub(super) fn reply(refunds: &[Refund], captured_minor: i64) -> Option<RefundRep
     let why = failed.failure_reason.as_deref().unwrap_or("without a reason");
     let status = failed.status.as_deref().unwrap_or_default();
     Some(RefundReply::Refused(format!("{status}: {why}")))
-}
-
-/// Text as it may stand in a query or a form.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let escape = |byte: u8| {
-        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
-    };
-    text.bytes().map(escape).collect()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Stripe: the signature and the events of its callbacks, and its API.
 
-mod account;
+mod api;
 pub mod event;
 mod forms;
 pub mod signature;
@@ -8,7 +8,7 @@ pub mod signature;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
-use self::account::Account;
+use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
 use engine::domain::ids::ProviderId;
@@ -24,7 +24,7 @@ pub(super) struct Stripe {
     name: ProviderId,
     secrets: PaymentSecrets,
     /// `None` without an API key.
-    account: Option<Account>,
+    api: Option<Api>,
 }
 
 impl Stripe {
@@ -33,16 +33,16 @@ impl Stripe {
     pub(super) fn new(settings: &Settings<'_>) -> Stored<Self> {
         let Settings { name, secrets, tolerance_seconds, api, https } = settings;
         let secrets = secrets.iter().copied();
-        let account = api.map(|api| Account::new(api, (*https).clone())).transpose()?;
+        let api = api.map(|api| Api::new(api, (*https).clone())).transpose()?;
         Ok(Self {
             name: (*name).clone(),
             secrets: PaymentSecrets::new((*name).clone(), secrets, *tolerance_seconds),
-            account,
+            api,
         })
     }
 
-    fn account(&self) -> Stored<&Account> {
-        self.account.as_ref().ok_or_else(|| no_key(&self.name))
+    fn api(&self) -> Stored<&Api> {
+        self.api.as_ref().ok_or_else(|| no_key(&self.name))
     }
 }
 
@@ -61,10 +61,10 @@ impl PaymentProvider for Stripe {
     }
 
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
-        Box::pin(async move { self.account()?.captures(order).await })
+        Box::pin(async move { self.api()?.captures(order).await })
     }
 
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
-        Box::pin(async move { self.account()?.refund(payment).await })
+        Box::pin(async move { self.api()?.refund(payment).await })
     }
 }

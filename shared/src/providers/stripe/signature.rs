@@ -7,6 +7,7 @@
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use http::HeaderMap;
 
+use crate::providers::callback::{from_hex, to_hex};
 use crate::providers::{SignatureDefect, VerifiedCallback};
 use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
@@ -80,8 +81,7 @@ pub fn sign(secret: &[u8], body: &[u8], now: Timestamp) -> String {
     let seconds = now.ms().div_euclid(1000);
     let key = hmac::Key::new(HMAC_SHA256, secret);
     let tag = hmac::sign(&key, &signed_bytes(&seconds.to_string(), body));
-    let hex: String = tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("t={seconds},v1={hex}")
+    format!("t={seconds},v1={}", to_hex(tag.as_ref()))
 }
 
 fn signed_bytes(seconds: &str, body: &[u8]) -> Vec<u8> {
@@ -115,13 +115,6 @@ impl<'a> Signatures<'a> {
         }
         Ok(Self { seconds, seconds_text, signatures })
     }
-}
-
-fn from_hex(text: &str) -> Option<Vec<u8>> {
-    let digit =
-        |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-    let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
-    pairs.iter().map(|[high, low]| Some(digit(high)? << 4 | digit(low)?)).collect()
 }
 
 impl std::fmt::Debug for PaymentSecrets {

@@ -71,10 +71,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Buyer::of(request)?;
             let sale = sale(id.as_str());
             let tickets = AdmissionBody::read(request)?.tickets(sale)?;
-            assert!(
-                (1..=sale.file().limit_per_buyer.min(MAX_SEATS_PER_ORDER as u16))
-                    .contains(&tickets)
-            );
+            assert!((1..=sale.max_tickets_per_order()).contains(&tickets));
             Ok(())
         }
         Route::Reserve(id) => reserve(request, sale(id.as_str())),

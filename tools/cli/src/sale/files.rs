@@ -138,4 +138,19 @@ mod tests {
             "docs/sale-file.schema.json is out of date: write what `onsale sale schema` prints"
         );
     }
+
+    #[test]
+    fn the_documentation_has_a_row_for_every_setting() {
+        let page = include_str!("../../../../docs/sale-file.md");
+        let cells = page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next());
+        let names: Vec<&str> =
+            cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
+        let schema: Value = serde_json::from_str(&schema()).unwrap();
+        for object in ["", "/$defs/TierFile", "/$defs/GateSettings"] {
+            let settings = schema.pointer(&format!("{object}/properties")).unwrap();
+            for name in settings.as_object().unwrap().keys() {
+                assert!(names.contains(&name.as_str()), "docs/sale-file.md has no row of `{name}`");
+            }
+        }
+    }
 }

@@ -143,16 +143,9 @@ pub(super) fn tiers(classes: &[Class]) -> Vec<TierFile> {
                 (columns.clone(), section.into_iter().collect(), None)
             }
         };
-        TierFile {
-            tier,
-            name: class.name.clone(),
-            price_minor: None,
-            fares: Vec::new(),
-            columns,
-            sections,
-            general_admission: places,
-            not_for_sale: Vec::new(),
-        }
+        let general_admission = places;
+        let bare = TierFile::new(tier, class.name.clone());
+        TierFile { columns, sections, general_admission, ..bare }
     };
     classes.iter().enumerate().map(tier).collect()
 }

@@ -62,16 +62,8 @@ pub(super) fn priced(
         if price_minor.is_none() {
             unpriced.push(format!("{name:?}"));
         }
-        tiers.push(TierFile {
-            tier,
-            name: (*name).to_owned(),
-            price_minor,
-            fares: Vec::new(),
-            columns: Vec::new(),
-            sections,
-            general_admission: None,
-            not_for_sale: Vec::new(),
-        });
+        let name = (*name).to_owned();
+        tiers.push(TierFile { price_minor, sections, ..TierFile::new(tier, name) });
     }
     if unpriced.is_empty() {
         Ok(tiers)

@@ -93,14 +93,10 @@ impl<'tables> Reading<'tables> {
                 price_minor: *price,
             });
             tiers.push(TierFile {
-                tier,
-                name,
-                price_minor: None,
                 fares: fares.collect(),
                 sections: sections(&of_class, &columns),
                 columns: columns.iter().map(|letter| letter.map(String::from)).collect(),
-                general_admission: None,
-                not_for_sale: Vec::new(),
+                ..TierFile::new(tier, name)
             });
         }
         tiers

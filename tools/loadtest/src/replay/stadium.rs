@@ -2,7 +2,7 @@
 
 use engine::domain::ids::{InvalidId, SaleId, TierId};
 use engine::domain::money::Currency;
-use engine::domain::sale::{AttendeeRule, GateSettings, SaleFile, SaleState, TierFile};
+use engine::domain::sale::{GateSettings, SaleFile, TierFile};
 use engine::domain::sections::{Places, Run, Section, SectionRow};
 use engine::domain::time::Timestamp;
 
@@ -61,33 +61,16 @@ pub fn sale(
         }
     }
     let now = Timestamp::now();
-    Ok(SaleFile {
-        sale: SaleId::new(name)?,
-        title: title.to_owned(),
-        currency: Currency::new("TWD")?,
-        opens_at: now.plus_seconds(-60),
-        closes_at: now.plus_seconds(24 * 3600),
-        state: SaleState::Open,
-        limit_per_buyer: 4,
-        pay_window_seconds,
-        attendees: AttendeeRule::Optional,
-        stops: Vec::new(),
-        gate,
-        tiers,
-    })
+    let selling = now.plus_seconds(-60)..now.plus_seconds(24 * 3600);
+    let (sale, currency) = (SaleId::new(name)?, Currency::new("TWD")?);
+    let file =
+        SaleFile::new(sale, title.to_owned(), currency, selling, 4, pay_window_seconds, tiers);
+    Ok(SaleFile { gate, ..file })
 }
 
 fn tier(id: &str, name: &str, price_minor: i64) -> Result<TierFile, InvalidId> {
-    Ok(TierFile {
-        tier: TierId::new(id)?,
-        name: name.to_owned(),
-        price_minor: Some(price_minor),
-        fares: Vec::new(),
-        columns: Vec::new(),
-        sections: Vec::new(),
-        general_admission: None,
-        not_for_sale: Vec::new(),
-    })
+    let price_minor = Some(price_minor);
+    Ok(TierFile { price_minor, ..TierFile::new(TierId::new(id)?, name.to_owned()) })
 }
 
 /// Blocks of rows with the given number of seats together. All blocks are alike but the last, whose last row may be

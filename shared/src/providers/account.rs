@@ -1,0 +1,146 @@
+//! One account at a provider: requests with its key, a time limit, and what each answer means.
+
+use std::fmt;
+use std::time::Duration;
+
+use aws_smithy_types::body::SdkBody;
+use aws_smithy_types::error::display::DisplayErrorContext;
+use http::header::AUTHORIZATION;
+use http::{HeaderValue, Request, StatusCode, request};
+use hyper::body::Bytes;
+use serde::de::DeserializeOwned;
+
+use crate::runtime::config::ProviderApi;
+use crate::runtime::connections::Https;
+use crate::runtime::connections::https::Broken;
+use engine::domain::ids::ProviderId;
+use engine::ports::{StoreError, Stored};
+
+/// Time limit of one request. A refund may take two, which a queue function has ample time for.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// One provider's account.
+pub(super) struct Account {
+    pub(super) provider: ProviderId,
+    /// Address of the API, without a slash at its end.
+    pub(super) url: String,
+    authorization: HeaderValue,
+    https: Https,
+}
+
+/// An answer: its status and its body.
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) body: Bytes,
+}
+
+/// What a request does, and so what it means if its answer is lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Effect {
+    /// It changes nothing, and can be made again.
+    Read,
+    /// It changes something, perhaps even if there is no answer.
+    Write,
+}
+
+impl Effect {
+    /// The error of an answer that leaves open what happened.
+    fn lost(self, text: String) -> StoreError {
+        match self {
+            Self::Read => StoreError::Unavailable(text),
+            Self::Write => StoreError::Unknown(text),
+        }
+    }
+}
+
+impl Account {
+    /// The account that `api` is a key of, at `default_url` unless another address is configured.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if the key cannot be a header.
+    pub(super) fn new(api: &ProviderApi, default_url: &str, https: Https) -> Stored<Self> {
+        // Text before the key must not be joined with it by `format!`: it would be copied.
+        let bearer = [b"Bearer ".as_slice(), &api.key.0].concat();
+        let mut authorization = HeaderValue::from_bytes(&bearer).map_err(|_| {
+            StoreError::Contract(format!("provider {}: its key cannot be a header", api.provider))
+        })?;
+        authorization.set_sensitive(true);
+        let url = api.url.as_deref().unwrap_or(default_url).trim_end_matches('/').to_owned();
+        Ok(Self { provider: api.provider.clone(), url, authorization, https })
+    }
+
+    /// Makes one request, with the key added to its head.
+    ///
+    /// # Errors
+    /// As [`Effect`] says, unless the request never left.
+    pub(super) async fn ask(
+        &self,
+        head: request::Builder,
+        body: Bytes,
+        effect: Effect,
+    ) -> Stored<Answer> {
+        let request: Request<SdkBody> = head
+            .header(AUTHORIZATION, &self.authorization)
+            .body(SdkBody::from(body))
+            .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        let answered = tokio::time::timeout(REQUEST_TIMEOUT, self.https.request(request)).await;
+        let answered =
+            answered.map_err(|_| effect.lost(format!("no answer within {REQUEST_TIMEOUT:?}")))?;
+        let (head, body) = answered.map_err(|broken| broken_off(broken, effect))?.into_parts();
+        Ok(Answer { status: head.status, body })
+    }
+
+    /// Reads an answer; `why` finds the provider's words in one that is an error.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] for an answer that no repetition would change.
+    pub(super) fn read<T: DeserializeOwned>(
+        &self,
+        answer: &Answer,
+        effect: Effect,
+        why: fn(&Answer) -> String,
+    ) -> Stored<T> {
+        let said = |what: &str| format!("provider {}: {} {what}", self.provider, answer.status);
+        if answer.status.is_success() {
+            return serde_json::from_slice(&answer.body)
+                .map_err(|error| StoreError::Contract(said(&error.to_string())));
+        }
+        let text = said(&why(answer));
+        Err(match answer.status {
+            // A key of ours in use, too many requests, a key of the account that is not accepted
+            // (yet): nothing happened.
+            StatusCode::CONFLICT
+            | StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN => StoreError::Unavailable(text),
+            status if status.is_server_error() => effect.lost(text),
+            _ => StoreError::Contract(text),
+        })
+    }
+}
+
+/// The error of a request without an answer.
+fn broken_off(broken: Broken, effect: Effect) -> StoreError {
+    let is_sent = match broken {
+        Broken::Unsent(_) => false,
+        Broken::OnTheWay(_) | Broken::Half(_) => true,
+    };
+    let text = DisplayErrorContext(broken).to_string();
+    if is_sent { effect.lost(text) } else { StoreError::Unavailable(text) }
+}
+
+/// Text as it may stand in a path, a query or a form.
+pub(super) fn escaped(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    let escape = |byte: u8| {
+        if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }
+    };
+    text.bytes().map(escape).collect()
+}
+
+impl fmt::Debug for Account {
+    /// Leaves the key out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Account({} at {})", self.provider, self.url)
+    }
+}

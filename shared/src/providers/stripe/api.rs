@@ -1,0 +1,129 @@
+//! The API of one account: its captures, and refunds.
+
+use http::header::CONTENT_TYPE;
+use http::{Method, Request, StatusCode};
+use hyper::body::Bytes;
+
+use super::forms::{self, List, PaymentIntent, Refund, Refusal, SearchPage};
+use crate::providers::account::{Account, Answer, Effect};
+use crate::runtime::config::ProviderApi;
+use crate::runtime::connections::Https;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::ports::{StoreError, Stored};
+
+/// Address of the API unless configured.
+const URL: &str = "https://api.stripe.com";
+/// Most pages of one order's payments: more would be no order's.
+const MAX_PAGES: usize = 10;
+
+/// The API of one account.
+#[derive(Debug)]
+pub(super) struct Api(Account);
+
+impl Api {
+    pub(super) fn new(api: &ProviderApi, https: Https) -> Stored<Self> {
+        Ok(Self(Account::new(api, URL, https)?))
+    }
+
+    /// Every capture of an order that the account finds.
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+        let mut payments = Vec::new();
+        let mut next = None;
+        for _ in 0..MAX_PAGES {
+            let path = forms::search_path(order, next.as_deref());
+            let answer = self.get(&path).await?;
+            let page: SearchPage<PaymentIntent> = self.0.read(&answer, Effect::Read, words)?;
+            payments.extend(page.data);
+            next = page.next_page;
+            if next.is_none() {
+                return Ok(forms::captures(&self.0.provider, order, payments));
+            }
+        }
+        Err(StoreError::Contract(format!("order {order} has over {MAX_PAGES} pages of payments")))
+    }
+
+    /// Sends a payment back, or says how far that is.
+    ///
+    /// The list is asked first: a repeated request with its idempotency key would only repeat the
+    /// first answer, and a day later the key is forgotten. Two at once both find the list empty,
+    /// and the key makes their requests one.
+    pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+        let captured = record.capture.amount.amount_minor;
+        let path = forms::refunds_path(&record.capture.key.payment);
+        let answer = self.get(&path).await?;
+        if is_refusal(answer.status) {
+            return Ok(refused(&answer));
+        }
+        let refunds: List<Refund> = self.0.read(&answer, Effect::Read, words)?;
+        if let Some(reply) = forms::reply(&refunds.data, captured) {
+            return Ok(reply);
+        }
+        let head = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}/v1/refunds", self.0.url))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header("idempotency-key", forms::idempotency_key(&record.capture.key));
+        let form = forms::refund_form(record).into();
+        let answer = self.0.ask(head, form, Effect::Write).await?;
+        if is_refusal(answer.status) {
+            return Ok(refused(&answer));
+        }
+        let refund: Refund = self.0.read(&answer, Effect::Write, words)?;
+        // What went back earlier by hand and this together are the whole.
+        let all: Vec<Refund> = refunds.data.into_iter().chain([refund]).collect();
+        Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
+    }
+
+    async fn get(&self, path: &str) -> Stored<Answer> {
+        let head = Request::builder().uri(format!("{}{path}", self.0.url));
+        self.0.ask(head, Bytes::new(), Effect::Read).await
+    }
+}
+
+/// True for an answer by which the provider says that it will not do what was asked of this
+/// payment, and would not if asked again.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED | StatusCode::NOT_FOUND)
+}
+
+/// The reply to a refund that is refused: there is none, unless it is done already.
+fn refused(answer: &Answer) -> RefundReply {
+    let error = error_of(answer);
+    match error.code.as_deref() {
+        Some("charge_already_refunded") => RefundReply::Refunded,
+        Some(_) | None => RefundReply::Refused(error.text()),
+    }
+}
+
+/// What an answer says that is an error.
+fn words(answer: &Answer) -> String {
+    error_of(answer).text()
+}
+
+fn error_of(answer: &Answer) -> forms::ApiError {
+    serde_json::from_slice(&answer.body).map(|Refusal { error }| error).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::config::Secret;
+    use crate::runtime::connections::Trust;
+    use engine::domain::ids::ProviderId;
+
+    #[test]
+    fn an_account_is_asked_at_stripe_unless_told_where() {
+        let url_of = |url: Option<&str>| {
+            let api = ProviderApi {
+                provider: ProviderId::new("stripe").unwrap(),
+                url: url.map(str::to_owned),
+                key: Secret(b"sk_1".to_vec()),
+            };
+            Api::new(&api, Https::new(&Trust::public())).unwrap().0.url
+        };
+        assert_eq!(url_of(None), "https://api.stripe.com");
+        assert_eq!(url_of(Some("http://127.0.0.1:9/")), "http://127.0.0.1:9");
+    }
+}
