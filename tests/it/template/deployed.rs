@@ -89,7 +89,7 @@ impl Deployed {
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
             ]);
-            let url = |queue: QueueName| (queue.url_variable(), queues.pair(queue).url.clone());
+            let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
