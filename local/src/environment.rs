@@ -41,7 +41,7 @@ pub fn variables(config: &Config) -> Variables {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
     };
-    let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.url(queue).to_owned()));
+    let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
     let others = [
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
@@ -103,7 +103,6 @@ mod tests {
 
     fn config(topology: Topology, metrics: MetricsConfig) -> Config {
         let stripe = || ProviderId::new("stripe").unwrap();
-        let queue = |name: &str| format!("http://127.0.0.1:3/{name}");
         Config {
             redis: RedisConfig { topology },
             dynamodb: DynamoDbConfig {
@@ -111,12 +110,7 @@ mod tests {
                 endpoint: Some("http://127.0.0.1:2".to_owned()),
             },
             sqs: SqsConfig {
-                urls: QueueUrls {
-                    expiry: queue("expiry"),
-                    sync: queue("sync"),
-                    load: queue("load"),
-                    refund: queue("refund"),
-                },
+                urls: QueueUrls::each(|queue| format!("http://127.0.0.1:3/{}", queue.as_str())),
                 endpoint: Some("http://127.0.0.1:3".to_owned()),
             },
             admission: AdmissionConfig { keys: vec![("local".to_owned(), Secret(vec![200; 32]))] },

@@ -1,11 +1,12 @@
 //! The queues as `template.yaml` defines them, created on the fake or an emulator of SQS.
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use shared::runtime::functions::QueueName;
+use shared::runtime::functions::{PerQueue, QueueName};
 use shared::sqs::QueueUrls;
 
 /// Seconds for which messages are kept: 14 days, the most that SQS allows.
@@ -54,15 +55,14 @@ pub struct QueuePair {
 
 /// The engine's queues.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queues {
-    /// Expiry of orders that are not paid.
-    pub expiry: QueuePair,
-    /// Counting of paid orders.
-    pub sync: QueuePair,
-    /// Sales to load again after Redis has lost them.
-    pub load: QueuePair,
-    /// Payments to refund.
-    pub refund: QueuePair,
+pub struct Queues(PerQueue<QueuePair>);
+
+impl Deref for Queues {
+    type Target = PerQueue<QueuePair>;
+
+    fn deref(&self) -> &PerQueue<QueuePair> {
+        &self.0
+    }
 }
 
 impl Queues {
@@ -77,39 +77,20 @@ impl Queues {
         redelivery: Option<Redelivery>,
     ) -> Result<Self, Error> {
         let redelivery = redelivery.unwrap_or_default();
-        let pair = async |name: &str| {
-            let queue = format!("{prefix}{name}");
-            let made = create_pair(sqs, &queue, redelivery).await;
-            made.map_err(|why| Error { queue, why })
+        let pair = |name: QueueName| {
+            let queue = format!("{prefix}{}", name.as_str());
+            async move {
+                let made = create_pair(sqs, &queue, redelivery).await;
+                made.map_err(|why| Error { queue, why })
+            }
         };
-        Ok(Self {
-            expiry: pair("expiry").await?,
-            sync: pair("sync").await?,
-            load: pair("load").await?,
-            refund: pair("refund").await?,
-        })
-    }
-
-    /// The queue of a name.
-    #[must_use]
-    pub const fn pair(&self, queue: QueueName) -> &QueuePair {
-        match queue {
-            QueueName::Expiry => &self.expiry,
-            QueueName::Sync => &self.sync,
-            QueueName::Load => &self.load,
-            QueueName::Refund => &self.refund,
-        }
+        PerQueue::each(pair).in_order().await.map(Self)
     }
 
     /// The URLs that the engine sends to.
     #[must_use]
     pub fn urls(&self) -> QueueUrls {
-        QueueUrls {
-            expiry: self.expiry.url.clone(),
-            sync: self.sync.url.clone(),
-            load: self.load.url.clone(),
-            refund: self.refund.url.clone(),
-        }
+        QueueUrls::each(|queue| self.get(queue).url.clone())
     }
 
     /// Finds the queues that an engine has created.
@@ -117,16 +98,11 @@ impl Queues {
     /// # Errors
     /// The first queue that is not there.
     pub async fn find(sqs: &Client, prefix: &str) -> Result<Self, Error> {
-        let pair = async |name: &str| {
-            let queue = format!("{prefix}{name}");
-            find_pair(sqs, &queue).await.map_err(|why| Error { queue, why })
+        let pair = |name: QueueName| {
+            let queue = format!("{prefix}{}", name.as_str());
+            async move { find_pair(sqs, &queue).await.map_err(|why| Error { queue, why }) }
         };
-        Ok(Self {
-            expiry: pair("expiry").await?,
-            sync: pair("sync").await?,
-            load: pair("load").await?,
-            refund: pair("refund").await?,
-        })
+        PerQueue::each(pair).in_order().await.map(Self)
     }
 }
 

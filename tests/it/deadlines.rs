@@ -7,6 +7,7 @@ use shared::dynamodb::{StoreConfig, Tables};
 use shared::http::respond::{MAX_ANSWER, MAX_PUBLISH};
 use shared::redis::Bounds;
 use shared::runtime::app::MAX_WARM_UP;
+use shared::runtime::functions::{Function, Trigger};
 use shared::sqs::batch::MAX_BATCH;
 use shared::sqs::{QueueConfig, QueueUrls};
 
@@ -48,18 +49,14 @@ fn deadlines(template: &str) -> Vec<(String, u64)> {
 fn stopped_while_waiting(template: &str) -> Vec<String> {
     let mut stopped = Vec::new();
     for (name, seconds) in deadlines(template) {
-        let (longest, is_behind_gateway) = match name.as_str() {
-            "SalesFunction" => (MAX_PUBLISH, true),
-            "TokenGateFunction"
-            | "ReserveFunction"
-            | "OrdersFunction"
-            | "CancelFunction"
-            | "PayCallbackFunction" => (MAX_ANSWER, true),
-            "ExpireOrdersFunction" | "SyncDbFunction" | "LoadSaleFunction" | "RefundFunction" => {
-                (MAX_BATCH, false)
-            }
-            "ReconcileFunction" => (PARTS_END[2], false),
-            other => panic!("how long may {other} take?"),
+        let mut functions = Function::ALL.into_iter();
+        let function = functions.find(|function| format!("{function:?}Function") == name);
+        let function = function.unwrap_or_else(|| panic!("{name} is in no table"));
+        let (longest, is_behind_gateway) = match function.row().trigger {
+            Trigger::Http if function == Function::Sales => (MAX_PUBLISH, true),
+            Trigger::Http => (MAX_ANSWER, true),
+            Trigger::Queue(_) => (MAX_BATCH, false),
+            Trigger::Schedule { .. } => (PARTS_END[2], false),
         };
         let is_too_long_for_gateway = is_behind_gateway && seconds > GATEWAY_SECONDS;
         if longest + REST > Duration::from_secs(seconds) || is_too_long_for_gateway {
@@ -73,7 +70,7 @@ fn stopped_while_waiting(template: &str) -> Vec<String> {
 fn a_function_answers_before_it_is_stopped() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../template.yaml");
     let template = std::fs::read_to_string(path).unwrap();
-    assert_eq!(deadlines(&template).len(), 11, "{:?}", deadlines(&template));
+    assert_eq!(deadlines(&template).len(), Function::ALL.len(), "{:?}", deadlines(&template));
     assert_eq!(stopped_while_waiting(&template), [""; 0]);
     // A deadline that is too short is found, and one that API Gateway does not wait for.
     let planted = "Globals:\n  Function:\n    Timeout: 9\nResources:\n  CancelFunction:\n    Properties:\n      Timeout: 30\n  ReserveFunction:\n    Type: x\n  RefundFunction:\n    Properties:\n      Timeout: 28\n  ReconcileFunction:\n    Properties:\n      Timeout: 291\n  OrdersFunction:\n    Properties:\n      Timeout: 10\n";
@@ -92,12 +89,7 @@ fn one_service_that_does_not_answer_leaves_time_to_say_so() {
     assert!(redis.pauses.1 * 10 <= redis.connect);
     let store = StoreConfig::new(Tables::with_prefix(""));
     assert!(store.call_timeout + store.attempt_timeout < MAX_ANSWER);
-    let urls = QueueUrls {
-        expiry: String::new(),
-        sync: String::new(),
-        load: String::new(),
-        refund: String::new(),
-    };
+    let urls = QueueUrls::each(|_| String::new());
     let queue = QueueConfig::new(urls);
     assert!(queue.call_timeout < MAX_ANSWER && queue.attempt_timeout < queue.call_timeout);
     assert!(MAX_WARM_UP + REST < INIT);

@@ -41,12 +41,7 @@ fn queue_at(endpoint: &str, urls: &QueueUrls) -> SqsQueue {
 impl Fixture {
     async fn new() -> Self {
         let server = backends::sqs();
-        let nowhere = QueueUrls {
-            expiry: String::new(),
-            sync: String::new(),
-            load: String::new(),
-            refund: String::new(),
-        };
+        let nowhere = QueueUrls::each(|_| String::new());
         let client = queue_at(&server.url, &nowhere).client().clone();
         let queues = Queues::create(&client, &backends::prefix(), None).await.unwrap();
         let urls = queues.urls();

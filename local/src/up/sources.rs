@@ -46,7 +46,7 @@ pub(super) fn start_sources(
 
 /// The event source mapping of a function on its queue.
 fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
-    let queue = queues.pair(consumer.queue);
+    let queue = queues.get(consumer.queue);
     // On one machine, two batches of sync side by side would only wait for each other's counters.
     let most = if consumer.queue == QueueName::Sync { 1 } else { usize::MAX };
     Mapping {

@@ -326,21 +326,24 @@ impl ProvidersConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::functions::QueueName;
 
     const KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
-    const LEAST: [(&str, &str); 5] = [
-        ("ONSALE_REDIS_URL", "redis://:hunter2@cache:6379"),
-        ("ONSALE_EXPIRY_QUEUE_URL", "http://q/1/expiry"),
-        ("ONSALE_SYNC_QUEUE_URL", "http://q/1/sync"),
-        ("ONSALE_LOAD_QUEUE_URL", "http://q/1/load"),
-        ("ONSALE_REFUND_QUEUE_URL", "http://q/1/refund"),
-    ];
+
+    /// The value of a variable in the least configuration.
+    fn least(variable: &str) -> Option<String> {
+        let named = |queue: &QueueName| queue.url_variable() == variable;
+        match QueueName::ALL.into_iter().find(named) {
+            Some(queue) => Some(format!("http://q/1/{}", queue.as_str())),
+            None => (variable == "ONSALE_REDIS_URL").then(|| "redis://:hunter2@cache:6379".into()),
+        }
+    }
 
     fn read(changes: &[(&str, &str)]) -> Result<Config, Defect> {
-        let find = |variable: &str, list: &[(&str, &str)]| {
-            list.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+        let changed = |variable: &str| {
+            changes.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
         };
-        Config::read(|variable| find(variable, changes).or_else(|| find(variable, &LEAST)))
+        Config::read(|variable| changed(variable).or_else(|| least(variable)))
     }
 
     #[test]
@@ -427,7 +430,7 @@ mod tests {
         let asked = std::cell::RefCell::new(std::collections::BTreeSet::new());
         let find = |variable: &str| {
             asked.borrow_mut().insert(variable.to_owned());
-            LEAST.iter().find(|(name, _)| *name == variable).map(|(_, value)| (*value).to_owned())
+            least(variable)
         };
         Config::read(find).unwrap();
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");

@@ -1,4 +1,4 @@
-//! The functions of the engine: the one table of name, trigger, needs, memory and timeout.
+//! The functions of the engine and the queues that they consume: the one table of each.
 //!
 //! Each function's `main.rs`, the metrics, the local event sources and the tests read it.
 //! `template.yaml` is held against it by `tests/it/template/tables.rs`. Which routes a function
@@ -6,47 +6,105 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::runtime::app::Need;
 
-/// A queue that a function consumes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum QueueName {
+/// Writes [`QueueName`] and [`PerQueue`] from the table of queues.
+macro_rules! queues {
+    ($(#[doc = $about:literal] $queue:ident: $name:ident, $variable:literal;)*) => {
+        /// A queue that a function consumes.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+        #[serde(rename_all = "kebab-case")]
+        pub enum QueueName {
+            $(#[doc = $about] $queue,)*
+        }
+
+        impl QueueName {
+            /// Every queue, in the order of the table.
+            pub const ALL: [Self; [$($variable),*].len()] = [$(Self::$queue),*];
+
+            /// The queue's name without the prefix of its stage.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$queue => stringify!($name),)*
+                }
+            }
+
+            /// The contents of its messages, as a sentence.
+            #[must_use]
+            pub fn about(self) -> &'static str {
+                match self {
+                    $(Self::$queue => $about.trim(),)*
+                }
+            }
+
+            /// The environment variable with the URL of the queue.
+            #[must_use]
+            pub const fn url_variable(self) -> &'static str {
+                match self {
+                    $(Self::$queue => $variable,)*
+                }
+            }
+        }
+
+        /// A value for each queue.
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct PerQueue<T> {
+            $(#[doc = $about] pub $name: T,)*
+        }
+
+        impl<T> PerQueue<T> {
+            /// The value that `value` gives for each queue.
+            ///
+            /// # Errors
+            /// Returns the first error of `value`.
+            pub fn try_each<E>(
+                mut value: impl FnMut(QueueName) -> Result<T, E>,
+            ) -> Result<Self, E> {
+                Ok(Self { $($name: value(QueueName::$queue)?,)* })
+            }
+
+            /// The value that `value` gives for each queue.
+            #[must_use]
+            pub fn each(mut value: impl FnMut(QueueName) -> T) -> Self {
+                Self { $($name: value(QueueName::$queue),)* }
+            }
+
+            /// The value of a queue.
+            #[must_use]
+            pub const fn get(&self, queue: QueueName) -> &T {
+                match queue {
+                    $(QueueName::$queue => &self.$name,)*
+                }
+            }
+        }
+
+        impl<T, E, F: Future<Output = Result<T, E>>> PerQueue<F> {
+            /// Awaits the values, one after the other.
+            ///
+            /// # Errors
+            /// Returns the first error, and drops the futures that are left.
+            pub async fn in_order(self) -> Result<PerQueue<T>, E> {
+                Ok(PerQueue { $($name: self.$name.await?,)* })
+            }
+        }
+    };
+}
+
+queues! {
     /// Orders whose payment window ends.
-    Expiry,
+    Expiry: expiry, "ONSALE_EXPIRY_QUEUE_URL";
     /// Paid orders to count.
-    Sync,
+    Sync: sync, "ONSALE_SYNC_QUEUE_URL";
     /// Sales that Redis has lost.
-    Load,
+    Load: load, "ONSALE_LOAD_QUEUE_URL";
     /// Payments to refund.
-    Refund,
+    Refund: refund, "ONSALE_REFUND_QUEUE_URL";
 }
 
 impl QueueName {
-    /// Every queue.
-    pub const ALL: [Self; 4] = [Self::Expiry, Self::Sync, Self::Load, Self::Refund];
-
-    /// The queue's name without the prefix of its stage.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expiry => "expiry",
-            Self::Sync => "sync",
-            Self::Load => "load",
-            Self::Refund => "refund",
-        }
-    }
-
-    /// The environment variable with the URL of the queue.
-    #[must_use]
-    pub const fn url_variable(self) -> &'static str {
-        match self {
-            Self::Expiry => "ONSALE_EXPIRY_QUEUE_URL",
-            Self::Sync => "ONSALE_SYNC_QUEUE_URL",
-            Self::Load => "ONSALE_LOAD_QUEUE_URL",
-            Self::Refund => "ONSALE_REFUND_QUEUE_URL",
-        }
-    }
-
     /// The alarms of the queue, without the prefix of their stage.
     #[must_use]
     pub fn alarms(self) -> [String; 3] {

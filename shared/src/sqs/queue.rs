@@ -15,7 +15,7 @@ use http::Request;
 use super::outbox::Outbox;
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
-use crate::runtime::functions::QueueName;
+use crate::runtime::functions::PerQueue;
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentRecord;
@@ -27,44 +27,8 @@ use engine::ports::{LONGEST_DELAY_SECONDS, Queue, StoreError, Stored, delay_seco
 // Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
 const _: () = assert!(LONGEST_DELAY_SECONDS <= 900);
 
-/// The URLs of the queues.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueUrls {
-    /// The queue of [`Expiry`] messages.
-    pub expiry: String,
-    /// The queue of [`Sync`] messages.
-    pub sync: String,
-    /// The queue of [`LoadSale`] messages.
-    pub load: String,
-    /// The queue of [`Refund`] messages.
-    pub refund: String,
-}
-
-impl QueueUrls {
-    /// The URL of each queue, as `url` gives it.
-    ///
-    /// # Errors
-    /// Returns the first error of `url`.
-    pub fn try_each<E>(mut url: impl FnMut(QueueName) -> Result<String, E>) -> Result<Self, E> {
-        Ok(Self {
-            expiry: url(QueueName::Expiry)?,
-            sync: url(QueueName::Sync)?,
-            load: url(QueueName::Load)?,
-            refund: url(QueueName::Refund)?,
-        })
-    }
-
-    /// The URL of a queue.
-    #[must_use]
-    pub fn url(&self, queue: QueueName) -> &str {
-        match queue {
-            QueueName::Expiry => &self.expiry,
-            QueueName::Sync => &self.sync,
-            QueueName::Load => &self.load,
-            QueueName::Refund => &self.refund,
-        }
-    }
-}
+/// The URL of each queue.
+pub type QueueUrls = PerQueue<String>;
 
 /// How the adapter talks to SQS.
 #[derive(Debug, Clone)]
@@ -99,10 +63,7 @@ impl QueueConfig {
 #[derive(Debug, Clone)]
 pub struct SqsQueue {
     client: Client,
-    expiry: Outbox,
-    sync: Outbox,
-    load: Outbox,
-    refund: Outbox,
+    outboxes: PerQueue<Outbox>,
     load_requests: Arc<Throttle>,
     https: Https,
     address: String,
@@ -131,12 +92,10 @@ impl SqsQueue {
         }
         let address = config.endpoint.unwrap_or_else(|| origin(&config.urls.expiry).to_owned());
         let client = Client::from_conf(builder.build());
-        let outbox = |url: String| Outbox::new(client.clone(), url);
-        let QueueUrls { expiry, sync, load, refund } = config.urls;
-        let (expiry, sync) = (outbox(expiry), outbox(sync));
-        let (load, refund) = (outbox(load), outbox(refund));
+        let outbox = |queue| Outbox::new(client.clone(), config.urls.get(queue).clone());
+        let outboxes = PerQueue::each(outbox);
         let load_requests = Arc::default();
-        Self { client, expiry, sync, load, refund, load_requests, https, address }
+        Self { client, outboxes, load_requests, https, address }
     }
 
     /// Connects now, so that the first message need not. Whatever is answered is an answer: the
@@ -178,24 +137,24 @@ impl Queue for SqsQueue {
         deadline: Timestamp,
     ) -> Stored<()> {
         let message = Expiry { sale: sale.clone(), order, due_at: deadline };
-        self.expiry.send(body(&message)?, Some(delay_seconds(now, deadline))).await
+        self.outboxes.expiry.send(body(&message)?, Some(delay_seconds(now, deadline))).await
     }
 
     async fn sync(&self, order: OrderNumber) -> Stored<()> {
-        self.sync.send(body(&Sync { order })?, None).await
+        self.outboxes.sync.send(body(&Sync { order })?, None).await
     }
 
     async fn load_again(&self, sale: &SaleId) -> Stored<()> {
         if !self.load_requests.admits(sale, Instant::now()) {
             return Ok(());
         }
-        self.load.send(body(&LoadSale { sale: sale.clone() })?, None).await
+        self.outboxes.load.send(body(&LoadSale { sale: sale.clone() })?, None).await
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
         let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
         let message = Refund::from_record(payment).ok_or_else(accepted)?;
-        self.refund.send(body(&message)?, None).await
+        self.outboxes.refund.send(body(&message)?, None).await
     }
 }
 

@@ -5,6 +5,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentRecord;
 use engine::domain::time::Timestamp;
 use engine::ports::{Ports, Queue, Stored};
+use engine::{port_argument, port_methods};
 use shared::dynamodb::{DynamoCatalogue, DynamoOrders};
 use shared::providers::Providers;
 use shared::redis::{RedisGate, RedisSeats};
@@ -22,25 +23,24 @@ pub(super) struct Engine {
 
 pub(super) struct Nowhere;
 
+macro_rules! lose {
+    (for $port:ident; $($trait:ident by $accessor:ident { $(
+        $variant:ident: $name:ident($($args:tt)*) -> $reply:ty;
+    )* })*) => {
+        $($(lose_one! { $trait $name($($args)*) -> $reply })*)*
+    };
+}
+macro_rules! lose_one {
+    (Queue $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty) => {
+        async fn $name(&self, $(_: port_argument!($how $type)),*) -> Stored<$reply> {
+            Ok(())
+        }
+    };
+    ($($of_another_port:tt)*) => {};
+}
+
 impl Queue for Nowhere {
-    async fn expire_later(
-        &self,
-        _: &SaleId,
-        _: OrderNumber,
-        _: Timestamp,
-        _: Timestamp,
-    ) -> Stored<()> {
-        Ok(())
-    }
-    async fn sync(&self, _: OrderNumber) -> Stored<()> {
-        Ok(())
-    }
-    async fn load_again(&self, _: &SaleId) -> Stored<()> {
-        Ok(())
-    }
-    async fn refund(&self, _: &PaymentRecord) -> Stored<()> {
-        Ok(())
-    }
+    port_methods!(lose for Queue);
 }
 
 impl Ports for Engine {

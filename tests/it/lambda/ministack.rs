@@ -376,7 +376,7 @@ async fn consumers(ministack: &Ministack, queues: &Queues) -> BTreeMap<&'static 
     let mut paths = BTreeMap::new();
     for function in Function::ALL {
         let Some(consumer) = function.consumer() else { continue };
-        let (function, queue) = (function.as_str(), queues.pair(consumer.queue));
+        let (function, queue) = (function.as_str(), queues.get(consumer.queue));
         let mapping = json!({
             "EventSourceArn": queue.arn, "FunctionName": function_arn(function),
             "BatchSize": consumer.max_batch,

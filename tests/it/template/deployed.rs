@@ -18,6 +18,7 @@ use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
 use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
+use local::handlers::consume;
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
@@ -89,7 +90,7 @@ impl Deployed {
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
             ]);
-            let url = |queue: QueueName| (queue.url_variable(), queues.pair(queue).url.clone());
+            let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
@@ -233,6 +234,19 @@ impl Deployed {
         self.ends().await;
         self.losses().await;
         self.repairs().await;
+        self.sample_events().await;
+    }
+
+    /// Each consumer gets its sample event: a consumer that calls nothing else needs no step here.
+    async fn sample_events(&self) {
+        let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../events");
+        for function in Function::ALL {
+            let Some(consumer) = function.consumer() else { continue };
+            let path = format!("{directory}/{}.json", function.as_str());
+            let event = std::fs::read_to_string(path).unwrap();
+            let event: SqsEvent = serde_json::from_str(&event).unwrap();
+            consume(self.app(function.as_str()), consumer.queue, event).await;
+        }
     }
 
     /// Orders: made, repeated, refused, shown, cancelled.

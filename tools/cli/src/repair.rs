@@ -4,17 +4,19 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use engine::domain::time::Timestamp;
 use engine::flows::discrepancy::Explanation;
 use engine::flows::reconcile::{Outcome, Report, Run};
 use engine::flows::stuck::{Found, Stuck};
 use serde_json::json;
+use shared::runtime::functions::QueueName;
 
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
 use ops::audit::BOUND_SECONDS;
-use ops::dead_letters::{DeadLetters, Moved, Which};
+use ops::dead_letters::{DeadLetters, Moved};
 use ops::reconcile::Repair;
 use ops::stuck;
 
@@ -219,12 +221,14 @@ enum Action {
     /// or twice does no harm; one that is malformed comes back.
     Redrive {
         /// Of this queue only.
-        queue: Option<Which>,
+        #[arg(value_parser = queue_name())]
+        queue: Option<QueueName>,
     },
     /// Throw one message away, and show it.
     Drop {
         /// The queue that it came from.
-        queue: Which,
+        #[arg(value_parser = queue_name())]
+        queue: QueueName,
         /// The message's id, as the list has it.
         #[arg(long, value_name = "ID")]
         message: String,
@@ -232,6 +236,17 @@ enum Action {
         #[arg(long)]
         anyway: bool,
     },
+}
+
+/// Reads the name of a queue.
+fn queue_name() -> impl TypedValueParser<Value = QueueName> {
+    let value = |queue: QueueName| {
+        PossibleValue::new(queue.as_str()).help(queue.about().trim_end_matches('.'))
+    };
+    PossibleValuesParser::new(QueueName::ALL.map(value)).try_map(|name| {
+        let found = QueueName::ALL.into_iter().find(|queue| queue.as_str() == name);
+        found.ok_or("there is no such queue")
+    })
 }
 
 impl DeadLettersCommand {
@@ -245,14 +260,14 @@ impl DeadLettersCommand {
         match self.action {
             None => {
                 let mut lists = Vec::new();
-                for which in Which::ALL {
+                for which in QueueName::ALL {
                     lists.push(queues.list(which, self.most).await?);
                 }
                 out(&if json { reporting::json(&lists) } else { lists_as_text(&lists) })?;
                 Ok(exit(lists.iter().all(|list| list.count == 0)))
             }
             Some(Action::Redrive { queue }) => {
-                let chosen = queue.map_or_else(|| Which::ALL.to_vec(), |queue| vec![queue]);
+                let chosen = queue.map_or_else(|| QueueName::ALL.to_vec(), |queue| vec![queue]);
                 let mut moved = Vec::new();
                 for which in chosen {
                     moved.push(queues.redrive(which).await?);

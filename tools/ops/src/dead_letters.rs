@@ -20,6 +20,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, LoadSale, Message as _, Refund, Sync};
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use serde::Serialize;
+use shared::runtime::functions::QueueName;
 use shared::sqs::QueueUrls;
 
 /// The most messages that one call may receive or give back (a quota of SQS).
@@ -31,45 +32,6 @@ const WAIT_SECONDS: i32 = 1;
 /// The pause between two questions whether a move has ended, and the longest that one may take.
 const MOVE_LOOK: Duration = Duration::from_millis(200);
 const MAX_MOVE: Duration = Duration::from_secs(600);
-
-/// A queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Which {
-    /// Orders to look at when their time is up.
-    Expiry,
-    /// Paid orders to count.
-    Sync,
-    /// Sales to load.
-    Load,
-    /// Payments to send back.
-    Refund,
-}
-
-impl Which {
-    /// Every queue.
-    pub const ALL: [Self; 4] = [Self::Expiry, Self::Sync, Self::Load, Self::Refund];
-
-    /// The queue as it is written.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Expiry => "expiry",
-            Self::Sync => "sync",
-            Self::Load => "load",
-            Self::Refund => "refund",
-        }
-    }
-
-    fn url(self, urls: &QueueUrls) -> &str {
-        match self {
-            Self::Expiry => &urls.expiry,
-            Self::Sync => &urls.sync,
-            Self::Load => &urls.load,
-            Self::Refund => &urls.refund,
-        }
-    }
-}
 
 /// Why a queue could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -129,7 +91,7 @@ pub struct Letter {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeadLetters {
     /// The queue that its messages come from.
-    pub queue: Which,
+    pub queue: QueueName,
     /// Its own name.
     pub name: String,
     /// How many messages it has, by its own count.
@@ -145,7 +107,7 @@ pub struct DeadLetters {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// The queue that has its messages back.
-    pub queue: Which,
+    pub queue: QueueName,
     /// The number of messages that were moved.
     pub moved: i64,
 }
@@ -176,7 +138,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     ///
     /// # Errors
     /// SQS does not answer. What the stores cannot say stands in the letter.
-    pub async fn list(&self, which: Which, most: usize) -> Result<DeadLetters, Error> {
+    pub async fn list(&self, which: QueueName, most: usize) -> Result<DeadLetters, Error> {
         let place = self.place(which).await?;
         let count = self.count(which, &place).await?;
         let received = self.look(which, &place, most, |_| false).await?;
@@ -194,7 +156,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     ///
     /// # Errors
     /// SQS refuses, or the move fails or takes too long.
-    pub async fn redrive(&self, which: Which) -> Result<Moved, Error> {
+    pub async fn redrive(&self, which: QueueName) -> Result<Moved, Error> {
         let place = self.place(which).await?;
         let queue = which.as_str();
         if self.count(which, &place).await? == 0 {
@@ -231,7 +193,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     /// There is no such message, it could be handled, or SQS does not answer.
     pub async fn drop_one(
         &self,
-        which: Which,
+        which: QueueName,
         message: &str,
         anyway: bool,
     ) -> Result<Letter, Error> {
@@ -258,10 +220,10 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         outcome
     }
 
-    async fn place(&self, which: Which) -> Result<Place, Error> {
+    async fn place(&self, which: QueueName) -> Result<Place, Error> {
         use QueueAttributeName::RedrivePolicy;
         let error = |why: String| Error::Sqs { queue: which.as_str(), why };
-        let asked = self.sqs.get_queue_attributes().queue_url(which.url(self.urls));
+        let asked = self.sqs.get_queue_attributes().queue_url(self.urls.get(which));
         let asked = asked.attribute_names(RedrivePolicy).send().await;
         let attributes =
             asked.map_err(|failed| sqs_error(which, failed))?.attributes.unwrap_or_default();
@@ -277,7 +239,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         Ok(Place { url, arn, name })
     }
 
-    async fn count(&self, which: Which, place: &Place) -> Result<u64, Error> {
+    async fn count(&self, which: QueueName, place: &Place) -> Result<u64, Error> {
         use QueueAttributeName as Name;
         let names = [
             Name::ApproximateNumberOfMessages,
@@ -294,7 +256,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     /// Receives messages, each once, until there are none, there are `most`, or one that `is_enough`.
     async fn look(
         &self,
-        which: Which,
+        which: QueueName,
         place: &Place,
         most: usize,
         is_enough: impl Fn(&Received) -> bool,
@@ -322,7 +284,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     /// Lets others see the messages again.
     async fn give_back(
         &self,
-        which: Which,
+        which: QueueName,
         place: &Place,
         received: &[Received],
     ) -> Result<(), Error> {
@@ -344,13 +306,13 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         Ok(())
     }
 
-    async fn delete(&self, which: Which, place: &Place, found: &Received) -> Result<(), Error> {
+    async fn delete(&self, which: QueueName, place: &Place, found: &Received) -> Result<(), Error> {
         let delete = self.sqs.delete_message().queue_url(&place.url);
         let deleted = delete.set_receipt_handle(found.receipt_handle.clone()).send().await;
         deleted.map(|_| ()).map_err(|failed| sqs_error(which, failed))
     }
 
-    async fn letter(&self, which: Which, message: &Received) -> Letter {
+    async fn letter(&self, which: QueueName, message: &Received) -> Letter {
         let body = message.body().unwrap_or_default();
         let sent = message.attributes().and_then(|attributes| {
             attributes.get(&MessageSystemAttributeName::SentTimestamp)?.parse::<i64>().ok()
@@ -368,21 +330,21 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     }
 
     /// What a message speaks of, and what the stores say of that now.
-    async fn judge(&self, which: Which, body: &str) -> Judged {
+    async fn judge(&self, which: QueueName, body: &str) -> Judged {
         let judged = match which {
-            Which::Expiry => match Expiry::read(body) {
+            QueueName::Expiry => match Expiry::read(body) {
                 Ok(message) => self.expiry(message).await,
                 Err(malformed) => Ok(Judged::malformed(&malformed)),
             },
-            Which::Sync => match Sync::read(body) {
+            QueueName::Sync => match Sync::read(body) {
                 Ok(message) => self.sync(message).await,
                 Err(malformed) => Ok(Judged::malformed(&malformed)),
             },
-            Which::Load => match LoadSale::read(body) {
+            QueueName::Load => match LoadSale::read(body) {
                 Ok(message) => self.load(message).await,
                 Err(malformed) => Ok(Judged::malformed(&malformed)),
             },
-            Which::Refund => match Refund::read(body) {
+            QueueName::Refund => match Refund::read(body) {
                 Ok(message) => self.refund(message).await,
                 Err(malformed) => Ok(Judged::malformed(&malformed)),
             },
@@ -480,6 +442,6 @@ impl Judged {
     }
 }
 
-fn sqs_error(which: Which, error: impl std::error::Error) -> Error {
+fn sqs_error(which: QueueName, error: impl std::error::Error) -> Error {
     Error::Sqs { queue: which.as_str(), why: DisplayErrorContext(error).to_string() }
 }

@@ -4,7 +4,9 @@ use engine::domain::time::Timestamp;
 use engine::flows::stuck::{Found, Kind, Stuck, stuck};
 use engine::ports::{Ports, StoreError};
 
-use crate::dead_letters::{self, DeadLetterQueues, Letter, Which};
+use shared::runtime::functions::QueueName;
+
+use crate::dead_letters::{self, DeadLetterQueues, Letter};
 
 /// Most dead letters of a queue that are looked at.
 const MAX_LETTERS: usize = 1000;
@@ -32,7 +34,7 @@ pub async fn find<P: Ports>(
     now: Timestamp,
 ) -> Result<Found, Error> {
     let mut found = stuck(ports, older_than_seconds, now).await?;
-    for which in [Which::Expiry, Which::Sync, Which::Refund] {
+    for which in [QueueName::Expiry, QueueName::Sync, QueueName::Refund] {
         let mut late: Vec<&mut Stuck> =
             found.stuck.iter_mut().filter(|stuck| queue_of(stuck.kind) == which).collect();
         if late.is_empty() {
@@ -48,16 +50,16 @@ pub async fn find<P: Ports>(
 }
 
 /// The queue of the messages that finish what is late.
-fn queue_of(kind: Kind) -> Which {
+fn queue_of(kind: Kind) -> QueueName {
     match kind {
-        Kind::Pending | Kind::Hold => Which::Expiry,
-        Kind::Uncounted => Which::Sync,
-        Kind::Refund => Which::Refund,
+        Kind::Pending | Kind::Hold => QueueName::Expiry,
+        Kind::Uncounted => QueueName::Sync,
+        Kind::Refund => QueueName::Refund,
     }
 }
 
 /// What became of the message that should have finished an order.
-fn why(which: Which, letter: Option<&Letter>) -> String {
+fn why(which: QueueName, letter: Option<&Letter>) -> String {
     let queue = which.as_str();
     match letter {
         Some(Letter { message, .. }) => {

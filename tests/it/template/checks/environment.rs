@@ -5,7 +5,7 @@ use shared::redis::{Bounds, Connection};
 use shared::runtime::config::Config;
 use shared::runtime::functions::QueueName;
 
-use super::{ASK_PROVIDER, Check, WITHOUT_REDIS, edit, is_true, number, text, unless};
+use super::{ASK_PROVIDER, Check, edit, is_true, is_without_redis, number, text, unless};
 use crate::template::stack::{Stack, name_in, read};
 
 pub(super) const CHECKS: &[Check] = &[
@@ -188,7 +188,7 @@ fn secrets(stack: &Stack) -> Vec<String> {
                     "has provider keys for nothing, or none, or in plaintext",
                 ),
                 (
-                    holds("ONSALE_REDIS_URL") != WITHOUT_REDIS.contains(&binary),
+                    holds("ONSALE_REDIS_URL") != is_without_redis(binary),
                     "has the cache's password for nothing, or none, or in plaintext",
                 ),
                 (is_revised, "does not notice that a secret has changed"),

@@ -11,6 +11,8 @@ mod rights;
 mod tables;
 
 use serde_json::{Value, json};
+use shared::runtime::app::Need;
+use shared::runtime::functions::Function;
 
 use crate::template::stack::{Edit, Stack, Variant, translate, variants};
 
@@ -30,8 +32,12 @@ const fn edit(after: &'static str, from: &'static str, to: &'static str) -> Edit
     Edit { after, from, to }
 }
 
-/// The functions that speak to no Redis, and so are in no network and have no password.
-const WITHOUT_REDIS: [&str; 3] = ["orders", "refund", "sync-db"];
+/// True for a function that speaks to no Redis, and so is in no network and has no password.
+fn is_without_redis(binary: &str) -> bool {
+    let mut functions = Function::ALL.into_iter();
+    let function = functions.find(|function| function.as_str() == binary);
+    function.is_some_and(|function| !function.needs().contains(&Need::Redis))
+}
 
 /// What asks the payment provider from within the network.
 const ASK_PROVIDER: [&str; 2] = ["expire-orders", "reconcile"];

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ASK_PROVIDER, Check, WITHOUT_REDIS, edit, is_true, number, text, unless};
+use super::{ASK_PROVIDER, Check, edit, is_true, is_without_redis, number, text, unless};
 use crate::template::permissions::list;
 use crate::template::stack::Stack;
 
@@ -147,7 +147,7 @@ fn ways_out(stack: &Stack) -> Vec<String> {
             [
                 (has("ProviderSecurityGroup") == asks, "reaches the provider, or does not"),
                 (
-                    has("FunctionSecurityGroup") != WITHOUT_REDIS.contains(&binary),
+                    has("FunctionSecurityGroup") != is_without_redis(binary),
                     "is in the network for nothing, or is not",
                 ),
             ],

@@ -11,6 +11,7 @@ use local::data_dir::Secrets;
 use local::payment;
 use local::up::{Engine, Options};
 use serde_json::{Value, json};
+use shared::runtime::functions::QueueName;
 
 use crate::Failure;
 use crate::certificates::Authority;
@@ -160,13 +161,10 @@ impl Environment {
             format!("{}/{path}", sqs.http_url())
         };
         let secrets: &Secrets = self.engine.secrets();
-        [
+        let urls = QueueName::ALL.map(|name| (name.url_variable(), queue(&queues.get(name).url)));
+        let others = [
             ("ONSALE_REDIS_URL", redis.redis_url()),
             ("ONSALE_TABLE_PREFIX", self.engine.endpoints().table_prefix.clone()),
-            ("ONSALE_EXPIRY_QUEUE_URL", queue(&queues.expiry.url)),
-            ("ONSALE_SYNC_QUEUE_URL", queue(&queues.sync.url)),
-            ("ONSALE_LOAD_QUEUE_URL", queue(&queues.load.url)),
-            ("ONSALE_REFUND_QUEUE_URL", queue(&queues.refund.url)),
             ("ONSALE_ADMISSION_KEYS", format!("local:{}", base64(secrets.admission.as_bytes()))),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),
@@ -178,9 +176,8 @@ impl Environment {
             ("AWS_ACCESS_KEY_ID", "local".to_owned()),
             ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
             ("AWS_SESSION_TOKEN", "local".to_owned()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
-        .to_vec()
+        ];
+        others.into_iter().chain(urls).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// How many connections were made so far to Redis, DynamoDB, SQS and the payment provider.
@@ -242,7 +239,7 @@ impl Environment {
                 "detail-type": "Scheduled Event", "source": "aws.events", "account": "000000000000",
                 "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {}
             }),
-            other => return Err(format!("no such function: {other}").into()),
+            other => sample_event(other)?,
         };
         Ok(event.to_string())
     }
@@ -298,4 +295,12 @@ impl Environment {
 fn base64(bytes: &[u8]) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+/// The event of a function in `tests/events/`, for one that is not measured with an order of its own.
+fn sample_event(function: &str) -> Result<Value, Failure> {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../tests/events");
+    let event = std::fs::read_to_string(format!("{directory}/{function}.json"))
+        .map_err(|error| format!("no event for {function}: {error}"))?;
+    Ok(serde_json::from_str(&event)?)
 }
