@@ -17,4 +17,5 @@ pub mod requested;
 mod row_range;
 pub mod sale;
 pub mod sections;
+pub mod tickets;
 pub mod time;

@@ -15,6 +15,7 @@ use crate::domain::ids::{
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::Money;
 use crate::domain::number::OrderNumber;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// The state of an order.
@@ -182,8 +183,8 @@ pub struct OrderLine {
 impl OrderLine {
     /// Number of its tickets.
     #[must_use]
-    pub fn count(&self) -> u16 {
-        u16::try_from(self.tickets.len()).unwrap_or(u16::MAX)
+    pub fn count(&self) -> Tickets {
+        Tickets::of_seats(self.tickets.len())
     }
 
     /// The price of all its tickets, in minor units.
@@ -226,8 +227,8 @@ pub struct Order {
 impl Order {
     /// Number of its tickets.
     #[must_use]
-    pub fn tickets(&self) -> u16 {
-        self.lines.iter().map(OrderLine::count).fold(0, u16::saturating_add)
+    pub fn tickets(&self) -> Tickets {
+        self.lines.iter().map(OrderLine::count).sum()
     }
 
     /// The order after an event; `None` if the event cannot happen to it.

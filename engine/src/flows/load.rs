@@ -26,6 +26,7 @@ use crate::domain::inventory::{HoldRecord, Load, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
+use crate::domain::tickets::Tickets;
 use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{
     Catalogue, ChangeReply, Claim, Freshness, Orders, Ports, Queue, SEATS_PER_BLOCK, Seats,
@@ -69,7 +70,7 @@ pub fn terms(sale: &Sale) -> Terms {
         state: file.state,
         opens_at: file.opens_at,
         closes_at: file.closes_at,
-        limit: file.limit_per_buyer,
+        limit: sale.limit(),
         leg_count: sale.leg_count(),
     }
 }
@@ -275,7 +276,7 @@ fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
 impl Owned {
     fn into_load(self, sale: &Sale, expected: Option<Epoch>, epoch: Epoch) -> Load {
         let mut holds: BTreeMap<OrderNumber, HoldRecord> = BTreeMap::new();
-        let mut bought: BTreeMap<UserId, u16> = BTreeMap::new();
+        let mut bought: BTreeMap<UserId, Tickets> = BTreeMap::new();
         for order in self.orders.values().filter(|order| order.state.is_live()) {
             *bought.entry(order.user.clone()).or_default() += order.tickets();
             if order.state == OrderState::Pending {

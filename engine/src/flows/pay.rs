@@ -5,6 +5,7 @@ use crate::domain::order::{
     RefundReason, decide_payment,
 };
 use crate::domain::refund::RefundState;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{sale_of, sell};
 use crate::flows::refund::request;
@@ -70,9 +71,11 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
         let limit = match &settlement {
             Settlement::Rescue(order) => {
                 let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
-                published.sale.file().limit_per_buyer
+                published.sale.limit()
             }
-            Settlement::Pay(_) | Settlement::PayTooLate(_) | Settlement::RefundOnly => 0,
+            Settlement::Pay(_) | Settlement::PayTooLate(_) | Settlement::RefundOnly => {
+                Tickets::NONE
+            }
         };
         let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {

@@ -11,6 +11,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::requested::{RequestedLine, fingerprint, order_lines, total_minor};
 use crate::domain::sale::Sale;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::align_to;
 use crate::flows::load;
@@ -40,7 +41,7 @@ pub struct Reserved {
     /// The order.
     pub order: Order,
     /// Tickets that the buyer may still have, where that is known.
-    pub allowance: Option<u16>,
+    pub allowance: Option<Tickets>,
 }
 
 /// Why there is no order.
@@ -56,7 +57,7 @@ pub enum Refusal {
     #[error("the limit allows {remaining} more tickets")]
     LimitReached {
         /// Tickets that the buyer may still have.
-        remaining: u16,
+        remaining: Tickets,
     },
     /// These chosen seats belong to others.
     #[error("seats are taken in tier {0}")]
@@ -195,7 +196,7 @@ async fn hold(
 }
 
 /// What is held and what the buyer may still have, or the refusal in the buyer's words.
-fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, u16), Refusal> {
+fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Tickets), Refusal> {
     Err(match reply {
         HoldReply::Held { record, allowance } => return Ok((record, allowance)),
         HoldReply::NotLoaded => Refusal::NotLoaded,
@@ -248,7 +249,7 @@ async fn claim(
         payment: None,
         synced: false,
     };
-    let limit = sale.file().limit_per_buyer;
+    let limit = sale.limit();
     let (created, queued) = join(
         ports.orders().create(&order, limit),
         ports.queue().expire_later(sale.id(), order.number, now, order.pay_by),
@@ -334,7 +335,7 @@ fn found(
     order: Order,
     reservation: &Reservation,
     fingerprint: &RequestFingerprint,
-    allowance: Option<u16>,
+    allowance: Option<Tickets>,
 ) -> Result<Reserved, Refusal> {
     if order.user != reservation.user {
         return Err(Refusal::NumberClash);

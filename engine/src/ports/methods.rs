@@ -15,6 +15,7 @@ pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::refund::RefundReply;
 pub use crate::domain::sale::SaleFile;
+pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
 
 /// Calls the macro `$callback` with the list of all ports and their methods; `port_methods!(callback
@@ -53,11 +54,11 @@ macro_rules! port_methods {
                 Admit: admit(ref command: Admit) -> AdmitReply;
             }
             Orders by orders {
-                Create: create(ref order: Order, copy limit: u16) -> CreateReply;
+                Create: create(ref order: Order, copy limit: Tickets) -> CreateReply;
                 End: end(ref end: Order) -> ChangeReply;
                 WriteTombstone: write_tombstone(ref tombstone: Order) -> ChangeReply;
                 Settle: settle(
-                    ref payment: PaymentRecord, ref settlement: Settlement, copy limit: u16
+                    ref payment: PaymentRecord, ref settlement: Settlement, copy limit: Tickets
                 ) -> SettleReply;
                 RecordRefund: record_refund(ref payment: PaymentRecord, option order: Order)
                     -> ChangeReply;
@@ -69,7 +70,7 @@ macro_rules! port_methods {
                 Payments: payments(copy order: OrderNumber) -> Vec<PaymentRecord>;
                 OrdersOf: of_user(ref user: UserId, copy before: Option<OrderNumber>, copy most: u16)
                     -> Page;
-                TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> u16;
+                TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> Tickets;
                 Due: due(copy shard: u8, copy now: Timestamp, copy most: u16) -> Vec<Due>;
                 Claims: claims(ref sale: SaleId, ref tier: TierId, copy block: u32) -> Vec<Claim>;
                 Statistics: statistics(ref sale: SaleId) -> Vec<(TierId, TierTotals)>;

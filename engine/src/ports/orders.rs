@@ -9,6 +9,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use crate::domain::sale::MAX_LEGS;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// The most items of one transaction (a quota of DynamoDB: Developer Guide, "Constraints").
@@ -52,7 +53,7 @@ pub enum CreateReply {
     /// These tickets would pass the buyer's limit.
     LimitReached {
         /// Tickets of the sale that the buyer has already.
-        held: u16,
+        held: Tickets,
     },
     /// Another ticket of the sale names this attendee.
     AttendeeTaken(AttendeeId),
@@ -156,8 +157,11 @@ pub fn due_shard(order: OrderNumber) -> u8 {
 pub trait Orders: Send + Sync {
     /// Makes a pending order, in one transaction with its claims, under the buyer's limit.
     /// A lost reply is asked again inside the call, never as a new attempt.
-    fn create(&self, order: &Order, limit: u16)
-    -> impl Future<Output = Stored<CreateReply>> + Send;
+    fn create(
+        &self,
+        order: &Order,
+        limit: Tickets,
+    ) -> impl Future<Output = Stored<CreateReply>> + Send;
     /// Pending to cancelled or expired (`end.state`), in one transaction with its claims.
     /// `end` is the order as it shall be.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
@@ -172,7 +176,7 @@ pub trait Orders: Send + Sync {
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
-        limit: u16,
+        limit: Tickets,
     ) -> impl Future<Output = Stored<SettleReply>> + Send;
     /// Records the state of a payment's refund (`payment.refund`), if what is recorded may become
     /// that; in the same transaction makes the order that waited for its own payment's refund
@@ -209,7 +213,11 @@ pub trait Orders: Send + Sync {
         most: u16,
     ) -> impl Future<Output = Stored<Page>> + Send;
     /// Tickets of a sale that the buyer's live orders have, strongly consistent.
-    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send;
+    fn tickets_of(
+        &self,
+        sale: &SaleId,
+        user: &UserId,
+    ) -> impl Future<Output = Stored<Tickets>> + Send;
     /// Work of one shard of the index that was due at `now`, earliest first, at most `most`.
     fn due(
         &self,

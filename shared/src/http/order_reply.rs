@@ -10,6 +10,7 @@ use engine::domain::money::Currency;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
 use engine::domain::sale::Sale;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::flows::hold::sale_of;
 use engine::flows::reserve::Reserved;
@@ -100,9 +101,10 @@ pub struct AllowanceReply {
 impl AllowanceReply {
     /// Of a buyer who has `held` tickets. A limit that was lowered below that leaves none.
     #[must_use]
-    pub fn new(sale: &Sale, held: u16) -> Self {
-        let limit = sale.file().limit_per_buyer;
-        Self { sale: sale.id().clone(), held, remaining: limit.saturating_sub(held), limit }
+    pub fn new(sale: &Sale, held: Tickets) -> Self {
+        let (sale, limit) = (sale.id().clone(), sale.limit());
+        let remaining = limit.saturating_sub(held).get();
+        Self { sale, held: held.get(), remaining, limit: limit.get() }
     }
 
     /// Of a buyer in one sale: one read of the buyer's count, and the sale from the catalogue.
@@ -153,7 +155,7 @@ impl OrderReply {
     /// An order that was just made or found, with what the buyer may still have.
     #[must_use]
     pub fn reserved(sale: &Sale, reserved: &Reserved) -> Self {
-        let remaining_allowance = reserved.allowance;
+        let remaining_allowance = reserved.allowance.map(Tickets::get);
         Self { remaining_allowance, ..Self::new(sale, &reserved.order) }
     }
 }
@@ -191,7 +193,8 @@ mod tests {
         .unwrap();
         let sale = Sale::new(file).unwrap();
         for (held, remaining) in [(0, 4), (3, 1), (4, 0), (6, 0)] {
-            let reply = serde_json::to_value(AllowanceReply::new(&sale, held)).unwrap();
+            let reply =
+                serde_json::to_value(AllowanceReply::new(&sale, Tickets::new(held))).unwrap();
             let expected = json!({ "sale": "s", "held": held, "remaining": remaining, "limit": 4 });
             assert_eq!(reply, expected);
         }

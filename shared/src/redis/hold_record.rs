@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use engine::domain::ids::{Legs, RequestFingerprint, Seat, TierId, UserId};
 use engine::domain::inventory::{HeldLine, HoldRecord};
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 
 /// The text in Redis is not a hold record.
@@ -32,7 +33,7 @@ pub fn from_text(text: &str) -> Result<HoldRecord, MalformedRecord> {
         let mut parts = text.splitn(5, '|');
         let deadline = Timestamp::from_ms(parts.next()?.parse().ok()?);
         let fingerprint = RequestFingerprint::new(parts.next()?).ok()?;
-        let tickets: u16 = parts.next()?.parse().ok()?;
+        let tickets: Tickets = parts.next()?.parse().ok()?;
         let lines = lines_from_text(parts.next()?).ok()?;
         let user = UserId::new(parts.next()?).ok()?;
         let record = HoldRecord { user, fingerprint, deadline, lines };

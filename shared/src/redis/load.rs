@@ -128,7 +128,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) ->
         .arg("state", state_text(terms.state))
         .arg("opens_ms", terms.opens_at.ms())
         .arg("closes_ms", terms.closes_at.ms())
-        .arg("limit", terms.limit)
+        .arg("limit", terms.limit.get())
         .arg("legs", terms.leg_count)
         .arg("old_tiers", old_tiers)
         .arg("tiers", tiers_to_text(&command.tiers))
@@ -152,7 +152,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) ->
     }
     for (user, tickets) in &command.bought {
         call.add_arg("buyer[buyer]", buyer(user));
-        call.add_arg("tickets[buyer]", *tickets);
+        call.add_arg("tickets[buyer]", tickets.get());
     }
     Ok(call)
 }

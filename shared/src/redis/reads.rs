@@ -8,6 +8,7 @@ use super::load::state_from_text;
 use engine::domain::ids::{Epoch, Leg, Legs, SaleId, TierId};
 use engine::domain::inventory::{HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Snapshot, StoreError, Stored};
 
@@ -43,7 +44,7 @@ pub(super) async fn head(connection: &Connection, sale: &SaleId) -> Stored<Optio
         state,
         opens_at: Timestamp::from_ms(opens_ms.ok_or_else(absent)?),
         closes_at: Timestamp::from_ms(closes_ms.ok_or_else(absent)?),
-        limit: limit.ok_or_else(absent)?,
+        limit: limit.map(Tickets::new).ok_or_else(absent)?,
         leg_count: legs.ok_or_else(absent)?,
     };
     Ok(Some((Epoch::new(epoch).map_err(broken)?, terms)))

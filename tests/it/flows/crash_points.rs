@@ -4,6 +4,7 @@ use engine::domain::choice::Choice;
 use engine::domain::ids::{PaymentId, ProviderId, Seat};
 use engine::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::sale::{Sale, SaleFile, SaleState};
+use engine::domain::tickets::Tickets;
 use engine::flows::cancel::cancel;
 use engine::flows::expire::expire;
 use engine::flows::load::load;
@@ -100,7 +101,7 @@ async fn a_refused_attempt_does_not_burn_the_token() {
     };
     assert_eq!(
         reserve(&fixture.ports, &reservation, NOW).await,
-        Err(Refusal::LimitReached { remaining: 4 })
+        Err(Refusal::LimitReached { remaining: Tickets::new(4) })
     );
     let modest = fixture.reservation("greedy").await;
     let modest = Reservation { number: reservation.number, ..modest };
@@ -133,7 +134,7 @@ async fn a_lost_claim_leaves_all_or_nothing_from_any_crash_point_on() {
                 reservation.lines = fixture.reservation(&user).await.lines;
             }
             let order = reserved(&fixture, &reservation).await.order;
-            assert_eq!(order.tickets(), 2, "{user}: {order:?}");
+            assert_eq!(order.tickets().get(), 2, "{user}: {order:?}");
             crashing.has_died()
         })
         .await;

@@ -12,6 +12,7 @@ use engine::domain::inventory::{
     SeatLeg, Sell, SellReply, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Seats as _, StoreError};
 use local::servers::{Flavour, RedisServer};
@@ -45,7 +46,7 @@ pub(super) fn load(legs: u16) -> Load {
         state: SaleState::Open,
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
-        limit: 1000,
+        limit: Tickets::new(1000),
         leg_count: legs,
     };
     let empty = || (0..legs).map(|_| vec![0; 4]).collect();

@@ -11,6 +11,7 @@ use engine::domain::inventory::{
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -400,11 +401,11 @@ impl SeededRng {
             state: if self.rng.random_bool(0.95) { SaleState::Open } else { SaleState::Paused },
             opens_at: if self.rng.random_bool(0.95) { self.now } else { opens_at },
             closes_at: opens_at.plus_ms(self.rng.random_range(100_000..2_000_000)),
-            limit: match self.rng.random_bool(0.3) {
+            limit: Tickets::new(match self.rng.random_bool(0.3) {
                 _ if self.calm => 1000,
                 true => self.rng.random_range(2..=6),
                 false => self.rng.random_range(10..=60),
-            },
+            }),
             leg_count: self.legs,
         };
         let updates = self.rng.random_bool(0.4);
@@ -435,13 +436,13 @@ impl SeededRng {
         let mut bought = BTreeMap::new();
         for user in self.users.clone() {
             if self.rng.random_bool(0.2) {
-                bought.insert(user, self.rng.random_range(1..=4));
+                bought.insert(user, Tickets::new(self.rng.random_range(1..=4)));
             }
         }
         // Rarely what nobody writes, but both sides must read alike: holds that are not counted.
         if self.rng.random_bool(0.9) {
             for record in holds.values() {
-                *bought.entry(record.user.clone()).or_insert(0) += record.tickets();
+                *bought.entry(record.user.clone()).or_default() += record.tickets();
             }
         }
         let sale = self.sale.clone();

@@ -8,6 +8,7 @@ use engine::domain::gate::{Admit, AdmitReply};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
@@ -114,7 +115,7 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
         state: SaleState::Open,
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
-        limit: 4,
+        limit: Tickets::new(4),
         leg_count: 2,
     };
     let empty = || vec![vec![0; 2]; 2];

@@ -166,7 +166,7 @@ impl Fixture {
         let ones: u64 = bitmaps.map(|byte| u64::from(byte.count_ones())).sum();
         same("count of taken", &seats.count_taken(sale, &tiers, legs).await, &ones)?;
         let bought: BTreeMap<String, u16> =
-            model.bought.iter().map(|(user, count)| (user.to_string(), *count)).collect();
+            model.bought.iter().map(|(user, count)| (user.to_string(), count.get())).collect();
         let mut entries: BTreeMap<String, String> =
             self.read("HGETALL", &keys.sale()).await.map_err(|error| error.to_string())?;
         entries.retain(|field, _| !field.starts_with(|first: char| first.is_ascii_digit()));

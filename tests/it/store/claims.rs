@@ -4,6 +4,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
 use engine::domain::ids::{AttendeeId, Leg, Seat};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, OrderLine, PaymentOutcome};
+use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, Claim, CreateReply, Orders, Settlement, StoreError, block_of};
 use shared::dynamodb::{Dynamo, tables};
 
@@ -40,7 +41,9 @@ async fn every_refusal_has_its_rank() {
     let fixture = Fixture::new().await;
     let first = fixture.order("alice", vec![for_attendees(line("a", (1, 3), &[0]), &["p1"])]);
     fixture.create(&first).await;
-    let create = async |order: &Order, limit| fixture.orders.create(order, limit).await.unwrap();
+    let create = async |order: &Order, limit| {
+        fixture.orders.create(order, Tickets::new(limit)).await.unwrap()
+    };
 
     let all = for_attendees(line("a", (0, 4), &[0, 1]), &["p1", "p2"]);
     let rival = fixture.order("alice", vec![all]);
@@ -49,13 +52,13 @@ async fn every_refusal_has_its_rank() {
 
     let elsewhere = |attendee| vec![for_attendees(line("a", (0, 4), &[5, 6]), &[attendee, "p3"])];
     let rival = fixture.order("alice", elsewhere("p1"));
-    assert_eq!(create(&rival, 2).await, CreateReply::LimitReached { held: 1 });
+    assert_eq!(create(&rival, 2).await, CreateReply::LimitReached { held: Tickets::new(1) });
     let p1 = AttendeeId::new("p1").unwrap();
     assert_eq!(create(&rival, 3).await, CreateReply::AttendeeTaken(p1));
 
     // More than the limit at once, by somebody who has none yet.
     let rival = fixture.order("bob", elsewhere("p4"));
-    assert_eq!(create(&rival, 1).await, CreateReply::LimitReached { held: 0 });
+    assert_eq!(create(&rival, 1).await, CreateReply::LimitReached { held: Tickets::NONE });
     // One person on two seats of one order.
     let p3 = AttendeeId::new("p3").unwrap();
     let twice = fixture.order("bob", elsewhere("p3"));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use engine::domain::order::{Order, OrderEvent, OrderState, PaymentOutcome, RefundReason};
 use engine::domain::refund::RefundReply;
+use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, Due, Orders, SettleReply, Settlement};
 
 use super::claims::for_attendees;
@@ -164,7 +165,7 @@ async fn money_after_the_end_rescues_the_order_or_goes_back() {
     let cases = [
         (line("a", (1, 3), &[0]), LIMIT),
         (for_attendees(line("a", (0, 2), &[9]), &["p1"]), LIMIT),
-        (line("a", (0, 2), &[9]), 0),
+        (line("a", (0, 2), &[9]), Tickets::NONE),
     ];
     for (buyer, (line, limit)) in ["bob", "carol", "dan"].into_iter().zip(cases) {
         let order = fixture.order(buyer, vec![line.clone()]);

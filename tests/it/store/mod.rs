@@ -22,6 +22,7 @@ use engine::domain::order::{
     Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
     Ticket,
 };
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Claim, CreateReply, DUE_SHARDS, Due, Orders, SettleReply, Settlement};
 use local::servers::DynamoDb;
@@ -32,7 +33,7 @@ use crate::backends::{self, Server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-const LIMIT: u16 = 6;
+const LIMIT: Tickets = Tickets::new(6);
 
 struct Fixture {
     server: Server<DynamoDb>,

@@ -219,8 +219,11 @@ impl Sequence {
             }
         }
         let orders = &self.model.orders;
-        let model_counts: BTreeMap<String, u16> =
-            orders.counts.iter().map(|((sale, user), n)| (format!("{sale}#{user}"), *n)).collect();
+        let model_counts: BTreeMap<String, u16> = orders
+            .counts
+            .iter()
+            .map(|((sale, user), n)| (format!("{sale}#{user}"), n.get()))
+            .collect();
         let model_attendees: BTreeMap<String, String> = orders
             .attendees
             .iter()

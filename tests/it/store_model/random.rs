@@ -13,6 +13,7 @@ use engine::domain::order::{
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
 use model_stores::{Call, Stores};
@@ -175,7 +176,7 @@ impl SeededRng {
         };
         let capture = Capture { key, order: order.number, amount: order.total };
         let payment = PaymentRecord::decided(&capture, outcome, self.now);
-        Call::Settle { payment, settlement, limit: self.of(&[1, 3, 6]) }
+        Call::Settle { payment, settlement, limit: Tickets::new(self.of(&[1, 3, 6])) }
     }
 
     fn refund(&mut self, stores: &Stores) -> Option<Call> {
@@ -281,7 +282,9 @@ impl SeededRng {
     pub fn call(&mut self, stores: &Stores) -> Call {
         self.now = self.now.plus_ms(997);
         match self.rng.random_range(0..20) {
-            0..=4 => Call::Create { order: self.order(), limit: self.of(&[1, 3, 3, 6]) },
+            0..=4 => {
+                Call::Create { order: self.order(), limit: Tickets::new(self.of(&[1, 3, 3, 6])) }
+            }
             5..=6 => {
                 let order = self.known(stores);
                 let ends = [OrderState::Cancelled, OrderState::Expired];

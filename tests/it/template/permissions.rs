@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::domain::ids::{Epoch, SaleId};
 use engine::domain::inventory::{Load, LoadReply, Terms};
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::Seats as _;
 use local::servers::{Flavour, RedisCluster};
@@ -218,7 +219,7 @@ fn empty(sale: &SaleId) -> Load {
         state: SaleState::Open,
         opens_at: Timestamp::from_ms(0),
         closes_at: Timestamp::from_ms(1),
-        limit: 1,
+        limit: Tickets::new(1),
         leg_count: 1,
     };
     Load {

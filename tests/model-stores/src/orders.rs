@@ -12,6 +12,7 @@ use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
 use engine::domain::refund::{Refund, RefundState};
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
@@ -38,7 +39,7 @@ pub struct OrdersModel {
     /// The order that owns each claimed seat-leg.
     pub claims: BTreeMap<Place, OrderNumber>,
     /// The tickets of each buyer's live orders; never zero.
-    pub counts: BTreeMap<(SaleId, UserId), u16>,
+    pub counts: BTreeMap<(SaleId, UserId), Tickets>,
     /// The order whose ticket names an attendee.
     pub attendees: BTreeMap<(SaleId, AttendeeId), OrderNumber>,
     /// The statistics.
@@ -86,7 +87,7 @@ enum Conflict {
     /// These seat-legs are another order's.
     Seats(Vec<SeatLeg>),
     /// The buyer has this number of tickets.
-    Tickets(u16),
+    Tickets(Tickets),
     /// Another order's ticket names this attendee.
     Attendee(AttendeeId),
     /// Only the order's own claims do.
@@ -94,13 +95,13 @@ enum Conflict {
 }
 
 impl OrdersModel {
-    fn count(&self, order: &Order) -> u16 {
+    fn count(&self, order: &Order) -> Tickets {
         self.tickets_of(&order.sale, &order.user)
     }
 
-    fn set_count(&mut self, order: &Order, tickets: u16) {
+    fn set_count(&mut self, order: &Order, tickets: Tickets) {
         let key = (order.sale.clone(), order.user.clone());
-        if tickets == 0 {
+        if tickets == Tickets::NONE {
             self.counts.remove(&key);
         } else {
             self.counts.insert(key, tickets);
@@ -108,7 +109,7 @@ impl OrdersModel {
     }
 
     /// The first thing that stands against everything an order takes when it comes to life.
-    fn conflict(&self, order: &Order, limit: u16) -> Option<Conflict> {
+    fn conflict(&self, order: &Order, limit: Tickets) -> Option<Conflict> {
         let owner = |place: &Place| self.claims.get(place).copied();
         let mut is_own = false;
         let mut lost = Vec::new();
@@ -177,7 +178,7 @@ impl OrdersModel {
     ///
     /// # Errors
     /// `Contract` for what the flows never ask for.
-    pub fn create(&mut self, order: &Order, limit: u16) -> Stored<CreateReply> {
+    pub fn create(&mut self, order: &Order, limit: Tickets) -> Stored<CreateReply> {
         must(order, order.state == OrderState::Pending, "is created in another state")?;
         must(order, !order.is_tombstone(), "is created without lines")?;
         let exists = self.orders.get(&order.number).cloned();
@@ -257,7 +258,7 @@ impl OrdersModel {
         &mut self,
         payment: &PaymentRecord,
         settlement: &Settlement,
-        limit: u16,
+        limit: Tickets,
     ) -> Stored<SettleReply> {
         let ended = [OrderState::Cancelled, OrderState::Expired];
         let (order, to, from) = match settlement {
@@ -452,8 +453,8 @@ impl OrdersModel {
 
     /// Tickets of a sale that the buyer's live orders have.
     #[must_use]
-    pub fn tickets_of(&self, sale: &SaleId, user: &UserId) -> u16 {
-        self.counts.get(&(sale.clone(), user.clone())).copied().unwrap_or(0)
+    pub fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Tickets {
+        self.counts.get(&(sale.clone(), user.clone())).copied().unwrap_or_default()
     }
 
     /// Work of one shard that was due at `now`, earliest first.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use engine::domain::ids::{Leg, SaleId, Seat, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
+use engine::domain::tickets::Tickets;
 use model_stores::{Place, Stores};
 
 use crate::scenario::{PRICE_MINOR, Scenario};
@@ -79,7 +80,7 @@ fn sold(stores: &Stores) -> Checked {
 }
 
 fn counts(stores: &Stores) -> Checked {
-    let mut counts: BTreeMap<(SaleId, UserId), u16> = BTreeMap::new();
+    let mut counts: BTreeMap<(SaleId, UserId), Tickets> = BTreeMap::new();
     let mut attendees = BTreeSet::new();
     for order in live(stores) {
         *counts.entry((order.sale.clone(), order.user.clone())).or_default() += order.tickets();
@@ -91,7 +92,7 @@ fn counts(stores: &Stores) -> Checked {
     let counted = &stores.orders.counts;
     must(counts == *counted, || format!("I3: tickets {counts:?}, counted {counted:?}"))?;
     for ((sale, user), tickets) in &counts {
-        let limit = stores.catalogue.sales.get(sale).map(|sale| sale.sale.file().limit_per_buyer);
+        let limit = stores.catalogue.sales.get(sale).map(|sale| sale.sale.limit());
         must(limit.is_none_or(|limit| *tickets <= limit), || {
             format!("I3: buyer {user} has {tickets} tickets, over the limit {limit:?}")
         })?;
@@ -220,7 +221,7 @@ pub fn equal(scenario: &Scenario, stores: &Stores) -> Checked {
         format!("I4: pending are {pending:?}, held are {:?}", inventory.holds)
     })?;
     let counted = orders.counts.iter().filter(|((sale, _), _)| sale == scenario.id());
-    let counted: BTreeMap<UserId, u16> =
+    let counted: BTreeMap<UserId, Tickets> =
         counted.map(|((_, user), count)| (user.clone(), *count)).collect();
     must(counted == inventory.bought, || {
         format!("I4: counted {counted:?}, in Redis {:?}", inventory.bought)

@@ -15,6 +15,7 @@ use engine::domain::inventory::{
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
 use engine::domain::refund::RefundState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
 use model_stores::{Call, Place, Reply};
@@ -338,7 +339,7 @@ impl Environment {
     fn orders_disagree(&self) -> Option<(&'static str, String)> {
         let db = &self.stores.orders;
         let mut claims = 0;
-        let mut counts: BTreeMap<(&SaleId, &UserId), u16> = BTreeMap::new();
+        let mut counts: BTreeMap<(&SaleId, &UserId), Tickets> = BTreeMap::new();
         let mut attendees: BTreeMap<&AttendeeId, OrderNumber> = BTreeMap::new();
         for order in db.orders.values().filter(|order| order.state.is_live()) {
             for place in places(order) {
@@ -370,7 +371,8 @@ impl Environment {
         if !counts.iter().map(|(key, count)| (*key, *count)).eq(recorded) {
             return Some(("I3", format!("counted {:?}, live orders have {counts:?}", db.counts)));
         }
-        if let Some((of, count)) = counts.iter().find(|(_, n)| **n > self.oracle.highest_limit) {
+        if let Some((of, count)) = counts.iter().find(|(_, n)| n.get() > self.oracle.highest_limit)
+        {
             return Some(("I3", format!("{of:?} has {count} tickets, beyond any limit")));
         }
         let synced = db.orders.values().filter(|order| order.synced);
@@ -513,7 +515,7 @@ impl Environment {
         {
             return Some(("hold", broken.to_string()));
         }
-        let mut bought: BTreeMap<&UserId, u16> = BTreeMap::new();
+        let mut bought: BTreeMap<&UserId, Tickets> = BTreeMap::new();
         for record in inventory.holds.values() {
             *bought.entry(&record.user).or_default() += record.tickets();
         }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{HeldLine, HoldRecord, Inventory, SeatLeg, TierGrid};
 use crate::domain::ids::{Leg, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
+use crate::domain::tickets::Tickets;
 
 /// An invariant of an [`Inventory`] that is broken, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +31,7 @@ pub enum Inconsistency {
         /// Tickets in the buyer's holds.
         held: u32,
         /// Tickets that the sale counts for the buyer.
-        counted: u16,
+        counted: Tickets,
     },
     /// A seat-leg is held and not taken.
     #[error("order {0} holds {1:?}, which is free")]
@@ -81,8 +82,8 @@ impl Inventory {
         }
         for user in self.bought.keys().chain(held.keys().copied()) {
             let held = held.get(user).copied().unwrap_or(0);
-            let counted = self.bought.get(user).copied().unwrap_or(0);
-            if counted == 0 || u32::from(counted) < held {
+            let counted = self.bought.get(user).copied().unwrap_or_default();
+            if counted == Tickets::NONE || u32::from(counted) < held {
                 return Err(Inconsistency::Uncounted { user: user.clone(), held, counted });
             }
         }
@@ -218,7 +219,10 @@ mod tests {
     fn each_corruption_is_found_and_named() {
         type Corrupt = fn(&mut Inventory);
         let user = UserId::new("u").unwrap();
-        let uncounted = |counted| Inconsistency::Uncounted { user: user.clone(), held: 2, counted };
+        let uncounted = |counted| {
+            let counted = Tickets::new(counted);
+            Inconsistency::Uncounted { user: user.clone(), held: 2, counted }
+        };
         let cases: [(Corrupt, Inconsistency); 16] = [
             (|i| i.loaded = None, Inconsistency::NotLoaded),
             (|i| grid(i).tier = tier("b"), Inconsistency::Shape(tier("a"))),
@@ -265,9 +269,9 @@ mod tests {
         let offered = sold_and_held().check_taken(|_| &[0, 1]);
         assert_eq!(offered, Err(Inconsistency::Offered(at(0, 15))));
         let mut forgotten = sold_and_held();
-        forgotten.bought.insert(UserId::new("w").unwrap(), 0);
-        let nothing =
-            Inconsistency::Uncounted { user: UserId::new("w").unwrap(), held: 0, counted: 0 };
+        forgotten.bought.insert(UserId::new("w").unwrap(), Tickets::NONE);
+        let (user, counted) = (UserId::new("w").unwrap(), Tickets::NONE);
+        let nothing = Inconsistency::Uncounted { user, held: 0, counted };
         assert_eq!(forgotten.check(), Err(nothing));
         assert_eq!(Inventory::default().check(), Ok(()));
     }

@@ -10,6 +10,7 @@ use crate::domain::choice::{Choice, Together};
 use crate::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::sale::SaleState;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 pub(super) const NOW: Timestamp = Timestamp::from_ms(1_000_000);
@@ -35,7 +36,7 @@ pub(super) fn terms() -> Terms {
         state: SaleState::Open,
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
-        limit: 4,
+        limit: Tickets::new(4),
         leg_count: 2,
     }
 }
@@ -104,7 +105,7 @@ pub(super) fn sell(order: u64, record: &HoldRecord) -> Sell {
 }
 
 pub(super) fn bought(inventory: &Inventory, user: &str) -> Option<u16> {
-    inventory.bought.get(&UserId::new(user).unwrap()).copied()
+    inventory.bought.get(&UserId::new(user).unwrap()).map(|tickets| tickets.get())
 }
 
 pub(super) fn held_line(name: &str, (from, to): (u16, u16), seats: &[u32]) -> HeldLine {

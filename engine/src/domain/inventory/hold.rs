@@ -6,6 +6,7 @@ use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::sale::SaleState;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// Hold every line of an order, or none.
@@ -37,7 +38,7 @@ pub enum HoldReply {
         /// The hold as it is remembered.
         record: HoldRecord,
         /// Tickets that the buyer may still have.
-        allowance: u16,
+        allowance: Tickets,
     },
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
@@ -50,7 +51,7 @@ pub enum HoldReply {
     /// The buyer would have more tickets than the limit.
     LimitReached {
         /// Tickets that the buyer may still have.
-        remaining: u16,
+        remaining: Tickets,
     },
     /// These chosen seats are not free.
     SeatTaken(TierId, Vec<Seat>),
@@ -67,7 +68,7 @@ impl Inventory {
         let Some((_, terms)) = self.loaded.as_ref().filter(|_| self.knows(&command.epoch)) else {
             return HoldReply::NotLoaded;
         };
-        let bought = self.bought.get(&command.user).copied().unwrap_or(0);
+        let bought = self.bought.get(&command.user).copied().unwrap_or_default();
         let replayed = self.holds.get(&command.order).filter(|_| stands(Guard::HoldReplay));
         if let Some(record) = replayed {
             let is_same = record.fingerprint == command.fingerprint && record.user == command.user;
@@ -112,7 +113,7 @@ impl Inventory {
             lines,
         };
         self.put_hold(command.order, &record);
-        let allowance = remaining - record.tickets();
+        let allowance = remaining.saturating_sub(record.tickets());
         HoldReply::Held { record, allowance }
     }
 }
@@ -132,7 +133,7 @@ mod tests {
         let hold = ask(1, "u", vec![line("a", (0, 2), best(2)), line("b", (1, 2), these(&[3]))]);
         let first = inventory.hold(&hold);
         let HoldReply::Held { record, allowance } = &first else { panic!("{first:?}") };
-        assert_eq!((record.tickets(), *allowance), (3, 1));
+        assert_eq!((record.tickets().get(), allowance.get()), (3, 1));
         assert_eq!(record.lines, [held_line("a", (0, 2), &[0, 1]), held_line("b", (1, 2), &[3])]);
         let after = inventory.clone();
         let later = Hold { now: NOW.plus_seconds(599), ..hold.clone() };
@@ -160,8 +161,8 @@ mod tests {
             }),
             (ask(9, "u", one(these(&[99]))), HoldReply::SeatTaken(tier("b"), vec![Seat(99)])),
             (ask(9, "u", vec![line("c", (0, 1), best(1))]), HoldReply::SoldOut(tier("c"))),
-            (ask(9, "u", one(best(4))), HoldReply::LimitReached { remaining: 4 }),
-            (ask(9, "y", one(best(1))), HoldReply::LimitReached { remaining: 0 }),
+            (ask(9, "u", one(best(4))), HoldReply::LimitReached { remaining: Tickets::new(4) }),
+            (ask(9, "y", one(best(1))), HoldReply::LimitReached { remaining: Tickets::NONE }),
             (
                 Hold { epoch: Epoch::new("e2").unwrap(), ..ask(9, "u", one(best(1))) },
                 HoldReply::NotLoaded,

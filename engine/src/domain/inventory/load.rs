@@ -6,6 +6,7 @@ use super::{HoldRecord, Inventory, Terms, TierGrid};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, SaleId, UserId};
 use crate::domain::number::OrderNumber;
+use crate::domain::tickets::Tickets;
 
 /// Everything a sale starts from, or starts again from after Redis lost it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -23,7 +24,7 @@ pub struct Load {
     /// The holds of pending orders.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
     /// What each buyer has held or bought.
-    pub bought: BTreeMap<UserId, u16>,
+    pub bought: BTreeMap<UserId, Tickets>,
 }
 
 /// The reply of `load`.
@@ -67,9 +68,9 @@ mod tests {
     fn a_load_starts_updates_or_is_stale() {
         let mut inventory = loaded();
         held(&mut inventory, &ask(1, "u", vec![line("a", (0, 1), best(1))]));
-        let update = Load { terms: Terms { limit: 9, ..terms() }, ..load() };
+        let update = Load { terms: Terms { limit: Tickets::new(9), ..terms() }, ..load() };
         assert_eq!(inventory.load(&update), LoadReply::Updated);
-        assert_eq!(inventory.loaded.as_ref().unwrap().1.limit, 9);
+        assert_eq!(inventory.loaded.as_ref().unwrap().1.limit.get(), 9);
         assert_eq!(inventory.holds.len(), 1, "an update leaves the seats alone");
         let before = inventory.clone();
         let other = Load { epoch: Epoch::new("e2").unwrap(), ..load() };

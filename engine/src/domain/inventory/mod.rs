@@ -35,6 +35,7 @@ pub use sell::{Sell, SellReply};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, Leg, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// The state of one sale in Redis.
@@ -47,7 +48,7 @@ pub struct Inventory {
     /// Its holds.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
     /// What each buyer has held or bought; never zero.
-    pub bought: BTreeMap<UserId, u16>,
+    pub bought: BTreeMap<UserId, Tickets>,
 }
 
 impl Inventory {
@@ -57,10 +58,10 @@ impl Inventory {
     }
 
     fn add_bought(&mut self, user: &UserId, tickets: i32) {
-        let now = i32::from(self.bought.get(user).copied().unwrap_or(0)) + tickets;
+        let now = i32::from(self.bought.get(user).copied().unwrap_or_default()) + tickets;
         match u16::try_from(now.max(0)).unwrap_or(u16::MAX) {
             0 => self.bought.remove(user),
-            now => self.bought.insert(user.clone(), now),
+            now => self.bought.insert(user.clone(), Tickets::new(now)),
         };
     }
 

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::choice::Choice;
 use crate::domain::ids::{Leg, Legs, RequestFingerprint, Seat, TierId, UserId};
 use crate::domain::sale::SaleState;
+use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
 /// The terms of a sale that the scripts check.
@@ -17,7 +18,7 @@ pub struct Terms {
     /// End of selling, exclusive.
     pub closes_at: Timestamp,
     /// Most tickets of one buyer in the sale.
-    pub limit: u16,
+    pub limit: Tickets,
     /// Number of legs of a whole journey.
     pub leg_count: u16,
 }
@@ -67,9 +68,8 @@ pub struct SeatLeg {
 
 /// Number of tickets of some lines: one a seat.
 #[must_use]
-pub fn tickets(lines: &[HeldLine]) -> u16 {
-    let seats: usize = lines.iter().map(|line| line.seats.len()).sum();
-    u16::try_from(seats).unwrap_or(u16::MAX)
+pub fn tickets(lines: &[HeldLine]) -> Tickets {
+    Tickets::of_seats(lines.iter().map(|line| line.seats.len()).sum())
 }
 
 /// A hold as Redis keeps it.
@@ -88,7 +88,7 @@ pub struct HoldRecord {
 impl HoldRecord {
     /// Number of tickets that it holds.
     #[must_use]
-    pub fn tickets(&self) -> u16 {
+    pub fn tickets(&self) -> Tickets {
         tickets(&self.lines)
     }
 }

@@ -22,6 +22,7 @@ use crate::domain::ids::{Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
 use crate::domain::money::Money;
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
+use crate::domain::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
 use tiers::lay_out;
 
@@ -139,6 +140,12 @@ impl Sale {
     #[must_use]
     pub fn tier(&self, id: &TierId) -> Option<&Tier> {
         self.tiers.iter().find(|tier| tier.tier == *id)
+    }
+
+    /// The most tickets that a buyer may have in the sale.
+    #[must_use]
+    pub fn limit(&self) -> Tickets {
+        Tickets::new(self.file.limit_per_buyer)
     }
 
     /// Number of legs of a whole journey: one for a concert.

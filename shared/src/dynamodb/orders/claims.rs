@@ -15,6 +15,7 @@ use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
 use engine::domain::requested::MAX_SEATS_PER_ORDER;
+use engine::domain::tickets::Tickets;
 use engine::ports::{CreateReply, MAX_TRANSACTION_ITEMS, Stored};
 
 // The largest order is created or rescued in one transaction: itself, its payment, a claim and an
@@ -24,7 +25,7 @@ const _: () = assert!(3 + 2 * MAX_SEATS_PER_ORDER <= MAX_TRANSACTION_ITEMS);
 impl DynamoOrders {
     /// Everything an order takes when it comes to life: its seat-legs, its share of the buyer's
     /// limit, its attendees.
-    pub(super) fn claims_of<'a>(&self, order: &'a Order, limit: u16) -> Stored<Plan<'a>> {
+    pub(super) fn claims_of<'a>(&self, order: &'a Order, limit: Tickets) -> Stored<Plan<'a>> {
         let mut plan = Vec::new();
         let owner = || [("order", text(order.number))];
         for line in &order.lines {
@@ -47,12 +48,12 @@ impl DynamoOrders {
         Ok(plan)
     }
 
-    fn count_up(&self, order: &Order, limit: u16) -> Stored<TransactWriteItem> {
+    fn count_up(&self, order: &Order, limit: Tickets) -> Stored<TransactWriteItem> {
         let tickets = order.tickets();
         let (condition, bound) = match limit.checked_sub(tickets) {
             Some(most) => ("attribute_not_exists(#tickets) OR #tickets <= :bound", most),
             // More than the limit at once: false whatever the buyer has, as no count is negative.
-            None => ("#tickets < :bound", 0),
+            None => ("#tickets < :bound", Tickets::NONE),
         };
         let with = [("more", number(tickets)), ("bound", number(bound))];
         let key = buyer_key(&order.sale, &order.user);
@@ -94,7 +95,7 @@ pub(super) struct Conflicts {
     /// Seat-legs that other orders own.
     seats: Vec<SeatLeg>,
     /// Tickets that the buyer has, if these and the order's would be more than the limit.
-    tickets: Option<u16>,
+    tickets: Option<Tickets>,
     /// The first attendee who has a ticket in another order.
     attendee: Option<AttendeeId>,
 }
@@ -127,7 +128,7 @@ pub(super) fn conflicts(order: &Order, reasons: &[(Part<'_>, Reason)]) -> Stored
                 }
             }
             Part::Buyer => {
-                conflicts.tickets = Some(fields.maybe_number("tickets")?.unwrap_or(0));
+                conflicts.tickets = Some(fields.maybe_number("tickets")?.unwrap_or_default());
             }
             Part::Attendee(attendee) => {
                 let owner: OrderNumber = fields.text("order")?;

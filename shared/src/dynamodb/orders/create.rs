@@ -8,10 +8,11 @@ use crate::dynamodb::expressions::put_new;
 use crate::dynamodb::items::{order_item, read_order};
 use engine::domain::ids::AttendeeId;
 use engine::domain::order::{Order, OrderState};
+use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, CreateReply, StoreError, Stored};
 
 impl DynamoOrders {
-    pub(super) async fn create(&self, order: &Order, limit: u16) -> Stored<CreateReply> {
+    pub(super) async fn create(&self, order: &Order, limit: Tickets) -> Stored<CreateReply> {
         must(order, order.state == OrderState::Pending, "is created in another state")?;
         must(order, !order.is_tombstone(), "is created without lines")?;
         if let Some(attendee) = named_twice(order) {

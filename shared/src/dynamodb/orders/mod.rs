@@ -19,6 +19,7 @@ use super::transaction::{Reason, Transacted};
 use engine::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Orders, Page, SettleReply, Settlement, StoreError, Stored,
@@ -96,7 +97,7 @@ impl Orders for DynamoOrders {
     fn create(
         &self,
         order: &Order,
-        limit: u16,
+        limit: Tickets,
     ) -> impl Future<Output = Stored<CreateReply>> + Send {
         Self::create(self, order, limit)
     }
@@ -116,7 +117,7 @@ impl Orders for DynamoOrders {
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
-        limit: u16,
+        limit: Tickets,
     ) -> impl Future<Output = Stored<SettleReply>> + Send {
         Self::settle(self, payment, settlement, limit)
     }
@@ -165,7 +166,11 @@ impl Orders for DynamoOrders {
         Self::of_user(self, user, before, most)
     }
 
-    fn tickets_of(&self, sale: &SaleId, user: &UserId) -> impl Future<Output = Stored<u16>> + Send {
+    fn tickets_of(
+        &self,
+        sale: &SaleId,
+        user: &UserId,
+    ) -> impl Future<Output = Stored<Tickets>> + Send {
         Self::tickets_of(self, sale, user)
     }
 

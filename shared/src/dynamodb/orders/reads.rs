@@ -11,6 +11,7 @@ use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
 use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Claim, Due, Page, StoreError, Stored};
 
@@ -88,10 +89,10 @@ impl DynamoOrders {
         Ok(Page { orders: self.get_many(page).await?, next })
     }
 
-    pub(super) async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<u16> {
+    pub(super) async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<Tickets> {
         match self.item(buyer_key(sale, user)).await? {
             Some(count) => Fields::of(&count).number("tickets"),
-            None => Ok(0),
+            None => Ok(Tickets::NONE),
         }
     }
 

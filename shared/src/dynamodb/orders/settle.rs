@@ -9,6 +9,7 @@ use crate::dynamodb::items::{
 };
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 use engine::domain::refund::RefundState;
+use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, FOLLOW_UP_SECONDS, SettleReply, Settlement, StoreError, Stored};
 
 impl DynamoOrders {
@@ -16,7 +17,7 @@ impl DynamoOrders {
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
-        limit: u16,
+        limit: Tickets,
     ) -> Stored<SettleReply> {
         let mut plan = vec![(Part::Payment, put_new(self.orders(), payment_item(payment))?)];
         let ended = [OrderState::Cancelled, OrderState::Expired];

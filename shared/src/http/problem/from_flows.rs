@@ -64,7 +64,7 @@ impl From<reserve::Refusal> for Problem {
             Refusal::NotLoaded => not_loaded(),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
             Refusal::LimitReached { remaining } => {
-                Self::new(Kind::LimitReached, detail).with("remaining_allowance", remaining)
+                Self::new(Kind::LimitReached, detail).with("remaining_allowance", remaining.get())
             }
             Refusal::SeatTaken(tier, seats) => {
                 Self::new(Kind::SeatTaken, detail).with("tier", tier).with("seats", seats)
@@ -133,6 +133,7 @@ mod tests {
     use super::*;
     use crate::http::checks;
     use engine::domain::ids::{AttendeeId, SeatName, TierId};
+    use engine::domain::tickets::Tickets;
     use engine::domain::time::Timestamp;
 
     fn stores() -> [(StoreError, u16, &'static str, Option<u32>); 3] {
@@ -173,7 +174,7 @@ mod tests {
             (Refusal::NotLoaded, (503, "not-loaded", Some(2), none())),
             (Refusal::SaleClosed, (403, "sale-closed", None, none())),
             (
-                Refusal::LimitReached { remaining: 1 },
+                Refusal::LimitReached { remaining: Tickets::new(1) },
                 (403, "limit-reached", None, json!({ "remaining_allowance": 1 })),
             ),
             (

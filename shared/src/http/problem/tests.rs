@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::{Kind, Problem};
+use engine::domain::tickets::Tickets;
 use engine::flows::reserve;
 
 fn pages() -> PathBuf {
@@ -60,7 +61,7 @@ pub(super) fn shown(problem: impl Into<Problem>) -> (u16, &'static str, Option<u
 
 #[test]
 fn a_problem_is_a_flat_document() {
-    let problem = Problem::from(reserve::Refusal::LimitReached { remaining: 0 });
+    let problem = Problem::from(reserve::Refusal::LimitReached { remaining: Tickets::NONE });
     assert_eq!(
         serde_json::to_value(&problem).unwrap(),
         json!({

@@ -3,6 +3,7 @@
 
 use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
+use engine::domain::tickets::Tickets;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 
@@ -80,7 +81,7 @@ fn changed(reply: ChangeReply) -> ChangeReply {
 }
 
 impl<T: Orders> Orders for Counted<T> {
-    async fn create(&self, order: &Order, limit: u16) -> Stored<CreateReply> {
+    async fn create(&self, order: &Order, limit: Tickets) -> Stored<CreateReply> {
         let reply = self.0.create(order, limit).await?;
         match &reply {
             CreateReply::Created => {
@@ -118,7 +119,7 @@ impl<T: Orders> Orders for Counted<T> {
         &self,
         payment: &PaymentRecord,
         settlement: &Settlement,
-        limit: u16,
+        limit: Tickets,
     ) -> Stored<SettleReply> {
         let reply = self.0.settle(payment, settlement, limit).await?;
         match (&reply, settlement) {

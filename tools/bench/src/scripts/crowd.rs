@@ -6,6 +6,7 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, RequestFingerprint, Seat, UserId};
 use engine::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::OrderNumber;
+use engine::domain::tickets::Tickets;
 use engine::ports::Seats as _;
 use futures_util::future::try_join_all;
 use rand::rngs::StdRng;
@@ -36,7 +37,7 @@ pub struct Crowd {
     /// What is held and not paid for.
     pub holds: Vec<(OrderNumber, HoldRecord)>,
     /// What each buyer has held or bought.
-    pub bought: BTreeMap<UserId, u16>,
+    pub bought: BTreeMap<UserId, Tickets>,
     /// How many seat-legs of each tier are taken.
     taken: [u64; 2],
 }

@@ -6,6 +6,7 @@ use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
 use engine::domain::inventory::{Load, Terms, TierGrid};
 use engine::domain::layout::Layout;
 use engine::domain::sale::SaleState;
+use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 
 use super::{Error, Options};
@@ -95,7 +96,7 @@ pub fn terms(legs: u16) -> Terms {
         state: SaleState::Open,
         opens_at: NOW,
         closes_at: NOW.plus_seconds(3600),
-        limit: 1000,
+        limit: Tickets::new(1000),
         leg_count: legs,
     }
 }
