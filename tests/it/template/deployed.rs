@@ -212,7 +212,7 @@ impl Deployed {
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
         let due: Vec<_> = orders.iter().map(|number| (sale(), *number)).collect();
         let ports = &self.app("expire-orders").ports;
-        let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
+        let outcomes = Box::pin(flows::expire::expire_or_requeue(ports, &due, now)).await;
         outcomes.into_iter().filter_map(Result::err).collect()
     }
 
@@ -228,13 +228,13 @@ impl Deployed {
             let shown = self.http("sales", Sender::Nobody, line, &json!({})).await;
             assert_eq!(shown["status"], 200, "{shown:#}");
         }
-        self.buyers().await;
-        self.journeys().await;
-        self.payments().await;
-        self.ends().await;
-        self.losses().await;
-        self.repairs().await;
-        self.sample_events().await;
+        Box::pin(self.buyers()).await;
+        Box::pin(self.journeys()).await;
+        Box::pin(self.payments()).await;
+        Box::pin(self.ends()).await;
+        Box::pin(self.losses()).await;
+        Box::pin(self.repairs()).await;
+        Box::pin(self.sample_events()).await;
     }
 
     /// Each consumer gets its sample event: a consumer that calls nothing else needs no step here.
@@ -245,7 +245,7 @@ impl Deployed {
             let path = format!("{directory}/{}.json", function.as_str());
             let event = std::fs::read_to_string(path).unwrap();
             let event: SqsEvent = serde_json::from_str(&event).unwrap();
-            consume(self.app(function.as_str()), consumer.queue, event).await;
+            Box::pin(consume(self.app(function.as_str()), consumer.queue, event)).await;
         }
     }
 
@@ -315,7 +315,11 @@ impl Deployed {
             self.callback(payment, &paid.number, PRICE).await;
         }
         all_done(
-            &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
+            &Box::pin(sync_db::handle(
+                self.app("sync-db"),
+                self.batch(&self.queues.sync.url).await,
+            ))
+            .await,
         );
         let rescued = self.buy("dave", "2-2").await;
         self.cancel(&rescued).await;
@@ -333,7 +337,7 @@ impl Deployed {
         self.captured("pi_5", "1024".parse().unwrap());
         self.captured("pi_shown", paid.number());
         let batch = self.batch(&self.queues.refund.url).await;
-        refund::handle(self.app("refund"), batch).await;
+        Box::pin(refund::handle(self.app("refund"), batch)).await;
     }
 
     /// Orders whose time is up: they are requeued, end, are paid or refunded after all, or never were.
@@ -344,7 +348,7 @@ impl Deployed {
             json!({ "sale": SALE, "order": ends.number, "due_at": "2020-01-01T00:00:00.000Z" });
         let record = json!({ "messageId": "1", "body": message.to_string() });
         let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
-        all_done(&expire_orders::handle(self.app("expire-orders"), batch).await);
+        all_done(&Box::pin(expire_orders::handle(self.app("expire-orders"), batch)).await);
         let captured = self.buy("heidi", "3-2").await;
         self.captured("pi_6", captured.number());
         self.captured("pi_7", captured.number());
@@ -372,7 +376,7 @@ impl Deployed {
         assert_eq!(comes_again.len(), 1);
         self.ask("mia", SALE, 1).await;
         let batch = self.batch(&self.queues.load.url).await;
-        all_done(&load_sale::handle(self.app("load-sale"), batch).await);
+        all_done(&Box::pin(load_sale::handle(self.app("load-sale"), batch)).await);
         // A publication loads it too.
         self.lose_redis().await;
         self.publish("The hall again").await;
