@@ -71,7 +71,7 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
         return reply.json()
 
     # A sale of a million seats is taken, and a build for development lays it out for half a minute: that is a
-    # question of speed. Whether the limit holds is tested in tests/it/hostile.rs.
+    # question of speed. Whether the limit holds is tested in tests/it/hostile/sale_files.rs.
     spots = document["components"]["schemas"]["TierFile"]["properties"]["general_admission"]
     spots["maximum"] = 10_000
 

@@ -57,8 +57,8 @@ const PLACES: [(&str, &str, Files); 19] = [
     ("shared", "shared/src", Files::Modules),
     ("sim", "tests/sim/src", Files::Modules),
     ("sim", "tests/sim/tests", Files::Binaries),
-    ("sqs-standin", "fakes/sqs/src", Files::Modules),
-    ("sqs-standin", "fakes/sqs/tests", Files::Binaries),
+    ("fake-sqs", "fakes/sqs/src", Files::Modules),
+    ("fake-sqs", "fakes/sqs/tests", Files::Binaries),
     ("model-stores", "tests/model-stores/src", Files::Modules),
     ("model-stores", "tests/model-stores/tests", Files::Binaries),
 ];

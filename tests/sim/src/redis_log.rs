@@ -10,7 +10,7 @@ use model_stores::{Call, SeatsModel, Stores};
 /// The most writes that can be forgotten.
 const MAX: usize = 32;
 
-/// A replica that is [`MOST`] writes behind, and those writes.
+/// A replica that is [`MAX`] writes behind, and those writes.
 #[derive(Debug, Default)]
 pub(crate) struct RedisLog {
     replica: Stores,
