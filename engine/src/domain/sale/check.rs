@@ -112,7 +112,7 @@ pub(super) fn check_stops(file: &SaleFile, defects: &mut Vec<Defect>) -> HashMap
         if index_of.insert(stop.stop.clone(), index).is_some() {
             defects.push(Defect::new(
                 format!("stops[{index}]"),
-                format!("stop {} stands twice", stop.stop),
+                format!("stop {} is duplicated", stop.stop),
             ));
         }
     }

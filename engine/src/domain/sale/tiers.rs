@@ -18,7 +18,7 @@ pub(super) fn lay_out(
     let at = format!("tiers[{index}]");
     let before = defects.len();
     if file.tiers[..index].iter().any(|earlier| earlier.tier == tier.tier) {
-        defects.push(Defect::new(&at, format!("tier {} stands twice", tier.tier)));
+        defects.push(Defect::new(&at, format!("tier {} is duplicated", tier.tier)));
     }
     if tier.price_minor.is_some() != tier.fares.is_empty() {
         defects.push(Defect::new(&at, "must have either price_minor or fares"));
