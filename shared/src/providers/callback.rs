@@ -1,8 +1,8 @@
-//! What a provider's callback is refused for, and the proof that it was not.
+//! Why a provider's callback is refused, and the proof that one was verified.
 
 use engine::domain::ids::ProviderId;
 
-/// Why a callback is not believed.
+/// Why a callback is not trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureDefect {
     /// No callbacks are taken from this provider.

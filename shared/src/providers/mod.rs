@@ -1,7 +1,7 @@
 //! The payment providers: one folder for each form of callbacks and API, behind one trait.
 //!
 //! [`PaymentProvider`] is everything that differs from one form to another. [`Providers`] has each
-//! provider that is configured: those with a secret are believed when they call back, those with an
+//! provider that is configured: callbacks of those with a secret are trusted, those with an
 //! API key are asked what they have captured ([`captures`](engine::ports::Provider::captures)) and
 //! told to send money back ([`refund`](engine::ports::Provider::refund)). Where no API key is
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
@@ -66,7 +66,7 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
 /// The configuration of one provider.
 struct Settings<'c> {
     name: &'c ProviderId,
-    /// The secrets of its callbacks, any of which may have signed; none if it is not believed.
+    /// The secrets of its callbacks, any of which may have signed; none if its callbacks are refused.
     secrets: Vec<&'c [u8]>,
     /// By how many seconds a signature's time may differ from ours, in either direction.
     tolerance_seconds: u32,
@@ -99,7 +99,7 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// The providers that a configuration names: `callbacks` those that are believed, `apis` those
+    /// The providers that a configuration names: `callbacks` those that are trusted, `apis` those
     /// that can be asked. None connects before its first use.
     ///
     /// # Errors
@@ -128,7 +128,7 @@ impl Providers {
         Ok(Self { by_name })
     }
 
-    /// True if callbacks of any provider are believed.
+    /// True if callbacks of any provider are trusted.
     #[must_use]
     pub fn take_callbacks(&self) -> bool {
         self.by_name.values().any(|configured| configured.has_secret)
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_provider_is_believed_with_a_secret_and_asked_with_a_key() {
+    async fn a_provider_is_trusted_with_a_secret_and_asked_with_a_key() {
         let callbacks = PaymentConfig {
             secrets: vec![(name("stripe"), Secret(b"whsec".to_vec()))],
             tolerance_seconds: 300,

@@ -16,9 +16,9 @@ use tempfile::NamedTempFile;
 
 use super::environment::{Fixture, NOW, sale_id};
 
-/// What `reserve` needs.
+/// Connections that `reserve` needs.
 const NEEDS: [Need; 3] = [Need::Redis, Need::Sales, Need::Queues];
-/// Who the servers are.
+/// Names in the certificates of the servers.
 const LOCALHOST: [&str; 2] = ["127.0.0.1", "localhost"];
 
 /// A proxy before each server of a fixture, and the configuration that leads through them.
@@ -116,8 +116,8 @@ async fn each_kind_of_need_connects_by_what_its_role_may_do() {
     assert_eq!(proxies.accepted(), [0, 3, 1]);
 }
 
-/// Asks each server once, and expects none to be believed.
-async fn must_believe_nobody(fixture: &Fixture, config: &Config, what: &str) {
+/// Asks each server once, and expects none to be trusted.
+async fn must_trust_nobody(fixture: &Fixture, config: &Config, what: &str) {
     let app = App::from_config(config).await.unwrap();
     // It starts all the same, and says no to its first buyer.
     app.warm_up(&NEEDS).await;
@@ -135,13 +135,13 @@ async fn a_server_that_cannot_prove_who_it_is_is_not_talked_to() {
     let fixture = Fixture::start().await;
     // Somebody else's name, by the right authority.
     let elsewhere = Proxies::before(&fixture, &["tickets.example"]).await;
-    must_believe_nobody(&fixture, &elsewhere.config, "another name").await;
+    must_trust_nobody(&fixture, &elsewhere.config, "another name").await;
     // The right name, by an authority that nobody told us of.
     let proxies = Proxies::before(&fixture, &LOCALHOST).await;
     let public = Config { ca_file: None, ..proxies.config.clone() };
-    must_believe_nobody(&fixture, &public, "the public authorities").await;
+    must_trust_nobody(&fixture, &public, "the public authorities").await;
     std::fs::write(proxies._ca_file.path(), elsewhere.authority.pem()).unwrap();
-    must_believe_nobody(&fixture, &proxies.config, "another authority").await;
+    must_trust_nobody(&fixture, &proxies.config, "another authority").await;
 
     // And the control: told of it, it talks to the same servers.
     std::fs::write(proxies._ca_file.path(), proxies.authority.pem()).unwrap();

@@ -25,7 +25,7 @@ impl Fixture {
         self.signed(event(payment, order, json!(amount), currency).to_string())
     }
 
-    /// Callbacks that are not believed, or cannot be read, or come twice, or in the wrong order.
+    /// Callbacks that are not trusted, or cannot be read, or come twice, or in the wrong order.
     pub(super) async fn callbacks(&self) -> Vec<Case> {
         let unsigned = Problem(401, "not-authenticated");
         let invalid = Problem(422, "invalid");

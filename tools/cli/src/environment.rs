@@ -18,7 +18,7 @@ Examples:
   onsale environment --sample-events > .onsale/functions.env
   onsale environment --sample-events --json > .onsale/functions.json     for sam local invoke --env-vars")]
 pub struct EnvironmentCommand {
-    /// Have the functions believe what the events in tests/events are signed with. That is published:
+    /// Have the functions trust the keys that sign the events in tests/events. They are published:
     /// only to try things out.
     #[arg(long)]
     sample_events: bool,

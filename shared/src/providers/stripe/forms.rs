@@ -109,7 +109,7 @@ pub(super) fn idempotency_key(key: &PaymentKey) -> String {
 }
 
 /// The captures among payments of `order`, oldest first. A payment of which nothing was captured is
-/// none, and one of another order is not believed to be of this one.
+/// none, and one of another order is left out.
 pub(super) fn captures(
     provider: &ProviderId,
     order: OrderNumber,

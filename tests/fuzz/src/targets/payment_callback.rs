@@ -1,4 +1,4 @@
-//! Payment callbacks: believed only if the provider signed the very bytes of their body.
+//! Payment callbacks: trusted only if the provider signed the very bytes of their body.
 
 use engine::domain::order::Capture;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{Outcome, Target, must, signed};
 pub(crate) const PAYMENT_CALLBACK: Target = Target {
     name: "payment-callback",
     about: "The input as a signature header and, from the second line on, its body; as a body that \
-            the provider signed; and as edits of a good callback. Believed only if a secret of ours \
+            the provider signed; and as edits of a good callback. Trusted only if a secret of ours \
             gives the signature; the capture that a body reports is the same once written by others.",
     run,
 };
@@ -26,10 +26,10 @@ fn run(input: &[u8]) -> Outcome {
     let secrets = PaymentSecrets::new(provider(), SECRETS, TOLERANCE_SECONDS);
     let (header, body) = split(input);
     let from_anyone =
-        std::str::from_utf8(header).is_ok_and(|header| believed(&secrets, header, body).is_some());
+        std::str::from_utf8(header).is_ok_and(|header| trusted(&secrets, header, body).is_some());
 
     let header = sign(SECRETS[1], input, NOW);
-    let Some(payment) = believed(&secrets, &header, input) else {
+    let Some(payment) = trusted(&secrets, &header, input) else {
         panic!("a body that the provider signed is refused: {header}");
     };
     let reported = capture(&payment);
@@ -41,8 +41,8 @@ fn run(input: &[u8]) -> Outcome {
     Outcome::of(from_anyone || reported.is_ok())
 }
 
-/// What the engine believes, which ourselves must find signed.
-fn believed<'a>(
+/// A callback that the engine trusts, which our own check must find signed.
+fn trusted<'a>(
     secrets: &'a PaymentSecrets,
     header: &str,
     body: &'a [u8],
@@ -52,10 +52,10 @@ fn believed<'a>(
         let items = header.split(',').filter_map(|item| item.trim().split_once('='));
         items.filter(|(name, _)| *name == requested).map(|(_, value)| value).collect()
     };
-    let [time] = values("t")[..] else { panic!("{header} is believed without its one time") };
-    let seconds: i64 = must(time.parse(), "the time of a believed signature");
+    let [time] = values("t")[..] else { panic!("{header} is trusted without its one time") };
+    let seconds: i64 = must(time.parse(), "the time of a trusted signature");
     let age_seconds = (NOW.ms() / 1000).abs_diff(seconds);
-    assert!(age_seconds <= u64::from(TOLERANCE_SECONDS), "{header} is believed at another time");
+    assert!(age_seconds <= u64::from(TOLERANCE_SECONDS), "{header} is trusted at another time");
     let text = [time.as_bytes(), b".", body].concat();
     let fits = |value: &str| {
         let of = |secret: &[u8]| {
@@ -63,7 +63,7 @@ fn believed<'a>(
         };
         SECRETS.iter().any(|secret| value.eq_ignore_ascii_case(&of(secret)))
     };
-    assert!(values("v1").into_iter().any(fits), "{header} is believed, and is not our provider's");
+    assert!(values("v1").into_iter().any(fits), "{header} is trusted, and is not our provider's");
     assert_eq!(payment.body(), body);
     Some(payment)
 }
@@ -81,12 +81,12 @@ fn check(secrets: &PaymentSecrets, read: &Capture) {
     assert_eq!(must(capture(&payment), "it is a capture").as_ref(), Some(read));
 }
 
-/// A signed body that was edited is believed by nobody.
+/// A signed body that was edited is not trusted.
 fn forged(secrets: &PaymentSecrets, edits: &[u8]) {
     let header = sign(SECRETS[0], GOOD.as_bytes(), NOW);
     let body = signed::edited(GOOD, edits);
-    let is_believed = believed(secrets, &header, body.as_bytes()).is_some();
-    assert_eq!(is_believed, body == GOOD, "{body}");
-    // Of the header only what is signed matters, so an edited one may be believed: of this body.
-    believed(secrets, &signed::edited(&header, edits), GOOD.as_bytes());
+    let is_trusted = trusted(secrets, &header, body.as_bytes()).is_some();
+    assert_eq!(is_trusted, body == GOOD, "{body}");
+    // Of the header only what is signed matters, so an edited one may be trusted: of this body.
+    trusted(secrets, &signed::edited(&header, edits), GOOD.as_bytes());
 }

@@ -26,7 +26,7 @@ impl Authority {
         Ok(Self { pem, issuer: Issuer::new(params, key) })
     }
 
-    /// Its own certificate, for those who are to believe it.
+    /// Its own certificate, for those who are to trust it.
     #[must_use]
     pub fn pem(&self) -> &str {
         &self.pem
