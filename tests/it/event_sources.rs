@@ -14,9 +14,9 @@ use local::stores;
 
 use crate::backends::{self, Server};
 
-/// How often a message is given out before it is dead.
+/// Number of receives after which a message is a dead letter.
 const MAX_RECEIVES: u32 = 3;
-/// How long a received message is hidden, in seconds; the shortest that brings it back.
+/// Time that a received message is hidden, in seconds; the shortest that brings it back.
 const VISIBILITY: Duration = Duration::from_secs(1);
 
 /// Asks until it is so; fails the test after half a minute.
@@ -53,7 +53,7 @@ impl Fixture {
         }
     }
 
-    /// How many messages a queue has, hidden ones included.
+    /// Number of messages of a queue, hidden ones included.
     async fn count(&self, url: &str) -> u32 {
         let reply = self.sqs.get_queue_attributes().queue_url(url);
         let reply = reply.attribute_names(QueueAttributeName::All).send().await.unwrap();

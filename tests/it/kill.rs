@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use crate::backends;
 use crate::program::onsale;
 
-/// How long anything may take before the test fails.
+/// Time that anything may take before the test fails.
 const DEADLINE: Duration = Duration::from_secs(120);
 /// At how many acknowledgements and captures the engine is killed.
 const KILLS: [usize; 3] = [60, 200, 400];

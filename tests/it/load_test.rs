@@ -27,7 +27,7 @@ use tokio::sync::Barrier;
 
 use super::backends;
 
-/// How long anything may take before a test fails.
+/// Time that anything may take before a test fails.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// A sale of standing places only.
@@ -62,7 +62,7 @@ struct Stub {
 /// What holds back the stub's answers to admissions.
 #[derive(Clone)]
 enum Until {
-    /// So many requests are under way at once.
+    /// As many requests are under way at once as the barrier counts.
     AtOnce(Arc<Barrier>),
     /// Some time has passed: an engine that is slow.
     Elapsed(Duration),

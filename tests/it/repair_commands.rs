@@ -15,7 +15,7 @@ use tokio::time::{sleep, timeout};
 use crate::backends;
 use crate::program::onsale;
 
-/// How long anything may take before the test fails.
+/// Time that anything may take before the test fails.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The output of a command, and its exit code.

@@ -94,7 +94,7 @@ pub struct GateShard {
     pub admitted: u32,
     /// End of the time in which the shard answers `exhausted`.
     pub exhausted_until: Option<Timestamp>,
-    /// Whether seats were held when the shard became exhausted.
+    /// True if seats were held when the shard became exhausted.
     pub holds: bool,
     /// End of each buyer's lock.
     pub locks: BTreeMap<UserId, Timestamp>,

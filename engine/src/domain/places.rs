@@ -20,7 +20,7 @@ pub enum RowPlaces {
     Numbered(Numbered),
     /// A seat in each column that has a letter, called prefix and letter.
     Lettered {
-        /// What stands before the letter.
+        /// Text before the letter.
         prefix: String,
         /// The columns of the tier.
         columns: Arc<[Option<String>]>,

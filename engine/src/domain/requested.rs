@@ -17,7 +17,7 @@ pub const MAX_SEATS_PER_ORDER: usize = 10;
 /// One line of a request, checked against its sale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestedLine {
-    /// What is requested.
+    /// The line that is requested.
     pub line: Line,
     /// The price of each ticket, in minor units.
     pub price_minor: i64,

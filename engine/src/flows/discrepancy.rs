@@ -27,18 +27,18 @@ pub enum Discrepancy {
     NotLoaded {
         /// The sale.
         sale: SaleId,
-        /// What Redis has.
+        /// The epoch in Redis, if it has a load.
         redis: Option<Epoch>,
-        /// What the catalogue names.
+        /// The epoch that the catalogue names, if it names one.
         catalogue: Option<Epoch>,
     },
     /// Redis has other terms than the catalogue.
     Terms {
         /// The sale.
         sale: SaleId,
-        /// What Redis has.
+        /// The terms in Redis.
         redis: Terms,
-        /// What the catalogue says.
+        /// The terms in the catalogue.
         catalogue: Terms,
     },
     /// A pending order past its deadline.
@@ -96,13 +96,13 @@ pub struct Explanation {
     /// The order, if it is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderNumber>,
-    /// What Redis says.
+    /// State in Redis, in words.
     pub redis: String,
-    /// What DynamoDB says.
+    /// State in DynamoDB, in words.
     pub dynamodb: String,
-    /// Why that can be.
+    /// Explanation of how it can occur.
     pub why: &'static str,
-    /// What is done about it.
+    /// The repair, in words.
     pub repair: &'static str,
 }
 
@@ -217,7 +217,7 @@ impl Discrepancy {
         }
     }
 
-    /// What Redis says.
+    /// State in Redis, in words.
     fn redis(&self) -> String {
         match self {
             Self::NotLoaded { redis, .. } => named("no epoch", redis.as_ref()),
@@ -236,7 +236,7 @@ impl Discrepancy {
         }
     }
 
-    /// What DynamoDB says.
+    /// State in DynamoDB, in words.
     fn dynamodb(&self) -> String {
         match self {
             Self::NotLoaded { catalogue, .. } => named("no epoch yet", catalogue.as_ref()),

@@ -32,7 +32,7 @@ const ASK_AGAIN_SECONDS: i64 = 15;
 /// Orders that are ended at once, each with a request to the provider.
 const TOGETHER: usize = 16;
 
-/// What was found, and done.
+/// Result of an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expired {
     /// The order, or the hold without an order, has ended now.

@@ -48,7 +48,7 @@ const _: () = assert!(SEATS_PER_BLOCK == 16 * u8::BITS);
 /// Most runs of the script, which is repeated if Redis has another epoch than a moment before.
 const ATTEMPTS: usize = 3;
 
-/// What a load came to.
+/// Result of a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Loaded {
     /// Redis had the sale already, in the catalogue's epoch.
@@ -107,7 +107,7 @@ pub async fn load(
     loaded
 }
 
-/// What Redis has of a sale.
+/// State of a sale in Redis.
 enum Found {
     /// The epoch that the catalogue names.
     Current,

@@ -30,7 +30,7 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
     Ok(record)
 }
 
-/// What was decided of a payment.
+/// Decision on a payment.
 struct Decided {
     record: PaymentRecord,
     /// The order as this very decision wrote it, paid; it need not be read again.

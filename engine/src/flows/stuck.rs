@@ -24,7 +24,7 @@ const REFUNDS_AHEAD_SECONDS: i64 = 26 * 60 * 60;
 /// Seconds that a provider may take to finish a refund that it has accepted.
 const PROVIDER_FINISHES_SECONDS: i64 = 24 * 60 * 60;
 
-/// What is stuck.
+/// Kind of stuck work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -64,11 +64,11 @@ pub struct Stuck {
     /// The time by which it should have been finished; absent for a hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub since: Option<Timestamp>,
-    /// What is known of why.
+    /// Known reasons, in words.
     pub why: Vec<String>,
 }
 
-/// What is past its bound.
+/// Result of a search for stuck work.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Found {
     /// Each, longest first within its kind.

@@ -40,7 +40,7 @@ pub struct Malformed {
 
 /// A message of one queue.
 pub trait Message: Serialize + DeserializeOwned {
-    /// What the message is called.
+    /// Name of the kind of message.
     const KIND: &'static str;
 
     /// Reads a body.

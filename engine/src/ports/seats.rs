@@ -74,7 +74,7 @@ pub trait Seats: Send + Sync {
     fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send;
     /// The epoch of a sale and the terms that its scripts check; `None` if it is not loaded.
     fn head(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send;
-    /// What an order holds.
+    /// Record of the hold of an order.
     fn record(
         &self,
         sale: &SaleId,

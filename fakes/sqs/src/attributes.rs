@@ -125,7 +125,7 @@ const SETTABLE: [&str; 15] = [
     "VisibilityTimeout",
 ];
 
-/// Whether an attribute of this name can be read.
+/// True if an attribute of this name can be read.
 pub(crate) fn is_attribute(name: &str) -> bool {
     COMPUTED.contains(&name) || SETTABLE.contains(&name)
 }

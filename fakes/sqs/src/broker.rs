@@ -35,7 +35,7 @@ pub(crate) struct Home {
     pub region: String,
     /// The account in ARNs and URLs.
     pub account: String,
-    /// Whether purges and deletions block the next one for sixty seconds, as at Amazon.
+    /// True if purges and deletions block the next one for sixty seconds, as at Amazon.
     pub cooldowns: bool,
 }
 
@@ -171,7 +171,7 @@ impl Broker {
         self.next_due_ms()
     }
 
-    /// When `tick` is to be called next, Unix milliseconds.
+    /// Time at which `tick` is to be called next, Unix milliseconds.
     pub fn next_due_ms(&self) -> Option<u64> {
         let queue = self.due.first().map(|&(at_ms, _)| at_ms);
         [queue, self.next_move_ms()].into_iter().flatten().min()

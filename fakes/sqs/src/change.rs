@@ -12,9 +12,9 @@ pub(crate) struct QueueRecord {
     pub id: QueueId,
     /// Its name.
     pub name: String,
-    /// When it was created, Unix milliseconds.
+    /// Time at which it was created, Unix milliseconds.
     pub created_ms: u64,
-    /// When its attributes were last set, Unix milliseconds.
+    /// Time at which its attributes were last set, Unix milliseconds.
     pub modified_ms: u64,
     /// Values of its attributes by name.
     pub attributes: BTreeMap<String, String>,
@@ -29,7 +29,7 @@ pub(crate) struct DeduplicationRecord {
     pub queue: QueueId,
     /// Deduplication key, unique in the queue.
     pub key: String,
-    /// When it was sent, Unix milliseconds.
+    /// Time at which it was sent, Unix milliseconds.
     pub sent_ms: u64,
     /// The `MessageId` it got.
     pub message_id: String,
@@ -58,7 +58,7 @@ pub(crate) enum Change {
         receive_count: u32,
         /// Number of receipt handles given out.
         receipt: u32,
-        /// When it was first delivered, Unix milliseconds.
+        /// Time at which it was first delivered, Unix milliseconds.
         first_receive_ms: Option<u64>,
     },
     /// A message is gone.

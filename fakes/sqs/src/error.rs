@@ -222,7 +222,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the caller is at fault, as the header and a batch's failed entry say.
+    /// True if the caller is at fault, as the header and a batch's failed entry say.
     pub fn sender_fault(self) -> bool {
         self.status() < 500
     }

@@ -35,7 +35,7 @@ impl FaultInjector {
         FaultInjector { faults, state: faults.seed }
     }
 
-    /// Whether this delivery is duplicated.
+    /// True if this delivery is duplicated.
     pub fn duplicates(&mut self) -> bool {
         self.chance(self.faults.duplicate)
     }

@@ -101,7 +101,7 @@ impl Groups {
 /// The first send of a deduplication key, with which a repeated one is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Original {
-    /// When it was sent, Unix milliseconds.
+    /// Time at which it was sent, Unix milliseconds.
     pub sent_ms: u64,
     /// Its `MessageId`.
     pub id: Arc<str>,

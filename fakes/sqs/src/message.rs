@@ -253,7 +253,7 @@ pub(crate) struct Message {
     pub id: Arc<str>,
     /// Body and attributes.
     pub content: Arc<Content>,
-    /// When it was sent, Unix milliseconds.
+    /// Time at which it was sent, Unix milliseconds.
     pub sent_ms: u64,
     /// Time from which it is visible, Unix milliseconds.
     pub visible_ms: u64,
@@ -261,11 +261,11 @@ pub(crate) struct Message {
     pub receive_count: u32,
     /// Number of receipt handles given out: unlike the count, it is never reset.
     pub receipt: u32,
-    /// When it was first delivered, Unix milliseconds.
+    /// Time at which it was first delivered, Unix milliseconds.
     pub first_receive_ms: Option<u64>,
     /// The ARN of the queue it was dead-lettered from.
     pub source: Option<Arc<str>>,
-    /// Whether it is the copy that a duplicated delivery left behind.
+    /// True if it is the copy that a duplicated delivery left behind.
     pub copy: bool,
     /// The index of its queue in which it is.
     pub place: Place,

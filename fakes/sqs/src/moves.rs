@@ -114,7 +114,7 @@ impl Broker {
         ))
     }
 
-    /// When a running task takes its next step, Unix milliseconds.
+    /// Time at which a running task takes its next step, Unix milliseconds.
     pub(crate) fn next_move_ms(&self) -> Option<u64> {
         self.moves.iter().filter(|task| task.runs()).map(|task| task.next_ms).min()
     }

@@ -43,15 +43,15 @@ pub(crate) struct Taken {
 pub(crate) struct Queue {
     /// Its name, unique in the server.
     pub name: String,
-    /// When it was created, Unix milliseconds.
+    /// Time at which it was created, Unix milliseconds.
     pub created_ms: u64,
-    /// When its attributes were last set, Unix milliseconds.
+    /// Time at which its attributes were last set, Unix milliseconds.
     pub modified_ms: u64,
     /// Its attributes.
     pub attributes: QueueAttributes,
     /// Its tags.
     pub tags: BTreeMap<String, String>,
-    /// When it was last purged, Unix milliseconds.
+    /// Time at which it was last purged, Unix milliseconds.
     pub purged_ms: Option<u64>,
     /// The sends a FIFO queue recognises when they are repeated.
     pub deduplication: Deduplication,
@@ -96,12 +96,12 @@ impl Queue {
         (self.messages.len().saturating_sub(delayed + in_flight), delayed, in_flight)
     }
 
-    /// Whether no more messages may be in flight.
+    /// True if no more messages may be in flight.
     pub fn is_full_in_flight(&self) -> bool {
         self.in_flight.len() >= IN_FLIGHT_MAX
     }
 
-    /// How many messages have become available since the last call.
+    /// Number of messages that have become available since the last call.
     pub fn take_fresh(&mut self) -> usize {
         std::mem::take(&mut self.fresh)
     }

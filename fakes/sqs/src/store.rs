@@ -78,7 +78,7 @@ impl Store {
     /// The file cannot be opened, belongs to another program, or is in use.
     pub fn open(path: &Path) -> Result<(Self, Snapshot), StoreError> {
         let connection = Connection::open(path)?;
-        // Exclusive: two servers on one file would each believe in a state of their own.
+        // Exclusive: two servers on one file would each keep a state of their own.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;

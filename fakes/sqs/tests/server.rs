@@ -120,7 +120,7 @@ async fn the_sdk_understands_the_refusals() {
     assert_eq!(error.raw_response().unwrap().status().as_u16(), 413);
 }
 
-/// How long anything here may take before it counts as hanging; none of it takes a tenth.
+/// Time that anything here may take before it counts as hanging; none of it takes a tenth.
 const HANGS: Duration = Duration::from_secs(15);
 
 #[tokio::test]
@@ -306,7 +306,7 @@ impl Drop for Process {
     }
 }
 
-/// What the clients were told.
+/// Answers that the clients got.
 #[derive(Default)]
 struct Told {
     sent: HashSet<String>,
@@ -314,7 +314,7 @@ struct Told {
     deleted: HashSet<String>,
 }
 
-/// What the clients were told, and a bell for whoever waits for them to be told more.
+/// What the clients were told, and a notification for whoever waits for a message to be sent.
 #[derive(Default)]
 struct Traffic {
     told: Mutex<Told>,

@@ -7,7 +7,7 @@ use http::Method;
 use shared::http::routes::{Access, ROUTES, Row, matched, parameter_name};
 use shared::runtime::functions::Function;
 
-/// What answers a request.
+/// Target that answers a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// A function of the engine.
@@ -21,9 +21,9 @@ pub enum Target {
 pub struct Route {
     /// Method and path pattern as API Gateway writes them: `GET /orders/{order}`.
     pub key: &'static str,
-    /// Who may call it.
+    /// Callers that it allows.
     pub access: Access,
-    /// What answers.
+    /// Target that answers.
     pub target: Target,
 }
 

@@ -142,7 +142,7 @@ async fn named_in_environment(
     Err(Error::WrongBinary { variable: flavour.variable(), requested: flavour.program(), path })
 }
 
-/// Whether `path` runs here and says that it is a server of this flavour, and new enough.
+/// True if `path` runs here and says that it is a server of this flavour, and new enough.
 async fn is_server(flavour: Flavour, path: &Path) -> bool {
     if !path.is_file() {
         return false;

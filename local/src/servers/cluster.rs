@@ -146,7 +146,7 @@ async fn follow(master: &RedisServer, replica: &RedisServer) -> Result<(), Error
     replica.followed().await
 }
 
-/// Whether this node sees every slot served and knows all nodes.
+/// True if this node sees every slot served and knows all nodes.
 async fn sees_whole_cluster(node: &RedisServer, nodes: usize) -> Result<bool, Error> {
     let mut connection = node.connect().await?;
     let info: String = redis::cmd("CLUSTER").arg("INFO").query_async(&mut connection).await?;

@@ -38,7 +38,7 @@ pub struct RedisOptions {
     /// Whether every write is appended to a file before it is answered, so that what was
     /// acknowledged is still there after the server or this process is killed.
     pub append_only: bool,
-    /// Whether it runs in cluster mode.
+    /// True if it runs in cluster mode.
     pub cluster: bool,
     /// Milliseconds after which a node of a cluster takes another one for dead; `None` is the server's
     /// default, fifteen seconds.
@@ -413,7 +413,7 @@ async fn stop_orphan(dir: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether process `pid` is a server that was told to work in `dir`.
+/// True if process `pid` is a server that was told to work in `dir`.
 fn serves(pid: &str, dir: &Path) -> bool {
     if pid.is_empty() || !pid.bytes().all(|byte| byte.is_ascii_digit()) {
         return false;

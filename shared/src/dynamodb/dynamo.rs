@@ -226,7 +226,7 @@ impl Dynamo {
     }
 
     /// Many items of one table, strongly consistent, in any order; absent ones are left out. No
-    /// key may stand twice.
+    /// key may be duplicated.
     pub(super) async fn get_many(&self, table: &str, keys: Vec<Item>) -> Stored<Vec<Item>> {
         use aws_sdk_dynamodb::types::KeysAndAttributes;
         let mut found = Vec::with_capacity(keys.len());

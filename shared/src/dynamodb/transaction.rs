@@ -38,7 +38,7 @@ impl Dynamo {
     /// Writes all items or none.
     ///
     /// The reasons of the first `leading` items outrank all others: as long as one of those has a
-    /// conflict and none of their conditions has failed, the others' are not believed, and the
+    /// conflict and none of their conditions has failed, the others' are ignored, and the
     /// transaction is tried again.
     ///
     /// The client request token makes an attempt whose answer was lost safe to repeat: the server

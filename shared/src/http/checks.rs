@@ -37,7 +37,7 @@ pub enum Refusal {
     /// A part of the request breaks a rule.
     #[error("{at}: {rule}")]
     Invalid {
-        /// Which part, as a path such as `lines[0].seats[1]`.
+        /// Path of the part, such as `lines[0].seats[1]`.
         at: String,
         /// The rule, in words.
         rule: String,
@@ -108,7 +108,7 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Refusal> {
 /// A parameter of the query.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] if it is there and is not a `T`, or stands twice.
+/// Returns [`Refusal::Invalid`] if it is there and is not a `T`, or is duplicated.
 pub fn query<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Option<T>, Refusal>
 where
     T::Err: std::fmt::Display,
@@ -120,7 +120,7 @@ where
 /// A number of the query, which must be in its range.
 ///
 /// # Errors
-/// Returns [`Refusal::Invalid`] if it is there and is not such a number, or stands twice.
+/// Returns [`Refusal::Invalid`] if it is there and is not such a number, or is duplicated.
 pub fn query_within(
     request: &Request,
     name: &str,
@@ -132,8 +132,8 @@ pub fn query_within(
     number.map(Some).ok_or_else(|| outside(name, &range))
 }
 
-/// What a parameter of the query says. One that stands twice might mean one thing to us and another
-/// to whoever looked at the request before us.
+/// What a parameter of the query says. A duplicated one might mean one thing to us and another
+/// to a proxy that read the request before us.
 fn query_text<'a>(request: &'a Request, name: &str) -> Result<Option<&'a str>, Refusal> {
     let given = request.query_string_parameters_ref().and_then(|query| query.all(name));
     match given.as_deref() {

@@ -15,7 +15,7 @@ use crate::runtime::functions::Function;
 use engine::domain::ids::{ProviderId, SaleId};
 use engine::domain::number::OrderNumber;
 
-/// Who may call a route.
+/// Callers that a route allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Anyone, without a token.
@@ -57,7 +57,7 @@ pub struct Row {
     pub path: &'static str,
     /// The function that answers.
     pub function: Function,
-    /// Who may call it.
+    /// Callers that it allows.
     pub access: Access,
     /// Its share of the requests.
     pub throttle: Throttle,

@@ -35,7 +35,7 @@ pub(super) fn script() -> Script {
     script!(CONTRACT, refused_when_full: "include/names.lua" "admit.lua")
 }
 
-/// Whether held tickets may still come back, as the script writes it.
+/// True if held tickets may still come back, as the script writes it.
 fn holds_text(holds: bool) -> &'static str {
     if holds { "held" } else { "none" }
 }

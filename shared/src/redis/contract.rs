@@ -208,7 +208,7 @@ mod tests {
         for script in Scripts::standard().all() {
             let contract = script.contract();
             assert_eq!(difference(script.source(), contract), None, "{}.lua", contract.script);
-            // The same look finds a difference when there is one.
+            // The same comparison finds a difference when there is one.
             for (said, instead) in [
                 ("--- @key ", "--- @arg "),
                 ("--- @arg ", "--- @reply "),

@@ -23,7 +23,7 @@ pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
 /// Everything a deployment decides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// Where Redis is.
+    /// The server of Redis, or its cluster.
     pub redis: RedisConfig,
     /// The tables in DynamoDB.
     pub dynamodb: DynamoDbConfig,
@@ -41,7 +41,7 @@ pub struct Config {
     pub ca_file: Option<String>,
 }
 
-/// Where Redis is.
+/// How to reach Redis.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisConfig {
     /// One server or a cluster. An address may hold a password.
@@ -94,7 +94,7 @@ pub struct ProvidersConfig {
 pub struct ProviderApi {
     /// The provider.
     pub provider: ProviderId,
-    /// Where its API is; `None` for the provider's own address.
+    /// URL of its API; `None` for the provider's own address.
     pub url: Option<String>,
     /// The API key.
     pub key: Secret,

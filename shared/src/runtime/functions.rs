@@ -120,13 +120,13 @@ pub struct Consumer {
     pub queue: QueueName,
     /// The most messages of a batch.
     pub max_batch: u16,
-    /// How long a batch that is not full is gathered, in seconds.
+    /// Time that a batch that is not full is gathered, in seconds.
     pub window_seconds: u16,
-    /// How many batches may be worked on at once.
+    /// Number of batches that may be worked on at once.
     pub max_concurrency: u16,
 }
 
-/// What invokes a function.
+/// Trigger of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trigger {
     /// API Gateway, for the routes that name the function.
@@ -161,13 +161,13 @@ const fn queue(queue: QueueName, max_batch: u16, window_seconds: u16, concurrenc
 pub struct Row {
     /// Name of the binary, of the crate in `functions/`, and in the metrics' dimension `Function`.
     pub name: &'static str,
-    /// What invokes it.
+    /// Its trigger.
     pub trigger: Trigger,
-    /// What it connects to before its first request.
+    /// Connections that it opens before its first request.
     pub needs: &'static [Need],
     /// Memory in MiB.
     pub memory_mib: u32,
-    /// How long one invocation may take, in whole seconds.
+    /// Time that one invocation may take, in whole seconds.
     pub timeout: Duration,
 }
 
@@ -228,7 +228,7 @@ impl Function {
         self.row().name
     }
 
-    /// What it connects to before its first request.
+    /// Connections that it opens before its first request.
     #[must_use]
     pub const fn needs(self) -> &'static [Need] {
         self.row().needs

@@ -12,7 +12,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// Most sales that are remembered.
 const MAX_REMEMBERED: usize = 1024;
 
-/// When each sale was asked for last.
+/// Time of the last request for each sale.
 #[derive(Debug, Default)]
 pub(super) struct Throttle(Mutex<HashMap<SaleId, Instant>>);
 

@@ -9,10 +9,10 @@ use shared::http::checks::parse;
 
 use crate::must;
 
-/// When everything happens.
+/// Time at which everything happens.
 pub(crate) const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-/// When the sales of imported timetables open: before any train of theirs leaves.
+/// Time at which the sales of imported timetables open: before any train of theirs leaves.
 pub(crate) const LONG_AGO: Timestamp = Timestamp::from_ms(0);
 
 /// A train whose tickets name their passengers, with columns; a theatre in sections; a club without

@@ -196,7 +196,7 @@ fn the_engine_is_built_without_any_adapter() {
     assert_eq!(adapters(&tree(&planted, "engine")), ["hyper-util"]);
 }
 
-/// Whether this code names the crate in a path, or as a whole in a `use`.
+/// True if this code names the crate in a path, or as a whole in a `use`.
 fn is_named(code: &str, krate: &str) -> bool {
     let is_part = |of: char| of.is_alphanumeric() || of == '_';
     code.match_indices(krate).any(|(at, _)| {

@@ -93,7 +93,7 @@ impl Fixture {
         self.reservation_of(user, 2).await
     }
 
-    /// The same of so many places.
+    /// A reservation of `count` places over both legs.
     pub async fn reservation_of(&self, user: &str, count: u16) -> Reservation {
         let user = UserId::new(user).unwrap();
         let published =

@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 use super::environment::{NOW, epoch};
 
 const SALES: usize = 6;
-/// A run that is stuck takes so long: its place in the order must not come again each time.
+/// Minutes that a run takes that is stuck: its place in the order must not come again each time.
 const MINUTES_A_RUN: i64 = 5;
 /// Until everything else was done once. With five others, each before the stuck one in every second
 /// run, one in a million fixtures would need more; the order is the same in each.

@@ -19,7 +19,7 @@ use super::crash_points::at_every_call;
 use super::crashing::Crashing;
 use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
 
-/// When the payment window of every order is over.
+/// Time at which the payment window of every order is over.
 const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);
 
 impl Fixture {

@@ -13,7 +13,7 @@ use super::environment::{Fixture, NOW, epoch, sale_id};
 
 /// More calls than a load of the sale makes.
 const MAX_CALLS: i64 = 40;
-/// When the lease of a loader that began at [`NOW`] has run out.
+/// Time at which the lease of a loader that began at [`NOW`] has run out.
 const LEASE_OVER: Timestamp = NOW.plus_ms(LEASE_MS);
 
 async fn buy(fixture: &Fixture, user: &str) -> Order {

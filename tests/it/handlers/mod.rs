@@ -256,7 +256,7 @@ impl Fixture {
         self.app = App::from_config(&self.config).await.unwrap();
     }
 
-    /// How many messages wait in a queue, delayed ones included.
+    /// Number of messages that wait in a queue, delayed ones included.
     async fn waiting(&self, url: &str) -> u32 {
         use QueueAttributeName as Name;
         let attributes_of =

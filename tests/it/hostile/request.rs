@@ -16,7 +16,7 @@ pub(super) struct Raw {
     pub(super) body: Vec<u8>,
     /// What is sent in the end, if it is not made of the above.
     pub(super) instead: Option<Vec<u8>>,
-    /// Whether the sender says that nothing more will come.
+    /// True if the sender says that nothing more will come.
     pub(super) ends: bool,
 }
 

@@ -34,7 +34,7 @@ use super::hall;
 use super::rie::{FUNCTIONS, bootstrap, root};
 use crate::backends;
 
-/// How long anything may take: two processors have several other tests to run.
+/// Time that anything may take: two processors have several other tests to run.
 const DEADLINE: Duration = Duration::from_secs(120);
 /// The account and region of everything on ministack.
 const ACCOUNT: &str = "000000000000";

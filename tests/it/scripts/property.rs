@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::environment::{Fixture, Tally};
 use super::{cluster, connect, long_deadlines, server};
 
-/// How many sequences run at once.
+/// Number of sequences that run at once.
 const AT_ONCE: usize = 8;
 /// How many sequences a planted mistake may survive.
 const MUTANT_SEQUENCES: u64 = 1000;

@@ -20,7 +20,7 @@ use super::{connect, server};
 
 /// What another release wrote, with what it had answered.
 const STATE: &str = include_str!("state.json");
-/// Whose hold stays, whose is sold, whose is given back.
+/// The orders whose hold stays, is sold and is given back.
 const HELD: u64 = 1;
 const SOLD: u64 = 2;
 const ENDED: u64 = 3;

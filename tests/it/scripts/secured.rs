@@ -176,7 +176,7 @@ async fn a_slot_that_moves_takes_its_sale_along() {
     for node in [to, from] {
         let () = ask(node, &["CLUSTER", "SETSLOT", &slot, "NODE", &to_id]).await;
     }
-    // The client still believes the first master, which says where the slot is now.
+    // The client still asks the first master, which says where the slot is now.
     let second = seats.hold(&hold(2, Legs::ONE, best(2))).await.unwrap();
     let again = seats.hold(&hold(1, Legs::ONE, best(2))).await.unwrap();
     assert_eq!(record_of(again), record_of(first), "the hold came along");

@@ -21,7 +21,7 @@ use crate::backends::{self, Server};
 
 /// The number of sequences that run at once.
 const AT_ONCE: u64 = 4;
-/// How many sequences there are, and again as many as long as an answer was not met.
+/// Number of sequences, and again as many as long as an answer was not met.
 const SEQUENCES: u64 = 60;
 /// The most times that this number is run.
 const MAX_TIMES: u64 = 20;

@@ -57,7 +57,7 @@ impl SeededRng {
         }
     }
 
-    /// True once in so many times.
+    /// True once in `times` calls, on average.
     fn once_in(&mut self, times: u32) -> bool {
         self.rng.random_range(0..times) == 0
     }

@@ -257,7 +257,7 @@ impl Deployed {
         let admission = self.admission("bob").await;
         let taken = self.reserve("bob", &admission, "1-2", "alice").await;
         assert_eq!(taken["type"], "/problems/attendee-taken");
-        // Redis believes that the seat is free, and is corrected.
+        // Redis has the seat as free, and is corrected.
         let mut free = redis::cmd("SETBIT");
         let () = free
             .arg("{hall}:taken:vip:0")

@@ -68,7 +68,7 @@ fn named_twice(order: &Order) -> Option<&AttendeeId> {
     order.attendees().find(|attendee| !seen.insert(*attendee))
 }
 
-/// A transaction has at most so many items, and names each once: the order, its payment, its seats,
+/// The number of items of a transaction is limited, and it names each once: the order, its payment, its seats,
 /// its buyer's count, its attendees.
 fn must_fit(order: &Order, besides: usize) -> Stored<()> {
     let mut seats: BTreeSet<(&TierId, Seat)> = BTreeSet::new();

@@ -12,22 +12,22 @@ struct Arguments {
     /// A guard to take away.
     #[arg(long)]
     without: Option<Guard>,
-    /// So many faults of processes and calls may come together.
+    /// Number of faults of processes and calls that may come together.
     #[arg(long)]
     faults: Option<u8>,
-    /// So many messages are delivered twice.
+    /// Number of messages that are delivered twice.
     #[arg(long)]
     copies: Option<u8>,
-    /// Each payment is called back so often.
+    /// Number of callbacks of each payment.
     #[arg(long)]
     callbacks: Option<u8>,
-    /// Redis forgets so often.
+    /// Number of times that Redis forgets.
     #[arg(long)]
     losses: Option<u8>,
-    /// The sweeper runs so often besides.
+    /// Number of further runs of the sweeper.
     #[arg(long)]
     sweeps: Option<u8>,
-    /// How many threads explore; one finds the shortest way to what is broken.
+    /// Number of threads that explore; one finds the shortest way to what is broken.
     #[arg(long, default_value_t = 1)]
     threads: usize,
 }

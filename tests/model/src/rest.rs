@@ -17,7 +17,7 @@ use crate::state::State;
 /// When the sweeper runs after the last deadline, in seconds: once within a minute, once more within
 /// two, and later, when what it leaves to messages at first is due.
 const SWEEPS_SECONDS: [i64; 4] = [60, 120, 600, 1200];
-/// How often it has run by the time that no order may be pending any more (I7).
+/// Number of times that it has run by the time that no order may be pending any more (I7).
 const SWEEPS_TO_THE_BOUND: usize = 2;
 
 /// The stores that were brought to rest before, and held.

@@ -25,15 +25,15 @@ use crate::fault::Fault;
 use crate::plan::{Incident, sale_id};
 use crate::random::{SeededRng, mix};
 
-/// How long a message is hidden while a function works on it, in milliseconds (`template.yaml`).
+/// Time that a message is hidden while a function works on it, in milliseconds (`template.yaml`).
 const HIDDEN_MS: i64 = 200_000;
-/// How often a message is received before it goes to the dead letters (`template.yaml`).
+/// Number of times that a message is received before it goes to the dead letters (`template.yaml`).
 const MAX_RECEIVES: u32 = 10;
 /// Most messages of a batch.
 const MAX_TOGETHER: usize = 10;
 /// How often the sweeper runs, in milliseconds (`template.yaml`).
 const SWEEP_MS: i64 = 60_000;
-/// How many sweeps a storm of them has.
+/// Number of sweeps of a storm of them.
 const STORM_SWEEPS: u64 = 40;
 /// After how many seconds the provider calls again.
 const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 28_800];

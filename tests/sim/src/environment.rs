@@ -26,7 +26,7 @@ use crate::trace::{self, Trace};
 
 /// The number of function sandboxes.
 const PROCESSES: usize = 5;
-/// How long a process remembers a sale of the catalogue, in milliseconds.
+/// Time that a process remembers a sale of the catalogue, in milliseconds.
 const CACHED_MS: i64 = 5_000;
 /// More steps than any run needs: one that takes more does not quiesce.
 const MAX_STEPS: u64 = 60_000;
@@ -36,7 +36,7 @@ const MAX_STEPS: u64 = 60_000;
 pub struct Violation {
     /// The rule: an invariant (`I1` to `I7`) or a name of the simulator.
     pub rule: &'static str,
-    /// What was found, in words.
+    /// Description of what was found.
     pub what: String,
     /// The time, in milliseconds since the run began.
     pub at_ms: i64,

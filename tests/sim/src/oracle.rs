@@ -27,7 +27,7 @@ use crate::plan::sale_id;
 /// The error of a clock at most, in milliseconds: an order may expire that much early.
 const CLOCKS_MS: i64 = 4_000;
 
-/// What must not be forgotten.
+/// History that the rules compare with.
 #[derive(Debug, Default)]
 pub(crate) struct Oracle {
     /// The seats of each order that was acknowledged to its buyer.
@@ -67,7 +67,7 @@ pub(crate) enum Before {
     Restore(Option<Epoch>, Option<String>),
     /// For a repair also a hold that covers something it is to free.
     Repair(Option<Epoch>, Option<(OrderNumber, Leg, Seat)>),
-    /// Whether a load met an inventory in the catalogue's own epoch.
+    /// True if a load met an inventory in the catalogue's own epoch.
     Load(bool),
 }
 

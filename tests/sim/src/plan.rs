@@ -62,7 +62,7 @@ pub(crate) struct Plan {
     pub calm_from: Timestamp,
     /// Incidents, each with its time in milliseconds from the start and the name of its place.
     pub incidents: Vec<(i64, u64, Incident)>,
-    /// What is left out.
+    /// Parts that are left out.
     pub without: Without,
 }
 

@@ -14,7 +14,7 @@ use crate::plan::{Plan, Without};
 use crate::tally::Tally;
 use crate::trace::Trace;
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
     /// The seed.

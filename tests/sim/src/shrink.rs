@@ -17,7 +17,7 @@ const MAX_RUNS: usize = 600;
 pub struct Minimal {
     /// The run, with its trace.
     pub outcome: Outcome,
-    /// Which buyers came.
+    /// Indexes of the buyers that are left.
     pub buyers: Vec<u64>,
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use engine::domain::guard::Guard;
 use sim::{Exploration, base_seed, explore};
 
-/// How many runs may pass before a guard's absence must be found.
+/// Number of runs that may pass before a guard's absence must be found.
 const RUNS: u64 = 200_000;
 /// For how long at most, so that a machine that is busy with other things ends the test all the same.
 const MAX_DURATION: Duration = Duration::from_secs(300);

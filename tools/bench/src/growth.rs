@@ -21,7 +21,7 @@ const WARM: u64 = 50;
 /// seconds for the batch that they are counted in, and must be few.
 const FOR_A_RATE: u64 = 5;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Sizes of a sale, in seats, ascending.
@@ -32,7 +32,7 @@ pub struct Options {
     pub legs: Vec<u16>,
     /// Orders at each point.
     pub orders: u64,
-    /// How often what is left is read at each size.
+    /// Number of times that what is left is read at each size.
     pub reads: u32,
 }
 
@@ -63,7 +63,7 @@ pub struct Size {
     pub seats: u32,
     /// Its file, in bytes of JSON.
     pub file_bytes: usize,
-    /// How long it took to publish and to load, in milliseconds.
+    /// Time that it took to publish and to load, in milliseconds.
     pub publish_ms: f64,
     /// Processor time of that, all parts together, in milliseconds.
     pub publish_cpu_ms: f64,
@@ -94,7 +94,7 @@ pub struct Sales {
 /// The number of legs.
 #[derive(Debug, Clone, Serialize)]
 pub struct Legs {
-    /// How many, all of which are bought.
+    /// Number of legs, all of which are bought.
     pub legs: u16,
     /// Processor time of a whole sale, in milliseconds.
     pub order_cpu_ms: Cost,
@@ -205,7 +205,7 @@ async fn warm(engine: &Engine, legs: u16) -> Result<(), Failure> {
     selling::sell(engine, &["warm".to_owned()], legs, WARM, AT_ONCE).await.map(drop)
 }
 
-/// What Redis has in memory, in bytes.
+/// Bytes of Redis' memory.
 async fn redis_bytes(engine: &Engine) -> Result<u64, Failure> {
     let client = redis::Client::open(engine.endpoints().redis.as_str())?;
     let mut connection = client.get_multiplexed_async_connection().await?;

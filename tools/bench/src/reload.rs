@@ -38,29 +38,29 @@ use ops::audit::{self, Target};
 
 /// The sale of every engine.
 const SALE: &str = "reload";
-/// How many orders are made at a time before the loss.
+/// Number of orders that are made at a time before the loss.
 const FILLED_AT_ONCE: usize = 16;
 /// Buyers at once while Redis is lost.
 const BUYERS: u64 = 8;
-/// How long a refused buyer waits: in an on-sale somebody else is there at once.
+/// Time that a refused buyer waits: in an on-sale somebody else is there at once.
 const AGAIN: Duration = Duration::from_millis(20);
-/// How many orders there are before the loss, and after it before the buyers leave.
+/// Number of orders before the loss, and after it before the buyers leave.
 const STEADY: usize = 20;
-/// How long any step may take.
+/// Time that any step may take.
 const DEADLINE: Duration = Duration::from_secs(120);
-/// How often Redis is asked whether it has the sale again.
+/// Pause between two requests whether Redis has the sale again.
 const LOOK: Duration = Duration::from_millis(2);
 /// The runs of reconcile after which the audit is clean at the latest.
 const REPAIRS: usize = 3;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Sizes of the hall, in seats.
     pub seats: Vec<u32>,
     /// How much of it is sold or held before the loss, in per cent.
     pub fill_percent: u32,
-    /// How often Redis is lost at each size.
+    /// Number of times that Redis is lost at each size.
     pub rounds: usize,
 }
 
@@ -198,7 +198,7 @@ struct Watch {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// When the request of each acknowledged order was sent, and when it was answered.
+    /// Times at which the request of each acknowledged order was sent and answered.
     acknowledged: Vec<(Instant, Instant)>,
     /// Refusals, by problem.
     refused: BTreeMap<String, u64>,

@@ -15,25 +15,25 @@ const HALL_SEATS: u64 = 100_000;
 /// Orders that are sold before the measurement, so that every part is warm.
 const WARM: u64 = 200;
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// How many orders.
+    /// Number of orders.
     pub orders: u64,
-    /// How many buyers are on the site at once.
+    /// Number of buyers who are on the site at once.
     pub at_once: usize,
-    /// How many sales they are spread over, at least.
+    /// Number of sales that they are spread over, at least.
     pub sales: usize,
 }
 
-/// What was measured.
+/// Result of the measurement.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// How many buyers were on the site at once.
+    /// Number of buyers who were on the site at once.
     pub at_once: usize,
-    /// How many sales they were spread over.
+    /// Number of sales that they were spread over.
     pub sales: usize,
-    /// What came of it.
+    /// The orders that were sold.
     pub sold: Sold,
 }
 

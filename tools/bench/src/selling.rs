@@ -27,10 +27,10 @@ use loadtest::stopwatch::Endpoint;
 use local::payment::{SIGNATURE_HEADER, callback_path, captured};
 use local::up::Engine;
 
-/// Why it could not be measured, in words.
+/// Reason why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How many tickets an order has.
+/// Number of tickets of an order.
 pub const TICKETS: u64 = 2;
 /// The only tier of a hall.
 pub const TIER: &str = "all";
@@ -38,7 +38,7 @@ pub const TIER: &str = "all";
 pub const PRICE_MINOR: i64 = 5000;
 /// Seats of one row of a hall.
 const ROW_SEATS: u32 = 50;
-/// How long the last orders may take to be counted.
+/// Time that the last orders may take to be counted.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// A sale of `seats` seats in rows of fifty, on `legs` legs.
@@ -97,7 +97,7 @@ pub async fn publish(engine: &Engine, file: &SaleFile) -> Result<(), Failure> {
 pub struct Sold {
     /// Orders that were made, paid and counted.
     pub orders: u64,
-    /// How long that took, from the first request to the last count, in seconds.
+    /// Time from the first request to the last count, in seconds.
     pub seconds: f64,
     /// Orders a second.
     pub per_second: f64,

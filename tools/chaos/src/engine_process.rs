@@ -9,7 +9,7 @@ use local::servers::{Deadline, Kept, Signal, signal};
 
 use super::Error;
 
-/// How long it may take to come up; on servers that answer badly it may have to begin again.
+/// Time that it may take to come up; on servers that answer badly it may have to begin again.
 const UP_SECONDS: u64 = 120;
 /// The file with what it logs.
 const LOG_FILE: &str = "engine.log";

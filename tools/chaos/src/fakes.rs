@@ -10,7 +10,7 @@ use local::servers::{Deadline, DynamoDb, FakeSqs, Kept, Signal, signal};
 
 use super::Error;
 
-/// How long they may take to start.
+/// Time that they may take to start.
 const UP_SECONDS: u64 = 60;
 /// The file that says where they are.
 const FILE: &str = "fakes.json";

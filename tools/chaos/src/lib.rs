@@ -41,19 +41,19 @@ use self::round::{Ledger, Rounds};
 
 /// The most rounds on one rig: every audit reads all that was ever sold on it.
 const MAX_ROUNDS: usize = 25;
-/// How many seats there are for each round, on each of two legs: more than the crowd buys in it.
+/// Number of seats for each round, on each of two legs: more than the crowd buys in it.
 const SEATS_A_ROUND: u32 = 400;
 /// The longest that a crowd may be there.
 const MAX_CROWD: Duration = Duration::from_secs(24 * 3600);
 
-/// How to run.
+/// Options of a chaos run.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// How each rig is set up; the number of seats follows from the number of rounds.
     pub setup: Setup,
-    /// How many buy at once.
+    /// Number of buyers at once.
     pub buyers: usize,
-    /// How long anything may take before it is a violation that it has not happened.
+    /// Time that anything may take before it is a violation that it has not happened.
     pub deadline: Duration,
 }
 
@@ -105,7 +105,7 @@ pub enum Error {
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The action that took too long.
         what: String,
         /// The refusal.
         source: io::Error,
@@ -160,7 +160,7 @@ impl Plan {
         Self(seasons)
     }
 
-    /// How many faults it has.
+    /// Number of its faults.
     #[must_use]
     pub fn rounds(&self) -> usize {
         self.0.iter().map(|(_, faults)| faults.len()).sum()

@@ -40,7 +40,7 @@ pub struct Row {
     pub profile: Profile,
     /// The number of rounds.
     pub times: usize,
-    /// How long it lasted, in milliseconds.
+    /// Duration of the fault, in milliseconds.
     pub lasted_ms: Spread,
     /// What buyers were answered that was neither yes nor no, by the problem's type.
     pub errors: BTreeMap<String, u64>,
@@ -58,7 +58,7 @@ pub struct Row {
     pub expired: u64,
     /// The longest that an order was pending after its deadline.
     pub overrun_ms: u64,
-    /// What else the fault did.
+    /// Other effects of the fault, each with its count.
     pub notes: BTreeMap<String, u64>,
 }
 
@@ -92,19 +92,19 @@ impl fmt::Display for Spread {
 pub struct Report {
     /// The seed that repeats the moments, the draws and the crowd.
     pub seed: u64,
-    /// How many bought at once.
+    /// Number of buyers at once.
     pub buyers: usize,
-    /// How often the engine reconciled, in seconds.
+    /// Time between two runs of reconcile, in seconds.
     pub reconcile_seconds: u32,
     /// After how many seconds unfinished messages were given out again.
     pub redelivery_seconds: u64,
-    /// How long the buyers had to pay, in seconds.
+    /// Time that the buyers had to pay, in seconds.
     pub pay_window_seconds: u32,
     /// True if nothing is violated.
     pub clean: bool,
-    /// How often something was broken.
+    /// Number of rounds.
     pub rounds: usize,
-    /// How many orders were acknowledged.
+    /// Number of orders that were acknowledged.
     pub acknowledged: u64,
     /// Fault by fault.
     pub faults: Vec<Row>,

@@ -31,12 +31,12 @@ use super::proxy::resp::RedisProxy;
 const PREFIX: &str = "chaos-";
 /// The sale that is sold.
 pub const SALE: &str = "chaos";
-/// How long an operator's token is good, in seconds.
+/// Time that an operator's token is good, in seconds.
 const TOKEN_SECONDS: u32 = 60;
-/// How long the operator waits for an answer.
+/// Time that the operator waits for an answer.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How Redis is set up.
+/// Topology of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Profile {
@@ -47,18 +47,18 @@ pub enum Profile {
     Cluster,
 }
 
-/// How to set up a rig.
+/// Options of a rig.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// The program `onsale`.
     pub program: PathBuf,
-    /// How often the engine reconciles, in seconds.
+    /// Time between two runs of reconcile, in seconds.
     pub reconcile_seconds: u32,
     /// After how many seconds a message that was not finished is given out again.
     pub redelivery_seconds: u64,
-    /// How long the buyers may take to pay, in seconds.
+    /// Time that the buyers may take to pay, in seconds.
     pub pay_window_seconds: u32,
-    /// How many seats are for sale, for each of two legs.
+    /// Number of seats that are for sale, for each of two legs.
     pub seats: u32,
     /// Seeds the faults.
     pub seed: u64,
@@ -75,7 +75,7 @@ pub struct Pair {
     pub link: Pipe,
     /// The address that the engine knows.
     pub proxy: RedisProxy,
-    /// What happens to requests on the way.
+    /// Faults of requests on the way.
     pub faults: Arc<ProxyFaults>,
 }
 
@@ -121,7 +121,7 @@ pub struct Rig {
     pub fakes: Fakes,
     /// What happens to requests to DynamoDB.
     pub dynamodb_faults: Arc<ProxyFaults>,
-    /// What happens to requests to SQS.
+    /// Faults of requests to SQS.
     pub sqs_faults: Arc<ProxyFaults>,
     sale: SaleId,
     url: String,
@@ -204,7 +204,7 @@ impl Rig {
         Ok(Secrets::read(self.engine.dir())?)
     }
 
-    /// Where files of this run may be kept.
+    /// Folder for files of this run.
     #[must_use]
     pub fn dir(&self) -> &Path {
         self.engine.dir()

@@ -18,11 +18,11 @@ use loadtest::controller::{Answer, Seen};
 use ops::audit;
 use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
 
-/// How many orders are acknowledged before something breaks; how many exactly, the seed says.
+/// Orders that are acknowledged before something breaks; the seed chooses a number of this range.
 const BEFORE: std::ops::Range<u64> = 15..45;
 /// How many are acknowledged after it was mended: selling goes on, not one lucky order.
 const AFTER: u64 = 25;
-/// How long one waits between two looks at stores that are not at rest.
+/// Pause between two looks at stores that are not quiescent.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// What the crowd was promised, in a file.
@@ -43,12 +43,12 @@ impl Ledger {
     }
 }
 
-/// What a round came to.
+/// Result of a round.
 #[derive(Debug, Clone, Serialize)]
 pub struct Round {
-    /// What was broken.
+    /// Name of the fault.
     pub fault: &'static str,
-    /// For how long, in milliseconds.
+    /// Duration of the fault, in milliseconds.
     pub lasted_ms: u64,
     /// What buyers were answered from then on that was neither yes nor no, by the problem's type.
     pub errors: BTreeMap<String, u64>,
@@ -67,15 +67,15 @@ pub struct Round {
     pub expired: u64,
     /// The longest that an order was pending after its deadline, in milliseconds.
     pub overrun_ms: u64,
-    /// What else the fault did.
+    /// Other effects of the fault, each with its count.
     pub notes: BTreeMap<String, u64>,
     /// Orders that were acknowledged.
     pub acknowledged: u64,
-    /// What is not as it must be.
+    /// Violations, in words.
     pub violations: Vec<String>,
 }
 
-/// Stores at rest, or why they do not come to rest.
+/// Quiescent stores, or why they do not become quiescent.
 #[derive(Debug)]
 struct Settled {
     facts: Option<SaleFacts>,
@@ -102,7 +102,7 @@ impl Rounds {
         Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline }
     }
 
-    /// What must not be of the engine.
+    /// Defects of the engine: that it ended, or that something in it panicked.
     pub(super) fn defects(&mut self) -> Result<Vec<String>, Error> {
         self.context.rig.engine.defects()
     }
@@ -220,7 +220,7 @@ fn overrun_ms(facts: &SaleFacts, since: Timestamp) -> u64 {
     overruns.max().unwrap_or_default()
 }
 
-/// How long after an order's deadline a moment is.
+/// Milliseconds from an order's deadline to a moment; 0 before the deadline.
 fn late_ms(order: &OrderFact, at: Timestamp) -> u64 {
     u64::try_from(at.ms_since(order.pay_by)).unwrap_or(0)
 }
@@ -231,7 +231,7 @@ fn too_late(overrun_ms: u64, bound_seconds: u32) -> Option<String> {
     is_late.then(|| format!("I7: an order was pending {overrun_ms} ms after its deadline"))
 }
 
-/// What comes of something that may take so long; `None` if it takes longer.
+/// Result of something that may take until a deadline; `None` if it takes longer.
 async fn within<T>(deadline: Duration, what: impl Future<Output = T>) -> Option<T> {
     tokio::time::timeout(deadline, what).await.ok()
 }

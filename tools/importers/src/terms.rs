@@ -19,7 +19,7 @@ pub struct Terms {
     pub title: Option<String>,
     /// The currency of the prices; without it the one usual for the source.
     pub currency: Option<Currency>,
-    /// When selling begins.
+    /// Time at which selling begins.
     pub opens_at: Timestamp,
     /// When selling ends; without it when the train leaves, where the source says, or after thirty days.
     pub closes_at: Option<Timestamp>,

@@ -19,17 +19,17 @@ use super::profile::{Behaviour, Buyer};
 use super::session::{Acknowledged, LoadTest, is_refused};
 use super::stopwatch::Endpoint;
 
-/// How often a buyer tries to pay at a provider that does not answer.
+/// Number of times that a buyer tries to pay at a provider that does not answer.
 const MAX_CHARGES: u32 = 60;
-/// How long they wait in between.
+/// Time that they wait in between.
 const CHARGE_AGAIN: Duration = Duration::from_millis(250);
 /// How long a person takes to pay or to cancel, in milliseconds; a third of the payment window at most.
 const PAYING_MS: std::ops::Range<u64> = 1000..6000;
-/// How long after the end of the payment window the late pay, in milliseconds.
+/// Delay of late payments after the end of the payment window, in milliseconds.
 const LATE_MS: std::ops::Range<u64> = 500..5000;
-/// How long after its deadline an order may still be pending: reconcile runs every minute.
+/// Time after its deadline for which an order may still be pending: reconcile runs every minute.
 const EXPIRY: Duration = Duration::from_secs(90);
-/// How often somebody looks whether an order has expired.
+/// Pause between two looks whether an order has expired.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl LoadTest {

@@ -34,7 +34,7 @@ const COLOURS: [RGBColor; 8] = [
 /// One line or one layer.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// What it shows.
+    /// Its name in the legend.
     pub name: String,
     /// Its colour, by number.
     pub colour: usize,

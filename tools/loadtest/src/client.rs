@@ -37,7 +37,7 @@ pub struct BadAddress(String);
 /// A request, ready to be sent any number of times.
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Where its time is counted.
+    /// Endpoint under which its time is counted.
     pub endpoint: Endpoint,
     /// Its method.
     pub method: Method,
@@ -116,7 +116,7 @@ pub struct Refused {
     pub status: StatusCode,
     /// The last part of the problem's type, such as `seat-taken`.
     pub kind: Cow<'static, str>,
-    /// When to come back, if the server says so.
+    /// Delay before the next attempt, if the server names one.
     pub retry_after: Option<Duration>,
     /// The whole document.
     pub body: Bytes,
@@ -332,25 +332,25 @@ impl Client {
         stream.write_all(&head).await
     }
 
-    /// How many requests have been sent.
+    /// Number of requests that have been sent.
     #[must_use]
     pub fn sent(&self) -> u64 {
         self.sent.get()
     }
 
-    /// How many connections have been opened.
+    /// Number of connections that have been opened.
     #[must_use]
     pub fn connections(&self) -> u64 {
         self.connections.get()
     }
 
-    /// How many requests are under way.
+    /// Number of requests that are under way.
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.under_way.get()
     }
 
-    /// What was measured so far.
+    /// Measurements so far.
     #[must_use]
     pub fn stopwatch(&self) -> std::cell::RefMut<'_, Stopwatch> {
         self.stopwatch.borrow_mut()

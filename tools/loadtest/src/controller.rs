@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::client::Reply;
 use super::stopwatch::Endpoint;
 
-/// What the crowd does.
+/// Phase of the crowd.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Buy.
@@ -21,7 +21,7 @@ enum Phase {
     Leave,
 }
 
-/// What the crowd was answered.
+/// Answer that the crowd got.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// An order exists.
@@ -46,7 +46,7 @@ pub const NO_ANSWER: &str = "no answer";
 #[derive(Debug)]
 pub struct Controller {
     phase: watch::Sender<Phase>,
-    /// How many change something now.
+    /// Number of sessions that change something now.
     at_work: watch::Sender<u64>,
     acknowledged: watch::Sender<u64>,
     seen: Mutex<Vec<Seen>>,
@@ -83,7 +83,7 @@ impl Controller {
         self.phase.send_replace(Phase::Leave);
     }
 
-    /// How many orders were acknowledged.
+    /// Number of orders that were acknowledged.
     #[must_use]
     pub fn acknowledged(&self) -> u64 {
         *self.acknowledged.borrow()
@@ -104,7 +104,7 @@ impl Controller {
         seen[first..].to_vec()
     }
 
-    /// When the last order was acknowledged before a moment.
+    /// Time at which the last order was acknowledged before a moment.
     #[must_use]
     pub fn acknowledged_before(&self, moment: Instant) -> Option<Instant> {
         let seen = self.seen();

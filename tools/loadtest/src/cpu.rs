@@ -45,7 +45,7 @@ pub enum Part {
 }
 
 impl Part {
-    /// What reports call it.
+    /// Its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -58,15 +58,15 @@ impl Part {
     }
 }
 
-/// Why there is no account.
+/// Reason why there is no account.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The kernel's account cannot be read: no `/proc`, or the process is gone.
     #[error("{path}: {source}")]
     Kernel {
-        /// What was to be read.
+        /// Path that was to be read.
         path: String,
-        /// Why it cannot be.
+        /// Error of reading it.
         source: io::Error,
     },
     /// Redis did not say.
@@ -85,12 +85,12 @@ pub struct Meter {
     before: Account,
 }
 
-/// How the processors' time was shared in a while.
+/// Shares of the processor time during a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shares {
-    /// How long the while was, in seconds.
+    /// Length of the measurement, in seconds.
     pub seconds: f64,
-    /// How many processors were at work on average.
+    /// Number of processors that were at work on average.
     pub processors: f64,
     /// The processor time of each part, in seconds.
     pub cpu_seconds: BTreeMap<Part, f64>,
@@ -153,7 +153,7 @@ impl fmt::Display for Shares {
     }
 }
 
-/// What everybody has used so far.
+/// Processor time of each part so far.
 async fn account(endpoints: &Endpoints) -> Result<Account, Error> {
     let mut account = processes(endpoints.pid, std::process::id())?;
     account.insert(Part::Redis, redis_seconds(&endpoints.redis).await?);

@@ -9,9 +9,9 @@ use local::payment;
 
 use super::client::Bearer;
 
-/// How long a buyer's token is good for: longer than any load test.
+/// Time that a buyer's token is good for: longer than any load test.
 const TOKEN_SECONDS: u32 = 24 * 3600;
-/// What forgers sign with.
+/// Secret that forgers sign with.
 const FORGED: &[u8] = b"a secret that the engine does not have";
 
 /// The development secrets of a local engine, put to use.

@@ -34,13 +34,13 @@ const REAL_STADIUM_PRICE_MINOR: i64 = 40_000;
 /// How long the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;
-/// How long the engine may take to settle after the last buyer.
+/// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// The options of a demo.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How the crowd comes.
+    /// Arrival of the crowd: open or closed loop.
     pub load: crate::Load,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
@@ -48,14 +48,14 @@ pub struct Options {
     pub seed: u64,
     /// The longest that the crowd may take.
     pub most: Duration,
-    /// Whether to draw progress bars.
+    /// True if progress bars are drawn.
     pub progress: bool,
 }
 
-/// What a demo came to.
+/// Result of a demo.
 #[derive(Debug, serde::Serialize)]
 pub struct Outcome {
-    /// How long it took from the start of the servers to the end of the audit, in seconds.
+    /// Time that it took from the start of the servers to the end of the audit, in seconds.
     pub seconds: f64,
     /// The report of the load test.
     #[serde(rename = "rush")]

@@ -17,7 +17,7 @@ use super::stopwatch::Endpoint;
 /// How long the late wait between two looks at a sale in which seats are still held, in
 /// milliseconds.
 const LOOK_MS: u64 = 300;
-/// How often one of the late asks the gate again.
+/// Most times that one of the late asks the gate again.
 const ASKS: u32 = 30;
 
 /// One late buyer, who takes tickets of one tier on one journey.

@@ -24,15 +24,15 @@ const JITTER_MICROS: u64 = 500_000;
 /// Somebody asks for an admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Ask {
-    /// When, in microseconds from the beginning.
+    /// Due time, in microseconds from the beginning.
     due_micros: u64,
-    /// Who: the number of the buyer.
+    /// Index of the buyer.
     index: u64,
-    /// For the how manyth time; zero is the first.
+    /// Number of attempts before this one.
     attempt: u8,
 }
 
-/// What the loop and its sessions share.
+/// State that the loop and its sessions share.
 #[derive(Debug)]
 struct LoopState {
     started: Instant,

@@ -13,32 +13,32 @@ use super::profile::{self, LoadProfile};
 /// connections.
 pub const CONNECTIONS: usize = 256;
 
-/// How the crowd comes.
+/// Arrival of the crowd: open or closed loop.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "loop")]
 pub enum Load {
     /// By the clock.
     Open {
-        /// How many people come.
+        /// Number of people.
         arrivals: u64,
         /// In how many seconds.
         within_seconds: f64,
-        /// How they are spread over that time.
+        /// Distribution of the arrivals over that time.
         shape: Shape,
-        /// How many requests may be under way at once.
+        /// Number of requests that may be under way at once.
         connections: usize,
     },
     /// The next one when one leaves.
     Closed {
-        /// How many people come.
+        /// Number of people.
         arrivals: u64,
-        /// How many are on the site at once.
+        /// Number of people on the site at once.
         at_once: usize,
     },
 }
 
 impl Load {
-    /// How many people come, besides the late ones.
+    /// Number of people, without the late ones.
     #[must_use]
     pub fn arrivals(self) -> u64 {
         match self {
@@ -54,7 +54,7 @@ impl Load {
         }
     }
 
-    /// How many of the late are on the site at once.
+    /// Number of late people on the site at once.
     pub(super) fn late_at_once(self) -> usize {
         match self {
             Self::Open { connections, .. } => connections.min(64),
@@ -70,7 +70,7 @@ pub struct Options {
     pub url: String,
     /// The sales to buy from.
     pub sales: Vec<String>,
-    /// How the crowd comes.
+    /// Arrival of the crowd: open or closed loop.
     pub load: Load,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
@@ -78,9 +78,9 @@ pub struct Options {
     pub seed: u64,
     /// The longest that it may take.
     pub most: Duration,
-    /// Where to write what was promised, if anywhere.
+    /// File for the ledger, if one is written.
     pub ledger: Option<PathBuf>,
-    /// Whether to draw progress bars.
+    /// True if progress bars are drawn.
     pub progress: bool,
     /// Where the engine's processor time is known, if it runs on this machine.
     pub endpoints: Option<Endpoints>,

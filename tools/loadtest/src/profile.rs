@@ -8,7 +8,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 
-/// How a buyer picks seats.
+/// Way in which a buyer picks seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
@@ -22,7 +22,7 @@ pub enum Way {
     Pattern,
 }
 
-/// What a buyer does.
+/// Behaviour of a buyer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Behaviour {
@@ -54,7 +54,7 @@ pub enum Behaviour {
     ForgeIdentity,
 }
 
-/// How often the most patient come back.
+/// Most times that a buyer comes back.
 const MAX_RETURNS: u8 = 8;
 /// How many admissions a bot asks for at once.
 pub const HAMMERS: usize = 20;
@@ -83,13 +83,13 @@ impl Behaviour {
         self.row().0
     }
 
-    /// What its people do.
+    /// What its people do, in words.
     #[must_use]
     pub fn does(self) -> &'static str {
         self.row().1
     }
 
-    /// What the engine must answer; anything else is an anomaly.
+    /// Answers that are expected; any other is an anomaly.
     #[must_use]
     pub fn expected(self) -> &'static str {
         self.row().2
@@ -173,7 +173,7 @@ pub enum LoadProfile {
 }
 
 impl LoadProfile {
-    /// How many of a thousand people behave so.
+    /// People of this behaviour in a thousand.
     #[must_use]
     pub fn per_mille(self, behaviour: Behaviour) -> u32 {
         let is_pay = behaviour == Behaviour::Pay;
@@ -254,15 +254,15 @@ impl LoadProfile {
 pub struct Buyer {
     /// The `sub` of the buyer's token.
     pub user: String,
-    /// Which sale, as an index.
+    /// Index of the sale among those of the load test.
     pub sale: usize,
-    /// How many tickets.
+    /// Number of tickets.
     pub tickets: u16,
-    /// How seats are picked.
+    /// Way of picking seats.
     pub way: Way,
-    /// What the buyer does.
+    /// The buyer's behaviour.
     pub behaviour: Behaviour,
-    /// How often the buyer comes back when the gate says to come back later.
+    /// Number of times that the buyer comes back when the gate says to come back later.
     pub returns: u8,
     /// Seeds every further decision of this buyer.
     pub seed: u64,

@@ -37,13 +37,13 @@ impl Progress {
         Self { people, tickets, second, _all: all }
     }
 
-    /// How far it is.
+    /// Shows the progress so far.
     pub fn move_on(&self, test: &LoadTest) {
         self.people.set_position(test.tally.buyers.get());
         self.tickets.set_position(test.tally.tickets.get());
     }
 
-    /// What happened in the last second.
+    /// Prints the counts of the last second.
     pub fn say(&self, sample: &Sample) {
         let refused: u64 = sample.refused.values().sum();
         self.second.set_message(format!(

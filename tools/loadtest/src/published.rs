@@ -18,17 +18,17 @@ const LEAST_SECONDS: u32 = 300;
 pub struct Published {
     /// Its name on the command line.
     pub name: &'static str,
-    /// What was on sale, where and when.
+    /// The sale, with place and time.
     pub sale: &'static str,
-    /// How many people came.
+    /// Number of people.
     pub people: u64,
-    /// How many tickets there were.
+    /// Number of tickets.
     pub tickets: u32,
     /// In how many seconds they were gone, as far as that was published.
     pub seconds: Option<u32>,
     /// The shape that fits what was published.
     pub shape: Shape,
-    /// Where the figures stand.
+    /// Source of the figures.
     pub source: &'static str,
     /// In which words, shortened.
     pub words: &'static str,
@@ -89,7 +89,7 @@ pub const PUBLISHED: [Published; 5] = [
 ];
 
 impl Published {
-    /// How many people come at a scale: `0.01` is a hundredth.
+    /// Number of people at a scale: `0.01` is a hundredth.
     #[must_use]
     pub fn arrivals(&self, scale: f64) -> u64 {
         (self.people as f64 * scale).round() as u64

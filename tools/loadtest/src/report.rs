@@ -18,7 +18,7 @@ use super::{Load, Options};
 
 /// The generator was the bottleneck if it took up one request of a hundred later than this.
 const MAX_LAG_MS: f64 = 100.0;
-/// How many anomalies the tables show.
+/// Number of anomalies that the tables show.
 const ANOMALIES_SHOWN: usize = 20;
 
 /// One sale of the report.
@@ -41,12 +41,12 @@ pub struct Latency {
     pub service: Percentiles,
 }
 
-/// How well the generator kept its schedule.
+/// Schedule of the generator: its lag, and whether it kept up.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Generator {
-    /// How late it took up what was due.
+    /// Lag behind the schedule.
     pub lag: Percentiles,
-    /// How long requests then waited for a connection, because others were not answered yet.
+    /// Time that requests then waited for a connection, because others were not answered yet.
     pub wait: Percentiles,
     /// Connections that it opened.
     pub connections: u64,
@@ -60,9 +60,9 @@ pub struct BehaviourCount {
     /// Its name.
     #[serde(rename = "conduct")]
     pub behaviour: &'static str,
-    /// How many of a thousand people are of it.
+    /// People of it in a thousand.
     pub per_mille: u32,
-    /// What the engine must answer.
+    /// Answers that are expected.
     pub expected: &'static str,
     /// How many people of it came.
     pub people: u64,
@@ -91,24 +91,24 @@ impl BehaviourCount {
 pub struct Report {
     /// The seed that repeats the crowd.
     pub seed: u64,
-    /// How the crowd came.
+    /// Arrival of the crowd: open or closed loop.
     pub load: Load,
     /// The profile: which share of people behaves how.
     #[serde(rename = "mix")]
     pub profile: LoadProfile,
-    /// How it picked seats, in words.
+    /// Ways of picking seats, in words.
     pub ways: &'static str,
-    /// How long it took, in seconds.
+    /// Duration, in seconds.
     pub seconds: f64,
-    /// When the last order was paid, in seconds from the beginning.
+    /// Time at which the last order was paid, in seconds from the beginning.
     pub sold_out_seconds: Option<f64>,
-    /// Who came, the late ones included.
+    /// Number of buyers, with the late ones.
     pub buyers: u64,
     /// Of these, those who came late to take what was left.
     pub late_buyers: u64,
-    /// How often somebody came back because the gate had said so.
+    /// Number of times that somebody came back because the gate had said so.
     pub returns: u64,
-    /// How often somebody gave up instead.
+    /// Number of times that somebody gave up instead.
     pub gave_up: u64,
     /// Requests that were sent.
     pub requests: u64,
@@ -146,9 +146,9 @@ pub struct Report {
     pub refusals: BTreeMap<Cow<'static, str>, u64>,
     /// Latency by function.
     pub latency: BTreeMap<&'static str, Latency>,
-    /// How well the generator kept its schedule.
+    /// Schedule of the generator: its lag, and whether it kept up.
     pub generator: Generator,
-    /// How many things happened that must never happen.
+    /// Number of things that happened that must never happen.
     pub anomaly_count: u64,
     /// The first hundred of them.
     pub anomalies: Vec<String>,
@@ -159,7 +159,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What a rush came to.
+    /// The report of a load test.
     pub(super) fn of(
         test: &LoadTest,
         options: &Options,
@@ -247,7 +247,7 @@ impl Report {
         format!("{}{tables}\n{}{cpu}{anomalies}", self.summary(), self.verdict())
     }
 
-    /// How the crowd came, in words.
+    /// Arrival of the crowd, in words.
     #[must_use]
     pub fn how(&self) -> String {
         match self.load {
@@ -283,7 +283,7 @@ impl Report {
         )
     }
 
-    /// Whether the generator can be believed, and how long people waited for a connection.
+    /// Whether the generator kept its schedule, and how long people waited for a connection.
     #[must_use]
     pub fn verdict(&self) -> String {
         let Generator { lag, wait, connections, kept_up } = self.generator;

@@ -25,7 +25,7 @@ use super::session::LoadTest;
 use super::tally::Tally;
 use super::venue::Venue;
 
-/// How often the progress is drawn.
+/// Time between two drawings of the progress.
 const REDRAW: Duration = Duration::from_millis(250);
 
 /// Why a load test could not begin.

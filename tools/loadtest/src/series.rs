@@ -10,13 +10,13 @@ use crate::cpu::{Part, Shares};
 
 use super::session::LoadTest;
 
-/// How often a sample is taken.
+/// Time between two samples.
 pub const PERIOD: Duration = Duration::from_secs(1);
 
 /// One second. Counts are of what happened in it; `under_way` and `waiting` are of its end.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Sample {
-    /// When it ended, in seconds from the beginning.
+    /// Time at which it ended, in seconds from the beginning.
     pub at_seconds: f64,
     /// People who came.
     pub arrived: u64,

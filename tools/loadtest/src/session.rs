@@ -35,9 +35,9 @@ use super::venue::{Left, Venue};
 /// How often one request is repeated after a lost answer or a 503 before the buyer gives up. With
 /// [`backoff`] that is over a minute: longer than the engine needs to be started again.
 const REPEATS: u32 = 30;
-/// How often a buyer whose seats are gone asks for others with the same admission.
+/// Number of times that a buyer whose seats are gone asks for others with the same admission.
 const OTHER_SEATS: u32 = 3;
-/// How long a person looks at the seats before ordering, in milliseconds.
+/// Time that a person looks at the seats before ordering, in milliseconds.
 const CHOOSING_MS: Range<u64> = 300..3000;
 
 /// Everything that the sessions of a load test share.
@@ -51,23 +51,23 @@ pub struct LoadTest {
     pub venues: Vec<Venue>,
     /// Their sizes.
     pub weights: Vec<u64>,
-    /// What is counted.
+    /// Counts of the load test.
     pub tally: Tally,
-    /// What was promised.
+    /// Ledger of what was promised.
     pub ledger: Ledger,
-    /// How to be a buyer, and the provider.
+    /// Credentials of the buyers and of the provider.
     pub credentials: Credentials,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
-    /// Whether people take their time, as in an open loop.
+    /// True if people take their time, as in an open loop.
     pub unhurried: bool,
     /// What goes on besides the sessions: those who wait for the end of a payment window.
     pub tasks: Rc<TaskCounter>,
-    /// How many wait for a connection to ask for an admission.
+    /// Number of people who wait for a connection to ask for an admission.
     pub waiting: Cell<u64>,
-    /// What makes the crowd rest and leave, if anything does.
+    /// Controller that makes the crowd rest and leave, if there is one.
     pub controller: Option<Arc<Controller>>,
 }
 
@@ -158,19 +158,19 @@ struct AcknowledgedTicket {
 }
 
 impl Acknowledged {
-    /// What it costs.
+    /// Its cost.
     pub(super) fn amount(&self) -> Money {
         Money { amount_minor: self.amount_minor, currency: self.currency }
     }
 
-    /// How many tickets it is for.
+    /// Number of its tickets.
     pub(super) fn tickets(&self) -> u16 {
         let tickets = self.lines.iter().map(|line| line.tickets.len()).sum::<usize>();
         u16::try_from(tickets).unwrap_or(u16::MAX)
     }
 }
 
-/// What a buyer without an order does next.
+/// Next step of a buyer without an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
     /// Asks for other seats with the same admission, which a refusal does not burn.
@@ -179,7 +179,7 @@ pub(super) enum Next {
     Leave,
 }
 
-/// How long a buyer waits before asking again, longer each time.
+/// Time that a buyer waits before asking again, longer each time.
 fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
 }

@@ -47,7 +47,7 @@ impl Endpoint {
 /// A distribution of times, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Percentiles {
-    /// How many were measured.
+    /// Number of measurements.
     pub count: u64,
     /// Half were no longer.
     pub p50_ms: f64,
@@ -64,7 +64,7 @@ pub struct Percentiles {
 }
 
 impl Percentiles {
-    /// What a histogram of microseconds says.
+    /// Percentiles of a histogram of microseconds.
     #[must_use]
     pub fn of(times: &Histogram<u64>) -> Self {
         let ms = |quantile| times.value_at_quantile(quantile) as f64 / 1000.0;
@@ -100,9 +100,9 @@ pub struct Timing {
 #[derive(Debug)]
 pub struct Stopwatch {
     timings: [Timing; Endpoint::ALL.len()],
-    /// How late the generator took up what was due.
+    /// The generator's lag behind the schedule.
     pub lag: Histogram<u64>,
-    /// How long requests waited for a free connection, once they were taken up.
+    /// Time that requests waited for a free connection, once they were taken up.
     pub wait: Histogram<u64>,
     /// Response times of all endpoints since the last sample.
     pub recent: Histogram<u64>,

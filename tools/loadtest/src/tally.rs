@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::profile::Behaviour;
 
-/// How many anomalies are kept in words; all are counted.
+/// Number of anomalies that are kept in words; all are counted.
 const ANOMALIES_KEPT: usize = 100;
 
 /// A number that only grows.
@@ -35,18 +35,18 @@ impl Counter {
     }
 }
 
-/// How often a behaviour was shown to the engine, and what came of it.
+/// Counts of one behaviour: how often it was shown to the engine, and the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Shown {
     /// How many people of this behaviour came.
     pub people: u64,
     /// How many got as far as showing it: the others were refused before.
     pub shown: u64,
-    /// How many of these were answered as they must be.
+    /// Those of them that were answered as they must be.
     pub as_expected: u64,
 }
 
-/// What the crowd counts, in one thread.
+/// Counts of the crowd, in one thread.
 #[derive(Debug, Default)]
 pub struct Tally {
     refusals: RefCell<BTreeMap<Cow<'static, str>, u64>>,
@@ -60,9 +60,9 @@ pub struct Tally {
     pub buyers: Counter,
     /// Those who came late, to take what was left.
     pub late_buyers: Counter,
-    /// How often somebody came back because the gate had said so.
+    /// Number of times that somebody came back because the gate had said so.
     pub returns: Counter,
-    /// How often somebody gave up who was asked to come back.
+    /// Number of times that somebody gave up who was asked to come back.
     pub gave_up: Counter,
     /// Admissions that were given.
     pub admissions: Counter,
@@ -130,7 +130,7 @@ impl Tally {
         self.last_sale.set(Some(Instant::now()));
     }
 
-    /// When the last order was paid.
+    /// Time at which the last order was paid.
     #[must_use]
     pub fn last_sale(&self) -> Option<Instant> {
         self.last_sale.get()
@@ -148,13 +148,13 @@ impl Tally {
         self.anomalies.borrow().clone()
     }
 
-    /// What became of each behaviour.
+    /// Outcome of each behaviour.
     #[must_use]
     pub fn behaviour(&self, behaviour: Behaviour) -> Shown {
         self.behaviours.borrow().get(&behaviour).copied().unwrap_or_default()
     }
 
-    /// When the last of the unpaid orders runs out.
+    /// Time at which the last of the unpaid orders runs out.
     #[must_use]
     pub fn last_deadline(&self) -> Option<Timestamp> {
         self.last_deadline.get()

@@ -17,15 +17,15 @@ use shared::http::journey_query::journey_query;
 
 use super::client::{Call, Client, Reply};
 
-/// How long a look at what is left stays good, as a browser's cache would keep it.
+/// Time that a look at what is left stays good, as a browser's cache would keep it.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What is left of one tier on one journey.
+/// Availability of one tier on one journey.
 #[derive(Debug, Clone)]
 pub struct Left {
-    /// How many seats.
+    /// Number of free seats.
     pub count: u32,
-    /// Which: 1 is free, in the order of the tier's layout.
+    /// Bitmap of the seats, 1 where free, in the order of the tier's layout.
     pub free: Vec<u8>,
 }
 
@@ -50,9 +50,9 @@ type Look = (Instant, Rc<HashMap<String, Left>>);
 pub struct Venue {
     /// The sale.
     pub sale: Sale,
-    /// Where one asks to be admitted.
+    /// Path of its admissions.
     pub admissions: String,
-    /// Where one orders.
+    /// Path of its orders.
     pub orders: String,
     looks: Mutex<HashMap<Legs, Look>>,
 }

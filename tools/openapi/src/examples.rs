@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 /// The sale of every example.
 pub(super) const SALE: &str = "g35-2026-11-21";
-/// Where the journey of every example begins.
+/// First stop of the journey in every example.
 pub(super) const FROM: &str = "VNP";
 /// Where it ends.
 pub(super) const TO: &str = "NGH";

@@ -26,11 +26,11 @@ pub(super) struct Operation {
     pub(super) id: &'static str,
     /// The group it is in.
     pub(super) tag: &'static str,
-    /// What it does, in a few words.
+    /// Summary, in a few words.
     pub(super) summary: &'static str,
-    /// What else there is to know.
+    /// Description, beyond the summary.
     pub(super) description: &'static str,
-    /// What its query and headers may have.
+    /// Parameters of its query and headers.
     pub(super) parameters: Vec<Parameter>,
     /// Its body, if it has one.
     pub(super) body: Option<Body>,

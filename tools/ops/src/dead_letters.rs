@@ -27,7 +27,7 @@ use shared::sqs::QueueUrls;
 const MAX_BATCH: u8 = 10;
 /// For how long a message that is being looked at is out of sight, in seconds.
 const LOOK_SECONDS: i32 = 60;
-/// How long a receive waits for a message, in seconds.
+/// Time that a receive waits for a message, in seconds.
 const WAIT_SECONDS: i32 = 1;
 /// The pause between two questions whether a move has ended, and the longest that one may take.
 const MOVE_LOOK: Duration = Duration::from_millis(200);
@@ -41,7 +41,7 @@ pub enum Error {
     Sqs {
         /// The queue.
         queue: &'static str,
-        /// What it says.
+        /// Error of SQS, in words.
         why: String,
     },
     /// A move did not end well.
@@ -49,7 +49,7 @@ pub enum Error {
     Move {
         /// The queue.
         queue: &'static str,
-        /// What became of it.
+        /// Outcome of the move, in words.
         what: String,
     },
     /// There is no such message among the dead letters.
@@ -70,10 +70,10 @@ pub enum Error {
 pub struct Letter {
     /// The message's id.
     pub message: String,
-    /// When it was sent first.
+    /// Time at which it was first sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_at: Option<Timestamp>,
-    /// What it says.
+    /// Its body, as it was sent.
     pub body: String,
     /// The sale it speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -81,9 +81,9 @@ pub struct Letter {
     /// The order it speaks of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<OrderNumber>,
-    /// Whether its consumer could handle it if it came again.
+    /// True if its consumer could handle it if it came again.
     pub can_be_handled: bool,
-    /// Why it may be here, and what moving it back would do.
+    /// Possible reason, and effect of moving it back, in words.
     pub why: String,
 }
 
@@ -94,16 +94,16 @@ pub struct DeadLetters {
     pub queue: QueueName,
     /// Its own name.
     pub name: String,
-    /// How many messages it has, by its own count.
+    /// Number of its messages, by its own count.
     pub count: u64,
-    /// When the first of those that were looked at was sent.
+    /// Time at which the first of those that were looked at was sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_sent_at: Option<Timestamp>,
     /// Those that were looked at.
     pub letters: Vec<Letter>,
 }
 
-/// What a redrive came to.
+/// Result of a redrive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Moved {
     /// The queue that has its messages back.
@@ -120,7 +120,7 @@ pub struct DeadLetterQueues<'a, P> {
     urls: &'a QueueUrls,
 }
 
-/// Where the dead letters of a queue are.
+/// Address of a dead-letter queue.
 struct Place {
     url: String,
     arn: String,
@@ -423,7 +423,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
     }
 }
 
-/// What is known of a message.
+/// Facts about a message.
 struct Judged {
     sale: Option<SaleId>,
     order: Option<OrderNumber>,

@@ -19,7 +19,7 @@ pub enum Error {
     Unreachable {
         /// The URL of the request.
         url: String,
-        /// Why there is no answer.
+        /// Error of the request.
         source: reqwest::Error,
     },
     /// The gateway declined.
@@ -35,7 +35,7 @@ pub enum Error {
     Unexpected {
         /// The path of the request.
         url: String,
-        /// What is wrong with the answer.
+        /// What is wrong with the answer, in words.
         why: String,
     },
 }

@@ -110,7 +110,7 @@ struct Pass<'a, P> {
     /// changes.
     is_scheduled: bool,
     run: Run,
-    /// What there was no time for.
+    /// Names of the work for which no time was left.
     left: Vec<String>,
     /// Orders that were pending past their bound: what fails is read twice.
     past_bound: BTreeSet<OrderNumber>,

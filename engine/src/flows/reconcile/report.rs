@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::domain::ids::SaleId;
 use crate::flows::discrepancy::Discrepancy;
 
-/// What one run did.
+/// Counts of what one run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Orders and holds whose time was up, ended now.
@@ -61,7 +61,7 @@ impl Report {
     }
 }
 
-/// What became of a discrepancy.
+/// Outcome of a discrepancy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
@@ -78,7 +78,7 @@ pub enum Outcome {
 /// What a run found, in order, and what became of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
-    /// What it did, counted.
+    /// Counts of what it did.
     pub report: Report,
     /// Each discrepancy.
     pub found: Vec<(Discrepancy, Outcome)>,

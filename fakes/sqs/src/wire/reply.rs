@@ -30,7 +30,7 @@ pub(crate) struct Delivery {
     pub message: Message,
     /// Its receipt handle.
     pub handle: String,
-    /// Whether it comes from a FIFO queue.
+    /// True if it comes from a FIFO queue.
     pub fifo: bool,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct MoveStatus {
     pub moved: u64,
     /// Messages that were there to move.
     pub to_move: u64,
-    /// Why it failed.
+    /// Reason of the failure.
     pub failure: Option<String>,
-    /// When it was started, Unix milliseconds.
+    /// Time at which it was started, Unix milliseconds.
     pub started_ms: u64,
 }
 

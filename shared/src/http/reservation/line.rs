@@ -12,7 +12,7 @@ use engine::domain::sale::{AttendeeRule, Sale, Tier};
 pub(super) struct LineCheck<'a> {
     /// The sale that sells it.
     pub(super) sale: &'a Sale,
-    /// Where the line is in the request, such as `lines[0]`.
+    /// Path of the line in the request, such as `lines[0]`.
     pub(super) at: String,
     /// The line as it was sent.
     pub(super) line: &'a LineBody,

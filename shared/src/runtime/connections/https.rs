@@ -180,7 +180,7 @@ mod tests {
 
     use super::*;
 
-    /// How many connections rest in the pool when they die.
+    /// Number of connections that rest in the pool when they die.
     const RESTING: usize = 6;
 
     /// A server whose first connections die: each takes one more request then, and answers nothing.
@@ -235,7 +235,7 @@ mod tests {
         }
     }
 
-    /// How many attempts it takes to be answered when all connections in the pool are dead.
+    /// Number of attempts that it takes to be answered when all connections in the pool are dead.
     async fn attempts(mut attempt: impl AsyncFnMut(&Https, Request<SdkBody>) -> bool) -> usize {
         let server = Server::start().await;
         let https = Https::new(&Trust::public());

@@ -41,7 +41,8 @@ fn run(input: &[u8]) -> Outcome {
 /// Places beyond which a sale is not laid out here: it is one like the others, and takes seconds.
 const LARGE: usize = 20_000;
 
-/// True if a file describes so many places, yet not more than it may: those must be refused at once.
+/// True if a file describes more than [`LARGE`] places, yet not more than it may; of more, it must be
+/// refused at once.
 pub(super) fn is_large(file: &SaleFile) -> bool {
     let places = file.tiers.iter().map(|tier| {
         let rows = tier.sections.iter().flat_map(|section| {

@@ -56,7 +56,7 @@ pub(super) fn accounted(import: Import) -> bool {
     true
 }
 
-/// How many seats stand in a plan, counted without a type of the importer's.
+/// Number of seats that stand in a plan, counted without a type of the importer's.
 fn seats(input: &[u8]) -> usize {
     #[derive(Deserialize)]
     struct Plan {

@@ -8,7 +8,7 @@ use shared::http::routes::ROUTES;
 use super::{Check, edit, number, text, unless};
 use crate::template::stack::Stack;
 
-/// How long an HTTP API waits for its function, in seconds. Source: the quotas of API Gateway.
+/// Time that an HTTP API waits for its function, in seconds. Source: the quotas of API Gateway.
 const GATEWAY_TIMEOUT_SECONDS: u64 = 30;
 
 /// What an account may run at once unless its quota is raised, and what of it cannot be reserved.

@@ -9,7 +9,7 @@ use super::{Check, edit, is_true, number, text, unless};
 use crate::template::permissions::list;
 use crate::template::stack::{Stack, name_in};
 
-/// How long a message may wait for somebody to look at it, in seconds: the longest SQS allows.
+/// Time that a message may wait for somebody to look at it, in seconds: the longest SQS allows.
 const LONGEST_RETENTION: u64 = 1_209_600;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -172,7 +172,7 @@ fn consumers(stack: &Stack) -> Vec<String> {
             [
                 (most.is_some_and(|most| most >= 2), "has no bound"),
                 (reserved.is_none_or(|own| most.is_some_and(|most| most <= own)), "is throttled"),
-                (batch <= 10 || window > 0, "a batch of so many needs a window"),
+                (batch <= 10 || window > 0, "a batch of more than ten needs a window"),
             ],
         )
     };

@@ -186,7 +186,7 @@ impl Environment {
         self.proxies.each_ref().map(Proxy::accepted)
     }
 
-    /// Who vouches for the servers.
+    /// Authority that certifies the servers.
     #[must_use]
     pub fn authority(&self) -> &Authority {
         &self.authority

@@ -1,4 +1,4 @@
-//! Cold starts of the real functions, measured, and what a thawed sandbox meets.
+//! Cold starts of the real functions, measured, and what a resumed sandbox meets.
 //!
 //! - [`certificates`] and [`proxy`] put TLS before a server, and sever its connections;
 //! - [`runtime_api`] hands events to a function as Lambda does;
@@ -13,5 +13,5 @@ pub mod report;
 pub mod runtime_api;
 pub mod sandbox;
 
-/// Why nothing could be measured.
+/// Reason why nothing could be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -64,7 +64,7 @@ impl Proxy {
         Ok(Self { address, is_tls, severed, accepted, task })
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// Port of 127.0.0.1 on which it listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -82,7 +82,7 @@ impl Proxy {
         format!("{}://{}", if self.is_tls { "rediss" } else { "redis" }, self.address)
     }
 
-    /// How many connections there have been, those included whose handshake failed.
+    /// Number of connections that there have been, those included whose handshake failed.
     #[must_use]
     pub fn accepted(&self) -> usize {
         self.accepted.load(Ordering::SeqCst)

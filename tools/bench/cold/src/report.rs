@@ -15,7 +15,7 @@ use crate::sandbox::Sandbox;
 /// How many further requests a sandbox answers, for what one costs when it is warm.
 const WARM_REQUESTS: u32 = 20;
 
-/// What one sandbox has used.
+/// Usage of one sandbox.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     init_ms: f64,

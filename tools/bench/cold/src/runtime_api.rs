@@ -19,14 +19,14 @@ use crate::Failure;
 
 /// The time that the function is given, as `Timeout` in `template.yaml` says.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How long anybody waits for a function.
+/// Time that anybody waits for a function.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(30);
 
 /// What a function says of an event, or of its start.
 type Outcome = Result<Bytes, Bytes>;
 
 struct Shared {
-    /// How often the process has asked for an event.
+    /// Number of times that the process has asked for an event.
     asked: watch::Sender<usize>,
     events: Mutex<mpsc::Receiver<(usize, String)>>,
     outcomes: mpsc::Sender<Outcome>,

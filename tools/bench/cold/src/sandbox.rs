@@ -19,7 +19,7 @@ pub struct Sandbox {
     api: RuntimeApi,
 }
 
-/// What a process has used so far.
+/// Usage of a process so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Used {
     /// Processor time of all threads there are, in milliseconds.
@@ -68,7 +68,7 @@ impl Sandbox {
         self.api.invoke(event).await
     }
 
-    /// What it has used, read when it has come to rest.
+    /// What it has used, read once it is quiescent.
     ///
     /// # Errors
     /// It has ended.

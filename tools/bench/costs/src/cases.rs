@@ -26,9 +26,9 @@ const SALE: &str = "costs";
 const SHORT: &str = "costs-short";
 /// A sale that has nothing left.
 const SOLD_OUT: &str = "costs-sold-out";
-/// How many seats an order has.
+/// Number of seats of an order.
 const SEATS: u16 = 2;
-/// How many messages the batch of the sync queue has.
+/// Number of messages of the batch of the sync queue.
 const BATCH: usize = 10;
 
 /// How the answers begin that are expected.
@@ -38,7 +38,7 @@ const CONFLICT: &str = r#"{"statusCode":409"#;
 const INVALID: &str = r#"{"statusCode":422"#;
 const ALL_DONE: &str = r#"{"batchItemFailures":[]"#;
 
-/// Which function gets an event.
+/// Function that gets an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Function {
     TokenGate,

@@ -22,10 +22,10 @@ const ADMISSION_SECRET: [u8; 32] = [7; 32];
 /// Signs payment callbacks.
 const PAYMENT_SECRET: &[u8] = b"whsec_costs";
 
-/// Why there is no environment.
+/// Reason why there is no environment.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Where the servers of a environment are.
+/// Addresses of the servers of an environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Servers {
     redis: String,
@@ -53,7 +53,7 @@ impl Own {
         Ok(Self(Stack::ephemeral().await?))
     }
 
-    /// Where they are.
+    /// Their addresses.
     #[must_use]
     pub fn servers(&self) -> Servers {
         self.0.endpoints().into()
@@ -63,7 +63,7 @@ impl Own {
 /// The engine.
 #[derive(Debug)]
 pub struct Environment {
-    /// What handlers are given.
+    /// The app that handlers are given.
     pub app: App,
 }
 

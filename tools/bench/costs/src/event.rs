@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-/// Who sends a request.
+/// Sender of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Sender<'a> {
     /// Anybody.

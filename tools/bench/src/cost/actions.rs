@@ -39,9 +39,9 @@ const SHORT: &str = "cost-short";
 const SHORT_SECONDS: u32 = 5;
 /// A sale that has nothing left.
 const SOLD_OUT: &str = "cost-sold-out";
-/// How many tickets an order has.
+/// Number of tickets of an order.
 pub(super) const TICKETS: u16 = 2;
-/// How many messages an invocation gets during an on-sale, at least.
+/// Number of messages that an invocation gets during an on-sale, at least.
 const BATCH: usize = 10;
 /// Work that opens connections and fills caches before the counting.
 const WARM: usize = 3;
@@ -110,7 +110,7 @@ impl Action {
     }
 }
 
-/// What one piece of each kind of work uses.
+/// Usage of one piece of each kind of work.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
     /// The mean of each, in the order of reports.
@@ -120,7 +120,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// What one piece of work uses.
+    /// Usage of one piece of work.
     #[must_use]
     pub fn of(&self, action: Action) -> Usage {
         let found = self.actions.iter().find(|(one, _)| *one == action);
@@ -175,11 +175,11 @@ enum Work {
     Expire(SqsEvent),
     /// Orders to count, in one batch.
     Count(SqsEvent),
-    /// What the schedule does.
+    /// One run of the schedule.
     Reconcile,
 }
 
-/// Where the work is done.
+/// Context of the work.
 struct Worker<'a> {
     environment: &'a Environment,
     app: App,

@@ -9,7 +9,7 @@ use super::prices::Prices;
 use super::scenario::{Assumptions, Scenario};
 use super::usage::{Line, Usage};
 
-/// What is deployed.
+/// The template that is deployed.
 const TEMPLATE: &str = include_str!("../../../../template.yaml");
 /// Hours of a month, as AWS counts.
 const MONTH_HOURS: f64 = 730.0;
@@ -27,7 +27,7 @@ pub struct Bill {
     pub of: String,
     /// Its lines; what costs nothing is left out.
     pub lines: Vec<Line>,
-    /// What all of it costs.
+    /// Total cost.
     pub total: f64,
 }
 
@@ -59,7 +59,7 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// What the template has.
+    /// The fixed items of the template.
     #[must_use]
     pub fn deployed() -> Self {
         Self::of(TEMPLATE)
@@ -82,7 +82,7 @@ impl Fixed {
     }
 }
 
-/// How many metrics CloudWatch keeps with one sale open, if every refusal occurs.
+/// Number of metrics that CloudWatch keeps with one sale open, if every refusal occurs.
 fn metrics_kept() -> f64 {
     let of_set = |set: &&[&str]| match set.last() {
         Some(&"Function") => metrics::Function::ALL.len(),
@@ -93,7 +93,7 @@ fn metrics_kept() -> f64 {
     sets.map(of_set).sum::<usize>() as f64
 }
 
-/// What everything that happened uses.
+/// Usage of everything that happened.
 fn used(measured: &Measured, scenario: &Scenario) -> Usage {
     let each = [
         (Action::Look, scenario.looks),

@@ -20,7 +20,7 @@ use local::servers::{self, PaymentProvider, Stack};
 use local::stores;
 use local::up;
 
-/// How many cheap commands the unit of the cache is measured by.
+/// Number of cheap commands that the unit of the cache is measured by.
 const BASE_CALLS: u32 = 2_000;
 /// The servers, the proxies and the configuration of the engine on them.
 #[derive(Debug)]
@@ -36,18 +36,18 @@ pub(super) struct Environment {
     _data_dir: DataDir,
 }
 
-/// Everything that was counted outside of the engine since an earlier look.
+/// Everything that was counted outside of the engine since an earlier reading.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Look {
     pub(super) dynamodb: Counted,
     pub(super) sqs: Counted,
     /// Commands that came to Redis over the wire.
     pub(super) redis_calls: f64,
-    /// How many of them were scripts.
+    /// Those of them that were scripts.
     pub(super) redis_scripts: f64,
-    /// What the scripts took, in microseconds.
+    /// Time of the scripts, in microseconds.
     pub(super) redis_micros: f64,
-    /// What came in and went out, in bytes.
+    /// Bytes that came in and went out.
     pub(super) redis_bytes: f64,
 }
 
@@ -129,7 +129,7 @@ impl Environment {
         })
     }
 
-    /// What was counted since.
+    /// The counts since then.
     pub(super) async fn end(&self, mut begun: Begun) -> Result<Look, Failure> {
         let redis_bytes = (bytes(&mut begun.redis).await? - begun.bytes).max(0.0);
         let scripts = Counters::read(&mut begun.redis).await?.since(&begun.scripts).scripts();
@@ -162,7 +162,7 @@ pub(super) struct Begun {
     sqs: Counted,
 }
 
-/// What came in and went out so far, in bytes.
+/// Bytes that came in and went out so far.
 async fn bytes(redis: &mut MultiplexedConnection) -> Result<f64, Failure> {
     let info: String = redis::cmd("INFO").arg("stats").query_async(redis).await?;
     let number = |name: &str| {

@@ -27,31 +27,31 @@ use serde::Serialize;
 
 use self::environment::Environment;
 
-/// Why it could not be measured, in words.
+/// Reason why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What is to be known.
+/// Options of a cost estimate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Options {
-    /// How many people come.
+    /// Number of people.
     pub visitors: u64,
-    /// How many seats there are.
+    /// Number of seats.
     pub seats: u32,
     /// For how many hours the sale is open.
     pub hours: f64,
-    /// How many orders a quiet month has.
+    /// Number of orders of a quiet month.
     pub quiet_orders: u64,
-    /// The load test that says who does what has one in so many of the people and of the seats.
+    /// Divisor of people and seats for the load test that counts how often each kind of work occurs.
     pub scale: u32,
     /// The seconds within which the people of that load test come.
     pub within: Duration,
-    /// How often each kind of work is measured.
+    /// Measurements of each kind of work.
     pub times: usize,
     /// Seed of that crowd.
     pub seed: u64,
-    /// What cannot be measured here.
+    /// Assumptions about what cannot be measured here.
     pub assumptions: Assumptions,
-    /// What things cost.
+    /// Prices of the services.
     pub prices: Prices,
 }
 

@@ -19,7 +19,7 @@ pub struct Prices {
     pub region: String,
     /// The currency.
     pub currency: String,
-    /// What is in them and what is not.
+    /// Notes on what they include.
     pub note: String,
     /// A million requests to an HTTP API.
     pub http_api_million: f64,

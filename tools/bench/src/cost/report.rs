@@ -14,9 +14,9 @@ use super::usage::Usage;
 pub struct Report {
     /// The options of the measurement.
     pub options: Options,
-    /// What one piece of each kind of work uses.
+    /// Usage of one piece of each kind of work.
     pub measured: Measured,
-    /// How often each kind of work came in the load test.
+    /// Pieces of each kind of work in the load test.
     #[serde(rename = "rush")]
     pub load_test: Scenario,
     /// The bill of the sale.

@@ -17,24 +17,24 @@ use local::up::{self, Engine};
 const SALE: &str = "cost-rush";
 /// The longest that the load test may take.
 const MAX: Duration = Duration::from_secs(600);
-/// How long its buyers have to pay, in seconds.
+/// Time that its buyers have to pay, in seconds.
 const PAY_WINDOW_SECONDS: u32 = 20;
 
 /// How many admissions a second the gate gives: less than this machine can sell.
 const GATE_RATE: u32 = 100;
 
-/// What no run on one machine can tell.
+/// Assumptions that no run on one machine can replace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Assumptions {
-    /// What a round trip to the cache takes, in milliseconds.
+    /// Round trip to the cache, in milliseconds.
     pub redis_ms: f64,
-    /// What a round trip to DynamoDB takes, in milliseconds.
+    /// Round trip to DynamoDB, in milliseconds.
     pub dynamodb_ms: f64,
-    /// What a round trip to SQS takes, in milliseconds.
+    /// Round trip to SQS, in milliseconds.
     pub sqs_ms: f64,
     /// What Lambda and the function log of one invocation, in bytes.
     pub log_bytes: f64,
-    /// How many long polls Lambda keeps at each queue at rest.
+    /// Number of long polls that Lambda keeps at each queue at rest.
     pub pollers: f64,
     /// How often a visitor looks at what is left before asking to be let in; the people of the load test do
     /// so only with an admission in hand.
@@ -57,10 +57,10 @@ impl Default for Assumptions {
     }
 }
 
-/// How often each kind of work came in the load test.
+/// Pieces of each kind of work in the load test.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Scenario {
-    /// How many people came.
+    /// Number of people.
     pub visitors: f64,
     /// Requests for what is left, and for orders.
     pub looks: f64,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::prices::Prices;
 
-/// What one or many pieces of work used.
+/// Usage of one or many pieces of work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Usage {
     /// Requests to the HTTP API.
@@ -29,9 +29,9 @@ pub struct Usage {
     pub redis_calls: f64,
     /// Processing units (ECPU) of the cache.
     pub cache_units: f64,
-    /// What goes out to whoever asked, in bytes.
+    /// Bytes of responses.
     pub egress_bytes: f64,
-    /// What is logged, in bytes.
+    /// Bytes that are logged.
     pub log_bytes: f64,
 }
 
@@ -108,7 +108,7 @@ impl Usage {
 /// One line of a bill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Line {
-    /// What is paid for.
+    /// Item that is paid for.
     pub what: &'static str,
     /// The amount of it.
     pub amount: f64,
@@ -119,7 +119,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// So much of something, at a price for one unit.
+    /// An amount of something, at a price for one unit.
     #[must_use]
     pub fn new(what: &'static str, amount: f64, unit: &'static str, price: f64) -> Self {
         Self { what, amount, unit, cost: amount * price }
@@ -147,7 +147,7 @@ impl Usage {
         ]
     }
 
-    /// What it costs.
+    /// Its cost.
     #[must_use]
     pub fn cost(&self, prices: &Prices) -> f64 {
         self.bill(prices).iter().map(|line| line.cost).sum()

@@ -24,7 +24,7 @@ const SQS_BYTES: usize = 64 << 10;
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/read-write-operations.html>
 const TRANSACTION: f64 = 2.0;
 
-/// What was counted.
+/// Counts of a proxy.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counted {
     /// Requests.
@@ -38,7 +38,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// What was counted since an earlier look.
+    /// The counts since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -58,7 +58,7 @@ pub struct Proxy {
     server: JoinHandle<io::Result<()>>,
 }
 
-/// What the proxy needs of each request.
+/// State that the proxy has for each request.
 #[derive(Debug, Clone)]
 struct ProxyState {
     upstream: String,
@@ -85,13 +85,13 @@ impl Proxy {
         Ok(Self { url, counted, server })
     }
 
-    /// Where it listens.
+    /// URL at which it listens.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What it has counted.
+    /// Its counts so far.
     #[must_use]
     pub fn counted(&self) -> Counted {
         *lock(&self.counted)

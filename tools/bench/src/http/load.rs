@@ -19,9 +19,9 @@ const LONGEST_US: u64 = 60_000_000;
 pub(super) struct Sent {
     /// Each answer, in the order of the requests.
     pub(super) answers: Vec<Answer>,
-    /// How long each took, in microseconds.
+    /// Time of each request, in microseconds.
     pub(super) latencies: Histogram<u64>,
-    /// How long all took together.
+    /// Time of all requests together.
     pub(super) elapsed: Duration,
 }
 

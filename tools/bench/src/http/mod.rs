@@ -35,10 +35,10 @@ use local::queues::{self, Queues};
 use local::stores;
 use local::up::{self, Engine, PREFIX};
 
-/// Why it could not be measured, in words.
+/// Reason why it could not be measured, in words.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long the counting of paid orders may take between two batches.
+/// Time that the counting of paid orders may take between two batches.
 const SETTLE: Duration = Duration::from_secs(60);
 
 /// How many buyers knock at the gate of the sale that is sold out, enough for all of its shards.
@@ -48,14 +48,14 @@ const MAX_KNOCKS: usize = 10;
 /// The most characters of an unexpected answer that an error quotes.
 const TOLD_CHARS: usize = 400;
 
-/// How to measure.
+/// Options of the measurement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// How many requests a batch has.
+    /// Number of requests of a batch.
     pub requests: usize,
-    /// How many batches each endpoint gets.
+    /// Number of batches of each endpoint.
     pub rounds: usize,
-    /// How many requests are under way at a time.
+    /// Number of requests that are under way at a time.
     pub connections: usize,
 }
 

@@ -10,7 +10,7 @@ use super::Options;
 use super::load::{Sent, histogram};
 use loadtest::cpu::{Part, Shares};
 
-/// What a batch cost.
+/// Cost of a batch.
 #[derive(Debug)]
 pub(super) struct Batch {
     latencies: Histogram<u64>,
@@ -72,12 +72,12 @@ impl Sum {
     }
 }
 
-/// What the requests of an endpoint cost.
+/// Cost of the requests of an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Cost {
-    /// How many there were.
+    /// Number of requests.
     pub requests: u64,
-    /// How many were answered a second.
+    /// Answers a second.
     pub per_second: f64,
     /// Half were quicker.
     pub p50_ms: f64,
@@ -100,10 +100,10 @@ pub struct Cost {
 pub struct Row {
     /// Its name.
     pub endpoint: &'static str,
-    /// What it cost.
+    /// Its cost.
     #[serde(flatten)]
     pub cost: Cost,
-    /// What the empty function cost in the same rounds.
+    /// Cost of the empty function in the same rounds.
     pub empty: Cost,
     /// How many times as many requests a second the empty function answers.
     pub slower: f64,
@@ -114,9 +114,9 @@ pub struct Row {
 /// All endpoints.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// How many requests were under way at a time.
+    /// Number of requests that were under way at a time.
     pub connections: usize,
-    /// How many rounds there were.
+    /// Number of rounds.
     pub rounds: usize,
     /// How the program was built: figures of a build that is not optimised mean nothing.
     pub optimised: bool,
@@ -141,7 +141,7 @@ impl Tally {
         of_empty.add(empty);
     }
 
-    /// What they come to.
+    /// The report.
     pub(super) fn report(&self, options: &Options) -> Report {
         let row = |(endpoint, own, empty): &(&'static str, Sum, Sum)| {
             let (cost, empty) = (own.cost(), empty.cost());

@@ -15,15 +15,15 @@ use local::payment;
 pub(super) const SALE: &str = "bench";
 /// The sale that has nothing left.
 pub(super) const SOLD_OUT: &str = "bench-sold-out";
-/// How many tiers the sale has; buyers spread over them.
+/// Number of tiers that the sale has; buyers spread over them.
 pub(super) const TIERS: usize = 4;
-/// How many seats an order has.
+/// Number of seats of an order.
 pub(super) const SEATS: usize = 2;
 /// Seats of a row.
 const ROW_SEATS: usize = 50;
-/// How long a bearer token is good for, in seconds: longer than any measurement.
+/// Time that a bearer token is good for, in seconds: longer than any measurement.
 const TOKEN_SECONDS: u32 = 24 * 60 * 60;
-/// What a seat costs.
+/// Price of a seat, in minor units.
 const PRICE_MINOR: i64 = 4500;
 
 /// The two sales, the first with `seats` seats at least.
@@ -64,7 +64,7 @@ pub(super) struct Buyer {
 /// An order that was made.
 #[derive(Debug, Clone)]
 pub(super) struct Made {
-    /// Who made it.
+    /// The buyer who made it.
     pub(super) buyer: Buyer,
     number: OrderNumber,
     amount: Money,

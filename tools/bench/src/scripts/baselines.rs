@@ -15,7 +15,7 @@ use super::halls::Tier;
 const KEY: &str = "{baseline}:seats";
 /// How many seats a call takes.
 const SEATS: u16 = 2;
-/// How many seats are written in one command while the hall is put together.
+/// Number of seats that are written in one command while the hall is put together.
 const SEATS_A_COMMAND: usize = 1000;
 
 /// One of the scripts.
@@ -32,7 +32,7 @@ impl Baseline {
     /// Both.
     pub const ALL: [Self; 2] = [Self::Any, Self::Best];
 
-    /// What the report calls it.
+    /// Its name in the report.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

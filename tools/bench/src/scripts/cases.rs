@@ -15,7 +15,7 @@ use super::report::{Figure, Row};
 use super::rig::{Act, Burst, Kept, Rig};
 use super::{Baseline, Error, Options, baselines};
 
-/// How many seats every measured hold asks for, but for patterns.
+/// Number of seats that every measured hold asks for, but for patterns.
 const SEATS: u16 = 2;
 /// What part of the free seats a burst of calls may take.
 const PART_TAKEN: usize = 8;
@@ -26,7 +26,7 @@ const MAX_BURSTS: usize = 10;
 /// Calls before each burst that are not measured: the server has just been set back, and its caches
 /// are cold.
 const WARMING_CALLS: usize = 20;
-/// How many seats all baseline calls of one round go through.
+/// Number of seats that all baseline calls of one round go through.
 const BASELINE_SEATS: u32 = 40_000;
 
 /// What is measured: a script, and for `hold` the way of choosing.

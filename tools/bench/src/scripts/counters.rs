@@ -9,7 +9,7 @@ use super::Error;
 /// One command since the server began, or between two looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
-    /// How often it ran, also inside of scripts.
+    /// Number of times that it ran, also inside of scripts.
     pub calls: u64,
     /// For how long, in microseconds. The time of a script contains that of its commands.
     pub micros: u64,
@@ -42,7 +42,7 @@ impl Counters {
         Self(info.lines().filter_map(count).collect())
     }
 
-    /// What was counted since an earlier look.
+    /// The counts since an earlier reading.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let less = |(name, now): (&String, &Count)| {

@@ -22,11 +22,11 @@ const PARTIES: [u16; 20] = [1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4
 const GIVEN_BACK: u32 = 12;
 /// How many of a hundred holds are paid for.
 const PAID: u32 = 50;
-/// How many come at once.
+/// Number of buyers at once.
 const AT_ONCE: usize = 64;
 /// The parties in a row that get nothing after which the hall is as full as it will be.
 const MAX_REFUSED: usize = 2000;
-/// How long a hold lasts, in seconds.
+/// Time that a hold lasts, in seconds.
 const PAY_WINDOW_SECONDS: i64 = 900;
 
 /// The crowd of one hall.
@@ -116,7 +116,7 @@ impl Crowd {
         self.wants(vec![line])
     }
 
-    /// Lets buyers in until so much of both tiers is taken (0 to 1), or nobody gets a seat any more.
+    /// Lets buyers in until this share of both tiers is taken (0 to 1), or nobody gets a seat any more.
     pub async fn fill(&mut self, rig: &Rig, share: f64) -> Result<(), Error> {
         for tier in 0..2 {
             let mut refused = 0;

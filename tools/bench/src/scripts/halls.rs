@@ -11,7 +11,7 @@ use engine::domain::time::Timestamp;
 
 use super::{Error, Options};
 
-/// What time it is, always.
+/// The time, which stands still.
 pub const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 /// A row of a theatre: 40 seats.
 const THEATRE_ROW: [u8; 5] = [0; 5];
@@ -31,18 +31,18 @@ pub struct Tier {
     pub initial: Vec<u8>,
     /// Bytes of a row.
     pub row_bytes: u32,
-    /// How many seats it has.
+    /// Number of its seats.
     pub seats: u32,
 }
 
 /// A sale to measure: one tier with rows, and one of general admission with as many spots.
 #[derive(Debug, Clone)]
 pub struct Hall {
-    /// What the report calls it.
+    /// Its name in the report.
     pub name: String,
     /// The sale.
     pub sale: SaleId,
-    /// How many legs it has.
+    /// Number of its legs.
     pub legs: u16,
     /// The tier with rows.
     pub seated: Tier,

@@ -29,7 +29,7 @@ pub use baselines::Baseline;
 pub use report::{Figure, Report, Row};
 pub use throughput::Throughput;
 
-/// What to measure.
+/// Options of the measurement.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The server to measure.
@@ -40,9 +40,9 @@ pub struct Options {
     pub train: bool,
     /// How much of a sale is taken when it is measured, in per cent, ascending.
     pub fills: Vec<u32>,
-    /// How often everything is measured.
+    /// Number of times that everything is measured.
     pub rounds: usize,
-    /// How many calls of each kind a round has; fewer where so many would change the fill.
+    /// Calls of each kind in a round; fewer where that number would change the fill.
     pub calls: usize,
     /// The seed of the crowd.
     pub seed: u64,
@@ -52,7 +52,7 @@ pub struct Options {
     pub grow: bool,
 }
 
-/// How many requests are under way at once.
+/// Number of requests that are under way at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Load {
     /// Connections.

@@ -12,7 +12,7 @@ pub const BEST_OF_TWO: &str = "best 2, together required";
 /// What the calls of some rounds have cost the server.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Figure {
-    /// How many calls there were in all rounds.
+    /// Number of calls in all rounds.
     pub calls: u64,
     /// How many of them did what was asked; the others were refused.
     pub done: usize,
@@ -73,10 +73,10 @@ pub struct Row {
     pub script: &'static str,
     /// What is asked of it.
     pub asks: &'static str,
-    /// What it costs.
+    /// Its cost.
     #[serde(flatten)]
     pub figure: Figure,
-    /// How many times the script that does nothing.
+    /// Multiple of the cost of the script that does nothing.
     pub times_noop: Option<f64>,
     /// Of a baseline: how many times the hold of the best two in the same state.
     pub times_hold: Option<f64>,
@@ -87,11 +87,11 @@ pub struct Row {
 pub struct Report {
     /// The server and its version.
     pub server: String,
-    /// How many processors the machine has.
+    /// Number of processors of the machine.
     pub processors: usize,
     /// The seed of the crowd.
     pub seed: u64,
-    /// How many rounds there were.
+    /// Number of rounds.
     pub rounds: usize,
     /// The script that does nothing.
     pub noop: Figure,

@@ -19,7 +19,7 @@ use local::servers::{Flavour, RedisOptions, RedisServer};
 
 /// A script that does nothing: what a call costs before it does anything.
 pub const NOOP: &str = "return 0";
-/// How long a server may take to answer; the slowest baseline takes its time.
+/// Time that a server may take to answer; the slowest baseline takes its time.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// How many requests are under way while calls are measured. Served one at a time, each would find
@@ -70,7 +70,7 @@ pub struct Kept(Vec<(Vec<u8>, Vec<u8>)>);
 pub struct Burst {
     /// What the server has counted meanwhile.
     pub counted: Counters,
-    /// How many calls were not refused.
+    /// Number of calls that were not refused.
     pub done: usize,
 }
 

@@ -22,12 +22,12 @@ const SEATS: u32 = 50_000;
 /// How much of it one round takes at most: every hold must find seats.
 const MAX_CALLS: usize = 20_000;
 
-/// What came of it.
+/// Result of a comparison of throughput.
 #[derive(Debug, Clone, Serialize)]
 pub struct Throughput {
-    /// How many requests were under way.
+    /// Number of requests that were under way.
     pub load: Load,
-    /// How many rounds there were.
+    /// Number of rounds.
     pub rounds: usize,
     /// Calls of each kind in a round.
     pub calls: usize,

@@ -13,13 +13,13 @@ use crate::Error;
 use crate::rig::{Cache, Rig, holds};
 use local::servers::{Deadline, RedisCluster, RedisServer};
 
-/// How long the nodes may take to agree on who has the sale.
+/// Time that the nodes may take to agree on who has the sale.
 const AGREE_SECONDS: u64 = 60;
-/// How long one key may take to move, in milliseconds.
+/// Time that one key may take to move, in milliseconds.
 const MOVE_MS: u32 = 5000;
-/// How many orders are acknowledged while a replica is cut off.
+/// Number of orders that are acknowledged while a replica is cut off.
 const LAG_ORDERS: u64 = 6;
-/// How often it is cut off again if it was back too soon.
+/// Most times that it is cut off again because it was back too soon.
 const LAG_ATTEMPTS: usize = 20;
 
 fn cluster(cache: &Cache) -> Result<&RedisCluster, Error> {

@@ -23,18 +23,18 @@ use self::network::{Network, To};
 use super::Error;
 use super::rig::{Profile, Rig};
 
-/// What a fault is done to.
+/// What a fault acts on.
 #[derive(Debug)]
 pub struct FaultContext {
     /// Everything that runs.
     pub rig: Rig,
     /// The crowd that buys meanwhile.
     pub controller: Arc<Controller>,
-    /// Where every choice comes from.
+    /// Seeded generator of every choice.
     pub random: StdRng,
 }
 
-/// What Redis forgot.
+/// Data that Redis forgot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
     /// Nothing.
@@ -48,11 +48,11 @@ pub enum Lost {
 /// A fault that has begun.
 #[derive(Debug)]
 pub struct Struck {
-    /// When it began to be felt.
+    /// Time of its first effect.
     pub at: Instant,
-    /// What Redis forgot by it.
+    /// Data that Redis forgot by it.
     pub lost: Lost,
-    /// What else is to be said of it, counted.
+    /// Other effects, each with its count.
     pub notes: BTreeMap<String, u64>,
 }
 

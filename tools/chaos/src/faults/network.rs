@@ -50,7 +50,7 @@ pub struct Network {
     to: To,
     /// How many of a thousand requests meet a fault.
     per_mille: u32,
-    /// How many requests meet a fault before it ends.
+    /// Number of requests that meet a fault before it ends.
     met: u64,
 }
 

@@ -8,11 +8,11 @@ use super::{Fault, FaultContext, Lost, Struck};
 use crate::Error;
 use crate::rig::{Cache, Pair, holds_of};
 
-/// How many orders are acknowledged, at least, while the replica gets nothing.
+/// Number of orders that are acknowledged, at least, while the replica gets nothing.
 const ACKNOWLEDGED_LEAST: u64 = 12;
-/// How many holds the replica must have missed, at least.
+/// Number of holds that the replica must have missed, at least.
 const MISSED_LEAST: usize = 3;
-/// How often one looks how many it has missed.
+/// Time between two checks of the number that it has missed.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// The pair that a fault of one server needs.

@@ -14,7 +14,7 @@ use super::{http, resp};
 /// The longest that a message may be late, in milliseconds: longer than a request to Redis may take.
 const MAX_LATE_MS: u64 = 1500;
 
-/// What can happen to a request.
+/// Fault that can happen to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// It is carried out, and its reply lost.
@@ -104,13 +104,13 @@ impl ProxyFaults {
         std::mem::take(&mut draws.met)
     }
 
-    /// How often it was met so far.
+    /// Number of requests that met it so far.
     #[must_use]
     pub fn met(&self) -> u64 {
         *self.met.borrow()
     }
 
-    /// Waits until it was met so often.
+    /// Waits until `count` requests met it.
     pub async fn until_met(&self, count: u64) {
         // It fails only if the sender is gone, which is in our hands.
         let mut met = self.met.subscribe();
@@ -174,7 +174,7 @@ impl ProxyFaults {
         })
     }
 
-    /// What happens to a request to SQS.
+    /// Action on a request to SQS.
     pub fn of_sqs(&self, _request: &http::Request) -> http::Act {
         let drawn = self.draw(|kind| match kind {
             Kind::LostReply

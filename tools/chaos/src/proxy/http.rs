@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// How many requests are remembered, the newest.
+/// Number of requests that are remembered, the newest.
 const REMEMBERED: usize = 1000;
 
 /// A request as it came by.
@@ -23,7 +23,7 @@ pub struct Request {
     pub body: serde_json::Value,
 }
 
-/// What to do with a request.
+/// Action on a request.
 #[derive(Debug, Clone)]
 pub enum Act {
     /// Let it through.
@@ -42,7 +42,7 @@ pub enum Act {
     Answer(u16, serde_json::Value),
 }
 
-/// What came by.
+/// Requests that came by.
 #[derive(Debug, Default)]
 struct Log {
     counts: HashMap<String, usize>,
@@ -107,7 +107,7 @@ impl HttpProxy {
         Ok(Self { address, log, task })
     }
 
-    /// Where it listens.
+    /// URL at which it listens.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)

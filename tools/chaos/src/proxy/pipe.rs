@@ -41,7 +41,7 @@ impl Pipe {
         Ok(Self { port, flows, task })
     }
 
-    /// Where it listens on 127.0.0.1.
+    /// Port of 127.0.0.1 on which it listens.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port

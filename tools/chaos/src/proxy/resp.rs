@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// What to do with a request.
+/// Action on a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Let it through.
@@ -84,7 +84,7 @@ impl RedisProxy {
         Ok(Self { address, upstream, task })
     }
 
-    /// Where it listens.
+    /// URL at which it listens.
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)

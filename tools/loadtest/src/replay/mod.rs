@@ -22,21 +22,21 @@ use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
 use ops::audit::{self, AuditError, Target};
 
-/// How long buyers have to pay, in seconds: short, so that what is not paid is sold again in time.
+/// Time that buyers have to pay, in seconds: short, so that what is not paid is sold again in time.
 pub const PAY_WINDOW_SECONDS: u32 = 20;
-/// How long the engine may take to settle after the last buyer.
+/// Time that the engine may take to settle after the last buyer.
 const SETTLE: Duration = Duration::from_secs(120);
 
 /// The options of a replay.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Which on-sale.
+    /// The published on-sale.
     pub published: &'static Published,
     /// The part of it that is replayed: people and tickets alike.
     pub scale: f64,
-    /// How the crowd comes.
+    /// Arrival of the crowd: open or closed loop.
     pub load: crate::Load,
-    /// How people behave.
+    /// The shares of the behaviours.
     pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
@@ -44,19 +44,19 @@ pub struct Options {
     pub most: Duration,
     /// How many admissions a second the gate gives.
     pub rate_per_second: u32,
-    /// Whether to draw progress bars.
+    /// True if progress bars are drawn.
     pub progress: bool,
 }
 
 impl Options {
-    /// How many tickets there are: never none.
+    /// Number of tickets, at least one.
     #[must_use]
     pub fn tickets(&self) -> u32 {
         ((f64::from(self.published.tickets) * self.scale).round() as u32).max(1)
     }
 }
 
-/// How long each part of a replay took, in seconds.
+/// Time that each part of a replay took, in seconds.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Times {
     /// Until the servers ran and the sale was open.
@@ -77,16 +77,16 @@ impl Times {
     }
 }
 
-/// What a replay came to.
+/// Result of a replay.
 #[derive(Debug, Serialize)]
 pub struct Outcome {
-    /// What was replayed, with its source.
+    /// The published on-sale, with its source.
     pub published: Published,
-    /// Which part of it.
+    /// The part of it that was replayed, 1 for all.
     pub scale: f64,
-    /// How many tickets there were.
+    /// Number of tickets.
     pub tickets: u32,
-    /// How long it took.
+    /// Time of each part.
     pub seconds: Times,
     /// Admitted, ordered, paid, confirmed and counted: whole sales a second, while selling and settling.
     pub whole_sales_per_second: f64,

@@ -6,7 +6,7 @@ use engine::domain::sale::{GateSettings, SaleFile, TierFile};
 use engine::domain::sections::{Places, Run, Section, SectionRow};
 use engine::domain::time::Timestamp;
 
-/// How many rows a block has.
+/// Number of rows of a block.
 const ROWS_PER_BLOCK: u32 = 20;
 /// The standing tiers: id, name, price in minor units, parts of a hundred of all tickets.
 const STANDING: [(&str, &str, i64, u32); 2] = [

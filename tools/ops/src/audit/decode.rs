@@ -60,7 +60,7 @@ pub(super) fn order_state(text: &str) -> Option<OrderState> {
     })
 }
 
-/// Where a refund stands.
+/// State of a refund, by its text.
 pub(super) fn refund_state(text: &str) -> Option<RefundState> {
     Some(match text {
         "due" => RefundState::Due,

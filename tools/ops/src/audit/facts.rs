@@ -24,7 +24,7 @@ pub struct Facts {
     pub payments: Vec<PaymentFact>,
     /// Orders of sales that are not audited.
     pub elsewhere: HashSet<OrderNumber>,
-    /// How many records were read.
+    /// Number of records that were read.
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
@@ -49,17 +49,17 @@ pub struct SaleFacts {
     pub epoch: Option<String>,
     /// Its orders.
     pub orders: BTreeMap<OrderNumber, OrderFact>,
-    /// Its claims, in no order; a seat-leg stands twice if two items claim it.
+    /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
     pub claims: Vec<ClaimFact>,
     /// The seat-legs that are noted as sold beside the claims.
     pub sold_notes: Vec<SeatLeg>,
     /// The claims of attendees.
     pub attendees: Vec<(AttendeeId, OrderNumber)>,
-    /// How many tickets each buyer has, as counted.
+    /// Number of tickets of each buyer, as counted.
     pub counts: BTreeMap<UserId, i64>,
     /// The statistics, summed over their shards.
     pub counters: BTreeMap<TierId, CounterFact>,
-    /// What Redis has.
+    /// State of the sale in Redis.
     pub redis: RedisFacts,
 }
 
@@ -112,7 +112,7 @@ pub struct OrderFact {
     pub due_ms: Option<i64>,
     /// The payment that decided it.
     pub payment: Option<PaymentKey>,
-    /// Whether it is counted in the statistics.
+    /// True if it is counted in the statistics.
     pub synced: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct ClaimFact {
     pub order: OrderNumber,
 }
 
-/// What the statistics say of a tier.
+/// Statistics of a tier.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CounterFact {
     /// Tickets sold.
@@ -200,11 +200,11 @@ pub struct PaymentFact {
     pub amount: Money,
     /// True if it paid its order, false if it goes back.
     pub accepted: bool,
-    /// Where its refund stands, if it has one.
+    /// State of its refund, if it has one.
     pub refund: Option<RefundState>,
 }
 
-/// What Redis has of a sale.
+/// State of a sale in Redis.
 #[derive(Debug, Default)]
 pub struct RedisFacts {
     /// The epoch of its load; `None` if Redis does not know the sale.
@@ -217,7 +217,7 @@ pub struct RedisFacts {
     pub holds: BTreeMap<OrderNumber, HoldFact>,
     /// The deadlines by which holds are found, in milliseconds.
     pub due_ms: BTreeMap<OrderNumber, i64>,
-    /// How many tickets each buyer has held or bought.
+    /// Number of tickets that each buyer has held or bought.
     pub bought: BTreeMap<UserId, i64>,
 }
 
@@ -305,6 +305,6 @@ pub struct Unreadable {
     pub sale: Option<SaleId>,
     /// The record: a table and its key, or a Redis key and its field.
     pub record: String,
-    /// What is wrong with it.
+    /// What is wrong with it, in words.
     pub what: String,
 }

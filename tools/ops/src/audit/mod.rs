@@ -37,14 +37,14 @@ pub const BOUND_SECONDS: u32 = 120;
 /// The pause between two audits of [`until_clean`].
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
 
-/// How to audit.
+/// Options of an audit.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The only sale to audit; `None` for all.
     pub sale: Option<SaleId>,
     /// The time that deadlines are compared with.
     pub now: Timestamp,
-    /// How long after its deadline an order may still be pending, in seconds.
+    /// Time after its deadline for which an order may still be pending, in seconds.
     pub bound_seconds: u32,
     /// What the engine acknowledged and payment providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
@@ -75,7 +75,7 @@ pub enum AuditError {
     NoAuthorities {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The file of certificate authorities holds none, or one that cannot be read.
@@ -86,7 +86,7 @@ pub enum AuditError {
     NoLedger {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A line of the ledger cannot be read.

@@ -35,7 +35,7 @@ async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> 
     Ok(())
 }
 
-/// What could not be read of one sale.
+/// Parts of one sale that could not be read.
 struct Notes {
     sale: SaleId,
     records: u64,

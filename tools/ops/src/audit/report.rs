@@ -15,12 +15,12 @@ use reporting::{self, grouped};
 /// How many violations of one rule the text names; JSON names all.
 const MAX_NAMED: usize = 40;
 
-/// What an audit found.
+/// Result of an audit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// What time it was for the audit.
+    /// Time of the audit.
     pub now: Timestamp,
-    /// How long after its deadline an order could still be pending, in seconds.
+    /// Time after its deadline for which an order could still be pending, in seconds.
     pub bound_seconds: u32,
     /// The sales that were audited.
     pub sales: Vec<SaleId>,

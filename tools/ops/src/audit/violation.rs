@@ -35,7 +35,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// What the table calls it.
+    /// Its name in the table.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Rule {
         }
     }
 
-    /// What it says, in one line.
+    /// The rule in words, in one line.
     #[must_use]
     pub const fn says(self) -> &'static str {
         match self {
@@ -67,7 +67,7 @@ impl Rule {
         }
     }
 
-    /// What is counted while it is checked.
+    /// Unit of what is counted while it is checked.
     #[must_use]
     pub const fn unit(self) -> &'static str {
         match self {
@@ -131,7 +131,7 @@ pub enum Subject {
     Sale,
     /// A record in a table, or a key in Redis.
     Record {
-        /// Where it stands.
+        /// Name of the record: table and keys, or key.
         record: String,
     },
 }
@@ -177,7 +177,7 @@ pub struct Violation {
     pub sale: Option<SaleId>,
     /// The thing that breaks it.
     pub subject: Subject,
-    /// What is wrong with it.
+    /// What is wrong with it, in words.
     pub what: String,
 }
 

@@ -31,14 +31,14 @@ pub use self::i7::nothing_pends_too_long;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
 
-/// What checking one rule came to.
+/// Result of checking one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The rule that was checked.
     pub rule: Rule,
-    /// How many things were held against it, in the rule's unit.
+    /// Number of things that were held against it, in the rule's unit.
     pub checked: u64,
-    /// What breaks it.
+    /// Its violations.
     pub violations: Vec<Violation>,
 }
 
