@@ -37,7 +37,7 @@
 
 local FIRST_TIER_KEY, FIRST_TIER_ARG = 4, 13
 -- Lua's stack holds some thousand values.
-local MOST_VALUES = 2000
+local MAX_VALUES = 2000
 
 local sale_key, due_key, scratch_key = KEYS[1], KEYS[2], KEYS[3]
 local expected, epoch, state, opens_ms, closes_ms, limit, legs = unpack(ARGV, 1, 7)
@@ -101,8 +101,8 @@ for _, grid in ipairs(grids) do
   end
   key = key + 1 + 2 * grid.legs
 end
-for start = first_hold, first_buyer - 1, MOST_VALUES do
-  local last = math.min(start + MOST_VALUES, first_buyer) - 1
+for start = first_hold, first_buyer - 1, MAX_VALUES do
+  local last = math.min(start + MAX_VALUES, first_buyer) - 1
   local deadlines = {}
   for order = start, last, 2 do
     deadlines[#deadlines + 1] = string.match(ARGV[order + 1], '^-?%d+')
@@ -111,8 +111,8 @@ for start = first_hold, first_buyer - 1, MOST_VALUES do
   call('HSET', sale_key, unpack(ARGV, start, last))
   call('ZADD', due_key, unpack(deadlines))
 end
-for start = first_buyer, #ARGV, MOST_VALUES do
-  call('HSET', sale_key, unpack(ARGV, start, math.min(start + MOST_VALUES - 1, #ARGV)))
+for start = first_buyer, #ARGV, MAX_VALUES do
+  call('HSET', sale_key, unpack(ARGV, start, math.min(start + MAX_VALUES - 1, #ARGV)))
 end
 write_terms()
 return { 'loaded' }

@@ -35,7 +35,7 @@ pub struct Mapping {
     /// The queue's ARN, for the event.
     pub arn: String,
     /// The most messages of a batch.
-    pub batch_most: usize,
+    pub max_batch: usize,
     /// Batching window: how long to gather a batch that is not full; zero takes one receive.
     pub window: Duration,
     /// Batches that may be processed at once.
@@ -175,7 +175,7 @@ impl Poller {
 
     /// A batch: what the first receive gives and, while the window is open, the next ones.
     async fn gather(&self) -> Vec<Message> {
-        let most = self.mapping.batch_most;
+        let most = self.mapping.max_batch;
         let mut batch = self.receive(most, WAIT_SECONDS).await;
         if batch.is_empty() || self.mapping.window.is_zero() {
             return batch;

@@ -21,12 +21,12 @@ pub struct Redelivery {
     /// window, so that no message is delivered twice while it is processed.
     pub visibility: Duration,
     /// Receives after which it goes to the dead-letter queue.
-    pub receives_most: u32,
+    pub max_receives: u32,
 }
 
 impl Default for Redelivery {
     fn default() -> Self {
-        Self { visibility: Duration::from_secs(200), receives_most: 10 }
+        Self { visibility: Duration::from_secs(200), max_receives: 10 }
     }
 }
 
@@ -140,7 +140,7 @@ async fn create_pair(
     let (dead_url, dead_arn) = create(sqs, &dead_name, vec![retention.clone()]).await?;
     let redrive = serde_json::json!({
         "deadLetterTargetArn": dead_arn,
-        "maxReceiveCount": redelivery.receives_most,
+        "maxReceiveCount": redelivery.max_receives,
     });
     let attributes = vec![
         retention,

@@ -7,7 +7,7 @@
 
 local SHAPE_FIELDS = 4
 -- Beyond this number of searches it is cheaper to forget them than to go through them.
-local MOST_SEARCHES = 32
+local MAX_SEARCHES = 32
 
 -- Counts that seats were freed, and forgets where searches left off.
 local function forget_searches(tier_key, grid)
@@ -20,7 +20,7 @@ end
 -- may the rows before it from which a pattern reaches that far ('p<rows it reaches>...').
 local function count_freed(tier_key, grid, row)
   local searches = call('HLEN', tier_key) - SHAPE_FIELDS
-  if searches > MOST_SEARCHES then
+  if searches > MAX_SEARCHES then
     return forget_searches(tier_key, grid)
   end
   local changed = { 'freed', grid.freed + 1 }

@@ -41,7 +41,7 @@ impl Fixture {
     async fn start(visibility: Duration) -> Self {
         let server = backends::sqs();
         let sqs = stores::sqs(&server.url);
-        let redelivery = Redelivery { visibility, receives_most: MAX_RECEIVES };
+        let redelivery = Redelivery { visibility, max_receives: MAX_RECEIVES };
         let queues = Queues::create(&sqs, &backends::prefix(), Some(redelivery)).await.unwrap();
         Self { sqs, queues, _server: server }
     }
@@ -77,7 +77,7 @@ impl Fixture {
             name,
             url,
             arn,
-            batch_most: 100,
+            max_batch: 100,
             window,
             concurrency: 1,
             timeout: Duration::from_secs(5),

@@ -66,7 +66,7 @@ fn each_trip_of_a_commuter_railway_becomes_a_sale() {
     let Some(feed) = feed(CALTRAIN) else { return };
     let trips: Vec<&str> = feed.trips().collect();
     assert_eq!(trips.len(), 218);
-    let (mut pairs, mut stops_most, mut buses, mut sold) = (0, 0, 0, 0);
+    let (mut pairs, mut max_stops, mut buses, mut sold) = (0, 0, 0, 0);
     let mut called_at: HashSet<String> = HashSet::new();
     for trip in trips {
         let import = first(&feed, trip, Prices::OfTheFeed);
@@ -90,11 +90,11 @@ fn each_trip_of_a_commuter_railway_becomes_a_sale() {
         assert!(usize::from(sale.leg_count()) <= MAX_LEGS);
         assert_eq!(usize::from(sale.leg_count()) + 1, file.stops.len());
         pairs += journeys(file);
-        stops_most = stops_most.max(file.stops.len());
+        max_stops = max_stops.max(file.stops.len());
         called_at.extend(file.stops.iter().map(|stop| stop.stop.to_string()));
         sold += 1;
     }
-    assert_eq!((sold, pairs, stops_most, buses), (218, 29_707, 29, 58));
+    assert_eq!((sold, pairs, max_stops, buses), (218, 29_707, 29, 58));
     assert_eq!(called_at.len(), 64, "of the 95 stops, 31 are stations that platforms belong to");
 }
 

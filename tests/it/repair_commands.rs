@@ -83,7 +83,7 @@ async fn dead_letters_are_explained_moved_back_and_dropped_one_by_one() {
     }
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 1 };
+    let redelivery = Redelivery { visibility: Duration::from_secs(1), max_receives: 1 };
     let options = Options { ephemeral: true, redelivery, ..Options::persistent(dir) };
     let engine = Engine::start(backends::engine(options)).await.unwrap();
     let sqs = stores::sqs(&engine.endpoints().sqs);

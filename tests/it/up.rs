@@ -322,7 +322,7 @@ async fn the_gateway_refuses_what_no_function_should_see() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_that_cannot_be_read_ends_in_the_dead_letter_queue() {
-    let redelivery = Redelivery { visibility: Duration::from_secs(1), receives_most: 2 };
+    let redelivery = Redelivery { visibility: Duration::from_secs(1), max_receives: 2 };
     let options = Options { redelivery, ..Options::ephemeral() };
     let engine = Engine::start(backends::engine(options)).await.unwrap();
     let sqs = local::stores::sqs(&engine.endpoints().sqs);

@@ -12,7 +12,7 @@ use super::Error;
 const SETUP_DIR: &str = ".onsale/tools";
 
 /// The oldest major version of either server that can be told its cluster port.
-const LEAST_MAJOR: u32 = 7;
+const MIN_MAJOR: u32 = 7;
 
 /// The server program to run: Valkey or Redis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -150,7 +150,7 @@ async fn is_server(flavour: Flavour, path: &Path) -> bool {
     match Command::new(path).arg("--version").output().await {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stdout);
-            major_version(flavour, &said).is_some_and(|major| major >= LEAST_MAJOR)
+            major_version(flavour, &said).is_some_and(|major| major >= MIN_MAJOR)
         }
         Err(_) => false,
     }

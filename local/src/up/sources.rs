@@ -53,7 +53,7 @@ fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
         name: queue.name.clone(),
         url: queue.url.clone(),
         arn: queue.arn.clone(),
-        batch_most: consumer.max_batch.into(),
+        max_batch: consumer.max_batch.into(),
         window: Duration::from_secs(consumer.window_seconds.into()),
         concurrency: usize::from(consumer.max_concurrency).min(most),
         timeout: function.row().timeout,

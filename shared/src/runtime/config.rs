@@ -14,7 +14,7 @@ use crate::sqs::QueueUrls;
 use engine::domain::ids::ProviderId;
 
 /// Fewest bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
-pub const LEAST_KEY_BYTES: usize = 32;
+pub const MIN_KEY_BYTES: usize = 32;
 /// Names a file of certificate authorities.
 pub const CA_FILE: &str = "ONSALE_CA_FILE";
 /// By how many seconds a payment signature's time may differ from ours, unless configured.
@@ -243,7 +243,7 @@ impl AdmissionConfig {
             let bytes = STANDARD
                 .decode(secret)
                 .map_err(|_| Defect { variable, rule: "must hold secrets in base64" })?;
-            if bytes.len() < LEAST_KEY_BYTES {
+            if bytes.len() < MIN_KEY_BYTES {
                 return Err(Defect { variable, rule: "must hold secrets of at least 32 bytes" });
             }
             Ok((kid, Secret(bytes)))

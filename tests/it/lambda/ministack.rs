@@ -204,7 +204,7 @@ impl Deployed {
         let sqs = stores::sqs(&ministack.url);
         // A failed message comes again soon, and is given up soon: the template's ten times 200 s are
         // no time for a test.
-        let soon = Redelivery { visibility: Duration::from_secs(2), receives_most: 2 };
+        let soon = Redelivery { visibility: Duration::from_secs(2), max_receives: 2 };
         let prefix = "dev-onsale-".to_owned();
         let queues = Queues::create(&sqs, &prefix, Some(soon)).await.unwrap();
         let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, prefix);

@@ -298,8 +298,8 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "load forgets a lone buyer",
         script: |scripts| &mut scripts.load,
-        fragment: "for start = first_buyer, #ARGV, MOST_VALUES do",
-        with: "for start = first_buyer, #ARGV - 2, MOST_VALUES do",
+        fragment: "for start = first_buyer, #ARGV, MAX_VALUES do",
+        with: "for start = first_buyer, #ARGV - 2, MAX_VALUES do",
     },
 ];
 

@@ -11,7 +11,7 @@ const ARRIVE: f64 = 0.7;
 /// The time within which people come where that was not published, in seconds.
 const WITHIN_SECONDS: f64 = 210.0;
 /// The time that every replay is given at least, in seconds.
-const LEAST_SECONDS: u32 = 300;
+const MIN_SECONDS: u32 = 300;
 
 /// One on-sale.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -104,7 +104,7 @@ impl Published {
     /// The longest that a replay may take, in seconds.
     #[must_use]
     pub fn most_seconds(&self) -> u64 {
-        self.seconds.unwrap_or(LEAST_SECONDS).max(LEAST_SECONDS).into()
+        self.seconds.unwrap_or(MIN_SECONDS).max(MIN_SECONDS).into()
     }
 
     /// The on-sale of this name.

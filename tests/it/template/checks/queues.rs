@@ -109,14 +109,14 @@ fn visibility(stack: &Stack) -> Vec<String> {
 }
 
 fn redelivery(stack: &Stack) -> Vec<String> {
-    let Redelivery { visibility, receives_most } = Redelivery::default();
+    let Redelivery { visibility, max_receives } = Redelivery::default();
     let of = |Consumed { queue, says, .. }: Consumed<'_>| {
         let receives = number(&says["RedrivePolicy"]["maxReceiveCount"]);
         let hidden = number(&says["VisibilityTimeout"]);
         unless(
             queue,
             [
-                (receives == Some(receives_most.into()), "another number of receives"),
+                (receives == Some(max_receives.into()), "another number of receives"),
                 (hidden == Some(visibility.as_secs()), "another visibility"),
             ],
         )

@@ -20,7 +20,7 @@ const SEATS: u16 = 2;
 /// What part of the free seats a burst of calls may take.
 const PART_TAKEN: usize = 8;
 /// How many calls a burst has at least.
-const LEAST_CALLS: usize = 4;
+const MIN_CALLS: usize = 4;
 /// How many bursts a round has at most.
 const MAX_BURSTS: usize = 10;
 /// Calls before each burst that are not measured: the server has just been set back, and its caches
@@ -230,9 +230,9 @@ async fn round(
     let (in_burst, most_bursts) = if let Case::Baseline(_) = case {
         ((BASELINE_SEATS / state.hall.seated.seats.max(1)).clamp(2, 20) as usize, 1)
     } else if case == Case::Load {
-        (LEAST_CALLS, 1)
+        (MIN_CALLS, 1)
     } else {
-        ((state.free / PART_TAKEN).max(LEAST_CALLS), MAX_BURSTS)
+        ((state.free / PART_TAKEN).max(MIN_CALLS), MAX_BURSTS)
     };
     let in_burst = in_burst.clamp(1, calls.max(1));
     let bursts = calls.div_ceil(in_burst).min(most_bursts);

@@ -9,9 +9,9 @@ use crate::Error;
 use crate::rig::{Cache, Pair, holds_of};
 
 /// Number of orders that are acknowledged, at least, while the replica gets nothing.
-const ACKNOWLEDGED_LEAST: u64 = 12;
+const MIN_ACKNOWLEDGED: u64 = 12;
 /// Number of holds that the replica must have missed, at least.
-const MISSED_LEAST: usize = 3;
+const MIN_MISSED: usize = 3;
 /// Time between two checks of the number that it has missed.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -41,12 +41,12 @@ impl Fault for KillRedis {
             let sale = context.rig.sale().clone();
             let pair = pair(&mut context.rig.cache)?;
             pair.link.hold_back();
-            let acknowledged = context.controller.acknowledged() + ACKNOWLEDGED_LEAST;
+            let acknowledged = context.controller.acknowledged() + MIN_ACKNOWLEDGED;
             context.controller.until_acknowledged(acknowledged).await;
             let old = holds_of(&pair.replica, &sale).await?;
             let held = loop {
                 let held = holds_of(&pair.primary, &sale).await?;
-                if held.difference(&old).count() >= MISSED_LEAST {
+                if held.difference(&old).count() >= MIN_MISSED {
                     break held;
                 }
                 tokio::time::sleep(LOOK).await;
