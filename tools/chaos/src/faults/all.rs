@@ -3,13 +3,10 @@
 
 use std::time::Instant;
 
-use futures_util::future::BoxFuture;
-
 use super::kill_engine::KillEngine;
 use super::network::{Network, To};
 use super::redis::KillRedis;
-use super::{Fault, FaultContext, Struck};
-use crate::Error;
+use super::{Fault, FaultContext, Step, Struck};
 
 fn networks() -> [Network; 3] {
     To::ALL.map(Network::among_others)
@@ -24,10 +21,7 @@ impl Fault for All {
         "all"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let began = Instant::now();
             for mut network in networks() {
@@ -40,7 +34,7 @@ impl Fault for All {
         })
     }
 
-    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, ()> {
         Box::pin(async {
             // The engine comes back to networks that are bad.
             let mut struck = Struck::now();
@@ -54,7 +48,7 @@ impl Fault for All {
         &'a mut self,
         context: &'a mut FaultContext,
         struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let mut mended = Instant::now();
             for mut network in networks() {

@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
-use futures_util::future::BoxFuture;
 
-use super::{Fault, FaultContext, Lost, Struck};
+use super::{Fault, FaultContext, Lost, Step, Struck};
 use crate::Error;
 use crate::rig::{Cache, Rig, holds};
 use local::servers::{Deadline, RedisCluster, RedisServer};
@@ -195,10 +194,7 @@ impl Fault for KillMaster {
         "kill-master"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let parts = Parts::of(&context.rig).await?;
             let held = lag(context, &parts).await?;
@@ -214,7 +210,7 @@ impl Fault for KillMaster {
         &'a mut self,
         context: &'a mut FaultContext,
         struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let Some(parts) = self.killed.take() else { return Ok(struck.at) };
             let (port, slot) = (parts.owner.port, parts.slot);
@@ -240,10 +236,7 @@ impl Fault for TakeOver {
         "cluster-failover"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let parts = Parts::of(&context.rig).await?;
             let held = lag(context, &parts).await?;
@@ -263,7 +256,7 @@ impl Fault for TakeOver {
         &'a mut self,
         context: &'a mut FaultContext,
         _struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let mended = Instant::now();
             let among = cluster(&context.rig.cache)?;
@@ -290,10 +283,7 @@ impl Fault for MoveSlot {
         "slot-migration"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let Parts { slot, owner, other, .. } = Parts::of(&context.rig).await?;
             let mut struck = Struck::now();
@@ -329,7 +319,7 @@ impl Fault for MoveSlot {
         &'a mut self,
         context: &'a mut FaultContext,
         _struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let mended = Instant::now();
             cluster(&context.rig.cache)?.agree().await?;

@@ -3,10 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-
 use super::redis::pair;
-use super::{Fault, FaultContext, Struck};
+use super::{Fault, FaultContext, Step, Struck};
 use crate::Error;
 use local::servers::Signal;
 
@@ -46,10 +44,7 @@ impl Fault for Freeze {
         }
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let struck = Struck::now();
             self.signal(context, Signal::Stop)?;
@@ -57,7 +52,7 @@ impl Fault for Freeze {
         })
     }
 
-    fn lasts<'a>(&'a mut self, _context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, _context: &'a mut FaultContext) -> Step<'a, ()> {
         Box::pin(async {
             // The fault is that time goes by.
             tokio::time::sleep(FROZEN).await;
@@ -69,7 +64,7 @@ impl Fault for Freeze {
         &'a mut self,
         context: &'a mut FaultContext,
         _struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             self.signal(context, Signal::Continue)?;
             Ok(Instant::now())

@@ -2,10 +2,7 @@
 
 use std::time::Instant;
 
-use futures_util::future::BoxFuture;
-
-use super::{Fault, FaultContext, Struck};
-use crate::Error;
+use super::{Fault, FaultContext, Step, Struck};
 
 /// `onsale up` is killed as `kill -9` does, with whatever it was doing, and started again.
 #[derive(Debug)]
@@ -16,10 +13,7 @@ impl Fault for KillEngine {
         "kill-engine"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let struck = Struck::now();
             context.rig.engine.kill()?;
@@ -31,7 +25,7 @@ impl Fault for KillEngine {
         &'a mut self,
         context: &'a mut FaultContext,
         _struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             // From here on it is up to the engine: how long it takes to start counts as repair.
             let mended = Instant::now();

@@ -68,19 +68,19 @@ impl Struck {
     }
 }
 
+/// One step of a fault, which may fail.
+pub type Step<'a, T> = BoxFuture<'a, Result<T, Error>>;
+
 /// Something that is broken for a while.
 pub trait Fault: Send {
     /// Its name in reports.
     fn name(&self) -> &'static str;
 
     /// Breaks it.
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>>;
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck>;
 
     /// Returns when it has lasted long enough.
-    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, ()> {
         let _ = context;
         Box::pin(async { Ok(()) })
     }
@@ -90,7 +90,7 @@ pub trait Fault: Send {
         &'a mut self,
         context: &'a mut FaultContext,
         struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>>;
+    ) -> Step<'a, Instant>;
 }
 
 /// The faults by name.
@@ -144,24 +144,10 @@ impl Kind {
         Self::SlotMigration,
     ];
 
-    /// Its name.
+    /// Its name in reports, the same as on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::KillEngine => "kill-engine",
-            Self::KillRedis => "kill-redis",
-            Self::Flush => "flush",
-            Self::FreezeRedis => "freeze-redis",
-            Self::FreezeEngine => "freeze-engine",
-            Self::FreezeStores => "freeze-stores",
-            Self::DynamodbNetwork => "dynamodb-network",
-            Self::SqsNetwork => "sqs-network",
-            Self::RedisNetwork => "redis-network",
-            Self::All => "all",
-            Self::KillMaster => "kill-master",
-            Self::ClusterFailover => "cluster-failover",
-            Self::SlotMigration => "slot-migration",
-        }
+        self.fault().name()
     }
 
     /// The Redis that it needs.

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use futures_util::future::BoxFuture;
-
 use super::redis::pair;
-use super::{Fault, FaultContext, Struck};
+use super::{Fault, FaultContext, Step, Struck};
 use crate::Error;
 use crate::proxy::faults::ProxyFaults;
 
@@ -98,17 +96,14 @@ impl Fault for Network {
         }
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             self.faults(context)?.begin(self.per_mille);
             Ok(Struck::now())
         })
     }
 
-    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> BoxFuture<'a, Result<(), Error>> {
+    fn lasts<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, ()> {
         Box::pin(async { Self::last(&[*self], context).await })
     }
 
@@ -116,7 +111,7 @@ impl Fault for Network {
         &'a mut self,
         context: &'a mut FaultContext,
         struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let met = self.faults(context)?.end();
             let mended = Instant::now();

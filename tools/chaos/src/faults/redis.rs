@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
-
-use super::{Fault, FaultContext, Lost, Struck};
+use super::{Fault, FaultContext, Lost, Step, Struck};
 use crate::Error;
 use crate::rig::{Cache, Pair, holds_of};
 
@@ -33,10 +31,7 @@ impl Fault for KillRedis {
         "kill-redis"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let sale = context.rig.sale().clone();
             let pair = pair(&mut context.rig.cache)?;
@@ -66,7 +61,7 @@ impl Fault for KillRedis {
         &'a mut self,
         context: &'a mut FaultContext,
         _struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async {
             let pair = pair(&mut context.rig.cache)?;
             let mut promoted = pair.replica.connect().await?;
@@ -91,10 +86,7 @@ impl Fault for Flush {
         "flush"
     }
 
-    fn inject<'a>(
-        &'a mut self,
-        context: &'a mut FaultContext,
-    ) -> BoxFuture<'a, Result<Struck, Error>> {
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let pair = pair(&mut context.rig.cache)?;
             let mut connection = pair.primary.connect().await?;
@@ -109,7 +101,7 @@ impl Fault for Flush {
         &'a mut self,
         _context: &'a mut FaultContext,
         struck: &'a mut Struck,
-    ) -> BoxFuture<'a, Result<Instant, Error>> {
+    ) -> Step<'a, Instant> {
         Box::pin(async { Ok(struck.at) })
     }
 }
