@@ -57,7 +57,7 @@ async fn each_of(faults: &[Kind]) {
     if backends::is_foreign("chaos breaks servers of its own") {
         return;
     }
-    let plan = Plan::of(faults, 1);
+    let plan = Plan::from_faults(faults, 1);
     let options = options(Duration::from_secs(240));
     let report = chaos::run(&options, &plan, |_| {}).await.unwrap();
     println!("{report}");

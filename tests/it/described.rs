@@ -19,7 +19,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub async fn of(reply: reqwest::Response) -> Self {
+    pub async fn from_reply(reply: reqwest::Response) -> Self {
         let (status, headers) = (reply.status().as_u16(), reply.headers().clone());
         Self { status, headers, body: reply.bytes().await.unwrap().to_vec() }
     }

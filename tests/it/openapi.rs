@@ -103,7 +103,7 @@ impl Client {
             let signature = self.engine.sign_payment(body.as_bytes());
             request = request.header("Stripe-Signature", signature);
         }
-        let answer = Answer::of(request.body(body).send().await.unwrap()).await;
+        let answer = Answer::from_reply(request.body(body).send().await.unwrap()).await;
         self.description.check_answer(&format!("{id} {example}"), &method, &target, &answer);
         self.answered.insert((id.to_owned(), answer.status));
         answer

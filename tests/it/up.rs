@@ -50,7 +50,7 @@ impl Caller {
         Self { url: url.to_owned(), http: reqwest::Client::new(), secrets, identity }
     }
 
-    fn of(engine: &Engine) -> Self {
+    fn from_engine(engine: &Engine) -> Self {
         Self::new(engine.url(), engine.data_dir())
     }
 
@@ -160,7 +160,7 @@ fn hall(sale: &str, pay_window_seconds: u32) -> Value {
 
 async fn ephemeral() -> (Engine, Caller) {
     let engine = Engine::start(backends::engine(Options::ephemeral())).await.unwrap();
-    let caller = Caller::of(&engine);
+    let caller = Caller::from_engine(&engine);
     (engine, caller)
 }
 

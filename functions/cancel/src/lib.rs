@@ -24,8 +24,10 @@ async fn cancel(
     request: &Request,
     now: Timestamp,
 ) -> Result<Answer<OrderReply>, Problem> {
-    let Route::CancelOrder(number) = Route::of(request)? else { return Err(NoRoute.into()) };
-    let buyer = Buyer::of(request)?;
+    let Route::CancelOrder(number) = Route::from_request(request)? else {
+        return Err(NoRoute.into());
+    };
+    let buyer = Buyer::from_request(request)?;
     let order = flows::cancel::cancel(&app.ports, buyer.user(), number, now).await?;
     Ok(Answer(OrderReply::read(&app.ports, &order).await?))
 }

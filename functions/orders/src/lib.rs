@@ -27,7 +27,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
 }
 
 async fn answer(app: &App, request: &Request) -> Response<Body> {
-    match Route::of(request) {
+    match Route::from_request(request) {
         Ok(Route::ShowOrder(order)) => respond(show(app, request, order)).await,
         Ok(Route::ListOrders) => respond(list(app, request)).await,
         Ok(
@@ -51,7 +51,7 @@ async fn show(
     request: &Request,
     number: OrderNumber,
 ) -> Result<Answer<OrderReply>, Problem> {
-    let buyer = Buyer::of(request)?;
+    let buyer = Buyer::from_request(request)?;
     let orders = app.ports.orders();
     let (order, payments) = try_join(orders.get(number), orders.payments(number)).await?;
     let own = order.filter(|order| order.user == *buyer.user() && !order.is_tombstone());
@@ -61,7 +61,7 @@ async fn show(
 
 /// Lists the buyer's orders, newest first, a page at a time, with what the buyer may still have.
 async fn list(app: &App, request: &Request) -> Result<Answer<PageReply>, Problem> {
-    let buyer = Buyer::of(request)?;
+    let buyer = Buyer::from_request(request)?;
     let before = checks::query(request, "before")?;
     let most = checks::query_within(request, "limit", 1..=MAX)?.unwrap_or(PAGE);
     let page = app.ports.orders().of_user(buyer.user(), before, most).await?;

@@ -25,7 +25,9 @@ async fn pay_callback(
     request: &Request,
     now: Timestamp,
 ) -> Result<Answer<CallbackReply>, Problem> {
-    let Route::PaymentCallback(provider) = Route::of(request)? else { return Err(NoRoute.into()) };
+    let Route::PaymentCallback(provider) = Route::from_request(request)? else {
+        return Err(NoRoute.into());
+    };
     checks::check_size(request, checks::MAX_BODY_BYTES)?;
     let providers = app.ports.provider();
     let callback = providers.verify(&provider, request.headers(), request.body(), now)?;

@@ -27,8 +27,8 @@ async fn reserve(
     request: &Request,
     now: Timestamp,
 ) -> Result<Created<OrderReply>, Problem> {
-    let Route::Reserve(sale) = Route::of(request)? else { return Err(NoRoute.into()) };
-    let buyer = Buyer::of(request)?;
+    let Route::Reserve(sale) = Route::from_request(request)? else { return Err(NoRoute.into()) };
+    let buyer = Buyer::from_request(request)?;
     let body = ReservationBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     let admission = app.admissions.check(body.admission()?, &sale, &buyer)?;

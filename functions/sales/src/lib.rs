@@ -32,7 +32,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
 }
 
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
-    match Route::of(request) {
+    match Route::from_request(request) {
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
         Ok(Route::ListSales) => respond(list(app, now)).await,
         Ok(Route::PublishSale(sale)) => {
@@ -59,7 +59,7 @@ async fn publish(
     id: &SaleId,
     now: Timestamp,
 ) -> Result<Answer<SaleReply>, Problem> {
-    let operator = Operator::of(request)?;
+    let operator = Operator::from_request(request)?;
     let sale = sale_body::read(request, id)?;
     let published = flows::publish::publish(&app.ports, &sale, &new_epoch(now)?, now).await?;
     tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");

@@ -26,8 +26,8 @@ async fn token_gate(
     request: &Request,
     now: Timestamp,
 ) -> Result<Created<AdmissionReply>, Problem> {
-    let Route::Admit(sale) = Route::of(request)? else { return Err(NoRoute.into()) };
-    let buyer = Buyer::of(request)?;
+    let Route::Admit(sale) = Route::from_request(request)? else { return Err(NoRoute.into()) };
+    let buyer = Buyer::from_request(request)?;
     let body = AdmissionBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     let tickets = body.tickets(&published.sale)?;

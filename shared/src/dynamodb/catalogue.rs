@@ -151,7 +151,7 @@ impl DynamoCatalogue {
 
     async fn header(&self, id: &SaleId) -> Stored<Option<Header>> {
         let Some(item) = self.db.get(self.table(), header_key(id)).await? else { return Ok(None) };
-        let fields = Fields::of(&item);
+        let fields = Fields::from_item(&item);
         Ok(Some(Header {
             version: fields.number("version")?,
             file: fields.text("file")?,
@@ -240,7 +240,7 @@ impl DynamoCatalogue {
         );
         let query = query.projection_expression("#sk");
         for chunk in self.db.query(query, usize::MAX).await? {
-            let sk: String = Fields::of(&chunk).text("sk")?;
+            let sk: String = Fields::from_item(&chunk).text("sk")?;
             if is_obsolete(&sk) {
                 let key = item([("pk", text(id)), ("sk", text(sk))]);
                 let delete = self.db.client().delete_item();
@@ -297,7 +297,7 @@ impl Catalogue for DynamoCatalogue {
             [("list", text(SALES_LIST))],
         );
         let listed = self.db.query(query.consistent_read(true), usize::MAX).await?;
-        listed.iter().map(|item| Fields::of(item).text("sk")).collect()
+        listed.iter().map(|item| Fields::from_item(item).text("sk")).collect()
     }
 
     async fn publish(&self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {

@@ -75,7 +75,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(item: &'a Item) -> Self {
+    pub(super) fn from_item(item: &'a Item) -> Self {
         Self { item }
     }
 
@@ -129,7 +129,7 @@ impl<'a> Fields<'a> {
         let list = self.known(name, self.item.get(name))?;
         let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
         let fields = |value: &'a AttributeValue| {
-            value.as_m().map(Fields::of).map_err(|_| self.broken(name, "is no list of maps"))
+            value.as_m().map(Fields::from_item).map_err(|_| self.broken(name, "is no list of maps"))
         };
         list.iter().map(fields).collect()
     }
@@ -214,7 +214,7 @@ fn ticket_value(ticket: &Ticket) -> AttributeValue {
 
 /// Reads an order.
 pub(super) fn read_order(item: &Item) -> Stored<Order> {
-    let fields = Fields::of(item);
+    let fields = Fields::from_item(item);
     let sk: String = fields.text("sk")?;
     let order_number =
         tables::order_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no order's"))?;
@@ -318,7 +318,7 @@ fn read_refund(fields: &Fields<'_>) -> Stored<Option<Refund>> {
 
 /// Reads a payment.
 pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
-    let fields = Fields::of(item);
+    let fields = Fields::from_item(item);
     let sk: String = fields.text("sk")?;
     let key = tables::payment_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no payment's"))?;
     let outcome: String = fields.text("outcome")?;

@@ -25,7 +25,7 @@ impl Buyer {
     ///
     /// # Errors
     /// Returns [`Unknown::Buyer`] without a verified JWT, or if its `sub` is not a user id.
-    pub fn of(request: &Request) -> Result<Self, Unknown> {
+    pub fn from_request(request: &Request) -> Result<Self, Unknown> {
         let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
             return Err(Unknown::Buyer);
         };
@@ -50,7 +50,7 @@ impl Operator {
     ///
     /// # Errors
     /// Returns [`Unknown::Operator`] if the IAM authorizer verified no signature.
-    pub fn of(request: &Request) -> Result<Self, Unknown> {
+    pub fn from_request(request: &Request) -> Result<Self, Unknown> {
         let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
             return Err(Unknown::Operator);
         };
@@ -86,20 +86,20 @@ mod tests {
     #[test]
     fn a_buyer_is_the_verified_sub() {
         let jwt = |claims: Value| request(json!({ "jwt": { "claims": claims, "scopes": null } }));
-        let buyer = Buyer::of(&jwt(json!({ "sub": "auth0|张三" }))).unwrap();
+        let buyer = Buyer::from_request(&jwt(json!({ "sub": "auth0|张三" }))).unwrap();
         assert_eq!(buyer.user().as_str(), "auth0|张三");
-        assert_eq!(Buyer::of(&jwt(json!({ "name": "alice" }))), Err(Unknown::Buyer));
-        assert_eq!(Buyer::of(&jwt(json!({ "sub": "a#b" }))), Err(Unknown::Buyer));
-        assert_eq!(Operator::of(&jwt(json!({ "sub": "alice" }))), Err(Unknown::Operator));
-        assert_eq!(Buyer::of(&Request::default()), Err(Unknown::Buyer));
+        assert_eq!(Buyer::from_request(&jwt(json!({ "name": "alice" }))), Err(Unknown::Buyer));
+        assert_eq!(Buyer::from_request(&jwt(json!({ "sub": "a#b" }))), Err(Unknown::Buyer));
+        assert_eq!(Operator::from_request(&jwt(json!({ "sub": "alice" }))), Err(Unknown::Operator));
+        assert_eq!(Buyer::from_request(&Request::default()), Err(Unknown::Buyer));
     }
 
     #[test]
     fn an_operator_is_the_iam_identity() {
         let signed = request(json!({ "iam": { "userArn": "arn:aws:iam::1:role/operator" } }));
-        assert_eq!(Operator::of(&signed).unwrap().arn(), "arn:aws:iam::1:role/operator");
-        assert_eq!(Buyer::of(&signed), Err(Unknown::Buyer));
+        assert_eq!(Operator::from_request(&signed).unwrap().arn(), "arn:aws:iam::1:role/operator");
+        assert_eq!(Buyer::from_request(&signed), Err(Unknown::Buyer));
         let empty = request(json!({ "iam": { "userArn": "" } }));
-        assert_eq!(Operator::of(&empty), Err(Unknown::Operator));
+        assert_eq!(Operator::from_request(&empty), Err(Unknown::Operator));
     }
 }

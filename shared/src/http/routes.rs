@@ -88,7 +88,7 @@ macro_rules! routes {
             /// The route at a method and a path.
             ///
             /// # Errors
-            /// As [`Route::of`].
+            /// As [`Route::from_request`].
             pub fn parse(method: &Method, path: &str) -> Result<Self, NoRoute> {
                 $(if method.as_str() == $method && let Some(_parameter) = matched($path, path) {
                     return Ok(Self::$route $((id::<$parameter>(_parameter)?))?);
@@ -164,7 +164,7 @@ impl Route {
     /// # Errors
     /// Returns [`NoRoute`] if the API has no such path, or not with this method, or if an
     /// identifier in it could not be one.
-    pub fn of(request: &Request) -> Result<Self, NoRoute> {
+    pub fn from_request(request: &Request) -> Result<Self, NoRoute> {
         let raw = request.raw_http_path();
         let path = if raw.is_empty() { request.uri().path() } else { raw };
         Self::parse(request.method(), without_stage(request, path))

@@ -27,7 +27,7 @@ pub enum Phase {
 impl Phase {
     /// The phase of a sale at a moment.
     #[must_use]
-    pub fn of(file: &SaleFile, now: Timestamp) -> Self {
+    pub fn from_file(file: &SaleFile, now: Timestamp) -> Self {
         if now >= file.closes_at {
             return Self::Closed;
         }
@@ -64,7 +64,7 @@ impl SaleSummary {
             title: file.title.clone(),
             opens_at: file.opens_at,
             closes_at: file.closes_at,
-            state: Phase::of(file, now),
+            state: Phase::from_file(file, now),
         }
     }
 }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn the_phase_follows_the_window_and_the_operator() {
         let mut file = train().file().clone();
-        let at = |file: &SaleFile, time: &str| Phase::of(file, time.parse().unwrap());
+        let at = |file: &SaleFile, time: &str| Phase::from_file(file, time.parse().unwrap());
         assert_eq!(at(&file, "2025-12-31T23:59:59Z"), Phase::Upcoming);
         assert_eq!(at(&file, "2026-01-01T00:00:00Z"), Phase::Open);
         assert_eq!(at(&file, "2030-01-01T00:00:00Z"), Phase::Closed);

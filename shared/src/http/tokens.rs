@@ -241,7 +241,7 @@ mod tests {
                 "authorizer": { "jwt": { "claims": { "sub": sub } } }
             }
         });
-        Buyer::of(&lambda_http::request::from_str(&event.to_string()).unwrap()).unwrap()
+        Buyer::from_request(&lambda_http::request::from_str(&event.to_string()).unwrap()).unwrap()
     }
 
     fn grant() -> Grant {

@@ -24,7 +24,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// Accepted if anything was.
-    fn of(accepted: bool) -> Self {
+    fn from_accepted(accepted: bool) -> Self {
         if accepted { Self::Accepted } else { Self::Refused }
     }
 }

@@ -46,7 +46,7 @@ fn capture(order: &Order, payment: &str) -> Capture {
 struct Vandal(MultiplexedConnection);
 
 impl Vandal {
-    async fn of(fixture: &Fixture) -> Self {
+    async fn from_fixture(fixture: &Fixture) -> Self {
         Self(fixture.redis().await)
     }
 
@@ -82,7 +82,7 @@ impl Vandal {
 /// A fixture in which everything that reconcile knows of has gone wrong once.
 async fn wrecked() -> Fixture {
     let fixture = Fixture::start().await;
-    let mut redis = Vandal::of(&fixture).await;
+    let mut redis = Vandal::from_fixture(&fixture).await;
     let first_seat = |order: &Order| order.held_lines()[0].seats[0].0;
 
     // Their messages were lost.

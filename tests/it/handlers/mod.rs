@@ -52,7 +52,7 @@ pub struct Got {
 }
 
 impl Got {
-    fn of(response: Response<Body>) -> Self {
+    fn from_response(response: Response<Body>) -> Self {
         let header = |name| {
             let value = response.headers().get(name)?;
             Some(value.to_str().unwrap().to_owned())
@@ -129,7 +129,7 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["orders", ..] => Box::pin(orders::handle(app, request)).await,
         _ => Box::pin(pay_callback::handle(app, request)).await,
     };
-    Got::of(response)
+    Got::from_response(response)
 }
 
 pub fn hall() -> Value {

@@ -25,9 +25,9 @@ fn is_allowed(parameter: &Value, value: &str) -> bool {
 #[test]
 fn every_stage_has_settings_that_the_template_takes() {
     for (stage, name) in STAGES.into_iter().zip(["dev", "staging", "prod"]) {
-        let translation = translate(&[Variant::of(stage)]).remove(0).unwrap();
+        let translation = translate(&[Variant::from_stage(stage)]).remove(0).unwrap();
         let known = translation["template"]["Parameters"].as_object().unwrap();
-        let given = Stack::of(&translation).parameters;
+        let given = Stack::from_translation(&translation).parameters;
         assert_eq!(given["Stage"], name);
         for (parameter, value) in &given {
             let known = known.get(parameter).unwrap_or_else(|| panic!("{stage}: no {parameter}"));
@@ -40,7 +40,7 @@ fn every_stage_has_settings_that_the_template_takes() {
 
 #[test]
 fn the_docs_explain_every_parameter_as_it_is() {
-    let translation = translate(&[Variant::of("default")]).remove(0).unwrap();
+    let translation = translate(&[Variant::from_stage("default")]).remove(0).unwrap();
     let docs = read("docs/deploy.md");
     let rows = docs.lines().filter_map(|line| {
         let mut cells = line.strip_prefix("| `")?.split(" | ");
@@ -81,14 +81,14 @@ fn a_changed_parameter_alone_publishes_no_version() {
         to: "      MemorySize: 512\n      VpcConfig:",
     };
     let variants = [
-        Variant::of("prod"),
-        Variant::of("prod").with("SecretsRevision", "2"),
-        Variant::of("prod").edited(changed),
+        Variant::from_stage("prod"),
+        Variant::from_stage("prod").with("SecretsRevision", "2"),
+        Variant::from_stage("prod").edited(changed),
     ];
     let versions: Vec<BTreeSet<String>> = translate(&variants)
         .into_iter()
         .map(|translation| {
-            let stack = Stack::of(&translation.unwrap());
+            let stack = Stack::from_translation(&translation.unwrap());
             stack.all("AWS::Lambda::Version").map(|(name, _)| name.to_owned()).collect()
         })
         .collect();

@@ -56,7 +56,7 @@ fn the_linter_of_sam_finds_nothing() {
 /// Without parameters, so that cfn-lint takes every condition for true and for false.
 #[test]
 fn cfn_lint_finds_nothing_in_the_translation() {
-    let right = Variant::of("prod");
+    let right = Variant::from_stage("prod");
     let wrong = Edit {
         after: "  SyncDbFunction:",
         from: "ReportBatchItemFailures",

@@ -153,11 +153,13 @@ async fn seen_commands(redis: &mut MultiplexedConnection) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_role_allows_what_its_function_does_and_nothing_else() {
-    let mut variants = vec![Variant::of("prod")];
-    variants.extend(MISTAKES.map(|(_, mistake)| Variant::of("prod").edited(mistake)));
+    let mut variants = vec![Variant::from_stage("prod")];
+    variants.extend(MISTAKES.map(|(_, mistake)| Variant::from_stage("prod").edited(mistake)));
     let translations = translate(&variants);
-    let stacks: Vec<Stack> =
-        translations.iter().map(|translation| Stack::of(translation.as_ref().unwrap())).collect();
+    let stacks: Vec<Stack> = translations
+        .iter()
+        .map(|translation| Stack::from_translation(translation.as_ref().unwrap()))
+        .collect();
     let (stack, mistaken) = stacks.split_first().unwrap();
     let access = access(stack);
     let mut deployed = Box::pin(Deployed::start(&access)).await;
@@ -186,7 +188,8 @@ fn access(stack: &Stack) -> String {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_caches_user_may_use_a_cluster() {
-    let stack = Stack::of(translate(&[Variant::of("prod")])[0].as_ref().unwrap());
+    let stack =
+        Stack::from_translation(translate(&[Variant::from_stage("prod")])[0].as_ref().unwrap());
     let access = access(&stack);
     let cluster = RedisCluster::start(Flavour::Valkey).await.unwrap();
     let mut nodes = Vec::new();
@@ -264,10 +267,13 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
 #[test]
 fn a_cold_start_may_connect_to_what_its_function_needs() {
     let reads_no_batches = edit("  SyncDbRole:", "dynamodb:BatchGetItem, ", "");
-    let variants = [Variant::of("prod"), Variant::of("prod").edited(reads_no_batches)];
+    let variants =
+        [Variant::from_stage("prod"), Variant::from_stage("prod").edited(reads_no_batches)];
     let translations = translate(&variants);
-    let stacks: Vec<Stack> =
-        translations.iter().map(|translation| Stack::of(translation.as_ref().unwrap())).collect();
+    let stacks: Vec<Stack> = translations
+        .iter()
+        .map(|translation| Stack::from_translation(translation.as_ref().unwrap()))
+        .collect();
     for function in Function::ALL {
         assert_eq!(unmet(&stacks[0], function), [""; 0], "{function:?}");
     }

@@ -53,7 +53,7 @@ pub struct Edit {
 
 impl Variant {
     /// The template as it is, for a stage.
-    pub fn of(stage: &'static str) -> Self {
+    pub fn from_stage(stage: &'static str) -> Self {
         let with = ACCOUNT.map(|(name, value)| (name.to_owned(), value.to_owned()));
         Self { stage, with: with.into(), edits: Vec::new() }
     }
@@ -74,11 +74,12 @@ impl Variant {
 /// Every stage with either cache, and one in a network that was there already.
 pub fn variants() -> Vec<Variant> {
     let caches = ["serverless", "nodes"];
-    let of = |stage| caches.map(|cache| Variant::of(stage).with("CacheKind", cache));
+    let of = |stage| caches.map(|cache| Variant::from_stage(stage).with("CacheKind", cache));
     let mut all: Vec<Variant> = STAGES.into_iter().flat_map(of).collect();
-    let own = Variant::of("prod").with("VpcId", "vpc-0a").with("WayOut", "own");
+    let own = Variant::from_stage("prod").with("VpcId", "vpc-0a").with("WayOut", "own");
     all.push(own.with("SubnetIds", "subnet-0a,subnet-0b"));
-    let secrets = Variant::of("prod").with("ProvisionedReserve", "10").with("WarmWrites", "20000");
+    let secrets =
+        Variant::from_stage("prod").with("ProvisionedReserve", "10").with("WarmWrites", "20000");
     let arn = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:mine";
     let secrets = secrets.with("AdmissionKeysSecretArn", arn).with("PaymentSecretsSecretArn", arn);
     all.push(secrets.with("ProviderKeysSecretArn", arn));
@@ -134,7 +135,7 @@ pub struct Resource {
 
 impl Stack {
     /// Works out what a translation says.
-    pub fn of(translation: &Value) -> Self {
+    pub fn from_translation(translation: &Value) -> Self {
         let given = translation["parameters"].as_object().unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let parameters: BTreeMap<_, _> =

@@ -179,13 +179,13 @@ const MISTAKES: [Edit; 10] = [
 fn the_template_has_the_functions_and_throttles_of_the_tables() {
     let variants = variants();
     for (variant, translation) in variants.iter().zip(translate(&variants)) {
-        let found = faults(&Stack::of(&translation.unwrap()));
+        let found = faults(&Stack::from_translation(&translation.unwrap()));
         assert_eq!(found, [""; 0], "{} {:?}", variant.stage, variant.with);
     }
     let mistaken: Vec<Variant> =
-        MISTAKES.into_iter().map(|mistake| Variant::of("prod").edited(mistake)).collect();
+        MISTAKES.into_iter().map(|mistake| Variant::from_stage("prod").edited(mistake)).collect();
     for (mistake, translation) in MISTAKES.iter().zip(translate(&mistaken)) {
-        let found = faults(&Stack::of(&translation.unwrap()));
+        let found = faults(&Stack::from_translation(&translation.unwrap()));
         assert!(!found.is_empty(), "nobody notices {mistake:?}");
     }
 }

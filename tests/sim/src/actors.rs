@@ -75,7 +75,7 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
                 let environment = executor.environment.lock();
                 (environment.plan.sale.clone(), environment.plan.seed)
             };
-            let mut rng = SeededRng::of(seed, place);
+            let mut rng = SeededRng::from_label(seed, place);
             let mut file = sale.file().clone();
             file.limit_per_buyer = rng.between(1, 5) as u16;
             let pauses = rng.chance(500);
@@ -120,7 +120,7 @@ pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>
         executor
             .sleep(match turn {
                 0 => first_sweep_ms,
-                _ if in_storm => SeededRng::of(place, 1).between(50, 400),
+                _ if in_storm => SeededRng::from_label(place, 1).between(50, 400),
                 _ => SWEEP_MS,
             })
             .await;
@@ -130,7 +130,7 @@ pub(crate) async fn schedule(executor: Executor, quiet: Rc<RefCell<Option<u64>>>
             continue;
         }
         executor.act(sweep(executor.clone(), place, Rc::clone(&quiet)));
-        let mut rng = SeededRng::of(place, 2);
+        let mut rng = SeededRng::from_label(place, 2);
         if executor.environment.lock().strikes(Fault::TwoSweepers, mix(place, 3), &mut rng) {
             let late = executor.clone();
             let (place, wait, quiet) = (mix(place, 4), rng.between(0, 800), Rc::clone(&quiet));
@@ -204,7 +204,7 @@ impl Queues {
         loop {
             let next = executor.environment.lock().sent.pop_front();
             let Some((place, sent)) = next else { return };
-            let mut rng = SeededRng::of(place, 7);
+            let mut rng = SeededRng::from_label(place, 7);
             let mut strikes = |fault, label| {
                 executor.environment.lock().strikes(fault, mix(place, label), &mut rng)
             };
@@ -240,7 +240,7 @@ impl Queues {
         let wait = at.ms_since(executor.environment.lock().now);
         executor.sleep(wait).await;
         let now = executor.environment.lock().now;
-        let mut rng = SeededRng::of(place, 12);
+        let mut rng = SeededRng::from_label(place, 12);
         let mut batch: Vec<(u64, Message)> = Vec::new();
         for (name, queued) in self.0.borrow_mut().iter_mut() {
             let is_there = queued.queue == queue && !queued.is_out && queued.visible_at <= now;

@@ -305,7 +305,7 @@ impl Environment {
     fn set_clock(&mut self, process: usize) {
         let generation = self.processes[process].generation;
         let key = mix(0xc10c_0000 + process as u64, generation.into());
-        let mut rng = SeededRng::of(self.plan.seed, key);
+        let mut rng = SeededRng::from_label(self.plan.seed, key);
         let skew_ms = rng.between(-4_000, 4_000);
         let is_skewed = rng.chance(self.plan.rates.of_fault(Fault::Skew))
             && !self.plan.without.faults.contains(&key);
@@ -317,7 +317,7 @@ impl Environment {
 
     /// Begins a run of a function in one of the processes that are not frozen; what its clock says.
     pub(crate) fn invoke(&mut self, name: String, key: u64) -> (usize, Timestamp) {
-        let mut rng = SeededRng::of(key, 1);
+        let mut rng = SeededRng::from_label(key, 1);
         let now = self.now;
         let is_awake = |process: &usize| {
             self.processes[*process].frozen_until.is_none_or(|until| until <= now)

@@ -144,7 +144,7 @@ impl Executor {
             Poll::Pending
         })
         .await;
-        let (place, mut rng) = (mix(place, 5), SeededRng::of(place, 6));
+        let (place, mut rng) = (mix(place, 5), SeededRng::from_label(place, 6));
         let is_lost = self.environment.lock().strikes(Fault::LoseAnswer, place, &mut rng);
         answer.filter(|_| !is_lost)
     }

@@ -139,8 +139,8 @@ pub enum FaultProfile {
 
 impl FaultProfile {
     /// The profile of a run. Single faults take turns with the seed, so that each has its share.
-    pub(crate) fn of(seed: u64) -> Self {
-        let mut rng = SeededRng::of(seed, 0x77);
+    pub(crate) fn from_seed(seed: u64) -> Self {
+        let mut rng = SeededRng::from_label(seed, 0x77);
         match rng.below(100) {
             0..3 => Self::NoFaults,
             3..35 => Self::Single(rng.pick(&Fault::ALL)),
@@ -176,8 +176,8 @@ pub(crate) struct Rates([u16; Fault::ALL.len()]);
 
 impl Rates {
     /// The rates of a run.
-    pub(crate) fn of(seed: u64, profile: FaultProfile) -> Self {
-        let mut rng = SeededRng::of(seed, 0x78);
+    pub(crate) fn from_seed(seed: u64, profile: FaultProfile) -> Self {
+        let mut rng = SeededRng::from_label(seed, 0x78);
         let mut rates = [0; Fault::ALL.len()];
         for (rate, fault) in rates.iter_mut().zip(Fault::ALL) {
             let most = i64::from(fault.most_per_mille());
@@ -209,9 +209,9 @@ mod tests {
     fn every_kind_is_alone_in_some_run_and_its_place_in_the_list_is_its_number() {
         for (index, fault) in Fault::ALL.into_iter().enumerate() {
             assert_eq!(fault as usize, index);
-            let alone = |seed: &u64| FaultProfile::of(*seed) == FaultProfile::Single(fault);
+            let alone = |seed: &u64| FaultProfile::from_seed(*seed) == FaultProfile::Single(fault);
             let seed = (0..10_000).find(alone).expect("it has its turn");
-            let rates = Rates::of(seed, FaultProfile::of(seed));
+            let rates = Rates::from_seed(seed, FaultProfile::from_seed(seed));
             assert!(rates.of_fault(fault) > 0);
             let others = Fault::ALL.into_iter().filter(|other| *other != fault);
             assert!(others.into_iter().all(|other| rates.of_fault(other) == 0));

@@ -68,16 +68,16 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The plan of a seed.
-    pub(crate) fn of(seed: u64, without: Without) -> Self {
-        let profile = FaultProfile::of(seed);
-        let rates = Rates::of(seed, profile);
-        let mut rng = SeededRng::of(seed, 0x10);
+    pub(crate) fn from_seed(seed: u64, without: Without) -> Self {
+        let profile = FaultProfile::from_seed(seed);
+        let rates = Rates::from_seed(seed, profile);
+        let mut rng = SeededRng::from_label(seed, 0x10);
         let pay_window = rng.pick(&[20, 60, 60, 240, 1000]);
         let arrivals_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
         let closes_ms = if rng.chance(150) { arrivals_ms / 2 + 10_000 } else { 86_400_000 * 30 };
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
         // In a few, the sweeper runs all the time while they come again and again.
-        let is_storm = SeededRng::of(seed, 0x12).chance(50);
+        let is_storm = SeededRng::from_label(seed, 0x12).chance(50);
         let is_tight = rng.chance(330) || is_storm;
         let arrivals_ms = if is_storm { 2_000 } else { arrivals_ms };
         let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
@@ -88,7 +88,7 @@ impl Plan {
         for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
             for turn in 0..most {
                 let key = 0xfa11_0000 + turn + 256 * fault as u64;
-                let mut rng = SeededRng::of(seed, key);
+                let mut rng = SeededRng::from_label(seed, key);
                 let at =
                     rng.between(FAULTS_FROM_MS + 500, arrivals_ms + pay_window * 1000 + 30_000);
                 let writes = rng.between(1, 25) as usize;
@@ -123,7 +123,7 @@ impl Plan {
 
     /// True if two buyers' numbers are the same, which the admission makes all but impossible.
     pub(crate) fn numbers_clash(&self) -> bool {
-        SeededRng::of(self.seed, 0x11).chance(40)
+        SeededRng::from_label(self.seed, 0x11).chance(40)
     }
 
     /// True if Redis must be right after every step, because nothing makes it forget. Where numbers

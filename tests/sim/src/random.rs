@@ -24,7 +24,7 @@ impl SeededRng {
     }
 
     /// The stream of something that belongs to this one's.
-    pub(crate) fn of(key: u64, label: u64) -> Self {
+    pub(crate) fn from_label(key: u64, label: u64) -> Self {
         Self::new(mix(key, label))
     }
 
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn draws_are_a_function_of_their_names_and_spread_evenly() {
-        let (mut one, mut same) = (SeededRng::of(7, 1), SeededRng::of(7, 1));
+        let (mut one, mut same) = (SeededRng::from_label(7, 1), SeededRng::from_label(7, 1));
         let mut tally = [0; 10];
         for _ in 0..10_000 {
             let drawn = one.below(10);
@@ -69,6 +69,6 @@ mod tests {
             tally[drawn as usize] += 1;
         }
         assert!(tally.iter().all(|count| (900..1100).contains(count)), "{tally:?}");
-        assert_ne!(SeededRng::of(7, 2).draw(), SeededRng::of(7, 1).draw());
+        assert_ne!(SeededRng::from_label(7, 2).draw(), SeededRng::from_label(7, 1).draw());
     }
 }

@@ -41,7 +41,7 @@ pub fn run(seed: u64, traced: bool) -> Outcome {
 
 /// Runs a seed and leaves something out.
 pub(crate) fn run_without(seed: u64, without: Without, traced: bool) -> Outcome {
-    let plan = Plan::of(seed, without);
+    let plan = Plan::from_seed(seed, without);
     let (profile, buyers) = (plan.profile, plan.buyers);
     let executor = Executor::new(Environment::new(plan.clone(), traced.then(Trace::default)));
     let panicked = catch_unwind(AssertUnwindSafe(|| play(&executor, plan))).err();

@@ -184,7 +184,7 @@ async fn size(engine: &Engine, seats: u32, options: &Options) -> Result<Size, Fa
         process_bytes,
         left_bytes,
         left_cpu_ms,
-        order_cpu_ms: Cost::of(&sold),
+        order_cpu_ms: Cost::from_sold(&sold),
     })
 }
 
@@ -197,7 +197,7 @@ async fn sell(engine: &Engine, sales: u32, legs: u16, orders: u64) -> Result<(f6
         publish(engine, &hall(id, seats.max(100) as u32, legs)?).await?;
     }
     let sold = selling::sell(engine, &ids, legs, orders, AT_ONCE).await?;
-    Ok((sold.per_second, Cost::of(&sold)))
+    Ok((sold.per_second, Cost::from_sold(&sold)))
 }
 
 async fn warm(engine: &Engine, legs: u16) -> Result<(), Failure> {
@@ -223,7 +223,7 @@ fn process_bytes() -> Result<u64, Failure> {
 }
 
 impl Cost {
-    fn of(sold: &selling::Sold) -> Self {
+    fn from_sold(sold: &selling::Sold) -> Self {
         let part = |part| sold.cpu_ms_by_part.get(&part).copied().unwrap_or_default();
         Self {
             all: sold.cpu_ms,

@@ -126,7 +126,7 @@ pub struct Plan(Vec<(Profile, Vec<Kind>)>);
 impl Plan {
     /// These faults, each `times` times, those of one profile together.
     #[must_use]
-    pub fn of(faults: &[Kind], times: usize) -> Self {
+    pub fn from_faults(faults: &[Kind], times: usize) -> Self {
         let seasons = [Profile::Single, Profile::Cluster].into_iter().flat_map(|profile| {
             let of_profile = || faults.iter().filter(move |kind| kind.profile() == profile);
             let all: Vec<Kind> = (0..times).flat_map(|_| of_profile()).copied().collect();
@@ -140,7 +140,7 @@ impl Plan {
     /// `kills` kills, drawn from a seed: of the engine, of a Valkey whose replica lags, and of the
     /// master of a cluster.
     #[must_use]
-    pub fn of_kills(kills: usize, seed: u64) -> Self {
+    pub fn from_kills(kills: usize, seed: u64) -> Self {
         let mut random = StdRng::seed_from_u64(seed);
         let mut seasons = Vec::new();
         let mut left = kills;
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn a_plan_puts_together_what_needs_the_same_redis() {
         let faults = [Kind::KillMaster, Kind::Flush, Kind::KillEngine];
-        let Plan(seasons) = Plan::of(&faults, 2);
+        let Plan(seasons) = Plan::from_faults(&faults, 2);
         let (single, cluster) = (&seasons[0], &seasons[1]);
         assert_eq!(single.0, Profile::Single);
         assert_eq!(single.1, [Kind::Flush, Kind::KillEngine, Kind::Flush, Kind::KillEngine]);
@@ -279,14 +279,14 @@ mod tests {
 
     #[test]
     fn kills_are_mixed_counted_and_repeated_by_their_seed() {
-        let plan = Plan::of_kills(100, 7);
+        let plan = Plan::from_kills(100, 7);
         assert_eq!((plan.rounds(), plan.0.len()), (100, 4));
         for kind in [Kind::KillEngine, Kind::KillRedis, Kind::KillMaster] {
             let count =
                 plan.0.iter().flat_map(|(_, kinds)| kinds).filter(|is| **is == kind).count();
             assert!(count >= 15, "{} {count} times", kind.name());
         }
-        assert_eq!(plan, Plan::of_kills(100, 7));
-        assert_ne!(plan, Plan::of_kills(100, 8));
+        assert_eq!(plan, Plan::from_kills(100, 7));
+        assert_ne!(plan, Plan::from_kills(100, 8));
     }
 }

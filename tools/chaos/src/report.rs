@@ -72,7 +72,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    fn of(times: impl Iterator<Item = u64>) -> Self {
+    fn from_times(times: impl Iterator<Item = u64>) -> Self {
         let mut times: Vec<u64> = times.collect();
         times.sort_unstable();
         let median = times.get(times.len() / 2).copied().unwrap_or_default();
@@ -125,7 +125,8 @@ impl Report {
             }
         }
         let faults = by_fault.into_iter();
-        let faults = faults.map(|((profile, fault), rounds)| Row::of(profile, fault, &rounds));
+        let faults =
+            faults.map(|((profile, fault), rounds)| Row::from_rounds(profile, fault, &rounds));
         Self {
             seed: setup.seed,
             buyers,
@@ -186,8 +187,9 @@ impl Report {
 }
 
 impl Row {
-    fn of(profile: Profile, fault: &'static str, rounds: &[&Round]) -> Self {
-        let spread = |of: fn(&Round) -> u64| Spread::of(rounds.iter().map(|round| of(round)));
+    fn from_rounds(profile: Profile, fault: &'static str, rounds: &[&Round]) -> Self {
+        let spread =
+            |of: fn(&Round) -> u64| Spread::from_times(rounds.iter().map(|round| of(round)));
         let sum = |of: fn(&Round) -> u64| rounds.iter().map(|round| of(round)).sum();
         let add = |of: fn(&Round) -> &BTreeMap<String, u64>| {
             let mut all = BTreeMap::new();
@@ -260,8 +262,11 @@ mod tests {
 
     #[test]
     fn the_median_and_the_most_are_those_of_the_times() {
-        assert_eq!(Spread::of([900, 100, 300].into_iter()), Spread { median: 300, most: 900 });
-        assert_eq!(Spread::of(std::iter::empty()), Spread::default());
+        assert_eq!(
+            Spread::from_times([900, 100, 300].into_iter()),
+            Spread { median: 300, most: 900 }
+        );
+        assert_eq!(Spread::from_times(std::iter::empty()), Spread::default());
         assert_eq!(Spread { median: 340, most: 12_050 }.to_string(), "0.3 / 12.1");
     }
 }

@@ -115,7 +115,7 @@ impl Rounds {
         bound_seconds: u32,
     ) -> Result<Round, Error> {
         let (began, began_at) = (Instant::now(), Timestamp::now());
-        let mut round = Round::of(fault.name());
+        let mut round = Round::new(fault.name());
         let first = self.context.controller.acknowledged();
         self.context.controller.go_on();
         let before = self.context.random.random_range(BEFORE);
@@ -241,7 +241,7 @@ fn ms(duration: Duration) -> u64 {
 }
 
 impl Round {
-    fn of(fault: &'static str) -> Self {
+    fn new(fault: &'static str) -> Self {
         Self {
             fault,
             lasted_ms: 0,
@@ -318,7 +318,7 @@ mod tests {
         let order = |ms| Seen { at: at(ms), answer: Answer::Acknowledged };
         let error = |ms| Seen { at: at(ms), answer: Answer::Failed("unavailable".into()) };
         let seen = [order(0), error(5), order(900), error(1200), order(2500), order(2600)];
-        let mut round = Round::of("flush");
+        let mut round = Round::new("flush");
         round.see(&seen, at(1000), at(2000));
         assert_eq!((round.pause_ms, round.selling_ms), (1600, 500));
         assert_eq!(round.errors, BTreeMap::from([("unavailable".to_owned(), 1)]));

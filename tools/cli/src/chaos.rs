@@ -69,8 +69,8 @@ pub struct ChaosCommand {
 impl ChaosCommand {
     fn plan(&self) -> Plan {
         match self.kills {
-            Some(kills) => Plan::of_kills(kills, self.seed),
-            None => Plan::of(&self.faults, self.times),
+            Some(kills) => Plan::from_kills(kills, self.seed),
+            None => Plan::from_faults(&self.faults, self.times),
         }
     }
 

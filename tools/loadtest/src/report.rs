@@ -160,7 +160,7 @@ pub struct Report {
 
 impl Report {
     /// The report of a load test.
-    pub(super) fn of(
+    pub(super) fn from_test(
         test: &LoadTest,
         options: &Options,
         started: Instant,
@@ -175,10 +175,13 @@ impl Report {
         let stopwatch = test.client.stopwatch();
         let latency = Endpoint::ALL.into_iter().map(|endpoint| {
             let of = stopwatch.of(endpoint);
-            let response = Percentiles::of(&of.response);
-            (endpoint.name(), Latency { response, service: Percentiles::of(&of.service) })
+            let response = Percentiles::from_histogram(&of.response);
+            (
+                endpoint.name(),
+                Latency { response, service: Percentiles::from_histogram(&of.service) },
+            )
         });
-        let lag = Percentiles::of(&stopwatch.lag);
+        let lag = Percentiles::from_histogram(&stopwatch.lag);
         let behaviours = Behaviour::ALL
             .into_iter()
             .map(|behaviour| BehaviourCount::from_tally(behaviour, options.profile, tally));
@@ -213,7 +216,7 @@ impl Report {
             latency: latency.filter(|(_, latency)| latency.response.count > 0).collect(),
             generator: Generator {
                 lag,
-                wait: Percentiles::of(&stopwatch.wait),
+                wait: Percentiles::from_histogram(&stopwatch.wait),
                 connections: test.client.connections(),
                 kept_up: lag.p99_ms <= MAX_LAG_MS,
             },

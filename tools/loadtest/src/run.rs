@@ -164,7 +164,7 @@ async fn execute(
     progress.finish();
     let sales = test.sold().await;
     let samples = series.into_inner().into_samples();
-    Ok(Report { cpu, ..Report::of(&test, options, started, took, sold_out, sales, samples) })
+    Ok(Report { cpu, ..Report::from_test(&test, options, started, took, sold_out, sales, samples) })
 }
 
 /// Begins the account of the processors, where there is one to be had.

@@ -66,7 +66,7 @@ pub struct Percentiles {
 impl Percentiles {
     /// Percentiles of a histogram of microseconds.
     #[must_use]
-    pub fn of(times: &Histogram<u64>) -> Self {
+    pub fn from_histogram(times: &Histogram<u64>) -> Self {
         let ms = |quantile| times.value_at_quantile(quantile) as f64 / 1000.0;
         Self {
             count: times.len(),
@@ -157,7 +157,10 @@ impl Stopwatch {
 
     /// Response time and lag since the last call.
     pub fn sample(&mut self) -> (Percentiles, Percentiles) {
-        let sample = (Percentiles::of(&self.recent), Percentiles::of(&self.recent_lag));
+        let sample = (
+            Percentiles::from_histogram(&self.recent),
+            Percentiles::from_histogram(&self.recent_lag),
+        );
         self.recent.reset();
         self.recent_lag.reset();
         sample

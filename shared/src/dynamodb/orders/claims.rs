@@ -116,7 +116,7 @@ pub(super) fn conflicts(order: &Order, reasons: &[(Part<'_>, Reason)]) -> Stored
     let mut conflicts = Conflicts::default();
     for (part, reason) in reasons {
         let Reason::ConditionalCheckFailed(item) = reason else { continue };
-        let fields = Fields::of(item);
+        let fields = Fields::from_item(item);
         match part {
             Part::Seat(line, seat) => {
                 for leg in line.legs.iter() {

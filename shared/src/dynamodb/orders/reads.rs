@@ -91,7 +91,7 @@ impl DynamoOrders {
 
     pub(super) async fn tickets_of(&self, sale: &SaleId, user: &UserId) -> Stored<Tickets> {
         match self.item(buyer_key(sale, user)).await? {
-            Some(count) => Fields::of(&count).number("tickets"),
+            Some(count) => Fields::from_item(&count).number("tickets"),
             None => Ok(Tickets::NONE),
         }
     }
@@ -134,7 +134,7 @@ impl DynamoOrders {
         let shards = self.db.query(query.consistent_read(true), usize::MAX).await?;
         let mut sums: BTreeMap<TierId, TierTotals> = BTreeMap::new();
         for shard in &shards {
-            let fields = Fields::of(shard);
+            let fields = Fields::from_item(shard);
             let sk: String = fields.text("sk")?;
             let tier = tables::tier_of_counter(&sk)
                 .ok_or_else(|| StoreError::Contract(format!("sale {sale}: counter {sk}")))?;
@@ -157,12 +157,12 @@ fn primary_key(mut key: Item, order: OrderNumber) -> Item {
 }
 
 fn number_of(key: &Item) -> Stored<OrderNumber> {
-    let sk: String = Fields::of(key).text("sk")?;
+    let sk: String = Fields::from_item(key).text("sk")?;
     tables::order_of_key(&sk).ok_or_else(|| StoreError::Contract(format!("{sk} among orders")))
 }
 
 fn read_due(key: &Item) -> Stored<Due> {
-    let fields = Fields::of(key);
+    let fields = Fields::from_item(key);
     let sk: String = fields.text("sk")?;
     match tables::payment_of_key(&sk) {
         Some(payment) => Ok(Due::Refund(fields.text("order")?, payment)),
@@ -171,7 +171,7 @@ fn read_due(key: &Item) -> Stored<Due> {
 }
 
 fn read_claims(item: &Item, claims: &mut Vec<Claim>) -> Stored<()> {
-    let fields = Fields::of(item);
+    let fields = Fields::from_item(item);
     let seat = Seat(fields.number("sk")?);
     let mut legs: Vec<Leg> =
         item.keys().filter_map(|name| tables::leg_of_attribute(name)).collect();

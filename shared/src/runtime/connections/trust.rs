@@ -32,10 +32,10 @@ impl Trust {
     /// The public authorities.
     #[must_use]
     pub fn public() -> Self {
-        Self::of(None)
+        Self::from_own(None)
     }
 
-    fn of(own: Option<Own>) -> Self {
+    fn from_own(own: Option<Own>) -> Self {
         ciphers::ask_for_aes_128_first();
         Self { own }
     }
@@ -50,7 +50,11 @@ impl Trust {
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             roots.add(certificate.map_err(|_| Unreadable)?).map_err(|_| Unreadable)?;
         }
-        if roots.is_empty() { Err(Unreadable) } else { Ok(Self::of(Some(Own { pem, roots }))) }
+        if roots.is_empty() {
+            Err(Unreadable)
+        } else {
+            Ok(Self::from_own(Some(Own { pem, roots })))
+        }
     }
 
     /// The authorities in place of the public ones, in PEM.

@@ -40,7 +40,7 @@ fn run(input: &[u8]) -> Outcome {
     let edited = signed::edited(&good, input);
     assert!(edited == good || !check(&keys, &edited), "{edited} is not what we signed: {good}");
 
-    Outcome::of(as_token || of_ours)
+    Outcome::from_accepted(as_token || of_ours)
 }
 
 /// The first line, and what comes after it.
@@ -51,7 +51,8 @@ pub(super) fn split(input: &[u8]) -> (&[u8], &[u8]) {
 
 /// Checks a token as a function does, and what is accepted by ourselves.
 fn check(keys: &AdmissionKeys, token: &str) -> bool {
-    let buyer = must(Buyer::of(&request("GET", "/", Sender::Buyer(BUYER))), "the buyer is known");
+    let buyer =
+        must(Buyer::from_request(&request("GET", "/", Sender::Buyer(BUYER))), "the buyer is known");
     let sale = sale("").id();
     let Ok(admission) = keys.check(token, sale, &buyer) else { return false };
     let ours: Vec<&[u8]> = KEYS.iter().map(|(_, key)| *key).collect();

@@ -19,5 +19,5 @@ fn run(input: &[u8]) -> Outcome {
     let answered = request.map_or(Outcome::Refused, |request| request::respond(&request));
     let batch: Option<SqsEvent> = serde_json::from_str(text).ok();
     let read = batch.map_or(Outcome::Refused, queue_message::batches);
-    Outcome::of(answered == Outcome::Accepted || read == Outcome::Accepted)
+    Outcome::from_accepted(answered == Outcome::Accepted || read == Outcome::Accepted)
 }

@@ -41,7 +41,7 @@ fn run(input: &[u8]) -> Outcome {
 
 /// Does with a request what its function does before any store is asked.
 pub(super) fn respond(request: &Request) -> Outcome {
-    let route = Route::of(request);
+    let route = Route::from_request(request);
     let outcome = match &route {
         Ok(route) => {
             check_route(request, route);
@@ -52,14 +52,14 @@ pub(super) fn respond(request: &Request) -> Outcome {
     if let Err(problem) = &outcome {
         check_refusal(problem, matches!(route, Ok(Route::PublishSale(_))));
     }
-    Outcome::of(outcome.is_ok())
+    Outcome::from_accepted(outcome.is_ok())
 }
 
 fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
     match route {
         Route::ShowOpenApi | Route::ListSales | Route::ShowSale(_) => Ok(()),
         Route::PublishSale(id) => {
-            Operator::of(request)?;
+            Operator::from_request(request)?;
             let file = checks::parse(request.body());
             if !file.is_ok_and(|file| sale_file::is_large(&file)) {
                 sale_file::check(&sale_body::read(request, id)?);
@@ -68,7 +68,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         }
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
         Route::Admit(id) => {
-            Buyer::of(request)?;
+            Buyer::from_request(request)?;
             let sale = sale(id.as_str());
             let tickets = AdmissionBody::read(request)?.tickets(sale)?;
             assert!((1..=sale.max_tickets_per_order()).contains(&tickets));
@@ -76,13 +76,13 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         }
         Route::Reserve(id) => reserve(request, sale(id.as_str())),
         Route::ListOrders => {
-            Buyer::of(request)?;
+            Buyer::from_request(request)?;
             checks::query::<OrderNumber>(request, "before")?;
             let most = checks::query_within(request, "limit", 1..=100)?;
             assert!(most.is_none_or(|most| (1..=100).contains(&most)));
             Ok(())
         }
-        Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::of(request).map(drop)?),
+        Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::from_request(request).map(drop)?),
         Route::PaymentCallback(_) => callback(request),
     }
 }
@@ -105,7 +105,7 @@ fn callback(request: &Request) -> Result<(), Problem> {
 }
 
 fn reserve(request: &Request, sale: &Sale) -> Result<(), Problem> {
-    let buyer = Buyer::of(request)?;
+    let buyer = Buyer::from_request(request)?;
     let body = ReservationBody::read(request)?;
     let keys = AdmissionKeys::new([("a", &b"0123456789abcdef0123456789abcdef"[..])]);
     let admission = body.admission().and_then(|token| keys.check(token, sale.id(), &buyer));

@@ -75,7 +75,7 @@ fn run(input: &[u8]) -> Outcome {
         let record = is_understood(&seats.record(&sample.sale, sample.order).await);
         record | is_understood(&seats.epoch(&sample.sale).await)
     });
-    Outcome::of(understood || read)
+    Outcome::from_accepted(understood || read)
 }
 
 /// True for a reply that was understood.

@@ -79,7 +79,7 @@ fn the_template_keeps_every_rule_in_every_stage() {
     let variants = variants();
     let mut faults = Vec::new();
     for (variant, translation) in variants.iter().zip(translate(&variants)) {
-        let stack = Stack::of(&translation.unwrap());
+        let stack = Stack::from_translation(&translation.unwrap());
         for check in CHECKS.into_iter().flatten() {
             let found = (check.faults)(&stack).into_iter();
             faults.extend(found.map(|fault| {
@@ -94,7 +94,7 @@ fn the_template_keeps_every_rule_in_every_stage() {
 fn every_planted_mistake_is_found_by_its_rule() {
     let production = |check: &Check| {
         let with = check.with.iter();
-        with.fold(Variant::of("prod"), |variant, (name, value)| variant.with(name, value))
+        with.fold(Variant::from_stage("prod"), |variant, (name, value)| variant.with(name, value))
     };
     let mut planted = Vec::new();
     for check in CHECKS.into_iter().flatten() {
@@ -108,8 +108,8 @@ fn every_planted_mistake_is_found_by_its_rule() {
     let variants: Vec<Variant> = planted.iter().map(|(.., variant)| variant.clone()).collect();
     let mut wrong = Vec::new();
     for ((check, mistake, _), translation) in planted.into_iter().zip(translate(&variants)) {
-        let is_found =
-            translation.map(|template| !(check.faults)(&Stack::of(&template)).is_empty());
+        let is_found = translation
+            .map(|template| !(check.faults)(&Stack::from_translation(&template)).is_empty());
         // And without a mistake none.
         if is_found != Ok(mistake.is_some()) {
             wrong.push(format!("{}: {mistake:?}: {is_found:?}", check.rule));

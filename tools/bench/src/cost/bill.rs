@@ -62,10 +62,10 @@ impl Fixed {
     /// The fixed items of the template.
     #[must_use]
     pub fn deployed() -> Self {
-        Self::of(TEMPLATE)
+        Self::from_template(TEMPLATE)
     }
 
-    fn of(template: &str) -> Self {
+    fn from_template(template: &str) -> Self {
         let count = |line: &str| {
             template.lines().filter(|text| text.trim().trim_matches('"') == line).count() as f64
         };
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn what_is_deployed_is_counted_in_the_template() {
-        let fixed = Fixed::of(
+        let fixed = Fixed::from_template(
             "Parameters:\n  KeySecretArn:\n    Type: String\n\
              A: { Type: SQS }\n      Type: SQS\n    Type: AWS::CloudWatch::Alarm\n\
              \x20   Type: AWS::CloudWatch::Alarm\n  VpcEndpointType: Interface\n",

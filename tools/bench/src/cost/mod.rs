@@ -65,5 +65,5 @@ pub async fn run(options: Options) -> Result<Report, Failure> {
     environment.stop().await?;
     let measured = measured?;
     let scenario = scenario::run(&options).await?;
-    Ok(Report::of(options, measured, scenario))
+    Ok(Report::from_load_test(options, measured, scenario))
 }

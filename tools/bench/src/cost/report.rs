@@ -26,7 +26,11 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn of(options: Options, measured: Measured, load_test: Scenario) -> Self {
+    pub(super) fn from_load_test(
+        options: Options,
+        measured: Measured,
+        load_test: Scenario,
+    ) -> Self {
         let prices = &options.prices;
         let scenario = load_test.times(f64::from(options.scale));
         let sale = bill::of_the_sale(&measured, &scenario, options.hours, prices);

@@ -188,7 +188,7 @@ pub async fn measure(rig: &mut Rig, hall: &Hall, options: &Options) -> Result<Ve
         }
         for (case, bursts) in cases.iter().zip(&bursts) {
             let (script, asks) = case.name();
-            let figure = Figure::of(bursts);
+            let figure = Figure::from_rounds(bursts);
             if figure.calls == 0 {
                 // Nothing is left that could be asked for.
                 continue;

@@ -123,7 +123,7 @@ async fn one(
         filled_percent: f64::from(percent),
         script: "hold",
         asks: BEST_OF_TWO,
-        figure: Figure::of(&bursts),
+        figure: Figure::from_rounds(&bursts),
         times_noop: None,
         times_hold: None,
     })

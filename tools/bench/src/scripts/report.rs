@@ -28,7 +28,7 @@ pub struct Figure {
 
 impl Figure {
     /// The figure of some rounds.
-    pub(super) fn of(rounds: &[Burst]) -> Self {
+    pub(super) fn from_rounds(rounds: &[Burst]) -> Self {
         let mut scripts_us = Vec::new();
         let mut inside_us = Vec::new();
         let mut figure = Self::default();

@@ -195,6 +195,6 @@ impl Rig {
         for _ in 0..rounds {
             bursts.push(self.burst(&acts).await?);
         }
-        Ok(Figure::of(&bursts))
+        Ok(Figure::from_rounds(&bursts))
     }
 }

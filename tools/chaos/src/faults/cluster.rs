@@ -85,7 +85,7 @@ struct Parts {
 }
 
 impl Parts {
-    async fn of(rig: &Rig) -> Result<Self, Error> {
+    async fn from_rig(rig: &Rig) -> Result<Self, Error> {
         let key = format!("{{{}}}:sale", rig.sale());
         let among = cluster(&rig.cache)?;
         let first = among.nodes().first().ok_or(Error::WrongProfile)?;
@@ -196,7 +196,7 @@ impl Fault for KillMaster {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let parts = Parts::of(&context.rig).await?;
+            let parts = Parts::from_rig(&context.rig).await?;
             let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
             node(&mut context.rig.cache, parts.owner.port)?.kill()?;
@@ -238,7 +238,7 @@ impl Fault for TakeOver {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let parts = Parts::of(&context.rig).await?;
+            let parts = Parts::from_rig(&context.rig).await?;
             let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
             let among = cluster(&context.rig.cache)?;
@@ -285,7 +285,7 @@ impl Fault for MoveSlot {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let Parts { slot, owner, other, .. } = Parts::of(&context.rig).await?;
+            let Parts { slot, owner, other, .. } = Parts::from_rig(&context.rig).await?;
             let mut struck = Struck::now();
             let among = cluster(&context.rig.cache)?;
             let mut from = server(among, owner.port)?.connect().await?;

@@ -12,7 +12,7 @@ use super::{Finding, numbers};
 /// I1: every seat-leg has at most one live order, by the lines of the orders and by the claims.
 #[must_use]
 pub fn one_live_order_a_seat_leg(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I1);
+    let mut finding = Finding::new(Rule::I1);
     for sale in facts.sales.values() {
         let mut owners: HashMap<SeatLeg, Vec<OrderNumber>> = HashMap::new();
         for order in sale.live() {

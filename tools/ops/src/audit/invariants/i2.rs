@@ -14,7 +14,7 @@ use super::{Finding, numbers};
 /// its claim; the same for attendees.
 #[must_use]
 pub fn claims_are_live_orders(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I2);
+    let mut finding = Finding::new(Rule::I2);
     for sale in facts.sales.values() {
         finding.checked += reporting::count(sale.claims.len() + sale.attendees.len());
         compare_claims(sale, &mut finding);

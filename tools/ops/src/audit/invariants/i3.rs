@@ -12,7 +12,7 @@ use super::Finding;
 /// sale's limit.
 #[must_use]
 pub fn counts_are_live_tickets(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I3);
+    let mut finding = Finding::new(Rule::I3);
     for sale in facts.sales.values() {
         let limit = i64::from(sale.sale.file().limit_per_buyer);
         let mut bought: BTreeMap<&UserId, i64> = BTreeMap::new();

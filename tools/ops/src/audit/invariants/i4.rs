@@ -15,7 +15,7 @@ use super::Finding;
 /// a hold is a pending order, a deadline is a hold's, and what a buyer bought is the buyer's count.
 #[must_use]
 pub fn redis_equals_dynamodb(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I4);
+    let mut finding = Finding::new(Rule::I4);
     for sale in facts.sales.values() {
         // A sale that was put into the catalogue but never loaded has nothing in Redis yet.
         if sale.epoch.is_none() && sale.redis.epoch.is_none() && sale.orders.is_empty() {

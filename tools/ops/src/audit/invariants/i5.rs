@@ -15,7 +15,7 @@ use super::Finding;
 /// order has exactly one accepted payment; what was captured is known.
 #[must_use]
 pub fn payments_are_decided_once(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I5);
+    let mut finding = Finding::new(Rule::I5);
     let mut of_order: HashMap<OrderNumber, Vec<&PaymentFact>> = HashMap::new();
     for payment in &facts.payments {
         finding.checked += 1;

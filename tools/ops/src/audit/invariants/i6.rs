@@ -14,7 +14,7 @@ use super::Finding;
 /// are noted as sold.
 #[must_use]
 pub fn counters_are_sums(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::I6);
+    let mut finding = Finding::new(Rule::I6);
     for sale in facts.sales.values() {
         let mut sums: BTreeMap<&TierId, CounterFact> = BTreeMap::new();
         let mut sold: BTreeSet<SeatLeg> = BTreeSet::new();

@@ -11,7 +11,7 @@ use super::Finding;
 /// will be found when its time comes.
 #[must_use]
 pub fn nothing_pends_too_long(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Finding {
-    let mut finding = Finding::of(Rule::I7);
+    let mut finding = Finding::new(Rule::I7);
     for sale in facts.sales.values() {
         for order in sale.in_state(OrderState::Pending) {
             finding.checked += 1;

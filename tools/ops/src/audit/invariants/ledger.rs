@@ -8,7 +8,7 @@ use super::Finding;
 #[must_use]
 pub fn acknowledged_orders_exist(facts: &Facts) -> Option<Finding> {
     let ledger = facts.ledger.as_ref()?;
-    let mut finding = Finding::of(Rule::Ledger);
+    let mut finding = Finding::new(Rule::Ledger);
     for number in &ledger.acknowledged {
         finding.checked += 1;
         let subject = Subject::Order { order: *number };

@@ -43,7 +43,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(rule: Rule) -> Self {
+    fn new(rule: Rule) -> Self {
         Self { rule, checked: 0, violations: Vec::new() }
     }
 

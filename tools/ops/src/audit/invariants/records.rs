@@ -7,7 +7,7 @@ use super::Finding;
 /// Every record is one that the engine writes, and is where the engine looks for it.
 #[must_use]
 pub fn records_are_readable(facts: &Facts) -> Finding {
-    let mut finding = Finding::of(Rule::Records);
+    let mut finding = Finding::new(Rule::Records);
     finding.checked = facts.records;
     for unreadable in &facts.unreadable {
         finding.violations.push(Violation {
