@@ -106,7 +106,7 @@ impl Queues {
     }
 }
 
-/// How many messages a queue has, those included that are delayed or being worked on.
+/// Number of messages of a queue, those included that are delayed or being worked on.
 ///
 /// # Errors
 /// The attributes of the queue cannot be read.

@@ -234,7 +234,7 @@ impl Engine {
         &self.queues
     }
 
-    /// How many paid orders wait to be counted, those included that are being counted.
+    /// Number of paid orders that wait to be counted, those included that are being counted.
     ///
     /// # Errors
     /// The attributes of the queue cannot be read.

@@ -21,7 +21,7 @@ pub struct RequestedLine {
     pub line: Line,
     /// The price of each ticket, in minor units.
     pub price_minor: i64,
-    /// Who will use the tickets: none, or one a ticket in the order of the seats.
+    /// Users of the tickets: none, or one a ticket in the order of the seats.
     pub attendees: Vec<AttendeeId>,
 }
 

@@ -20,7 +20,7 @@ pub struct Published {
     pub version: u64,
 }
 
-/// How old a catalogue entry may be.
+/// Age that a catalogue entry may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Freshness {
     /// A few seconds: good for terms that scripts check again.

@@ -33,7 +33,7 @@ const MAX_EXPRESSION_OPERATORS: usize = 300;
 const _: () = assert!("attribute_not_exists(#l63) AND ".len() * MAX_LEGS <= MAX_EXPRESSION_BYTES);
 const _: () = assert!(2 * MAX_LEGS <= MAX_EXPRESSION_OPERATORS);
 
-/// How long after a payment was decided what follows from it should be finished, in seconds:
+/// Time after the decision on a payment by which its follow-up should be finished, in seconds:
 /// until then the sweeper leaves it to the messages.
 pub const FOLLOW_UP_SECONDS: i64 = 60;
 /// Neighbouring seats of a tier that share a block: claims are kept, and read, by blocks.

@@ -295,8 +295,8 @@ impl Queue {
         self.ready.first().and_then(|(_, seq)| self.messages.get(seq))
     }
 
-    /// When something happens in this queue by itself: a delay or a visibility timeout runs
-    /// out, or a message grows too old. Unix milliseconds.
+    /// Time at which something happens in this queue by itself: a delay or a visibility timeout
+    /// runs out, or a message grows too old. Unix milliseconds.
     pub fn due_ms(&self) -> Option<u64> {
         let first = |index: &BTreeSet<(u64, Seq)>| index.first().map(|&(at_ms, _)| at_ms);
         let old = first(&self.by_age).map(|sent_ms| sent_ms.saturating_add(self.retention_ms()));

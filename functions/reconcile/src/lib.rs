@@ -13,9 +13,9 @@ use shared::runtime::functions::Function;
 use shared::runtime::metrics;
 use tokio::time::sleep;
 
-/// When the parts of a run end, from its beginning: the last below the function's deadline, so that a
-/// run ends by itself, with its metrics and what it says. It may be longer than the minute between two
-/// runs, so that a single sale that takes long is compared to its end.
+/// Ends of the parts of a run, from its beginning: the last below the function's deadline, so that
+/// a run ends by itself, with its metrics and its report. A run may be longer than the minute
+/// between two runs, so that a single sale that takes long is compared to its end.
 pub const PARTS_END: [Duration; 3] =
     [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(290)];
 

@@ -19,7 +19,7 @@ use shared::http::{Problem, checks, problem, sale_body};
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::functions::Function;
 
-/// For how long anyone may repeat what we say of a sale, in seconds.
+/// Time for which anyone may repeat what we say of a sale, in seconds.
 const MAX_AGE_SECONDS: u32 = 1;
 
 /// The API, described: it changes with a deployment, so that a cache may keep it a while.

@@ -38,7 +38,7 @@ pub struct StoreConfig {
     pub endpoint: Option<String>,
     /// Time limit of one attempt.
     pub attempt_timeout: Duration,
-    /// After how long no further attempt of a call is begun. Together with one attempt it must
+    /// Time after which no further attempt of a call is begun. Together with one attempt it must
     /// stay below the function's own deadline.
     pub call_timeout: Duration,
     /// Most attempts of one call.

@@ -135,8 +135,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// When work on an order is overdue, as the `due` index has it: a pending order at its deadline, a
-/// paid one that is not synced a while after it was paid.
+/// Time at which work on an order is overdue, as the `due` index has it: a pending order at its
+/// deadline, a paid one that is not synced a while after it was paid.
 fn order_due(order: &Order) -> Option<Timestamp> {
     match order.state {
         OrderState::Pending => Some(order.pay_by),

@@ -68,7 +68,7 @@ struct Settings<'c> {
     name: &'c ProviderId,
     /// The secrets of its callbacks, any of which may have signed; none if its callbacks are refused.
     secrets: Vec<&'c [u8]>,
-    /// By how many seconds a signature's time may differ from ours, in either direction.
+    /// Most seconds by which a signature's time may differ from ours, in either direction.
     tolerance_seconds: u32,
     /// Its API; `None` if it is not asked.
     api: Option<&'c ProviderApi>,

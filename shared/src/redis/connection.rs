@@ -23,7 +23,7 @@ use engine::ports::{StoreError, Stored};
 
 /// Most repetitions by the cluster client itself: to follow a slot that has moved.
 const CLUSTER_RETRIES: u32 = 2;
-/// After how much silence an idle connection is probed.
+/// Silence after which an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
 /// Error codes of a server that has not run the command and may run it later, as far as the client
 /// library does not know them by name; see [`is_refusal`].

@@ -30,8 +30,8 @@ use engine::ports::{Ports, StoreError, Stored};
 /// The region of servers that emulate AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
 pub const LOCAL_REGION: &str = "us-east-1";
-/// How long a cold start waits for what it connects to. Whoever has not answered by then is met by
-/// the first request, which says so to its buyer.
+/// Time that a cold start waits for its connections. A service that has not answered by then is met
+/// by the first request, which says so to its buyer.
 pub const MAX_WARM_UP: Duration = Duration::from_secs(2);
 
 /// What a function needs to start: services to which it connects before its first request, and

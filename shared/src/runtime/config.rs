@@ -17,7 +17,7 @@ use engine::domain::ids::ProviderId;
 pub const MIN_KEY_BYTES: usize = 32;
 /// Names a file of certificate authorities.
 pub const CA_FILE: &str = "ONSALE_CA_FILE";
-/// By how many seconds a payment signature's time may differ from ours, unless configured.
+/// Most seconds by which a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
 
 /// Everything a deployment decides.
@@ -78,7 +78,7 @@ pub struct AdmissionConfig {
 pub struct PaymentConfig {
     /// Provider and secret; a provider has several while one is being replaced.
     pub secrets: Vec<(ProviderId, Secret)>,
-    /// By how many seconds a signature's time may differ from ours, in either direction.
+    /// Most seconds by which a signature's time may differ from ours, in either direction.
     pub tolerance_seconds: u32,
 }
 

@@ -15,8 +15,8 @@ use tokio::time::timeout;
 use engine::ports::messages::{Malformed, Message};
 use engine::ports::{StoreError, Stored};
 
-/// How long a batch may take: below the deadline of the functions that consume queues, so that it is
-/// known, and logged, why its messages come again.
+/// Most time that a batch may take: below the deadline of the functions that consume queues, so
+/// that it is known, and logged, why its messages come again.
 pub const MAX_BATCH: Duration = Duration::from_secs(27);
 
 // Both box the handler's future: a flow over three clients is large and deeply nested.

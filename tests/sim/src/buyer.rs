@@ -308,7 +308,7 @@ impl Buyer {
             order.number
         };
         let capture = Capture { key, order: number, amount };
-        environment.note(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
+        environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
         environment.stores.provider.capture(capture.clone());
         environment.changes += 1;
         drop(environment);

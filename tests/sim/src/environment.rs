@@ -263,13 +263,13 @@ impl Environment {
     /// Records that a promise is broken; only the first counts.
     pub(crate) fn broken(&mut self, rule: &'static str, what: String) {
         if self.violation.is_none() {
-            self.note(|| format!("VIOLATION {rule}: {what}"));
+            self.record(|| format!("VIOLATION {rule}: {what}"));
             self.violation = Some(Violation { rule, what, at_ms: self.elapsed_ms() });
         }
     }
 
     /// Writes a line into the trace, if there is one.
-    pub(crate) fn note(&mut self, line: impl FnOnce() -> String) {
+    pub(crate) fn record(&mut self, line: impl FnOnce() -> String) {
         let at = self.elapsed_ms();
         if let Some(trace) = &mut self.trace {
             trace.add(at, line());
@@ -490,7 +490,7 @@ impl Environment {
             Event::Arrive(op) => self.arrive(op),
             Event::Answer(op) => self.answer(op),
             Event::Die { process, generation } => {
-                self.note(|| format!("process {process} DIES"));
+                self.record(|| format!("process {process} DIES"));
                 self.gone.push((process, generation));
                 if self.processes[process].generation == generation {
                     self.retire(process);
@@ -576,7 +576,7 @@ impl Environment {
         let held = self.before(call);
         let reply = self.stores.apply(self.now, call);
         if writes_redis(call) || matches!(call, Call::Admit { .. }) {
-            self.redis.note(self.now, call);
+            self.redis.record(self.now, call);
         }
         // Every sweep tells Redis the terms again: that alone is no change.
         let is_update = matches!(reply, Ok(Reply::Load(LoadReply::Updated)));
@@ -615,7 +615,7 @@ impl Environment {
     /// Redis forgets its last writes.
     pub(crate) fn fail_over(&mut self, place: u64, writes: usize) {
         self.strike(Fault::Failover, place);
-        self.note(|| format!("Redis FAILS OVER and forgets its last {writes} writes"));
+        self.record(|| format!("Redis FAILS OVER and forgets its last {writes} writes"));
         let (seats, gate) = self.redis.forget(writes);
         (self.stores.seats, self.stores.gate) = (seats, gate);
         self.oracle.given_back += 1;
@@ -625,7 +625,7 @@ impl Environment {
     /// Redis loses everything.
     pub(crate) fn flush(&mut self, place: u64) {
         self.strike(Fault::Flush, place);
-        self.note(|| "Redis LOSES EVERYTHING".to_owned());
+        self.record(|| "Redis LOSES EVERYTHING".to_owned());
         self.stores.lose_redis();
         self.oracle.given_back += 1;
         self.redis = RedisLog::default();

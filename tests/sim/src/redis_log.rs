@@ -18,8 +18,8 @@ pub(crate) struct RedisLog {
 }
 
 impl RedisLog {
-    /// Notes a write.
-    pub(crate) fn note(&mut self, now: Timestamp, call: &Call) {
+    /// Records a write.
+    pub(crate) fn record(&mut self, now: Timestamp, call: &Call) {
         self.writes.push_back((now, call.clone()));
         while self.writes.len() > MAX {
             self.replicate();

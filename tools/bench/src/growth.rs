@@ -17,7 +17,7 @@ const AT_ONCE: usize = 32;
 /// Orders that are sold at each point before it is measured, so that every part is warm.
 const WARM: u64 = 50;
 
-/// How many times as many orders a point has whose rate is reported: the last orders wait up to two
+/// Factor by which a point whose rate is reported has more orders: the last orders wait up to two
 /// seconds for the batch that they are counted in, and must be few.
 const FOR_A_RATE: u64 = 5;
 

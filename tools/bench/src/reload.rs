@@ -58,7 +58,7 @@ const REPAIRS: usize = 3;
 pub struct Options {
     /// Sizes of the hall, in seats.
     pub seats: Vec<u32>,
-    /// How much of it is sold or held before the loss, in per cent.
+    /// Share of it that is sold or held before the loss, in per cent.
     pub fill_percent: u32,
     /// Number of times that Redis is lost at each size.
     pub rounds: usize,
@@ -111,14 +111,14 @@ pub struct Fit {
     pub base_ms: f64,
     /// Milliseconds for each 10,000 seats of the hall.
     pub ms_per_10000_seats: f64,
-    /// How much of the differences the line explains, 1 for all.
+    /// Share of the differences that the line explains, 1 for all.
     pub r_squared: f64,
 }
 
 /// Everything.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// How much of each hall was taken, in per cent.
+    /// Share of each hall that was taken, in per cent.
     pub fill_percent: u32,
     /// By size.
     pub sizes: Vec<Size>,

@@ -49,7 +49,7 @@ const MAX_CROWD: Duration = Duration::from_secs(24 * 3600);
 /// Options of a chaos run.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// How each rig is set up; the number of seats follows from the number of rounds.
+    /// Options of each rig; the number of seats follows from the number of rounds.
     pub setup: Setup,
     /// Number of buyers at once.
     pub buyers: usize,

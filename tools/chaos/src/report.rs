@@ -96,7 +96,7 @@ pub struct Report {
     pub buyers: usize,
     /// Time between two runs of reconcile, in seconds.
     pub reconcile_seconds: u32,
-    /// After how many seconds unfinished messages were given out again.
+    /// Seconds after which unfinished messages were given out again.
     pub redelivery_seconds: u64,
     /// Time that the buyers had to pay, in seconds.
     pub pay_window_seconds: u32,

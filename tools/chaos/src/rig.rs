@@ -54,7 +54,7 @@ pub struct Setup {
     pub program: PathBuf,
     /// Time between two runs of reconcile, in seconds.
     pub reconcile_seconds: u32,
-    /// After how many seconds a message that was not finished is given out again.
+    /// Seconds after which a message that was not finished is given out again.
     pub redelivery_seconds: u64,
     /// Time that the buyers may take to pay, in seconds.
     pub pay_window_seconds: u32,

@@ -20,7 +20,7 @@ use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
 
 /// Orders that are acknowledged before something breaks; the seed chooses a number of this range.
 const BEFORE: std::ops::Range<u64> = 15..45;
-/// How many are acknowledged after it was mended: selling goes on, not one lucky order.
+/// Orders that are acknowledged after it was mended: selling goes on, not one lucky order.
 const AFTER: u64 = 25;
 /// Pause between two looks at stores that are not quiescent.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
@@ -204,8 +204,8 @@ impl Rounds {
     }
 }
 
-/// How long the order was pending after its deadline that was so for the longest: of those that are,
-/// and of those that have expired since a moment.
+/// The longest time that an order was pending after its deadline, in milliseconds: of those that
+/// are, and of those that have expired since a moment.
 fn overrun_ms(facts: &SaleFacts, since: Timestamp) -> u64 {
     let now = Timestamp::now();
     let overruns = facts.orders.values().map(|order| match order.state {

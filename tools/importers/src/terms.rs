@@ -21,7 +21,8 @@ pub struct Terms {
     pub currency: Option<Currency>,
     /// Time at which selling begins.
     pub opens_at: Timestamp,
-    /// When selling ends; without it when the train leaves, where the source says, or after thirty days.
+    /// Time at which selling ends; without it when the train leaves, where the source says, or
+    /// after thirty days.
     pub closes_at: Option<Timestamp>,
     /// Most tickets of one buyer.
     pub limit_per_buyer: u16,

@@ -10,8 +10,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 
-/// How steeply the crowd of an opening thins out: with 3.3, half of it comes in the first fifth of the
-/// time.
+/// Steepness with which the crowd of an opening thins out: with 3.3, half of it comes in the first
+/// fifth of the time.
 const DECAY: f64 = 3.3;
 
 /// How arrivals are spread over the time in which they come.
@@ -70,7 +70,7 @@ fn opening(part: f64) -> f64 {
     -(1.0 - part * (1.0 - (-DECAY).exp())).ln() / DECAY
 }
 
-/// When each of `count` people comes, in microseconds from the beginning, in order.
+/// Arrival of each of `count` people, in microseconds from the beginning, in order.
 ///
 /// Between any two moments they come as a Poisson process does: each chooses a moment of the shape,
 /// without regard to the others.
@@ -98,7 +98,7 @@ mod tests {
 
     const MINUTE: Duration = Duration::from_secs(60);
 
-    /// Which part of a plan comes between two parts of its time.
+    /// Share of a plan that comes between two parts of its time.
     fn share(plan: &[u64], from: f64, to: f64) -> f64 {
         let at = |part: f64| (part * MINUTE.as_micros() as f64) as u64;
         let here = plan.iter().filter(|micros| (at(from)..at(to)).contains(*micros)).count();

@@ -23,7 +23,8 @@ use super::stopwatch::Endpoint;
 const MAX_CHARGES: u32 = 60;
 /// Time that they wait in between.
 const CHARGE_AGAIN: Duration = Duration::from_millis(250);
-/// How long a person takes to pay or to cancel, in milliseconds; a third of the payment window at most.
+/// Time that a person takes to pay or to cancel, in milliseconds; a third of the payment window at
+/// most.
 const PAYING_MS: std::ops::Range<u64> = 1000..6000;
 /// Delay of late payments after the end of the payment window, in milliseconds.
 const LATE_MS: std::ops::Range<u64> = 500..5000;
@@ -164,7 +165,7 @@ impl LoadTest {
         amount: Money,
         due: Instant,
     ) -> Option<Outcome> {
-        self.note(Entry::Captured {
+        self.record(Entry::Captured {
             order: order.order.to_string(),
             provider: PROVIDER.to_owned(),
             payment: payment.to_owned(),

@@ -39,7 +39,7 @@ pub struct Seen {
     pub answer: Answer,
 }
 
-/// How answers that never came are called.
+/// Name of answers that never came.
 pub const NO_ANSWER: &str = "no answer";
 
 /// Steers a crowd from outside.
@@ -116,7 +116,7 @@ impl Controller {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes an answer.
+    /// Records an answer.
     pub(super) fn saw(&self, endpoint: Endpoint, reply: &Reply) {
         let answer = match reply {
             Reply::Ok(_) if endpoint == Endpoint::Reserve => Answer::Acknowledged,

@@ -107,7 +107,7 @@ impl Meter {
         Ok(Self { endpoints: endpoints.clone(), began: Instant::now(), before })
     }
 
-    /// How the time was shared since the start.
+    /// Shares of the time since the start.
     ///
     /// # Errors
     /// [`Error`] if there is no account to read any more.

@@ -27,11 +27,11 @@ const TRAIN: &str = include_str!("../../../sales/demo-train.json");
 const REAL_STADIUM: &str = "seating-xinzhuang-ballpark/plan.json";
 /// The real trains, below the folder of real data.
 const REAL_TRAINS: &str = "train-12306-sample";
-/// Which of the real trains is sold.
+/// The real train that is sold.
 const REAL_TRAIN: &str = "G35";
 /// The price of a seat in the real stadium, whose plan has none: 400 TWD.
 const REAL_STADIUM_PRICE_MINOR: i64 = 40_000;
-/// How long the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
+/// Time that the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;
 /// Time that the engine may take to settle after the last buyer.

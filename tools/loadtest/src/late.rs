@@ -14,8 +14,7 @@ use super::profile::Behaviour;
 use super::session::{GateReply, LoadTest, line};
 use super::stopwatch::Endpoint;
 
-/// How long the late wait between two looks at a sale in which seats are still held, in
-/// milliseconds.
+/// Pause of the late between two looks at a sale in which seats are still held, in milliseconds.
 const LOOK_MS: u64 = 300;
 /// Most times that one of the late asks the gate again.
 const ASKS: u32 = 30;

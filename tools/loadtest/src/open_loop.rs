@@ -18,7 +18,7 @@ use super::client::Place;
 use super::session::{GateReply, LoadTest, TaskCounter};
 use super::stopwatch::micros;
 
-/// How much later than asked people come back, in microseconds: not all at once.
+/// Most delay with which people come back later than asked, in microseconds: not all at once.
 const JITTER_MICROS: u64 = 500_000;
 
 /// Somebody asks for an admission.

@@ -9,8 +9,7 @@ use serde::Serialize;
 use super::arrivals::Shape;
 use super::profile::{self, LoadProfile};
 
-/// How many requests may be under way at once unless chosen otherwise; the gateway takes 400
-/// connections.
+/// Most requests under way at once unless chosen otherwise; the gateway takes 400 connections.
 pub const CONNECTIONS: usize = 256;
 
 /// Arrival of the crowd: open or closed loop.
@@ -21,7 +20,7 @@ pub enum Load {
     Open {
         /// Number of people.
         arrivals: u64,
-        /// In how many seconds.
+        /// Time in which they come, in seconds.
         within_seconds: f64,
         /// Distribution of the arrivals over that time.
         shape: Shape,

@@ -56,7 +56,7 @@ pub enum Behaviour {
 
 /// Most times that a buyer comes back.
 const MAX_RETURNS: u8 = 8;
-/// How many admissions a bot asks for at once.
+/// Admissions that a bot asks for at once.
 pub const HAMMERS: usize = 20;
 
 impl Behaviour {

@@ -24,13 +24,13 @@ pub struct Published {
     pub people: u64,
     /// Number of tickets.
     pub tickets: u32,
-    /// In how many seconds they were gone, as far as that was published.
+    /// Time in which they were gone, in seconds, as far as that was published.
     pub seconds: Option<u32>,
     /// The shape that fits what was published.
     pub shape: Shape,
     /// Source of the figures.
     pub source: &'static str,
-    /// In which words, shortened.
+    /// Quotation of the source, shortened.
     pub words: &'static str,
 }
 

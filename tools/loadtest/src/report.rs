@@ -64,11 +64,11 @@ pub struct BehaviourCount {
     pub per_mille: u32,
     /// Answers that are expected.
     pub expected: &'static str,
-    /// How many people of it came.
+    /// Number of its people who came.
     pub people: u64,
-    /// How many of them got as far as showing it: the others were refused before.
+    /// Those of them that got as far as showing it: the others were refused before.
     pub shown: u64,
-    /// How many of these were answered as expected; for every other there is an anomaly.
+    /// Those of these that were answered as expected; for every other there is an anomaly.
     pub as_expected: u64,
 }
 

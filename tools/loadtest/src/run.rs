@@ -218,7 +218,7 @@ impl LoadTest {
         places.await;
     }
 
-    /// How much of each sale is gone, as far as the gateway says.
+    /// Share of each sale that is gone, as far as the gateway says.
     async fn sold(&self) -> Vec<Sold> {
         let mut sales = Vec::new();
         for venue in &self.venues {

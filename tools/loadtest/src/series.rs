@@ -46,9 +46,9 @@ pub struct Sample {
     pub response_p99_ms: f64,
     /// The slowest answer.
     pub response_max_ms: f64,
-    /// How late the generator took up 99 of 100 of what was due, in milliseconds.
+    /// Lag behind the schedule at the 99th percentile, in milliseconds.
     pub lag_p99_ms: f64,
-    /// How much of a second each part had a processor, in seconds; empty where that is not known.
+    /// Processor time of each part in this second, in seconds; empty where that is not known.
     pub cpu_seconds: BTreeMap<Part, f64>,
 }
 

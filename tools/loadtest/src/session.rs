@@ -32,7 +32,7 @@ use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
 
-/// How often one request is repeated after a lost answer or a 503 before the buyer gives up. With
+/// Most repetitions of one request after a lost answer or a 503 before the buyer gives up. With
 /// [`backoff`] that is over a minute: longer than the engine needs to be started again.
 const REPEATS: u32 = 30;
 /// Number of times that a buyer whose seats are gone asks for others with the same admission.
@@ -184,7 +184,7 @@ fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
     retry_after.unwrap_or(Duration::from_millis(200 << attempt.min(4)))
 }
 
-/// How long to wait before the same request is sent again; `None` if it is not.
+/// Time to wait before the same request is sent again; `None` if it is not.
 fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
     let wait = match reply {
         Reply::Lost(_) => backoff(attempt, None),
@@ -563,7 +563,7 @@ impl LoadTest {
             let (is, named) = (order.order, admission.order);
             self.tally.anomaly(format!("reserve: order {is} for the admission to {named}"));
         }
-        self.note(Entry::Acknowledged { order: order.order.to_string() });
+        self.record(Entry::Acknowledged { order: order.order.to_string() });
         Ok(order)
     }
 
@@ -578,7 +578,7 @@ impl LoadTest {
         }
     }
 
-    pub(super) fn note(&self, entry: Entry) {
+    pub(super) fn record(&self, entry: Entry) {
         if let Err(error) = self.ledger.write(entry) {
             self.tally.anomaly(format!("the ledger cannot be written: {error}"));
         }

@@ -38,9 +38,9 @@ impl Counter {
 /// Counts of one behaviour: how often it was shown to the engine, and the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// How many people of this behaviour came.
+    /// Number of people of this behaviour who came.
     pub people: u64,
-    /// How many got as far as showing it: the others were refused before.
+    /// Those of them that got as far as showing it: the others were refused before.
     pub shown: u64,
     /// Those of them that were answered as they must be.
     pub as_expected: u64,
@@ -85,12 +85,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Notes a refusal by the problem's type.
+    /// Records a refusal by the problem's type.
     pub fn refuse(&self, why: impl Into<Cow<'static, str>>) {
         *self.refusals.borrow_mut().entry(why.into()).or_default() += 1;
     }
 
-    /// Notes something that must never happen.
+    /// Records something that must never happen.
     pub fn anomaly(&self, what: String) {
         self.anomaly_count.one();
         let mut anomalies = self.anomalies.borrow_mut();

@@ -25,7 +25,7 @@ use shared::sqs::QueueUrls;
 
 /// The most messages that one call may receive or give back (a quota of SQS).
 const MAX_BATCH: u8 = 10;
-/// For how long a message that is being looked at is out of sight, in seconds.
+/// Time for which a message that is being looked at is invisible, in seconds.
 const LOOK_SECONDS: i32 = 60;
 /// Time that a receive waits for a message, in seconds.
 const WAIT_SECONDS: i32 = 1;

@@ -35,14 +35,15 @@ use repair::repair_discrepancy;
 const MAX_DUE: u16 = 500;
 /// Pieces of due work that are done at once.
 const TOGETHER: usize = 16;
-/// How long after its last order can have been paid a sale is at rest: it is then compared once in
-/// an hour instead of every minute, for nobody changes it. Its deadlines are kept all the same.
+/// Time after the last possible payment of its orders from which a sale counts as at rest: nobody
+/// changes it, so it is compared once an hour instead of every minute. Its deadlines are still
+/// kept.
 const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
-/// For how long what two stores differ in must not have changed to count as drift: until then one of
-/// them may be about to be brought up to date.
+/// Time for which a discrepancy must have stayed the same to count as drift: a younger one may be a
+/// change that one of the stores is about to get.
 const SETTLED_SECONDS: i64 = 60;
-/// How long after its deadline no order may be pending any more: an expiry message, or the sweeper at
-/// least twice, has had time to end it, and the provider to say what it has captured.
+/// Time after its deadline by which no order may be pending any more: an expiry message, or the
+/// sweeper at least twice, has had time to end it, and the provider to say what it has captured.
 pub const PENDING_BOUND_SECONDS: i64 = 180;
 /// Minutes between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
@@ -106,8 +107,8 @@ struct Pass<'a, P> {
     /// The name of a load; `None` for a dry run, which repairs nothing.
     epoch: Option<&'a Epoch>,
     now: Timestamp,
-    /// Whether it is one of each minute's: sales at rest are compared more seldom, and what comes first
-    /// changes.
+    /// True for the run of each minute: it compares sales at rest more seldom, and changes the
+    /// order of its work.
     is_scheduled: bool,
     run: Run,
     /// Names of the work for which no time was left.

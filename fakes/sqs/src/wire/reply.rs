@@ -66,7 +66,7 @@ pub(crate) enum Reply {
     Batch(Vec<(String, Result<(), SqsError>)>),
     /// No fields.
     Done,
-    /// How many messages a cancelled task had moved.
+    /// Number of messages that a cancelled task had moved.
     MoveCancelled { moved: u64 },
     /// The handle of a new move task.
     MoveStarted { handle: String },

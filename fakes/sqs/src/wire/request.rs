@@ -44,7 +44,7 @@ pub(crate) struct Receive {
     pub count: usize,
     /// Visibility timeout in seconds; `None` takes the queue's.
     pub visibility_seconds: Option<u64>,
-    /// How long to wait for the first message, in seconds; `None` takes the queue's.
+    /// Time to wait for the first message, in seconds; `None` takes the queue's.
     pub wait_seconds: Option<u64>,
     /// Names of the system attributes to return, or `All`.
     pub system_names: Vec<String>,

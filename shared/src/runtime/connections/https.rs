@@ -31,7 +31,7 @@ use super::trust::Trust;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest time that a connection may rest in the pool. Networks forget silent ones after 350 seconds.
 const MAX_REST: Duration = Duration::from_secs(60);
-/// After how much silence an idle connection is probed.
+/// Silence after which an idle connection is probed.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(15);
 /// Longest time that the other side may leave what was sent unacknowledged.
 const MAX_UNACKNOWLEDGED: Duration = Duration::from_secs(1);

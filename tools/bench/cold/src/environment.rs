@@ -180,7 +180,7 @@ impl Environment {
         others.into_iter().chain(urls).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// How many connections were made so far to Redis, DynamoDB, SQS and the payment provider.
+    /// Number of connections made so far to Redis, DynamoDB, SQS and the payment provider.
     #[must_use]
     pub fn accepted(&self) -> [usize; 4] {
         self.proxies.each_ref().map(Proxy::accepted)

@@ -12,7 +12,7 @@ use crate::Failure;
 use crate::environment::Environment;
 use crate::sandbox::Sandbox;
 
-/// How many further requests a sandbox answers, for what one costs when it is warm.
+/// Further requests that a sandbox answers, to measure a warm one.
 const WARM_REQUESTS: u32 = 20;
 
 /// Usage of one sandbox.

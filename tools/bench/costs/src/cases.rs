@@ -31,7 +31,7 @@ const SEATS: u16 = 2;
 /// Number of messages of the batch of the sync queue.
 const BATCH: usize = 10;
 
-/// How the answers begin that are expected.
+/// Beginning of the answers that are expected.
 const OK: &str = r#"{"statusCode":200"#;
 const CREATED: &str = r#"{"statusCode":201"#;
 const CONFLICT: &str = r#"{"statusCode":409"#;
@@ -56,7 +56,7 @@ enum Function {
 pub struct Work {
     function: Function,
     event: String,
-    /// How the answer must begin: with its status, or with the messages that failed.
+    /// Beginning of the answer: its status, or the messages that failed.
     expect: &'static str,
 }
 

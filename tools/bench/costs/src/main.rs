@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use costs::environment::{Environment, Failure, Own, Servers};
 use costs::{cases, measured, runtime};
 
-/// How many requests of each case are handled before one counts: connections open, caches fill.
+/// Requests of each case before one counts: connections open, caches fill.
 const WARM: usize = 3;
-/// How many requests of each case count; the median is reported.
+/// Requests of each case that count; the median is reported.
 const COUNTED: usize = 9;
 
 fn main() -> Result<(), Failure> {

@@ -12,11 +12,11 @@ use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
 
-/// How many requests of each case are handled before one counts.
+/// Requests of each case before one counts.
 const WARM: usize = 3;
-/// How many requests of each case count; the median is reported.
+/// Requests of each case that count; the median is reported.
 const COUNTED: usize = 9;
-/// By how much a count may differ from the table, in per cent.
+/// Most difference of a count from the table, in per cent.
 const TOLERANCE_PERCENT: u64 = 5;
 /// And by how many allocations, where the table's are few.
 const TOLERANCE: u64 = 2;

@@ -17,7 +17,7 @@ const MONTH_HOURS: f64 = 730.0;
 const POLL_SECONDS: f64 = 20.0;
 /// Bytes in Redis for a hold and its buyer, at most; a seat itself is two bits.
 const HOLD_BYTES: f64 = 300.0;
-/// In how many zones an endpoint is.
+/// Zones of an endpoint.
 const ZONES: f64 = 2.0;
 
 /// One bill.

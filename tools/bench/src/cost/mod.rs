@@ -37,7 +37,7 @@ pub struct Options {
     pub visitors: u64,
     /// Number of seats.
     pub seats: u32,
-    /// For how many hours the sale is open.
+    /// Hours for which the sale is open.
     pub hours: f64,
     /// Number of orders of a quiet month.
     pub quiet_orders: u64,

@@ -20,7 +20,7 @@ const MAX: Duration = Duration::from_secs(600);
 /// Time that its buyers have to pay, in seconds.
 const PAY_WINDOW_SECONDS: u32 = 20;
 
-/// How many admissions a second the gate gives: less than this machine can sell.
+/// Admissions a second of the gate: fewer than this machine can sell.
 const GATE_RATE: u32 = 100;
 
 /// Assumptions that no run on one machine can replace.
@@ -36,8 +36,8 @@ pub struct Assumptions {
     pub log_bytes: f64,
     /// Number of long polls that Lambda keeps at each queue at rest.
     pub pollers: f64,
-    /// How often a visitor looks at what is left before asking to be let in; the people of the load test do
-    /// so only with an admission in hand.
+    /// Reads of the availability by a visitor before asking to be let in; the people of the load
+    /// test read it only with an admission in hand.
     pub looks: f64,
 }
 

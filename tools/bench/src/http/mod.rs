@@ -41,9 +41,9 @@ pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Time that the counting of paid orders may take between two batches.
 const SETTLE: Duration = Duration::from_secs(60);
 
-/// How many buyers knock at the gate of the sale that is sold out, enough for all of its shards.
+/// Buyers at the gate of the sale that is sold out, enough for all of its shards.
 const KNOCKERS: usize = 64;
-/// How often they do at most.
+/// Most requests of each of them.
 const MAX_KNOCKS: usize = 10;
 /// The most characters of an unexpected answer that an error quotes.
 const TOLD_CHARS: usize = 400;
@@ -123,7 +123,7 @@ struct Bench {
     tally: Tally,
 }
 
-/// Which empty route an endpoint is compared with: one that anybody may use, or one for buyers.
+/// Empty route that an endpoint is compared with: one that anybody may use, or one for buyers.
 #[derive(Debug, Clone, Copy)]
 enum Beside {
     Anybody,

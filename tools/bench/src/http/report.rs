@@ -105,9 +105,9 @@ pub struct Row {
     pub cost: Cost,
     /// Cost of the empty function in the same rounds.
     pub empty: Cost,
-    /// How many times as many requests a second the empty function answers.
+    /// Requests a second of the empty function, as a multiple of those of the endpoint.
     pub slower: f64,
-    /// How many times as much processor time gateway and function take.
+    /// Processor time of gateway and function, as a multiple of that with the empty function.
     pub dearer: f64,
 }
 
@@ -118,7 +118,7 @@ pub struct Report {
     pub connections: usize,
     /// Number of rounds.
     pub rounds: usize,
-    /// How the program was built: figures of a build that is not optimised mean nothing.
+    /// True if the program was built with optimisation; figures of another build mean nothing.
     pub optimised: bool,
     /// In the order in which they were measured.
     pub endpoints: Vec<Row>,

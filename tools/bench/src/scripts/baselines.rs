@@ -13,7 +13,7 @@ use super::halls::Tier;
 
 /// Where the seats are kept.
 const KEY: &str = "{baseline}:seats";
-/// How many seats a call takes.
+/// Number of seats that a call takes.
 const SEATS: u16 = 2;
 /// Number of seats that are written in one command while the hall is put together.
 const SEATS_A_COMMAND: usize = 1000;

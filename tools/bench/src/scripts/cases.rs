@@ -19,9 +19,9 @@ use super::{Baseline, Error, Options, baselines};
 const SEATS: u16 = 2;
 /// What part of the free seats a burst of calls may take.
 const PART_TAKEN: usize = 8;
-/// How many calls a burst has at least.
+/// Fewest calls of a burst.
 const MIN_CALLS: usize = 4;
-/// How many bursts a round has at most.
+/// Most bursts of a round.
 const MAX_BURSTS: usize = 10;
 /// Calls before each burst that are not measured: the server has just been set back, and its caches
 /// are cold.

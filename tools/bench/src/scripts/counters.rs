@@ -11,7 +11,7 @@ use super::Error;
 pub struct Count {
     /// Number of times that it ran, also inside of scripts.
     pub calls: u64,
-    /// For how long, in microseconds. The time of a script contains that of its commands.
+    /// Time that it ran, in microseconds. The time of a script contains that of its commands.
     pub micros: u64,
 }
 

@@ -18,9 +18,9 @@ use super::rig::Rig;
 
 /// The sizes of twenty parties.
 const PARTIES: [u16; 20] = [1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 6];
-/// How many of a hundred holds are given back.
+/// Holds of a hundred that are given back.
 const GIVEN_BACK: u32 = 12;
-/// How many of a hundred holds are paid for.
+/// Holds of a hundred that are paid for.
 const PAID: u32 = 50;
 /// Number of buyers at once.
 const AT_ONCE: usize = 64;
@@ -38,7 +38,7 @@ pub struct Crowd {
     pub holds: Vec<(OrderNumber, HoldRecord)>,
     /// What each buyer has held or bought.
     pub bought: BTreeMap<UserId, Tickets>,
-    /// How many seat-legs of each tier are taken.
+    /// Number of seat-legs of each tier that are taken.
     taken: [u64; 2],
 }
 
@@ -100,7 +100,7 @@ impl Crowd {
         drawn
     }
 
-    /// How much of a tier is taken, from 0 to 1.
+    /// Share of a tier that is taken, from 0 to 1.
     fn share(&self, tier: usize) -> f64 {
         let all = u64::from(self.hall.tiers()[tier].seats) * u64::from(self.hall.legs);
         self.taken[tier] as f64 / all.max(1) as f64

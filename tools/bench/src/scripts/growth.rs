@@ -28,7 +28,7 @@ const LEGS: [u16; 7] = [1, 2, 4, 8, 16, 32, 64];
 const MORE_LEGS_SEATS: u32 = 12_000;
 /// A row in all of them: 40 seats.
 const ROW: [u8; 5] = [0; 5];
-/// In how many of a hundred full rows one seat is free.
+/// Full rows of a hundred in which one seat is free.
 const ROWS_WITH_A_SEAT: u32 = 20;
 /// Calls before the measured ones, at least one a tier: the first has to find where the free seats
 /// begin.

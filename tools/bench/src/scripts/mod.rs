@@ -38,7 +38,7 @@ pub struct Options {
     pub seats: Vec<u32>,
     /// Whether to measure the train too.
     pub train: bool,
-    /// How much of a sale is taken when it is measured, in per cent, ascending.
+    /// Shares of a sale that are taken when it is measured, in per cent, ascending.
     pub fills: Vec<u32>,
     /// Number of times that everything is measured.
     pub rounds: usize,
@@ -46,7 +46,7 @@ pub struct Options {
     pub calls: usize,
     /// The seed of the crowd.
     pub seed: u64,
-    /// Under which loads to compare the throughput.
+    /// Loads under which the throughput is compared.
     pub throughput: Vec<Load>,
     /// Whether to measure only how `hold` grows with seats, tiers and legs.
     pub grow: bool,

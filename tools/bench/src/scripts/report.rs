@@ -14,7 +14,7 @@ pub const BEST_OF_TWO: &str = "best 2, together required";
 pub struct Figure {
     /// Number of calls in all rounds.
     pub calls: u64,
-    /// How many of them did what was asked; the others were refused.
+    /// Those of them that did what was asked; the others were refused.
     pub done: usize,
     /// Microseconds a call, in the best round.
     pub best_us: f64,
@@ -67,7 +67,7 @@ pub struct Row {
     pub tiers: u32,
     /// Its legs.
     pub legs: u16,
-    /// How much of the tier's seat-legs is taken.
+    /// Share of the tier's seat-legs that is taken, in per cent.
     pub filled_percent: f64,
     /// The script, or `baseline`.
     pub script: &'static str,

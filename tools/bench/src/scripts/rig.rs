@@ -22,8 +22,8 @@ pub const NOOP: &str = "return 0";
 /// Time that a server may take to answer; the slowest baseline takes its time.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// How many requests are under way while calls are measured. Served one at a time, each would find
-/// the server asleep and its caches cold, as no request of an on-sale does.
+/// Requests under way while calls are measured. Served one at a time, each would find the server
+/// asleep and its caches cold, as no request of an on-sale does.
 const UNDER_WAY: usize = 16;
 
 /// A server with nothing in it, and the production adapters over it.

@@ -19,7 +19,7 @@ use super::{Error, Load, Options};
 
 /// The tier to hold from, in seats.
 const SEATS: u32 = 50_000;
-/// How much of it one round takes at most: every hold must find seats.
+/// Most calls of a round: every hold must find seats.
 const MAX_CALLS: usize = 20_000;
 
 /// Result of a comparison of throughput.

@@ -167,8 +167,8 @@ async fn lag(context: &FaultContext, parts: &Parts) -> Result<BTreeSet<OrderNumb
     holds_here(owner, sale).await
 }
 
-/// Notes what was held and is not held by the new master.
-async fn note_missed(
+/// Records what was held and is not held by the new master.
+async fn record_missed(
     context: &FaultContext,
     parts: &Parts,
     held: &BTreeSet<OrderNumber>,
@@ -177,7 +177,7 @@ async fn note_missed(
     let follower = server(cluster(&context.rig.cache)?, parts.follower.port)?;
     let has = holds_here(follower, context.rig.sale()).await?;
     let missed: BTreeSet<OrderNumber> = held.difference(&has).copied().collect();
-    struck.note("holds that the new master had missed", reporting::count(missed.len()));
+    struck.record("holds that the new master had missed", reporting::count(missed.len()));
     struck.lost = Lost::Holds(missed);
     Ok(())
 }
@@ -200,7 +200,7 @@ impl Fault for KillMaster {
             let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
             node(&mut context.rig.cache, parts.owner.port)?.kill()?;
-            note_missed(context, &parts, &held, &mut struck).await?;
+            record_missed(context, &parts, &held, &mut struck).await?;
             self.killed = Some(parts);
             Ok(struck)
         })
@@ -245,7 +245,7 @@ impl Fault for TakeOver {
             let mut replica = server(among, parts.follower.port)?.connect().await?;
             let mut take = redis::cmd("CLUSTER");
             take.arg("FAILOVER").arg("TAKEOVER").query_async::<()>(&mut replica).await?;
-            note_missed(context, &parts, &held, &mut struck).await?;
+            record_missed(context, &parts, &held, &mut struck).await?;
             let new = parts.follower.port;
             until_owned_by(among, parts.slot, None, |owner| owner == new).await?;
             Ok(struck)
@@ -305,7 +305,7 @@ impl Fault for MoveSlot {
                 let mut carry = redis::cmd("MIGRATE");
                 carry.arg("127.0.0.1").arg(other.port).arg(key).arg(0).arg(MOVE_MS);
                 carry.query_async::<()>(&mut from).await?;
-                struck.note("keys moved", 1);
+                struck.record("keys moved", 1);
             }
             set("NODE", &other.id).query_async::<()>(&mut to).await?;
             set("NODE", &other.id).query_async::<()>(&mut from).await?;

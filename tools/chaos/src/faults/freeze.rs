@@ -8,7 +8,8 @@ use super::{Fault, FaultContext, Step, Struck};
 use crate::Error;
 use local::servers::Signal;
 
-/// For how long: longer than anybody waits for Redis or for one attempt at DynamoDB.
+/// Time that something stands still: longer than anybody waits for Redis or for one attempt at
+/// DynamoDB.
 const FROZEN: Duration = Duration::from_secs(3);
 
 /// What stands still.

@@ -63,7 +63,7 @@ impl Struck {
         Self { at: Instant::now(), lost: Lost::Nothing, notes: BTreeMap::new() }
     }
 
-    fn note(&mut self, what: impl Into<String>, count: u64) {
+    fn record(&mut self, what: impl Into<String>, count: u64) {
         *self.notes.entry(what.into()).or_default() += count;
     }
 }
@@ -168,8 +168,8 @@ impl Kind {
         }
     }
 
-    /// How long an order may still be pending after its deadline, in seconds: I7's bound under one
-    /// fault and under all of them.
+    /// Time after its deadline for which an order may still be pending, in seconds: I7's bound
+    /// under one fault and under all of them.
     #[must_use]
     pub fn bound_seconds(self) -> u32 {
         if self == Self::All { BOUND_SECONDS_ALL } else { ops::audit::BOUND_SECONDS }
@@ -196,6 +196,6 @@ impl Kind {
     }
 }
 
-/// How long an order may still be pending after its deadline while everything fails at once, in
-/// seconds.
+/// Time after its deadline for which an order may still be pending while everything fails at once,
+/// in seconds.
 const BOUND_SECONDS_ALL: u32 = 600;

@@ -23,8 +23,8 @@ impl To {
     /// Every way.
     pub const ALL: [Self; 3] = [Self::DynamoDb, Self::Sqs, Self::Redis];
 
-    /// How many of a thousand requests meet a fault. Few of those to Redis: a connection that is cut
-    /// takes every request along that is under way on it.
+    /// Requests of a thousand that meet a fault. Few of those to Redis: a connection that is cut
+    /// fails every request that is under way on it.
     fn per_mille(self) -> u32 {
         match self {
             Self::DynamoDb => 100,
@@ -46,7 +46,7 @@ impl To {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
     to: To,
-    /// How many of a thousand requests meet a fault.
+    /// Requests of a thousand that meet a fault.
     per_mille: u32,
     /// Number of requests that meet a fault before it ends.
     met: u64,
@@ -116,7 +116,7 @@ impl Fault for Network {
             let met = self.faults(context)?.end();
             let mended = Instant::now();
             for (kind, count) in met {
-                struck.note(format!("{} {}", self.to.server(), kind.name()), count);
+                struck.record(format!("{} {}", self.to.server(), kind.name()), count);
             }
             Ok(mended)
         })

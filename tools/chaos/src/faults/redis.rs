@@ -49,9 +49,9 @@ impl Fault for KillRedis {
             let mut struck = Struck::now();
             pair.primary.kill()?;
             let missed: std::collections::BTreeSet<_> = held.difference(&old).copied().collect();
-            struck.note("holds that the replica had missed", reporting::count(missed.len()));
+            struck.record("holds that the replica had missed", reporting::count(missed.len()));
             let ended = old.difference(&held).count();
-            struck.note("ends of holds that the replica had missed", reporting::count(ended));
+            struck.record("ends of holds that the replica had missed", reporting::count(ended));
             struck.lost = Lost::Holds(missed);
             Ok(struck)
         })

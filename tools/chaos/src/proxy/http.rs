@@ -50,8 +50,8 @@ struct Log {
 }
 
 impl Log {
-    /// Notes a request; how many of the same operation came before.
-    fn note(&mut self, request: Request) -> usize {
+    /// Records a request; returns the number of earlier ones of the same operation.
+    fn record(&mut self, request: Request) -> usize {
         let count = self.counts.entry(request.operation.clone()).or_default();
         *count += 1;
         let before = *count - 1;
@@ -89,14 +89,14 @@ impl HttpProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let address = listener.local_addr()?;
         let log = Arc::new(Mutex::new(Log::default()));
-        let (decide, noted): (Arc<Decide>, _) = (Arc::new(decide), Arc::clone(&log));
+        let (decide, recorded): (Arc<Decide>, _) = (Arc::new(decide), Arc::clone(&log));
         let task = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let passage = Passage {
                     upstream,
                     server: None,
                     decide: Arc::clone(&decide),
-                    log: Arc::clone(&noted),
+                    log: Arc::clone(&recorded),
                 };
                 tokio::spawn(async move {
                     // A connection that ends is the end of its task.
@@ -180,7 +180,7 @@ impl Passage {
         let operation = target.rsplit('.').next().unwrap_or_default().to_owned();
         let body = serde_json::from_slice(&message.body).unwrap_or_default();
         let request = Request { operation, body };
-        let before = lock(&self.log).note(request.clone());
+        let before = lock(&self.log).record(request.clone());
         (self.decide)(&request, before)
     }
 

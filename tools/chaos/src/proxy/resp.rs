@@ -209,7 +209,7 @@ fn command(request: &[u8]) -> String {
     String::from_utf8_lossy(name).trim_end().to_ascii_uppercase()
 }
 
-/// How long the first value is that `bytes` begin with; `None` if they end before it does.
+/// Length of the first value in `bytes`, in bytes; `None` if they end before it does.
 ///
 /// Source: <https://redis.io/docs/latest/develop/reference/protocol-spec/>
 fn value_length(bytes: &[u8]) -> Option<usize> {

@@ -171,7 +171,7 @@ impl Reading<'_> {
         }
     }
 
-    /// From when to when the trip runs, as a note; and the moment of its departure.
+    /// The span of the trip in time, as a note; and the moment of its departure.
     fn span(&mut self, calls: &[Call<'_>], zone: Tz) -> Option<Timestamp> {
         let at = |call: &Call<'_>, clock: Option<service::Clock>| {
             let clock = clock?;

@@ -42,7 +42,7 @@ pub struct Options {
     pub seed: u64,
     /// The longest that the crowd may take.
     pub most: Duration,
-    /// How many admissions a second the gate gives.
+    /// Admissions a second of the gate.
     pub rate_per_second: u32,
     /// True if progress bars are drawn.
     pub progress: bool,

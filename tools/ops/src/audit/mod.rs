@@ -30,8 +30,8 @@ pub use self::report::Report;
 pub use self::target::{DynamoDbTarget, RedisTarget, Target, topology_of};
 pub use self::violation::{Rule, Subject, Violation};
 
-/// How long after its deadline an order may still be pending, in seconds: the reconciler runs every
-/// minute and may fail once.
+/// Time after its deadline for which an order may still be pending, in seconds: the reconciler runs
+/// every minute and may fail once.
 pub const BOUND_SECONDS: u32 = 120;
 
 /// The pause between two audits of [`until_clean`].

@@ -70,16 +70,16 @@ struct Reading<'a> {
 }
 
 impl Reading<'_> {
-    /// Reads one item; what is wrong with it is noted.
+    /// Reads one item; what is wrong with it is recorded.
     fn one(&mut self, table: &str, item: &Item, read: fn(&mut Self, &Item) -> Read<()>) {
         self.facts.records += 1;
         if let Err(what) = read(self, item) {
-            self.note(sale_of(item), table, item, what);
+            self.record(sale_of(item), table, item, what);
         }
     }
 
-    /// Notes what is wrong with an item, unless it is of a sale that is not audited.
-    fn note(&mut self, sale: Option<SaleId>, table: &str, item: &Item, what: String) {
+    /// Records what is wrong with an item, unless it is of a sale that is not audited.
+    fn record(&mut self, sale: Option<SaleId>, table: &str, item: &Item, what: String) {
         let is_elsewhere = self.only.is_some() && sale.is_some() && sale.as_ref() != self.only;
         if !is_elsewhere {
             let record = format!("item {} of table {table}", key_of(item));
@@ -117,12 +117,12 @@ impl Reading<'_> {
                 Ok((sale, epoch)) if self.is_audited(sale.id()) => {
                     if !listed.contains(sale.id().as_str()) {
                         let what = "is not in the list of sales".to_owned();
-                        self.note(Some(sale.id().clone()), "sales", item, what);
+                        self.record(Some(sale.id().clone()), "sales", item, what);
                     }
                     self.facts.sales.insert(sale.id().clone(), SaleFacts::new(sale, epoch));
                 }
                 Ok(_) => {}
-                Err(what) => self.note(sale_of(item), "sales", item, what),
+                Err(what) => self.record(sale_of(item), "sales", item, what),
             }
         }
         for item in items {

@@ -12,7 +12,7 @@ use super::invariants::Finding;
 use super::violation::{Rule, Violation};
 use reporting::{self, grouped};
 
-/// How many violations of one rule the text names; JSON names all.
+/// Most violations of one rule that the text names; JSON names all.
 const MAX_NAMED: usize = 40;
 
 /// Result of an audit.

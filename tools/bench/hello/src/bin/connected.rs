@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// Whose addresses these are: on AWS each is another host.
+/// Variables with the addresses of the services: on AWS each is another host.
 const SERVICES: [&str; 3] =
     ["ONSALE_REDIS_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL_SQS"];
 
