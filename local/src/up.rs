@@ -47,7 +47,7 @@ pub struct Options {
     /// Directory of its secrets, endpoints and state; `None` is a temporary one, removed with the
     /// engine.
     pub data_dir: Option<PathBuf>,
-    /// Whether the state is in memory only; secrets and endpoints are files all the same.
+    /// True if the state is in memory only; secrets and endpoints are files all the same.
     pub ephemeral: bool,
     /// The port of the gateway on 127.0.0.1; 0 for a free one.
     pub port: u16,

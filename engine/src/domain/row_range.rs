@@ -23,7 +23,7 @@ impl Range {
                 (1..=9).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
             is_number.then(|| text.parse().ok()).flatten()
         };
-        // `01` to `18` keeps its noughts; `1` to `18` has none.
+        // `01` to `18` keeps its zeros; `1` to `18` has none.
         let padded = |text: &str| text.len() > 1 && text.starts_with('0');
         let digits = if padded(first) || padded(last) {
             (first.len() == last.len()).then_some(first.len())?

@@ -169,10 +169,10 @@ impl Run {
 fn ending(name: &str) -> (&str, Option<u32>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let (prefix, number) = name.split_at(name.len() - digits);
-    // `A-07` is 7 after `A-0`: numbers are written without noughts before them.
-    let noughts = number.len() - number.trim_start_matches('0').len();
-    let noughts = noughts.min(digits.saturating_sub(1));
-    (&name[..prefix.len() + noughts], number.parse().ok())
+    // `A-07` is 7 after `A-0`: numbers are written without leading zeros.
+    let zeros = number.len() - number.trim_start_matches('0').len();
+    let zeros = zeros.min(digits.saturating_sub(1));
+    (&name[..prefix.len() + zeros], number.parse().ok())
 }
 
 /// One row that a description stands for.

@@ -119,7 +119,7 @@ pub struct Rig {
     pub cache: Cache,
     /// Its DynamoDB and its SQS.
     pub fakes: Fakes,
-    /// What happens to requests to DynamoDB.
+    /// Faults of requests to DynamoDB.
     pub dynamodb_faults: Arc<ProxyFaults>,
     /// Faults of requests to SQS.
     pub sqs_faults: Arc<ProxyFaults>,
@@ -196,7 +196,7 @@ impl Rig {
         &self.url
     }
 
-    /// What everything on the way is signed with.
+    /// Secrets that everything on the way is signed with.
     ///
     /// # Errors
     /// They cannot be read.

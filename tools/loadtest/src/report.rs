@@ -286,7 +286,7 @@ impl Report {
         )
     }
 
-    /// Whether the generator kept its schedule, and how long people waited for a connection.
+    /// The lag of the generator, and the time that people waited for a connection, in words.
     #[must_use]
     pub fn verdict(&self) -> String {
         let Generator { lag, wait, connections, kept_up } = self.generator;

@@ -17,8 +17,8 @@ use shared::http::journey_query::journey_query;
 
 use super::client::{Call, Client, Reply};
 
-/// Time that a look at what is left stays good, as a browser's cache would keep it.
-const LOOK: Duration = Duration::from_secs(1);
+/// Lifetime of a snapshot of the availability, as a browser's cache would keep it.
+const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(1);
 
 /// Availability of one tier on one journey.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl Left {
     }
 }
 
-type Look = (Instant, Rc<HashMap<String, Left>>);
+type Snapshot = (Instant, Rc<HashMap<String, Left>>);
 
 /// One sale as the crowd sees it.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Venue {
     pub admissions: String,
     /// Path of its orders.
     pub orders: String,
-    looks: Mutex<HashMap<Legs, Look>>,
+    snapshots: Mutex<HashMap<Legs, Snapshot>>,
 }
 
 #[derive(Deserialize)]
@@ -89,13 +89,13 @@ impl Venue {
                 let sale = Sale::new(file)
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
                 let (admissions, orders) = (format!("{path}/admissions"), format!("{path}/orders"));
-                Ok(Self { sale, admissions, orders, looks: Mutex::default() })
+                Ok(Self { sale, admissions, orders, snapshots: Mutex::default() })
             }
             other @ (Reply::Problem(_) | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
         }
     }
 
-    /// Looks at what is left on a journey; `fresh` does not accept a look of a moment ago.
+    /// Reads what is left on a journey; `fresh` does not accept a snapshot of a moment ago.
     ///
     /// # Errors
     /// The answer that does not say so.
@@ -105,10 +105,10 @@ impl Venue {
         legs: Legs,
         fresh: bool,
     ) -> Result<Rc<HashMap<String, Left>>, Reply> {
-        let mut looks = self.looks.lock().await;
-        if let Some((at, left)) = looks.get(&legs)
+        let mut snapshots = self.snapshots.lock().await;
+        if let Some((at, left)) = snapshots.get(&legs)
             && !fresh
-            && at.elapsed() < LOOK
+            && at.elapsed() < SNAPSHOT_LIFETIME
         {
             return Ok(Rc::clone(left));
         }
@@ -126,7 +126,7 @@ impl Venue {
         };
         let left: Option<HashMap<String, Left>> = answer.tiers.into_iter().map(decode).collect();
         let left = Rc::new(left.ok_or(reply)?);
-        looks.insert(legs, (Instant::now(), Rc::clone(&left)));
+        snapshots.insert(legs, (Instant::now(), Rc::clone(&left)));
         Ok(left)
     }
 

@@ -66,7 +66,7 @@ pub struct Scenario {
     pub looks: f64,
     /// Admissions that were given.
     pub admissions: f64,
-    /// Admissions that were refused, whyever.
+    /// Admissions that were refused, for any reason.
     pub not_admitted: f64,
     /// Orders that were made.
     pub orders: f64,

@@ -36,7 +36,7 @@ pub struct Options {
     pub server: Flavour,
     /// The sizes of the tiers of a show, in seats.
     pub seats: Vec<u32>,
-    /// Whether to measure the train too.
+    /// True if the train is measured too.
     pub train: bool,
     /// Shares of a sale that are taken when it is measured, in per cent, ascending.
     pub fills: Vec<u32>,
@@ -48,7 +48,7 @@ pub struct Options {
     pub seed: u64,
     /// Loads under which the throughput is compared.
     pub throughput: Vec<Load>,
-    /// Whether to measure only how `hold` grows with seats, tiers and legs.
+    /// True if nothing is measured but how `hold` grows with seats, tiers and legs.
     pub grow: bool,
 }
 

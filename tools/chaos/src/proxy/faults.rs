@@ -1,4 +1,4 @@
-//! ProxyFaults: what happens to which share of the requests, drawn from a seed.
+//! Faults that a proxy injects into a share of the requests, drawn from a seed.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -134,7 +134,7 @@ impl ProxyFaults {
         Some((kind, late))
     }
 
-    /// What happens to a request to DynamoDB.
+    /// Action on a request to DynamoDB.
     pub fn of_dynamodb(&self, request: &http::Request) -> http::Act {
         let operation = request.operation.as_str();
         let drawn = self.draw(|kind| match kind {
@@ -191,7 +191,7 @@ impl ProxyFaults {
         })
     }
 
-    /// What happens to a request to Redis. Those by which a connection begins are let be.
+    /// Action on a request to Redis. Those by which a connection begins are let be.
     pub fn of_redis(&self, command: &str) -> resp::Act {
         if matches!(command, "CLIENT" | "HELLO" | "AUTH" | "SELECT") {
             return resp::Act::Forward;
