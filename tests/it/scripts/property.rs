@@ -15,7 +15,7 @@ use super::{cluster, connect, long_deadlines, server};
 
 /// Number of sequences that run at once.
 const AT_ONCE: usize = 8;
-/// How many sequences a planted mistake may survive.
+/// Most sequences that a planted mistake may survive.
 const MUTANT_SEQUENCES: u64 = 1000;
 
 /// The seed of the first sequence; each following sequence has the next.

@@ -25,7 +25,7 @@ const AT_ONCE: u64 = 4;
 const SEQUENCES: u64 = 60;
 /// The most times that this number is run.
 const MAX_TIMES: u64 = 20;
-/// How many sequences a mistake in the model may survive.
+/// Most sequences that a mistake in the model may survive.
 const MUTANT_SEQUENCES: u64 = 300;
 
 /// Every answer that the random calls should meet; what never occurs is not tested.

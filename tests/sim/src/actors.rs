@@ -31,11 +31,11 @@ const HIDDEN_MS: i64 = 200_000;
 const MAX_RECEIVES: u32 = 10;
 /// Most messages of a batch.
 const MAX_TOGETHER: usize = 10;
-/// How often the sweeper runs, in milliseconds (`template.yaml`).
+/// Time between two runs of the sweeper, in milliseconds (`template.yaml`).
 const SWEEP_MS: i64 = 60_000;
 /// Number of sweeps of a storm of them.
 const STORM_SWEEPS: u64 = 40;
-/// After how many seconds the provider calls again.
+/// Seconds after which the provider calls again.
 const CALL_AGAIN_SECONDS: [i64; 10] = [5, 30, 120, 300, 900, 1800, 3600, 7200, 14_400, 28_800];
 
 /// The name of the next load.
@@ -174,7 +174,7 @@ async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) 
     *quiet.borrow_mut() = is_quiet.then_some(before);
 }
 
-/// Which function a message is for.
+/// Function that a message is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Queue {
     Expiry,
