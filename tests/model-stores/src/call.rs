@@ -137,7 +137,7 @@ impl<D: Driver> Ports for Caller<D> {
     }
 }
 
-/// Part of the stores that a call may change.
+/// What a call may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
     /// The inventory of a sale, by a script of Redis.
