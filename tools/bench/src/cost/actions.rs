@@ -48,10 +48,6 @@ const WARM: usize = 3;
 /// The megabytes at which a Lambda function has a whole processor.
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>
 const PROCESSOR_MB: f64 = 1769.0;
-/// What each function has, as in `template.yaml`.
-const MEMORY_MB: f64 = 256.0;
-/// What `reconcile` has, as in `template.yaml`.
-const RECONCILE_MEMORY_MB: f64 = 1024.0;
 
 /// The stack of the engine's thread: that of a function's main thread, as every Linux gives it.
 const STACK_BYTES: usize = 8 << 20;
@@ -341,7 +337,9 @@ impl Worker<'_> {
         }
         let look = self.environment.end(begun).await?;
         let Look { dynamodb, sqs, redis_calls, redis_scripts, redis_micros, redis_bytes } = look;
-        let memory_mb = if is_schedule { RECONCILE_MEMORY_MB } else { MEMORY_MB };
+        // All functions but the schedule's that are measured here have the same memory.
+        let function = if is_schedule { Function::Reconcile } else { Function::Reserve };
+        let memory_mb = f64::from(function.row().memory_mib);
         let Assumptions { redis_ms, dynamodb_ms, sqs_ms, .. } = self.options.assumptions;
         let waits_ms = redis_calls * redis_ms + dynamodb.calls * dynamodb_ms + sqs.calls * sqs_ms;
         // A script counts by the processor's time, what is no script as one; or all by the bytes moved.
