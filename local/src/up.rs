@@ -18,6 +18,7 @@ use shared::runtime::config::{
     AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
     PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
 };
+use shared::runtime::functions::{Function, Trigger};
 
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
@@ -34,8 +35,11 @@ use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 pub const PREFIX: &str = "onsale-";
 /// Default port of the gateway.
 pub const PORT: u16 = 8080;
-/// Default period of reconcile in seconds; as in `template.yaml`.
-pub const RECONCILE_SECONDS: u32 = 60;
+/// Default period of reconcile in seconds.
+pub const RECONCILE_SECONDS: u32 = match Function::Reconcile.row().trigger {
+    Trigger::Schedule { every_seconds } => every_seconds,
+    Trigger::Http | Trigger::Queue(_) => panic!("reconcile runs on a schedule"),
+};
 /// File of the payment provider's ledger, in the data directory.
 const PROVIDER_FILE: &str = "provider.jsonl";
 /// Lifetime of a token from an [`Engine`], in seconds.
