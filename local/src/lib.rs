@@ -7,7 +7,6 @@ pub mod environment;
 pub mod event_sources;
 pub mod gateway;
 pub mod handlers;
-pub mod identity;
 pub mod payment;
 pub mod queues;
 pub mod servers;

@@ -24,11 +24,11 @@ use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
 use crate::gateway::{Gateway, Routes};
-use crate::identity::{Identity, Refused, Role};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
+use fake_identity::{Identity, Refused, Role};
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
 /// Default prefix of the names of tables and queues.

@@ -1,16 +1,21 @@
-//! The program under test.
+//! The programs under test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Where cargo has put `onsale`: beside the tests.
-///
-/// Cargo builds the tests without the program that they run, so it may be an older one: then this
-/// fails, because what such a test shows is not so.
+/// Where cargo has put `onsale`.
 pub fn onsale() -> PathBuf {
+    program("onsale")
+}
+
+/// Where cargo has put a program of the workspace: beside the tests.
+///
+/// Cargo builds the tests without the programs that they run, so it may be an older one: then this
+/// fails, because what such a test shows is not so.
+pub fn program(name: &str) -> PathBuf {
     let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join("onsale");
+    let program = test.parent().unwrap().parent().unwrap().join(name);
     let is_current = program.exists()
         && changed_at(&program) >= sources_changed_at(&program.with_extension("d"));
     assert!(

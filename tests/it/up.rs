@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use engine::domain::money::{Currency, Money};
 use engine::domain::time::Timestamp;
+use fake_identity::{Identity, Role};
 use local::data_dir::{self, DataDir, Secrets};
 use local::endpoints::Endpoints;
-use local::identity::{Identity, Role};
 use local::payment;
 use local::queues::Redelivery;
 use local::up::{Engine, Error, Options};

@@ -42,8 +42,8 @@ use tokio::task::JoinHandle;
 
 use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
-use crate::identity::{Identity, Role};
 use event::ACCOUNT;
+use fake_identity::{Identity, Role};
 use refusal::Refusal;
 use routes::Matched;
 

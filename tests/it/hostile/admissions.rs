@@ -2,7 +2,7 @@
 
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::time::Timestamp;
-use local::identity::ISSUER;
+use fake_identity::ISSUER;
 use serde_json::{Value, json};
 
 use super::Expected::Problem;

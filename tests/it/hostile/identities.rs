@@ -1,7 +1,7 @@
 //! Bearer tokens that are none, or another's.
 
 use engine::domain::time::Timestamp;
-use local::identity::{AUDIENCE, ISSUER, Identity, Role};
+use fake_identity::{AUDIENCE, ISSUER, Identity, Role};
 use serde_json::{Value, json};
 
 use super::Expected::{Fine, Problem};

@@ -359,9 +359,21 @@ fn function_arn(function: &str) -> String {
     format!("arn:aws:lambda:{REGION}:{ACCOUNT}:function:dev-onsale-{function}")
 }
 
+/// A function's program as Lambda takes it: `bootstrap` in a zip.
+fn zip(function: &str) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    fs::copy(bootstrap(function), directory.path().join("bootstrap")).unwrap();
+    let zipped = Command::new("python3")
+        .args(["-m", "zipfile", "-c", "function.zip", "bootstrap"])
+        .current_dir(directory.path())
+        .status();
+    assert!(zipped.unwrap().success(), "{function} is not zipped");
+    fs::read(directory.path().join("function.zip")).unwrap()
+}
+
 /// A function from its zip.
 async fn deploy(ministack: &Ministack, function: &str, environment: &Value) {
-    let zip = fs::read(bootstrap(function).with_extension("zip")).unwrap();
+    let zip = zip(function);
     let request = json!({
         "FunctionName": format!("dev-onsale-{function}"), "Runtime": "provided.al2023",
         "Handler": "bootstrap", "Role": format!("arn:aws:iam::{ACCOUNT}:role/{function}"),

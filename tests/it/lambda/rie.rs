@@ -32,22 +32,9 @@ pub fn target() -> PathBuf {
     test.ancestors().nth(3).unwrap().to_owned()
 }
 
-/// The `bootstrap` of a function as `scripts/lambda --quick` has built it.
-///
-/// Fails if it was built from other sources than these: what a test of it shows is not so then.
+/// The program of a function, as cargo has built it beside the tests.
 pub fn bootstrap(function: &str) -> PathBuf {
-    let quick = target().join("quick");
-    let bootstrap = quick.join(format!("lambda-{}", arch())).join(function).join("bootstrap");
-    let triple = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let sources = quick.join(triple).join("release").join(format!("{function}.d"));
-    let is_current = bootstrap.exists()
-        && crate::program::changed_at(&bootstrap) >= crate::program::sources_changed_at(&sources);
-    assert!(
-        is_current,
-        "{} is missing or older than its sources: scripts/lambda --quick",
-        bootstrap.display()
-    );
-    bootstrap
+    crate::program::program(function)
 }
 
 /// This machine's processor as Lambda calls it.

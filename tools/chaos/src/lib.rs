@@ -24,13 +24,13 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use fake_identity;
 use loadtest::controller::Controller;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
 use loadtest::{Load, LoadTestError};
 use local::data_dir;
 use local::endpoints::EndpointsError;
-use local::identity;
 use local::servers;
 use ops::audit::AuditError;
 

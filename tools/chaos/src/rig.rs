@@ -14,8 +14,8 @@ use redis::aio::ConnectionLike;
 use serde_json::json;
 use tempfile::TempDir;
 
+use fake_identity::{Identity, Role};
 use local::data_dir::Secrets;
-use local::identity::{Identity, Role};
 use local::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
 use ops::audit::Target;
 

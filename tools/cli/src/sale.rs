@@ -18,13 +18,13 @@ use engine::domain::sale::{AttendeeRule, GateSettings};
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
+use fake_identity::{Identity, Refused, Role};
 use importers::gtfs::{self, Class, Day, Feed, Train};
 use importers::pretix::{self, Point, Prices, RowOrder, Uncategorised};
 use importers::train12306::Tables;
 use importers::{self, Import, Report, Terms, read_bounded, written};
 use local::data_dir::{self, Secrets};
 use local::endpoints::{Endpoints, EndpointsError};
-use local::identity::{Identity, Refused, Role};
 use ops::gateway::{self, Gateway};
 
 use super::{DECLINED, FAILED};

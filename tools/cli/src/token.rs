@@ -9,8 +9,8 @@ use engine::domain::time::Timestamp;
 use serde_json::json;
 
 use super::{Failure, out};
+use fake_identity::{Identity, Role};
 use local::data_dir::Secrets;
-use local::identity::{Identity, Role};
 
 /// Print a development token (JWT) that the engine of the data directory accepts.
 ///

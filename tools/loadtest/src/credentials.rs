@@ -3,8 +3,8 @@
 use engine::domain::time::Timestamp;
 use http::HeaderValue;
 
+use fake_identity::{Identity, Role};
 use local::data_dir::Secrets;
-use local::identity::{Identity, Role};
 use local::payment;
 
 use super::client::Bearer;

@@ -80,7 +80,7 @@ pub enum Error {
     Engine(#[from] up::Error),
     /// A development token could not be signed.
     #[error(transparent)]
-    Token(#[from] local::identity::Refused),
+    Token(#[from] fake_identity::Refused),
     /// A sale of the repository cannot be read.
     #[error("a sale of the demo cannot be read: {0}")]
     Sale(#[from] serde_json::Error),

@@ -1,6 +1,6 @@
 //! Identity tokens as the local gateway checks them, in the place of API Gateway's authorizer.
 
-use local::identity::{AUDIENCE, ISSUER, Identity, Role};
+use fake_identity::{AUDIENCE, ISSUER, Identity, Role};
 use serde_json::Value;
 
 use super::admission_token::split;

@@ -7,8 +7,8 @@ use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::Failure;
+use fake_identity::{Identity, Role};
 use local::data_dir::Secrets;
-use local::identity::{Identity, Role};
 use local::payment;
 
 /// The sale that is bought from.
