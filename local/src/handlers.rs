@@ -8,18 +8,15 @@ use shared::http::routes::NoRoute;
 use shared::runtime::app::App;
 use shared::runtime::functions::{Function, QueueName};
 
-/// Runs the handler of a function for a request, on the heap: a future of all handlers would be as large
-/// as the largest, in every caller of this.
-///
-/// A function without a route refuses it.
+/// Runs the handler of a function for a request. A function without a route refuses it.
 pub async fn answer(app: &App, function: Function, request: Request) -> Response<Body> {
     match function {
-        Function::Sales => Box::pin(sales::handle(app, request)).await,
-        Function::TokenGate => Box::pin(token_gate::handle(app, request)).await,
-        Function::Reserve => Box::pin(reserve::handle(app, request)).await,
-        Function::Orders => Box::pin(orders::handle(app, request)).await,
-        Function::Cancel => Box::pin(cancel::handle(app, request)).await,
-        Function::PayCallback => Box::pin(pay_callback::handle(app, request)).await,
+        Function::Sales => sales::handle(app, request).await,
+        Function::TokenGate => token_gate::handle(app, request).await,
+        Function::Reserve => reserve::handle(app, request).await,
+        Function::Orders => orders::handle(app, request).await,
+        Function::Cancel => cancel::handle(app, request).await,
+        Function::PayCallback => pay_callback::handle(app, request).await,
         Function::ExpireOrders
         | Function::SyncDb
         | Function::LoadSale
@@ -31,9 +28,9 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
 /// Runs the handler of a queue's function for a batch of its messages.
 pub async fn consume(app: &App, queue: QueueName, event: SqsEvent) -> SqsBatchResponse {
     match queue {
-        QueueName::Expiry => Box::pin(expire_orders::handle(app, event)).await,
-        QueueName::Sync => Box::pin(sync_db::handle(app, event)).await,
-        QueueName::Load => Box::pin(load_sale::handle(app, event)).await,
-        QueueName::Refund => Box::pin(refund::handle(app, event)).await,
+        QueueName::Expiry => expire_orders::handle(app, event).await,
+        QueueName::Sync => sync_db::handle(app, event).await,
+        QueueName::Load => load_sale::handle(app, event).await,
+        QueueName::Refund => refund::handle(app, event).await,
     }
 }

@@ -3,12 +3,14 @@
 use super::ids::Seat;
 
 /// A 32-bit number as an index; on every platform that this is built for it is the same number.
-pub(crate) fn index(number: u32) -> usize {
+#[must_use]
+pub fn index(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
 /// Number of bits of a bitmap. A bitmap of a sale has at most 16,000,000 bytes.
-pub(crate) fn places(bitmap: &[u8]) -> u32 {
+#[must_use]
+pub fn places(bitmap: &[u8]) -> u32 {
     u32::try_from(bitmap.len()).map_or(u32::MAX, |bytes| bytes.saturating_mul(8))
 }
 
@@ -18,7 +20,8 @@ fn mask(seat: Seat) -> u8 {
 }
 
 /// The bit of a seat; `None` beyond the bitmap.
-pub(crate) fn get(bitmap: &[u8], seat: Seat) -> Option<bool> {
+#[must_use]
+pub fn get(bitmap: &[u8], seat: Seat) -> Option<bool> {
     bitmap.get(index(seat.0 / 8)).map(|byte| byte & mask(seat) != 0)
 }
 

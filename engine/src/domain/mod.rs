@@ -1,6 +1,6 @@
 //! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
 
-mod bitmap;
+pub mod bitmap;
 pub mod choice;
 pub mod gate;
 pub mod guard;

@@ -14,6 +14,7 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use futures_util::FutureExt as _;
 
 use super::errors::{Failure, failure};
 use super::expressions::built;
@@ -174,7 +175,8 @@ impl Dynamo {
         RetryBudget { config: &self.config, since: Instant::now(), made: 0 }
     }
 
-    /// Makes a request that may be repeated without harm, until it is answered.
+    /// Makes a request that may be repeated without harm, until it is answered. Each attempt is on the
+    /// heap: the SDK's futures are large, and every flow would have room for them.
     async fn ask<T, E, F>(&self, attempt: impl Fn() -> F + Send + Sync) -> Result<T, Failure>
     where
         E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
@@ -184,7 +186,7 @@ impl Dynamo {
         let mut budget = self.retry_budget();
         let mut lost = None;
         loop {
-            let text = match attempt().await.map_err(|error| failure(&error)) {
+            let text = match attempt().boxed().await.map_err(|error| failure(&error)) {
                 Ok(answer) => return Ok(answer),
                 Err(broken @ Failure::Broken(_)) => return Err(broken),
                 Err(Failure::Lost(text)) => {

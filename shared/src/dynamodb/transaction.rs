@@ -3,6 +3,7 @@
 use aws_sdk_dynamodb::error::SdkError;
 use aws_sdk_dynamodb::operation::transact_write_items::TransactWriteItemsError;
 use aws_sdk_dynamodb::types::{CancellationReason, TransactWriteItem};
+use futures_util::FutureExt as _;
 
 use super::dynamo::{Dynamo, random_hex};
 use super::errors::{Failure, failure};
@@ -72,7 +73,8 @@ impl Dynamo {
                 .transact_write_items()
                 .client_request_token(&token)
                 .set_transact_items(Some(items.clone()));
-            let failed = match attempt.send().await {
+            // On the heap, as in every other request.
+            let failed = match attempt.send().boxed().await {
                 Ok(_) => return Ok(Transacted::Done),
                 Err(error) => {
                     if !is_conflict_counted && has_conflict(&error) {

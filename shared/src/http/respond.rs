@@ -85,23 +85,26 @@ fn for_everyone(mut response: Response<Body>, max_age_seconds: u32) -> Response<
 
 /// The response to a request, refused or not, once its handler is done or has had
 /// [`MAX_ANSWER`]. A handler may be left anywhere: what it has begun, the same request finishes.
-pub async fn respond<R: Reply>(
+pub fn respond<R: Reply>(
     handler: impl Future<Output = Result<R, Problem>>,
-) -> Response<Body> {
-    respond_within(MAX_ANSWER, handler).await
+) -> impl Future<Output = Response<Body>> {
+    respond_within(MAX_ANSWER, handler)
 }
 
 /// The same for a handler that may have another time.
-pub async fn respond_within<R: Reply>(
+pub fn respond_within<R: Reply>(
     limit: Duration,
     handler: impl Future<Output = Result<R, Problem>>,
-) -> Response<Body> {
-    // Boxed: a flow over three clients is a large and deeply nested future, and what calls us
-    // would contain it once more.
-    match timeout(limit, Box::pin(handler)).await {
-        Ok(Ok(reply)) => reply.into_response(),
-        Ok(Err(problem)) => refuse(problem),
-        Err(late) => refuse(StoreError::Unknown(format!("{late} within {limit:?}"))),
+) -> impl Future<Output = Response<Body>> {
+    // Boxed here and not when it is awaited: a flow over three clients is a large future, and an async
+    // function that is given one keeps room for its argument in each future around it.
+    let handler = Box::pin(handler);
+    async move {
+        match timeout(limit, handler).await {
+            Ok(Ok(reply)) => reply.into_response(),
+            Ok(Err(problem)) => refuse(problem),
+            Err(late) => refuse(StoreError::Unknown(format!("{late} within {limit:?}"))),
+        }
     }
 }
 

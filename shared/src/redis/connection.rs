@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
@@ -245,7 +246,8 @@ impl Connection {
             if let Some(live) = &current.live {
                 return Ok((current.generation, live.clone()));
             }
-            let live = endpoint.connect(*bounds).await?;
+            // Boxed: seldom needed, and nested deeper than the compiler follows through a deep flow.
+            let live = endpoint.connect(*bounds).boxed().await?;
             current.generation += 1;
             current.live = Some(live.clone());
             Ok::<_, RedisError>((current.generation, live))

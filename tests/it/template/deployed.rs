@@ -108,11 +108,11 @@ impl Deployed {
         let request = request(sender, method, target, headers, &body.to_string());
         let app = self.app(function);
         let response: Response<Body> = match function {
-            "cancel" => Box::pin(cancel::handle(app, request)).await,
-            "orders" => Box::pin(orders::handle(app, request)).await,
-            "reserve" => Box::pin(reserve::handle(app, request)).await,
-            "sales" => Box::pin(sales::handle(app, request)).await,
-            "token-gate" => Box::pin(token_gate::handle(app, request)).await,
+            "cancel" => cancel::handle(app, request).await,
+            "orders" => orders::handle(app, request).await,
+            "reserve" => reserve::handle(app, request).await,
+            "sales" => sales::handle(app, request).await,
+            "token-gate" => token_gate::handle(app, request).await,
             other => panic!("{other} takes no such requests"),
         };
         let mut answer: Value = serde_json::from_slice(response.body()).unwrap();
@@ -188,7 +188,7 @@ impl Deployed {
         let headers = json!({ "stripe-signature": signature });
         let target = "/payments/stripe/callback";
         let request = request(Sender::Nobody, "POST", target, headers, &body);
-        let response = Box::pin(pay_callback::handle(self.app("pay-callback"), request)).await;
+        let response = pay_callback::handle(self.app("pay-callback"), request).await;
         assert_eq!(response.status(), 200, "{response:?}");
         serde_json::from_slice(response.body()).unwrap()
     }
@@ -212,7 +212,7 @@ impl Deployed {
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
         let due: Vec<_> = orders.iter().map(|number| (sale(), *number)).collect();
         let ports = &self.app("expire-orders").ports;
-        let outcomes = Box::pin(flows::expire::expire_or_requeue(ports, &due, now)).await;
+        let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
         outcomes.into_iter().filter_map(Result::err).collect()
     }
 
@@ -228,13 +228,13 @@ impl Deployed {
             let shown = self.http("sales", Sender::Nobody, line, &json!({})).await;
             assert_eq!(shown["status"], 200, "{shown:#}");
         }
-        Box::pin(self.buyers()).await;
-        Box::pin(self.journeys()).await;
-        Box::pin(self.payments()).await;
-        Box::pin(self.ends()).await;
-        Box::pin(self.losses()).await;
-        Box::pin(self.repairs()).await;
-        Box::pin(self.sample_events()).await;
+        self.buyers().await;
+        self.journeys().await;
+        self.payments().await;
+        self.ends().await;
+        self.losses().await;
+        self.repairs().await;
+        self.sample_events().await;
     }
 
     /// Each consumer gets its sample event: a consumer that calls nothing else needs no step here.
@@ -245,7 +245,7 @@ impl Deployed {
             let path = format!("{directory}/{}.json", function.as_str());
             let event = std::fs::read_to_string(path).unwrap();
             let event: SqsEvent = serde_json::from_str(&event).unwrap();
-            Box::pin(consume(self.app(function.as_str()), consumer.queue, event)).await;
+            consume(self.app(function.as_str()), consumer.queue, event).await;
         }
     }
 
@@ -315,11 +315,7 @@ impl Deployed {
             self.callback(payment, &paid.number, PRICE).await;
         }
         all_done(
-            &Box::pin(sync_db::handle(
-                self.app("sync-db"),
-                self.batch(&self.queues.sync.url).await,
-            ))
-            .await,
+            &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
         );
         let rescued = self.buy("dave", "2-2").await;
         self.cancel(&rescued).await;
@@ -337,7 +333,7 @@ impl Deployed {
         self.captured("pi_5", "1024".parse().unwrap());
         self.captured("pi_shown", paid.number());
         let batch = self.batch(&self.queues.refund.url).await;
-        Box::pin(refund::handle(self.app("refund"), batch)).await;
+        refund::handle(self.app("refund"), batch).await;
     }
 
     /// Orders whose time is up: they are requeued, end, are paid or refunded after all, or never were.
@@ -348,7 +344,7 @@ impl Deployed {
             json!({ "sale": SALE, "order": ends.number, "due_at": "2020-01-01T00:00:00.000Z" });
         let record = json!({ "messageId": "1", "body": message.to_string() });
         let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
-        all_done(&Box::pin(expire_orders::handle(self.app("expire-orders"), batch)).await);
+        all_done(&expire_orders::handle(self.app("expire-orders"), batch).await);
         let captured = self.buy("heidi", "3-2").await;
         self.captured("pi_6", captured.number());
         self.captured("pi_7", captured.number());
@@ -376,7 +372,7 @@ impl Deployed {
         assert_eq!(comes_again.len(), 1);
         self.ask("mia", SALE, 1).await;
         let batch = self.batch(&self.queues.load.url).await;
-        all_done(&Box::pin(load_sale::handle(self.app("load-sale"), batch)).await);
+        all_done(&load_sale::handle(self.app("load-sale"), batch).await);
         // A publication loads it too.
         self.lose_redis().await;
         self.publish("The hall again").await;
@@ -417,7 +413,7 @@ impl Deployed {
         catalogue.lease(&sale(), &new_epoch(now).unwrap(), later, until).await.unwrap();
         self.reconcile_at(later).await;
         let event = EventBridgeEvent::<Value>::default();
-        Box::pin(reconcile::handle(self.app("reconcile"), event)).await.unwrap();
+        reconcile::handle(self.app("reconcile"), event).await.unwrap();
     }
 
     async fn reconcile_at(&self, now: Timestamp) {

@@ -162,8 +162,8 @@ async fn each_role_allows_what_its_function_does_and_nothing_else() {
         .collect();
     let (stack, mistaken) = stacks.split_first().unwrap();
     let access = access(stack);
-    let mut deployed = Box::pin(Deployed::start(&access)).await;
-    Box::pin(deployed.everything()).await;
+    let mut deployed = Deployed::start(&access).await;
+    deployed.everything().await;
 
     let seen = deployed.recorder.seen();
     assert_eq!(differences(stack, &seen), (Vec::new(), Vec::new()), "lacking, idle");

@@ -192,9 +192,10 @@ async fn size(engine: &Engine, seats: u32, options: &Options) -> Result<Size, Fa
 async fn sell(engine: &Engine, sales: u32, legs: u16, orders: u64) -> Result<(f64, Cost), Failure> {
     warm(engine, legs).await?;
     let seats = orders.div_ceil(u64::from(sales.max(1))) * TICKETS * 2;
+    let hall_seats = u32::try_from(seats.max(100))?;
     let ids: Vec<String> = (0..sales).map(|index| format!("grown-{index}")).collect();
     for id in &ids {
-        publish(engine, &hall(id, seats.max(100) as u32, legs)?).await?;
+        publish(engine, &hall(id, hall_seats, legs)?).await?;
     }
     let sold = selling::sell(engine, &ids, legs, orders, AT_ONCE).await?;
     Ok((sold.per_second, Cost::from_sold(&sold)))

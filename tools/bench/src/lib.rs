@@ -3,9 +3,6 @@
 //! What a server does is taken from the server's own counters wherever it has them, so that neither
 //! our client nor the network is in the figure.
 
-// The futures of whole sales nest deeper than the compiler looks by itself.
-#![recursion_limit = "256"]
-
 pub mod cost;
 pub mod growth;
 pub mod http;

@@ -41,7 +41,7 @@ const SALE: &str = "reload";
 /// Number of orders that are made at a time before the loss.
 const FILLED_AT_ONCE: usize = 16;
 /// Buyers at once while Redis is lost.
-const BUYERS: u64 = 8;
+const BUYERS: u8 = 8;
 /// Time that a refused buyer waits: in an on-sale somebody else is there at once.
 const AGAIN: Duration = Duration::from_millis(20);
 /// Number of orders before the loss, and after it before the buyers leave.
@@ -170,7 +170,7 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
     let made = stream::iter(0..orders).map(|index| async move {
         let now = Timestamp::now();
         let user = UserId::new(format!("early-{index}"))?;
-        let count = 1 + (index % 2) as u16;
+        let count = if index % 2 == 0 { 1 } else { 2 };
         let choice = Choice::Best { count, together: Together::Preferred };
         let line = Line { tier: TierId::new(TIER)?, legs: published.sale.whole(), choice };
         let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
@@ -355,7 +355,7 @@ struct Admitted {
 
 impl Crowd {
     async fn go(self, credentials: Credentials) {
-        let client = match Client::new(&self.url, BUYERS as usize) {
+        let client = match Client::new(&self.url, usize::from(BUYERS)) {
             Ok(client) => client,
             Err(error) => {
                 self.watch.seen().failed = Some(error.to_string());
@@ -374,7 +374,7 @@ impl Crowd {
         &self,
         client: &Client,
         credentials: &Credentials,
-        place: u64,
+        place: u8,
     ) -> Result<(), Failure> {
         let mut buyer = 0;
         while !self.watch.leave.load(Ordering::SeqCst) {

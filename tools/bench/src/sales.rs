@@ -52,7 +52,7 @@ async fn measure(engine: &Engine, options: Options) -> Result<Report, Failure> {
     let Options { orders, at_once, sales } = options;
     let seats = (orders + WARM) * TICKETS * SPARE;
     let sales = reporting::count(sales).max(seats.div_ceil(HALL_SEATS)).max(1);
-    let seats = seats.div_ceil(sales).max(1000) as u32;
+    let seats = u32::try_from(seats.div_ceil(sales).max(1000))?;
     let ids: Vec<String> = (0..sales).map(|index| format!("bench-{index}")).collect();
     for id in &ids {
         publish(engine, &hall(id, seats, 1)?).await?;

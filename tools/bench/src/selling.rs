@@ -211,7 +211,7 @@ impl Crowd {
         credentials: &Credentials,
         index: u64,
     ) -> Result<(), Failure> {
-        let sale = &self.sales[index as usize % self.sales.len()];
+        let sale = &self.sales[usize::try_from(index)? % self.sales.len()];
         let bearer = credentials.buyer(&format!("bench-{index}"), Timestamp::now())?;
 
         let path = format!("/sales/{sale}/admissions");

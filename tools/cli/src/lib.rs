@@ -1,8 +1,5 @@
 //! The command line of `onsale`: one module a command.
 
-// The futures of repairs nest deeper than the compiler looks by itself.
-#![recursion_limit = "256"]
-
 pub mod audit;
 pub mod bench;
 pub mod chaos;

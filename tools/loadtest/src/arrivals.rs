@@ -118,9 +118,9 @@ mod tests {
         for shape in Shape::ALL {
             for count in [0, 1, 2, 10_000] {
                 let plan = plan(shape, count, MINUTE, 3);
-                assert_eq!(plan.len() as u64, count);
+                assert_eq!(u64::try_from(plan.len()), Ok(count));
                 assert!(plan.is_sorted(), "{}", shape.name());
-                assert!(plan.last().is_none_or(|last| *last <= MINUTE.as_micros() as u64));
+                assert!(plan.last().is_none_or(|last| u128::from(*last) <= MINUTE.as_micros()));
             }
             assert!(shape.time_of(0.0).abs() < 1e-9);
             assert!((shape.time_of(1.0) - 1.0).abs() < 1e-9);

@@ -317,7 +317,11 @@ mod tests {
             for behaviour in Behaviour::ALL {
                 let drawn =
                     (0..1000).filter(|drawn| profile.behaviour(*drawn) == behaviour).count();
-                assert_eq!(drawn as u32, profile.per_mille(behaviour), "{profile:?} {behaviour:?}");
+                assert_eq!(
+                    u32::try_from(drawn),
+                    Ok(profile.per_mille(behaviour)),
+                    "{profile:?} {behaviour:?}"
+                );
             }
         }
     }

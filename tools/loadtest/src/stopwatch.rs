@@ -31,6 +31,17 @@ impl Endpoint {
     pub const ALL: [Self; 5] =
         [Self::Admission, Self::Reserve, Self::PayCallback, Self::Cancel, Self::Query];
 
+    /// Its place in an array of all.
+    const fn index(self) -> usize {
+        match self {
+            Self::Admission => 0,
+            Self::Reserve => 1,
+            Self::PayCallback => 2,
+            Self::Cancel => 3,
+            Self::Query => 4,
+        }
+    }
+
     /// The endpoint's name in the report.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -143,7 +154,7 @@ impl Stopwatch {
     /// A request that was due and was sent has its answer now, or will never have one.
     pub fn answered(&mut self, endpoint: Endpoint, due: Instant, sent: Instant, now: Instant) {
         let response = now.saturating_duration_since(due);
-        let timing = &mut self.timings[endpoint as usize];
+        let timing = &mut self.timings[endpoint.index()];
         record(&mut timing.response, response);
         record(&mut timing.service, now.saturating_duration_since(sent));
         record(&mut self.recent, response);
@@ -152,7 +163,7 @@ impl Stopwatch {
     /// The times of an endpoint.
     #[must_use]
     pub fn of(&self, endpoint: Endpoint) -> &Timing {
-        &self.timings[endpoint as usize]
+        &self.timings[endpoint.index()]
     }
 
     /// Response time and lag since the last call.

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
+use shared::runtime::app::App;
 
 /// Requests of each case before one counts.
 const WARM: usize = 3;
@@ -20,6 +21,10 @@ const COUNTED: usize = 9;
 const TOLERANCE_PERCENT: u64 = 5;
 /// And by how many allocations, where the table's are few.
 const TOLERANCE: u64 = 2;
+/// And by how many bytes: a read may come in two parts, each with a buffer.
+const TOLERANCE_BYTES: u64 = 2048;
+/// Most bytes of a handler's future.
+const MAX_FUTURE_BYTES: usize = 2048;
 
 /// Allocations and bytes of one request of each case.
 fn counted() -> BTreeMap<&'static str, (u64, u64)> {
@@ -45,14 +50,15 @@ fn counted() -> BTreeMap<&'static str, (u64, u64)> {
     cases.iter().map(count).collect()
 }
 
-/// Allocations of each case in the table, which is the last column but one.
-fn table() -> BTreeMap<String, u64> {
+/// Allocations and bytes of each case in the table, which are the last columns.
+fn table() -> BTreeMap<String, (u64, u64)> {
     let document = include_str!("../../../../docs/handler-costs.md");
     let rows = document.lines().filter_map(|line| line.strip_prefix("| "));
     let row = |row: &str| {
         let cells: Vec<&str> = row.trim_end_matches('|').split('|').map(str::trim).collect();
-        let allocations = cells.get(cells.len().checked_sub(2)?)?.replace(',', "").parse().ok()?;
-        Some((cells[0].to_owned(), allocations))
+        let number = |cell: &str| cell.replace(',', "").parse().ok();
+        let [name, .., allocations, bytes] = cells.as_slice() else { return None };
+        Some(((*name).to_owned(), (number(allocations)?, number(bytes)?)))
     };
     rows.filter_map(row).collect()
 }
@@ -69,14 +75,40 @@ fn every_handler_allocates_what_the_table_says() {
     }
     let names: Vec<&str> = table.keys().map(String::as_str).collect();
     assert_eq!(names, counted.keys().copied().collect::<Vec<_>>(), "the table has other rows");
+    let is_close = |count: u64, expected: u64, tolerance: u64| {
+        count.abs_diff(expected) <= tolerance + expected * TOLERANCE_PERCENT / 100
+    };
     for (name, expected) in table {
-        let (allocations, _) = counted[name.as_str()];
-        let difference = allocations.abs_diff(expected);
-        let allowed = TOLERANCE + expected * TOLERANCE_PERCENT / 100;
+        let found = counted[name.as_str()];
         assert!(
-            difference <= allowed,
-            "{name}: {allocations} allocations where docs/handler-costs.md says {expected}; \
+            is_close(found.0, expected.0, TOLERANCE)
+                && is_close(found.1, expected.1, TOLERANCE_BYTES),
+            "{name}: {found:?} allocations and bytes where docs/handler-costs.md says {expected:?}; \
              if that is meant, scripts/handler-costs writes it down"
         );
     }
+}
+
+fn future_bytes<'a, E, F: Future>(_: fn(&'a App, E) -> F) -> usize {
+    size_of::<F>()
+}
+
+/// Whoever awaits a handler, as the Lambda runtime does, would otherwise have room for its work once more
+/// in each future around it.
+#[test]
+fn the_work_of_every_handler_is_on_the_heap() {
+    let futures = [
+        ("token-gate", future_bytes(token_gate::handle)),
+        ("reserve", future_bytes(reserve::handle)),
+        ("orders", future_bytes(orders::handle)),
+        ("cancel", future_bytes(cancel::handle)),
+        ("pay-callback", future_bytes(pay_callback::handle)),
+        ("sales", future_bytes(sales::handle)),
+        ("expire-orders", future_bytes(expire_orders::handle)),
+        ("sync-db", future_bytes(sync_db::handle)),
+    ];
+    for (name, bytes) in futures {
+        assert!(bytes <= MAX_FUTURE_BYTES, "the future of {name} has {bytes} bytes");
+    }
+    println!("{futures:?}");
 }

@@ -253,7 +253,7 @@ impl Worker<'_> {
         let reconcile = || (0..times).map(|_| Work::Reconcile).collect();
         self.publish(SALE, self.options.seats, 900).await?;
         let of_one_sale = self.measured(reconcile(), 1).await?;
-        let short = (times * BATCH * usize::from(TICKETS)).div_ceil(50) as u32 * 50;
+        let short = u32::try_from((times * BATCH * usize::from(TICKETS)).next_multiple_of(50))?;
         self.publish(SHORT, short, SHORT_SECONDS).await?;
         self.publish(SOLD_OUT, TICKETS.into(), 900).await?;
         let of_three = self.measured(reconcile(), 1).await?;

@@ -5,6 +5,7 @@
 //! nothing is decoded twice. They check neither window nor limit and keep no deadline, which ours
 //! does in the same call.
 
+use engine::domain::bitmap;
 use engine::domain::ids::Seat;
 use redis::aio::MultiplexedConnection;
 
@@ -64,26 +65,22 @@ impl Baseline {
 ///
 /// # Errors
 /// Fails if the server does not take them.
-///
-/// # Panics
-/// If the bitmap is shorter than the tier.
 pub async fn write(
     connection: &mut MultiplexedConnection,
     tier: &Tier,
     taken: &[u8],
 ) -> Result<(), Error> {
-    let bit = |bits: &[u8], seat: u32| bits[(seat / 8) as usize] & (0x80 >> (seat % 8)) != 0;
     let row_bits = tier.row_bytes * 8;
-    let seats: Vec<Seat> = (0..tier.initial.len() as u32 * 8)
-        .filter(|seat| !bit(&tier.initial, *seat))
+    let seats: Vec<Seat> = (0..bitmap::places(&tier.initial))
         .map(Seat)
+        .filter(|seat| bitmap::get(&tier.initial, *seat) == Some(false))
         .collect();
     for some in seats.chunks(SEATS_A_COMMAND) {
         let mut write = redis::cmd("HSET");
         write.arg(KEY);
-        for Seat(seat) in some {
+        for at @ Seat(seat) in some {
             let (row, place) = (seat / row_bits, seat % row_bits);
-            let state = if bit(taken, *seat) { "sold" } else { "free" };
+            let state = if bitmap::get(taken, *at) == Some(true) { "sold" } else { "free" };
             let name = format!("{row}-{place}");
             // The back rows are cheaper.
             let price = 28_000 - 2_000 * (row / 10).min(10);

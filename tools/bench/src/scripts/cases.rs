@@ -1,5 +1,6 @@
 //! Every script and every way of choosing, on one hall at one fill after another.
 
+use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::Admit;
 use engine::domain::ids::{Epoch, Legs, Seat};
@@ -141,12 +142,11 @@ impl State {
             grids.push(snapshot.grid);
         }
         let bits: Vec<Vec<u8>> = grids.iter().map(|grid| grid.taken_over(hall.whole())).collect();
-        let zeros = |bits: &Vec<u8>| bits.iter().map(|byte| byte.count_zeros() as usize).sum();
-        let free = bits.iter().map(zeros).min().unwrap_or(0);
-        let is_seat =
-            |seat: &u32| hall.seated.initial[(seat / 8) as usize] & 0x80 >> (seat % 8) == 0;
-        let is_taken = |seat: &u32| bits[0][(seat / 8) as usize] & 0x80 >> (seat % 8) != 0;
-        let taken = (0..bits[0].len() as u32 * 8).filter(is_seat).filter(is_taken).map(Seat);
+        let zeros = |bits: &Vec<u8>| bits.iter().map(|byte| byte.count_zeros()).sum();
+        let free = bitmap::index(bits.iter().map(zeros).min().unwrap_or(0));
+        let is_seat = |seat: &Seat| bitmap::get(&hall.seated.initial, *seat) == Some(false);
+        let is_taken = |seat: &Seat| bitmap::get(&bits[0], *seat) == Some(true);
+        let taken = (0..bitmap::places(&bits[0])).map(Seat).filter(is_seat).filter(is_taken);
         let ones =
             |bitmap: &Vec<u8>| bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>();
         let places: u64 = ones(&hall.seated.initial) * u64::from(hall.legs);
@@ -228,7 +228,7 @@ async fn round(
     calls: usize,
 ) -> Result<Burst, Error> {
     let (in_burst, most_bursts) = if let Case::Baseline(_) = case {
-        ((BASELINE_SEATS / state.hall.seated.seats.max(1)).clamp(2, 20) as usize, 1)
+        (bitmap::index((BASELINE_SEATS / state.hall.seated.seats.max(1)).clamp(2, 20)), 1)
     } else if case == Case::Load {
         (MIN_CALLS, 1)
     } else {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, RequestFingerprint, Seat, UserId};
 use engine::domain::inventory::{Hold, HoldRecord, HoldReply, Line, Release, Sell};
@@ -18,6 +19,8 @@ use super::rig::Rig;
 
 /// The sizes of twenty parties.
 const PARTIES: [u16; 20] = [1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 6];
+/// The sizes of parties that come when nearly all is taken.
+const LATE_PARTIES: [u16; 2] = [1, 2];
 /// Holds of a hundred that are given back.
 const GIVEN_BACK: u32 = 12;
 /// Holds of a hundred that are paid for.
@@ -67,7 +70,9 @@ impl Crowd {
             user: well_formed(UserId::new(user))?,
             fingerprint: well_formed(RequestFingerprint::new(format!("{:016x}", self.orders)))?,
             now: NOW,
-            deadline: NOW.plus_seconds(PAY_WINDOW_SECONDS).plus_ms(self.orders as i64),
+            deadline: NOW
+                .plus_seconds(PAY_WINDOW_SECONDS)
+                .plus_ms(well_formed(self.orders.try_into())?),
             lines,
         })
     }
@@ -109,7 +114,8 @@ impl Crowd {
     /// The next party of one tier.
     fn party(&mut self, tier: usize) -> Result<Hold, Error> {
         let is_late = self.share(tier) > 0.9;
-        let size = if is_late { self.pick(2) as u16 + 1 } else { PARTIES[self.pick(20)] };
+        let parties = if is_late { &LATE_PARTIES[..] } else { &PARTIES[..] };
+        let size = parties[self.pick(parties.len())];
         let legs = self.journey(if is_late { 2 } else { self.hall.legs });
         let choice = Choice::Best { count: size, together: Together::Preferred };
         let line = Self::line(self.hall.tiers()[tier], legs, choice);
@@ -171,13 +177,11 @@ impl Crowd {
 
 /// Pairs of neighbours in one row that are free on a whole journey, none of them overlapping.
 pub fn free_pairs(bits: &[u8], row_bytes: u32) -> Vec<(Seat, Seat)> {
-    let is_free = |seat: u32| {
-        bits.get((seat / 8) as usize).is_some_and(|byte| byte & (0x80 >> (seat % 8)) == 0)
-    };
+    let is_free = |seat: u32| bitmap::get(bits, Seat(seat)) == Some(false);
     let row_bits = row_bytes * 8;
     let mut pairs = Vec::new();
     let mut seat = 0;
-    while seat + 1 < bits.len() as u32 * 8 {
+    while seat + 1 < bitmap::places(bits) {
         let same_row = seat / row_bits == (seat + 1) / row_bits;
         if same_row && is_free(seat) && is_free(seat + 1) {
             pairs.push((Seat(seat), Seat(seat + 1)));

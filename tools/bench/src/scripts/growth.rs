@@ -3,6 +3,7 @@
 //! A million seats are not filled by a crowd but loaded as one would have left them: all rows taken
 //! up to the fill, but for a single seat in some of them.
 
+use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{SaleId, TierId};
 use engine::domain::inventory::TierGrid;
@@ -57,8 +58,8 @@ pub async fn measure(rig: &mut Rig, options: &Options) -> Result<Vec<Row>, Error
 
 /// Takes the first rows of a tier, but for single seats.
 fn fill(grid: &mut TierGrid, fill: u32, rng: &mut StdRng) {
-    let row_bytes = grid.row_bytes as usize;
-    let rows = grid.taken[0].len() / row_bytes * fill as usize / 100;
+    let row_bytes = bitmap::index(grid.row_bytes);
+    let rows = grid.taken[0].len() / row_bytes * bitmap::index(fill) / 100;
     let mut taken = vec![0xff; rows * row_bytes];
     for row in taken.chunks_mut(row_bytes) {
         if rng.random_range(0..100) < ROWS_WITH_A_SEAT {
@@ -100,7 +101,8 @@ async fn one(
     };
     let kept = rig.keep().await?;
     let mut crowd = Crowd::new(&hall, options.seed);
-    let calls = options.calls.min((seats as usize * (100 - percent) as usize / 100 / 4).max(1));
+    let (all, free_percent) = (bitmap::index(seats), bitmap::index(100 - percent));
+    let calls = options.calls.min((all * free_percent / 100 / 4).max(1));
     let mut bursts = Vec::new();
     for _ in 0..options.rounds.max(1) {
         rig.set_back(&kept).await?;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::bitmap;
 use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
 use engine::domain::inventory::{Load, Terms, TierGrid};
 use engine::domain::layout::Layout;
@@ -58,18 +59,19 @@ fn known<T, E: std::fmt::Display>(made: Result<T, E>) -> Result<T, Error> {
 impl Tier {
     /// A tier of equal rows, the last of which is cut off where the seats end.
     pub fn seated(id: &str, seats: u32, row: &[u8]) -> Result<Self, Error> {
+        let row_bytes = known(u32::try_from(row.len()))?;
         let mut left = seats;
         let mut initial = Vec::new();
         while left > 0 {
             for byte in row {
                 let bits = (0..8).map(|bit| 0x80_u8 >> bit);
                 let free = bits.filter(|mask| byte & mask == 0);
-                let free: u8 = free.take(left as usize).sum();
+                let free: u8 = free.take(bitmap::index(left)).sum();
                 left -= free.count_ones();
                 initial.push(!free);
             }
         }
-        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes: row.len() as u32, seats })
+        Ok(Self { id: known(TierId::new(id))?, initial, row_bytes, seats })
     }
 
     fn standing(id: &str, spots: u32) -> Result<Self, Error> {
@@ -180,7 +182,7 @@ mod tests {
             for tier in hall.tiers() {
                 let free: u32 = tier.initial.iter().map(|byte| byte.count_zeros()).sum();
                 assert_eq!(free, seats);
-                assert_eq!(tier.initial.len() % tier.row_bytes as usize, 0);
+                assert_eq!(tier.initial.len() % bitmap::index(tier.row_bytes), 0);
             }
         }
         let train = Hall::train().unwrap();
