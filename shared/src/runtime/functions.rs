@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+use engine::ports::messages::QueueMessage;
 use serde::Serialize;
 
 use crate::runtime::app::Need;
 
-/// Writes [`QueueName`] and [`PerQueue`] from the table of queues.
+/// Writes [`QueueName`] and [`PerQueue`] from the table of queues. A queue is called as its variant
+/// of [`QueueMessage`].
 macro_rules! queues {
     ($(#[doc = $about:literal] $queue:ident: $name:ident, $variable:literal;)*) => {
         /// A queue that a function consumes.
@@ -23,6 +25,14 @@ macro_rules! queues {
         impl QueueName {
             /// Every queue, in the order of the table.
             pub const ALL: [Self; [$($variable),*].len()] = [$(Self::$queue),*];
+
+            /// The queue that a message goes to.
+            #[must_use]
+            pub const fn of(message: &QueueMessage) -> Self {
+                match message {
+                    $(QueueMessage::$queue(_) => Self::$queue,)*
+                }
+            }
 
             /// The queue's name without the prefix of its stage.
             #[must_use]
