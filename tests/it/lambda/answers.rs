@@ -14,6 +14,7 @@ use engine::ports::{Orders as _, Ports as _};
 use local::data_dir::{DataDir, Secrets};
 use local::environment::{Variables, variables};
 use local::gateway::{Gateway, Routes};
+use local::handlers::{expire_orders, reconcile, refund, sync_db};
 use local::identity::{Identity, Role};
 use local::payment;
 use local::queues::{QueuePair, Queues};
