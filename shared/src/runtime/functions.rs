@@ -274,6 +274,27 @@ mod tests {
         }
     }
 
+    /// The rows of the queues' variables; `ONSALE_WRITE_DOCS=1` writes them anew.
+    #[test]
+    fn the_documentation_has_a_row_for_the_url_of_each_queue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let is_row = |line: &&str| line.starts_with("| `ONSALE_") && line.contains("_QUEUE_URL`");
+        let rows = QueueName::ALL.map(|queue| {
+            let (variable, name, about) = (queue.url_variable(), queue.as_str(), queue.about());
+            format!("| `{variable}` | yes | URL of the queue `{name}`. {about} |\n")
+        });
+        let lines = || page.split_inclusive('\n');
+        let before = lines().take_while(|line| !is_row(line)).map(str::to_owned);
+        let after = lines().skip_while(|line| !is_row(line)).filter(|line| !is_row(line));
+        let expected: String = before.chain(rows).chain(after.map(str::to_owned)).collect();
+        if std::env::var("ONSALE_WRITE_DOCS").is_ok_and(|write| write == "1") {
+            std::fs::write(path, &expected).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page == expected, "ONSALE_WRITE_DOCS=1 writes the rows of the queues anew");
+    }
+
     #[test]
     fn every_function_has_a_name_of_its_own() {
         let names: BTreeSet<&str> = Function::NAMES.into();

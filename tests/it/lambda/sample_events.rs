@@ -1,5 +1,5 @@
 //! The events in `tests/events/`: made here, kept there for everybody, and sent by `cargo lambda invoke`
-//! (tests/it/lambda/watch.rs). `ONSALE_WRITE_EVENTS=1` writes them anew.
+//! (tests/it/lambda/watch.rs). `ONSALE_WRITE_DOCS=1` writes them anew.
 
 use std::fs;
 use std::path::Path;
@@ -181,14 +181,14 @@ pub fn samples() -> Vec<Sample> {
     samples.into_iter().map(sample).collect()
 }
 
-/// Compares a file with what it should be; `ONSALE_WRITE_EVENTS=1` writes it first.
+/// Compares a file with what it should be; `ONSALE_WRITE_DOCS=1` writes it first.
 fn compare(path: &Path, text: &str) {
-    if std::env::var("ONSALE_WRITE_EVENTS").is_ok_and(|write| write == "1") {
+    if std::env::var("ONSALE_WRITE_DOCS").is_ok_and(|write| write == "1") {
         fs::write(path, text).unwrap();
     }
     let kept = fs::read_to_string(path).unwrap_or_default();
     let path = path.display();
-    assert!(kept == text, "{path} is out of date: ONSALE_WRITE_EVENTS=1 writes it anew");
+    assert!(kept == text, "{path} is out of date: ONSALE_WRITE_DOCS=1 writes it anew");
 }
 
 #[test]
