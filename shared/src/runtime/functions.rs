@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use engine::ports::messages::QueueMessage;
+use engine::ports::messages::{Malformed, Message, QueueMessage};
 use serde::Serialize;
 
 use crate::runtime::app::Need;
@@ -31,6 +31,16 @@ macro_rules! queues {
             pub const fn of(message: &QueueMessage) -> Self {
                 match message {
                     $(QueueMessage::$queue(_) => Self::$queue,)*
+                }
+            }
+
+            /// Reads a body of the queue's messages.
+            ///
+            /// # Errors
+            /// [`Malformed`] if it is not one.
+            pub fn read(self, body: &str) -> Result<QueueMessage, Malformed> {
+                match self {
+                    $(Self::$queue => Message::read(body).map(QueueMessage::$queue),)*
                 }
             }
 
