@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reconcile::PARTS_END;
+use local::handlers::reconcile::PARTS_END;
 use shared::dynamodb::{StoreConfig, Tables};
 use shared::http::respond::{MAX_ANSWER, MAX_PUBLISH};
 use shared::redis::Bounds;

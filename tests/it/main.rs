@@ -16,6 +16,7 @@ mod bench_sales;
 mod bench_scripts;
 mod chaos;
 mod command_lines;
+mod contributing;
 mod cost;
 mod deadlines;
 mod described;

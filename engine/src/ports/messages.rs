@@ -64,8 +64,51 @@ pub trait Message: Serialize + DeserializeOwned {
     }
 }
 
+/// Writes [`QueueMessage`] from the list of its queues: what a queue is called, the message that it
+/// carries, and what that message is called.
+macro_rules! queue_messages {
+    ($($queue:ident($message:ident), $kind:literal;)*) => {
+        /// A message of any queue. Its variant is the queue that it goes to.
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum QueueMessage {
+            $(#[doc = concat!("A message of the queue `", $kind, "`.")] $queue($message),)*
+        }
+
+        impl QueueMessage {
+            /// The body.
+            ///
+            /// # Errors
+            /// [`Malformed`] if the message cannot be written as JSON.
+            pub fn body(&self) -> Result<String, Malformed> {
+                match self {
+                    $(Self::$queue(message) => message.body(),)*
+                }
+            }
+        }
+
+        $(
+            impl Message for $message {
+                const KIND: &'static str = $kind;
+            }
+
+            impl From<$message> for QueueMessage {
+                fn from(message: $message) -> Self {
+                    Self::$queue(message)
+                }
+            }
+        )*
+    };
+}
+
+queue_messages! {
+    Expiry(Expiry), "expiry";
+    Sync(Sync), "sync";
+    Load(LoadSale), "load";
+    Refund(Refund), "refund";
+}
+
 /// Check an order at its deadline: it may have to expire.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Expiry {
     /// The order's sale.
     pub sale: SaleId,
@@ -75,30 +118,18 @@ pub struct Expiry {
     pub due_at: Timestamp,
 }
 
-impl Message for Expiry {
-    const KIND: &'static str = "expiry";
-}
-
 /// Count a paid order in its sale's statistics.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Sync {
     /// The order.
     pub order: OrderNumber,
 }
 
-impl Message for Sync {
-    const KIND: &'static str = "sync";
-}
-
 /// Load a sale that Redis has lost.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LoadSale {
     /// The sale.
     pub sale: SaleId,
-}
-
-impl Message for LoadSale {
-    const KIND: &'static str = "load";
 }
 
 /// Refund a payment. The provider and its payment together name the refund: whoever carries it
@@ -117,10 +148,6 @@ pub struct Refund {
     pub currency: Currency,
     /// The reason of the refund.
     pub reason: RefundReason,
-}
-
-impl Message for Refund {
-    const KIND: &'static str = "refund";
 }
 
 impl Refund {

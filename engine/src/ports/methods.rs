@@ -1,6 +1,7 @@
 //! All methods of all ports, written once: what forwards, records, counts or crashes calls derives
 //! from this list. It does not compile where the list and a trait differ.
 
+pub use super::messages::QueueMessage;
 pub use super::{
     Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
     Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
@@ -87,15 +88,7 @@ macro_rules! port_methods {
                 Loaded: loaded(ref id: SaleId, ref epoch: Epoch) -> ChangeReply;
             }
             Queue by queue {
-                ExpireLater: expire_later(
-                    ref sale: SaleId,
-                    copy order: OrderNumber,
-                    copy now: Timestamp,
-                    copy deadline: Timestamp
-                ) -> ();
-                SyncLater: sync(copy order: OrderNumber) -> ();
-                LoadAgain: load_again(ref sale: SaleId) -> ();
-                RefundLater: refund(ref payment: PaymentRecord) -> ();
+                Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();
             }
             Provider by provider {
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;

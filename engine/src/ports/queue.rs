@@ -2,7 +2,8 @@
 
 use std::future::Future;
 
-use super::Stored;
+use super::messages::{self, QueueMessage};
+use super::{StoreError, Stored};
 use crate::domain::ids::SaleId;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentRecord;
@@ -11,11 +12,21 @@ use crate::domain::time::Timestamp;
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
 
-/// The queues (SQS). Each delivers at least once, in any order.
+/// The queues (SQS). Each delivers at least once, in any order. An implementation writes
+/// [`Queue::send`]; each other method is a message that is sent with it.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`](super::StoreError); the sweeper compensates for a message that is lost.
+/// Every method fails with a [`StoreError`]; the sweeper compensates for a message that is lost.
 pub trait Queue: Send + Sync {
+    /// Sends a message into its queue, where nobody sees it for `delay_seconds`. A process sends a
+    /// [`messages::LoadSale`] at most once a second for each sale: asking often is no more than
+    /// asking once.
+    fn send(
+        &self,
+        message: &QueueMessage,
+        delay_seconds: Option<i32>,
+    ) -> impl Future<Output = Stored<()>> + Send;
+
     /// Brings an order up again at its deadline; beyond 15 minutes in several delays.
     fn expire_later(
         &self,
@@ -23,14 +34,28 @@ pub trait Queue: Send + Sync {
         order: OrderNumber,
         now: Timestamp,
         deadline: Timestamp,
-    ) -> impl Future<Output = Stored<()>> + Send;
+    ) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::Expiry { sale: sale.clone(), order, due_at: deadline }.into();
+        async move { self.send(&message, Some(delay_seconds(now, deadline))).await }
+    }
+
     /// Counts a paid order.
-    fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send;
-    /// Loads a sale that Redis has lost. Asking often is no more than asking once: a process sends
-    /// a request a second for each sale.
-    fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send;
-    /// Requests the refund of a payment.
-    fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send;
+    fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send {
+        async move { self.send(&messages::Sync { order }.into(), None).await }
+    }
+
+    /// Loads a sale that Redis has lost.
+    fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::LoadSale { sale: sale.clone() }.into();
+        async move { self.send(&message, None).await }
+    }
+
+    /// Requests the refund of a payment. One that was accepted breaks the contract.
+    fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<()>> + Send {
+        let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
+        let message = messages::Refund::from_record(payment).ok_or_else(accepted);
+        async move { self.send(&message?.into(), None).await }
+    }
 }
 
 /// The delay of a message, in seconds: until the deadline, in whole seconds rounded up so that it is not

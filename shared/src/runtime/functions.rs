@@ -6,11 +6,13 @@
 
 use std::time::Duration;
 
+use engine::ports::messages::{Malformed, Message, QueueMessage};
 use serde::Serialize;
 
 use crate::runtime::app::Need;
 
-/// Writes [`QueueName`] and [`PerQueue`] from the table of queues.
+/// Writes [`QueueName`] and [`PerQueue`] from the table of queues. A queue is called as its variant
+/// of [`QueueMessage`].
 macro_rules! queues {
     ($(#[doc = $about:literal] $queue:ident: $name:ident, $variable:literal;)*) => {
         /// A queue that a function consumes.
@@ -23,6 +25,24 @@ macro_rules! queues {
         impl QueueName {
             /// Every queue, in the order of the table.
             pub const ALL: [Self; [$($variable),*].len()] = [$(Self::$queue),*];
+
+            /// The queue that a message goes to.
+            #[must_use]
+            pub const fn of(message: &QueueMessage) -> Self {
+                match message {
+                    $(QueueMessage::$queue(_) => Self::$queue,)*
+                }
+            }
+
+            /// Reads a body of the queue's messages.
+            ///
+            /// # Errors
+            /// [`Malformed`] if it is not one.
+            pub fn read(self, body: &str) -> Result<QueueMessage, Malformed> {
+                match self {
+                    $(Self::$queue => Message::read(body).map(QueueMessage::$queue),)*
+                }
+            }
 
             /// The queue's name without the prefix of its stage.
             #[must_use]
@@ -262,6 +282,27 @@ mod tests {
             let has_route = ROUTES.iter().any(|route| route.function == function);
             assert_eq!(has_route, function.row().trigger == Trigger::Http, "{function:?}");
         }
+    }
+
+    /// The rows of the queues' variables; `ONSALE_WRITE_DOCS=1` writes them anew.
+    #[test]
+    fn the_documentation_has_a_row_for_the_url_of_each_queue() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let is_row = |line: &&str| line.starts_with("| `ONSALE_") && line.contains("_QUEUE_URL`");
+        let rows = QueueName::ALL.map(|queue| {
+            let (variable, name, about) = (queue.url_variable(), queue.as_str(), queue.about());
+            format!("| `{variable}` | yes | URL of the queue `{name}`. {about} |\n")
+        });
+        let lines = || page.split_inclusive('\n');
+        let before = lines().take_while(|line| !is_row(line)).map(str::to_owned);
+        let after = lines().skip_while(|line| !is_row(line)).filter(|line| !is_row(line));
+        let expected: String = before.chain(rows).chain(after.map(str::to_owned)).collect();
+        if std::env::var("ONSALE_WRITE_DOCS").is_ok_and(|write| write == "1") {
+            std::fs::write(path, &expected).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap();
+        assert!(page == expected, "ONSALE_WRITE_DOCS=1 writes the rows of the queues anew");
     }
 
     #[test]

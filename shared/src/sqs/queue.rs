@@ -15,13 +15,9 @@ use http::Request;
 use super::outbox::Outbox;
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
-use crate::runtime::functions::PerQueue;
-use engine::domain::ids::SaleId;
-use engine::domain::number::OrderNumber;
-use engine::domain::order::PaymentRecord;
-use engine::domain::time::Timestamp;
-use engine::ports::messages::{Expiry, LoadSale, Malformed, Message, Refund, Sync};
-use engine::ports::{LONGEST_DELAY_SECONDS, Queue, StoreError, Stored, delay_seconds};
+use crate::runtime::functions::{PerQueue, QueueName};
+use engine::ports::messages::{LoadSale, Malformed, QueueMessage};
+use engine::ports::{LONGEST_DELAY_SECONDS, Queue, StoreError, Stored};
 
 // Most seconds that a message may be delayed (a quota of SQS).
 // Source: <https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_SendMessage.html>
@@ -123,38 +119,16 @@ fn origin(url: &str) -> &str {
     url[host..].find('/').map_or(url, |path| &url[..host + path])
 }
 
-/// The text of a message.
-fn body(message: &impl Message) -> Stored<String> {
-    message.body().map_err(|malformed: Malformed| StoreError::Contract(malformed.to_string()))
-}
-
 impl Queue for SqsQueue {
-    async fn expire_later(
-        &self,
-        sale: &SaleId,
-        order: OrderNumber,
-        now: Timestamp,
-        deadline: Timestamp,
-    ) -> Stored<()> {
-        let message = Expiry { sale: sale.clone(), order, due_at: deadline };
-        self.outboxes.expiry.send(body(&message)?, Some(delay_seconds(now, deadline))).await
-    }
-
-    async fn sync(&self, order: OrderNumber) -> Stored<()> {
-        self.outboxes.sync.send(body(&Sync { order })?, None).await
-    }
-
-    async fn load_again(&self, sale: &SaleId) -> Stored<()> {
-        if !self.load_requests.admits(sale, Instant::now()) {
+    async fn send(&self, message: &QueueMessage, delay_seconds: Option<i32>) -> Stored<()> {
+        if let QueueMessage::Load(LoadSale { sale }) = message
+            && !self.load_requests.admits(sale, Instant::now())
+        {
             return Ok(());
         }
-        self.outboxes.load.send(body(&LoadSale { sale: sale.clone() })?, None).await
-    }
-
-    async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
-        let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
-        let message = Refund::from_record(payment).ok_or_else(accepted)?;
-        self.outboxes.refund.send(body(&message)?, None).await
+        let malformed = |malformed: Malformed| StoreError::Contract(malformed.to_string());
+        let body = message.body().map_err(malformed)?;
+        self.outboxes.get(QueueName::of(message)).send(body, delay_seconds).await
     }
 }
 
@@ -162,9 +136,12 @@ impl Queue for SqsQueue {
 mod tests {
     use super::*;
     use crate::sqs::outbox::MAX_MESSAGE_BYTES;
-    use engine::domain::ids::{PaymentId, ProviderId};
+    use engine::domain::ids::{PaymentId, ProviderId, SaleId};
     use engine::domain::money::{Currency, Money};
-    use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+    use engine::domain::number::OrderNumber;
+    use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+    use engine::domain::time::Timestamp;
+    use engine::ports::messages::{Expiry, Message, Refund, Sync};
 
     #[test]
     fn the_longest_messages_fit() {
@@ -191,12 +168,12 @@ mod tests {
         for reason in RefundReason::ALL {
             let outcome = PaymentOutcome::Refund(reason);
             let record = PaymentRecord::decided(&capture, outcome, now);
-            let refund = body(&Refund::from_record(&record).unwrap()).unwrap();
+            let refund = Refund::from_record(&record).unwrap().body().unwrap();
             assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
         }
-        let expiry = body(&Expiry { sale: sale.clone(), order, due_at: now }).unwrap();
-        let load = body(&LoadSale { sale }).unwrap();
-        let sync = body(&Sync { order }).unwrap();
+        let expiry = Expiry { sale: sale.clone(), order, due_at: now }.body().unwrap();
+        let load = LoadSale { sale }.body().unwrap();
+        let sync = Sync { order }.body().unwrap();
         assert!([expiry, load, sync].iter().all(|text| text.len() <= MAX_MESSAGE_BYTES));
     }
 

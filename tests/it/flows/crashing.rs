@@ -104,39 +104,20 @@ impl<'a, P: Ports> Crashing<'a, P> {
     }
 }
 
-impl<P: Ports> Ports for Crashing<'_, P> {
-    type Seats = Self;
-    type Gate = Self;
-    type Orders = Self;
-    type Catalogue = Self;
-    type Queue = Self;
-    type Provider = Self;
-
-    fn seats(&self) -> &Self {
-        self
-    }
-    fn gate(&self) -> &Self {
-        self
-    }
-    fn orders(&self) -> &Self {
-        self
-    }
-    fn catalogue(&self) -> &Self {
-        self
-    }
-    fn queue(&self) -> &Self {
-        self
-    }
-    fn provider(&self) -> &Self {
-        self
-    }
-}
-
-/// Writes each method of each port as a call of the inner port's, which is a step.
+/// Writes each port, and each of its methods as a call of the inner port's, which is a step.
 macro_rules! each_call_is_a_step {
     ($($trait:ident by $port:ident { $(
         $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
     )* })*) => {
+        impl<P: Ports> Ports for Crashing<'_, P> {
+            $(
+                type $trait = Self;
+                fn $port(&self) -> &Self {
+                    self
+                }
+            )*
+        }
+
         $(impl<P: Ports> $trait for Crashing<'_, P> {
             $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
                 self.step(self.inner.$port().$name($($arg),*)).await

@@ -7,6 +7,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::TierTotals;
 use engine::domain::time::Timestamp;
 use engine::ports::{Orders as _, Ports as _};
+use local::handlers::{reconcile, sync_db};
 use serde_json::{Value, json};
 use shared::http::tokens::Grant;
 

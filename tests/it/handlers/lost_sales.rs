@@ -2,6 +2,7 @@
 
 use engine::domain::ids::{SaleId, TierId};
 use engine::ports::{Ports as _, Seats as _};
+use local::handlers::{load_sale, reconcile};
 use serde_json::{Value, json};
 
 use super::messages::{failed_to_expire, overdue};

@@ -1,6 +1,7 @@
 //! Messages of queues, handled one by one.
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use local::handlers::expire_orders;
 use serde_json::{Value, json};
 
 use super::{Fixture, Sender, best, hall, records};

@@ -13,6 +13,7 @@ use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
+use local::handlers::{cancel, orders, pay_callback, reserve, sales, token_gate};
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use engine::domain::money::{Currency, Money};
 use engine::domain::time::Timestamp;
 use fake_payments::Fault;
+use local::handlers::refund;
 use serde_json::json;
 
 use super::{Fixture, Sender, failures, hall, records};

@@ -15,6 +15,7 @@ use fake_identity::{Identity, Role};
 use local::data_dir::{DataDir, Secrets};
 use local::environment::{Variables, variables};
 use local::gateway::{Gateway, Routes};
+use local::handlers::{expire_orders, reconcile, refund, sync_db};
 use local::payment;
 use local::queues::{QueuePair, Queues};
 use local::servers::{PaymentProvider, Stack};

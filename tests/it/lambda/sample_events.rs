@@ -1,8 +1,8 @@
 //! The events in `tests/events/`: made here, kept there for everybody, and sent by `cargo lambda invoke`
-//! (tests/it/lambda/watch.rs). `ONSALE_WRITE_EVENTS=1` writes them anew.
+//! (tests/it/lambda/watch.rs). `ONSALE_WRITE_DOCS=1` writes them anew.
 
-use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::{Mint, OrderNumber};
@@ -11,9 +11,10 @@ use local::environment::{SAMPLE_KEY, SAMPLE_SECRET};
 use serde_json::{Value, json};
 use shared::http::tokens::{AdmissionKeys, Grant};
 use shared::providers::stripe::signature;
+use shared::runtime::functions::Function;
 
 use super::event::{Request, Sender, batch, schedule};
-use super::rie::{FUNCTIONS, root};
+use super::rie::root;
 
 const SALE: &str = "sample";
 const BUYER: &str = "1001";
@@ -26,23 +27,29 @@ fn made_at() -> Timestamp {
     "2026-11-21T10:00:00Z".parse().unwrap()
 }
 
-/// A row of the table in `tests/events/README.md`.
-pub struct Listed {
-    pub file: String,
-    pub function: String,
-    pub answer: String,
+/// An event that is kept.
+pub struct Sample {
+    pub function: Function,
+    /// Name of its file, without the ending.
+    pub name: &'static str,
+    /// What the function answers: a status, or what becomes of a batch.
+    pub answer: &'static str,
+    event: Value,
 }
 
-/// The table.
-pub fn listed() -> Vec<Listed> {
-    let page = fs::read_to_string(root().join("tests/events/README.md")).unwrap();
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
-    let row = |row: &str| {
-        let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
-        let [file, function, answer, ""] = cells[..] else { panic!("{row}") };
-        Listed { file: file.to_owned(), function: function.to_owned(), answer: answer.to_owned() }
-    };
-    rows.map(row).collect()
+impl Sample {
+    /// Name of its file.
+    pub fn file(&self) -> String {
+        format!("{}.json", self.name)
+    }
+
+    /// How it is sent, as `docs/lambda.md` says it.
+    fn command(&self) -> String {
+        let function = format!("{:?}Function", self.function);
+        let file = format!("tests/events/{}", self.file());
+        let variables = "--env-vars .onsale/functions.json";
+        format!("sam local invoke {function:<20} {variables} -e {file:<46} # {}\n", self.answer)
+    }
 }
 
 /// A small hall that is on sale until 2100.
@@ -96,8 +103,12 @@ fn callback(secret: &[u8]) -> Request<'static> {
     Request { sender: Sender::Nobody, method: "POST", target, headers, body }
 }
 
-/// Every event by the name of its file.
-fn events() -> BTreeMap<&'static str, Value> {
+/// Every event, in the order in which they are sent.
+pub fn samples() -> Vec<Sample> {
+    use Function::{
+        Cancel, ExpireOrders, LoadSale, Orders, PayCallback, Reconcile, Refund, Reserve, Sales,
+        SyncDb, TokenGate,
+    };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let get = |target: &str| Request::get(Sender::Nobody, target);
     let admit = |sender, sale: &str| {
@@ -115,7 +126,8 @@ fn events() -> BTreeMap<&'static str, Value> {
     let list = Request::get(Sender::Buyer(BUYER), "/orders?limit=10");
     let key = SAMPLE_KEY.1;
     let forged = b"another key, which no function has";
-    let (sales, show_sale, show_order) = ("GET /sales", "GET /sales/{sale}", "GET /orders/{order}");
+    let (list_sales, show_sale, show_order) =
+        ("GET /sales", "GET /sales/{sale}", "GET /orders/{order}");
     let (publish, availability) = ("PUT /sales/{sale}", "GET /sales/{sale}/availability");
     let (gate, make) = ("POST /sales/{sale}/admissions", "POST /sales/{sale}/orders");
     let (give_up, pay) = ("POST /orders/{order}/cancel", "POST /payments/{provider}/callback");
@@ -124,57 +136,88 @@ fn events() -> BTreeMap<&'static str, Value> {
         json!({ "sale": SALE, "order": number(SECOND_BUYER), "due_at": "2026-11-21T10:15:00Z" });
     let refund = json!({ "provider": "stripe", "payment": "pi_unknown", "order": number(BUYER),
         "amount_minor": 1, "currency": "EUR", "reason": "wrong_amount" });
-    BTreeMap::from([
-        ("sales-publish.json", put(Sender::Operator).event(publish)),
-        ("sales-publish-unsigned.json", put(Sender::Nobody).event(publish)),
-        ("sales-list.json", get("/sales").event(sales)),
-        ("sales-show.json", get("/sales/sample").event(show_sale)),
-        ("sales-availability.json", get("/sales/sample/availability").event(availability)),
-        ("sales-openapi.json", get("/openapi.json").event("GET /openapi.json")),
-        ("token-gate.json", admit(Sender::Buyer(BUYER), SALE).event(gate)),
-        ("token-gate-anonymous.json", admit(Sender::Nobody, SALE).event(gate)),
-        ("token-gate-no-such-sale.json", admit(Sender::Buyer(BUYER), "nowhere").event(gate)),
-        ("reserve.json", reserve(BUYER, key).event(make)),
-        ("reserve-second.json", reserve(SECOND_BUYER, key).event(make)),
-        ("reserve-forged.json", reserve(BUYER, forged).event(make)),
-        ("orders-show.json", show.event(show_order)),
-        ("orders-list.json", list.event("GET /orders")),
-        ("pay-callback.json", callback(SAMPLE_SECRET).event(pay)),
-        ("pay-callback-forged.json", callback(forged).event(pay)),
-        ("cancel.json", cancel(SECOND_BUYER).event(give_up)),
-        ("cancel-paid.json", cancel(BUYER).event(give_up)),
-        ("sync-db.json", batch("sync", std::slice::from_ref(&count))),
-        ("sync-db-partial.json", batch("sync", &[count, "no message at all".to_owned()])),
-        ("expire-orders.json", batch("expiry", &[expiry.to_string()])),
-        ("load-sale.json", batch("load", &[json!({ "sale": SALE }).to_string()])),
-        ("refund.json", batch("refund", &[refund.to_string()])),
-        ("reconcile.json", schedule()),
-    ])
+    let samples = vec![
+        (Sales, "sales-publish", "200", put(Sender::Operator).event(publish)),
+        (Sales, "sales-list", "200", get("/sales").event(list_sales)),
+        (Sales, "sales-show", "200", get("/sales/sample").event(show_sale)),
+        (Sales, "sales-availability", "200", get("/sales/sample/availability").event(availability)),
+        (Sales, "sales-openapi", "200", get("/openapi.json").event("GET /openapi.json")),
+        (Sales, "sales-publish-unsigned", "401", put(Sender::Nobody).event(publish)),
+        (TokenGate, "token-gate", "201", admit(Sender::Buyer(BUYER), SALE).event(gate)),
+        (TokenGate, "token-gate-anonymous", "401", admit(Sender::Nobody, SALE).event(gate)),
+        (
+            TokenGate,
+            "token-gate-no-such-sale",
+            "404",
+            admit(Sender::Buyer(BUYER), "nowhere").event(gate),
+        ),
+        (Reserve, "reserve", "201", reserve(BUYER, key).event(make)),
+        (Reserve, "reserve-forged", "403", reserve(BUYER, forged).event(make)),
+        (Orders, "orders-show", "200", show.event(show_order)),
+        (Orders, "orders-list", "200", list.event("GET /orders")),
+        (PayCallback, "pay-callback", "200", callback(SAMPLE_SECRET).event(pay)),
+        (PayCallback, "pay-callback-forged", "401", callback(forged).event(pay)),
+        (SyncDb, "sync-db", "no failure", batch("sync", std::slice::from_ref(&count))),
+        (
+            SyncDb,
+            "sync-db-partial",
+            "1 failure",
+            batch("sync", &[count, "no message at all".to_owned()]),
+        ),
+        (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),
+        (Cancel, "cancel", "200", cancel(SECOND_BUYER).event(give_up)),
+        (Cancel, "cancel-paid", "409", cancel(BUYER).event(give_up)),
+        (ExpireOrders, "expire-orders", "no failure", batch("expiry", &[expiry.to_string()])),
+        (
+            LoadSale,
+            "load-sale",
+            "no failure",
+            batch("load", &[json!({ "sale": SALE }).to_string()]),
+        ),
+        (Refund, "refund", "1 failure", batch("refund", &[refund.to_string()])),
+        (Reconcile, "reconcile", "report", schedule()),
+    ];
+    let sample = |(function, name, answer, event)| Sample { function, name, answer, event };
+    samples.into_iter().map(sample).collect()
+}
+
+/// Compares a file with what it should be; `ONSALE_WRITE_DOCS=1` writes it first.
+fn compare(path: &Path, text: &str) {
+    if std::env::var("ONSALE_WRITE_DOCS").is_ok_and(|write| write == "1") {
+        fs::write(path, text).unwrap();
+    }
+    let kept = fs::read_to_string(path).unwrap_or_default();
+    let path = path.display();
+    assert!(kept == text, "{path} is out of date: ONSALE_WRITE_DOCS=1 writes it anew");
 }
 
 #[test]
-fn the_files_are_the_events_and_the_table_lists_them() {
+fn the_files_are_the_events_and_the_page_sends_each() {
     let directory = root().join("tests/events");
-    let events = events();
-    for (file, event) in &events {
-        let path = directory.join(file);
-        let text = format!("{}\n", serde_json::to_string_pretty(event).unwrap());
-        if std::env::var("ONSALE_WRITE_EVENTS").is_ok_and(|write| write == "1") {
-            fs::write(&path, &text).unwrap();
-        }
-        let kept = fs::read_to_string(&path).unwrap_or_default();
-        assert!(kept == text, "{file} is out of date: ONSALE_WRITE_EVENTS=1 writes it anew");
+    let samples = samples();
+    for sample in &samples {
+        let text = format!("{}\n", serde_json::to_string_pretty(&sample.event).unwrap());
+        compare(&directory.join(sample.file()), &text);
     }
     let entries = fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name());
     let mut files: Vec<String> = entries.map(|name| name.into_string().unwrap()).collect();
     files.retain(|name| name != "README.md");
     files.sort_unstable();
-    assert_eq!(files, events.keys().copied().collect::<Vec<_>>());
-    let rows = listed();
-    let mut listed: Vec<&str> = rows.iter().map(|row| row.file.as_str()).collect();
-    listed.sort_unstable();
-    assert_eq!(files, listed);
-    for function in FUNCTIONS {
-        assert!(rows.iter().any(|row| row.function == function), "{function} has no event");
+    let mut expected: Vec<String> = samples.iter().map(Sample::file).collect();
+    expected.sort_unstable();
+    assert_eq!(files, expected);
+    for function in Function::ALL {
+        let has_event = samples.iter().any(|sample| sample.function == function);
+        assert!(has_event, "{function:?} has no event");
     }
+    // The page: its commands stand together.
+    let page = root().join("docs/lambda.md");
+    let text = fs::read_to_string(&page).unwrap();
+    let is_command = |line: &str| line.starts_with("sam local invoke ");
+    let before = text.split_inclusive('\n').take_while(|line| !is_command(line));
+    let after = text.split_inclusive('\n').skip_while(|line| !is_command(line));
+    let after = after.skip_while(|line| is_command(line)).map(str::to_owned);
+    let commands = samples.iter().map(Sample::command);
+    let text = before.map(str::to_owned).chain(commands).chain(after).collect::<String>();
+    compare(&page, &text);
 }

@@ -20,7 +20,7 @@ use shared::http::routes::ROUTES;
 use tempfile::TempDir;
 
 use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
-use super::sample_events::listed;
+use super::sample_events::samples;
 use crate::backends;
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -152,12 +152,12 @@ fn in_words(answer: &Value) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_sample_events_do_what_their_table_says() {
+async fn the_sample_events_are_answered_as_they_should_be() {
     let (engine, environment) = engine().await;
     let watch = Watch::start(&environment).await;
-    for row in listed() {
-        let answer = watch.invoke(&row.function, &row.file).await;
-        assert_eq!(in_words(&answer), row.answer, "{}: {answer} {}", row.file, watch.log());
+    for sample in samples() {
+        let answer = watch.invoke(sample.function.as_str(), &sample.file()).await;
+        assert_eq!(in_words(&answer), sample.answer, "{}: {answer} {}", sample.name, watch.log());
     }
     // A function that does not run with the sample key refuses them.
     let config = up::config(

@@ -16,6 +16,7 @@ use engine::flows;
 use engine::flows::expire::expire_or_requeue;
 use engine::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
 use fake_payments::Fault;
+use local::handlers::{load_sale, reconcile, refund};
 use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};

@@ -19,6 +19,10 @@ use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
 use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
+use local::handlers::{
+    cancel, expire_orders, load_sale, orders, pay_callback, reconcile, refund, reserve, sales,
+    sync_db, token_gate,
+};
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;

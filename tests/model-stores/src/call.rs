@@ -7,11 +7,9 @@
 
 use std::future::Future;
 
-use engine::ports::delay_seconds;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 
-use crate::queues::Message;
 use crate::stores::Stores;
 
 /// Answers the calls of a [`Caller`].
@@ -92,6 +90,15 @@ macro_rules! calls {
             }
         }
 
+        impl<D: Driver> Ports for Caller<D> {
+            $(
+                type $trait = Self;
+                fn $port(&self) -> &Self {
+                    self
+                }
+            )*
+        }
+
         $(impl<D: Driver> $trait for Caller<D> {
             $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
                 let call = Call::$variant { $($arg: keep!($how $arg)),* };
@@ -108,34 +115,6 @@ fn other(reply: &Reply) -> StoreError {
 }
 
 port_methods!(calls);
-
-impl<D: Driver> Ports for Caller<D> {
-    type Seats = Self;
-    type Gate = Self;
-    type Orders = Self;
-    type Catalogue = Self;
-    type Queue = Self;
-    type Provider = Self;
-
-    fn seats(&self) -> &Self {
-        self
-    }
-    fn gate(&self) -> &Self {
-        self
-    }
-    fn orders(&self) -> &Self {
-        self
-    }
-    fn catalogue(&self) -> &Self {
-        self
-    }
-    fn queue(&self) -> &Self {
-        self
-    }
-    fn provider(&self) -> &Self {
-        self
-    }
-}
 
 /// What a call may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,10 +156,7 @@ impl Call {
             | Self::Lease { .. }
             | Self::Prolong { .. }
             | Self::Loaded { .. } => Effect::Catalogue,
-            Self::ExpireLater { .. }
-            | Self::SyncLater { .. }
-            | Self::LoadAgain { .. }
-            | Self::RefundLater { .. } => Effect::Message,
+            Self::Send { .. } => Effect::Message,
             Self::Refund { .. } => Effect::Money,
             Self::Epoch { .. }
             | Self::Head { .. }
@@ -282,23 +258,12 @@ impl Stores {
                 Reply::Prolong(self.catalogue.prolong(id, epoch, *until))
             }
             Call::Loaded { id, epoch } => Reply::Loaded(self.catalogue.loaded(id, epoch)),
-            Call::ExpireLater { sale, order, now: theirs, deadline } => {
+            Call::Send { message, delay_seconds } => {
                 // The delay is what the caller's clock says; it begins when SQS has the message.
-                let delay = delay_seconds(*theirs, *deadline);
-                let (sale, order, due_at) = (sale.clone(), *order, *deadline);
-                let message = Message::Expiry { sale, order, due_at };
-                self.queues.send(now.plus_seconds(delay.into()), message);
-                Reply::ExpireLater(())
+                let delay_seconds = delay_seconds.unwrap_or_default();
+                self.queues.accept(now.plus_seconds(delay_seconds.into()), message);
+                Reply::Send(())
             }
-            Call::SyncLater { order } => {
-                self.queues.sync(now, *order);
-                Reply::SyncLater(())
-            }
-            Call::LoadAgain { sale } => {
-                self.queues.load_again(now, sale);
-                Reply::LoadAgain(())
-            }
-            Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
             Call::Captures { order } => Reply::Captures(Some(self.provider.captures(order.number))),
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })

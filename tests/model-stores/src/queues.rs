@@ -6,10 +6,8 @@ use std::collections::BTreeMap;
 
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::PaymentRecord;
 use engine::domain::time::Timestamp;
-use engine::ports::{StoreError, Stored};
-use engine::ports::{delay_seconds, messages::Refund};
+use engine::ports::messages::{Expiry, LoadSale, QueueMessage, Refund, Sync};
 
 /// A message of any queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,6 +27,21 @@ pub enum Message {
     Load(SaleId),
     /// Send a payment back.
     Refund(Refund),
+}
+
+impl Message {
+    /// A message that an engine sends; `None` for one that no promise depends on.
+    #[must_use]
+    pub fn from_engine(message: &QueueMessage) -> Option<Self> {
+        Some(match message.clone() {
+            QueueMessage::Expiry(Expiry { sale, order, due_at }) => {
+                Self::Expiry { sale, order, due_at }
+            }
+            QueueMessage::Sync(Sync { order }) => Self::Sync(order),
+            QueueMessage::Load(LoadSale { sale }) => Self::Load(sale),
+            QueueMessage::Refund(refund) => Self::Refund(refund),
+        })
+    }
 }
 
 /// A message and when it becomes visible.
@@ -68,38 +81,11 @@ impl QueuesModel {
         self.waiting.keys().take_while(move |sent| sent.visible_at <= now)
     }
 
-    /// Looks at an order again when its deadline has passed, or after the longest delay that SQS
-    /// has.
-    pub fn expire_later(
-        &mut self,
-        sale: &SaleId,
-        order: OrderNumber,
-        now: Timestamp,
-        deadline: Timestamp,
-    ) {
-        let visible_at = now.plus_seconds(delay_seconds(now, deadline).into());
-        let message = Message::Expiry { sale: sale.clone(), order, due_at: deadline };
-        self.send(visible_at, message);
-    }
-
-    /// Counts a paid order.
-    pub fn sync(&mut self, now: Timestamp, order: OrderNumber) {
-        self.send(now, Message::Sync(order));
-    }
-
-    /// Loads a sale that Redis has lost. How often a process may ask is its own business.
-    pub fn load_again(&mut self, now: Timestamp, sale: &SaleId) {
-        self.send(now, Message::Load(sale.clone()));
-    }
-
-    /// Sends a payment back.
-    ///
-    /// # Errors
-    /// `Contract` for an accepted payment.
-    pub fn refund(&mut self, now: Timestamp, payment: &PaymentRecord) -> Stored<()> {
-        let accepted = || StoreError::Contract("an accepted payment is not refunded".to_owned());
-        let message = Refund::from_record(payment).ok_or_else(accepted)?;
-        self.send(now, Message::Refund(message));
-        Ok(())
+    /// Puts a message that an engine sends into its queue. How often a process may send one is its own
+    /// business.
+    pub fn accept(&mut self, visible_at: Timestamp, message: &QueueMessage) {
+        if let Some(message) = Message::from_engine(message) {
+            self.send(visible_at, message);
+        }
     }
 }

@@ -89,11 +89,9 @@ impl Engine {
             return !is_ours(*shard);
         }
         let delivers = self.scenario.delivers;
-        let is_unheard = (matches!(call, Call::ExpireLater { .. }) && !delivers.expiry)
-            || (matches!(call, Call::SyncLater { .. }) && !delivers.sync)
-            || (matches!(call, Call::LoadAgain { .. }) && !delivers.load)
-            || (matches!(call, Call::RefundLater { .. }) && !delivers.refund);
-        if is_unheard {
+        if let Call::Send { message, .. } = call
+            && !Message::from_engine(message).is_some_and(|message| delivers.reaches(&message))
+        {
             return true;
         }
         // Only a load changes what the catalogue says, and nobody loads what is not lost.

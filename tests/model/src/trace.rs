@@ -2,6 +2,7 @@
 
 use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
+use engine::ports::messages::{Expiry, QueueMessage, Sync};
 use engine::ports::{CreateReply, Settlement, Stored};
 use model_stores::{Call, Message, Reply, Sent, Stores};
 
@@ -142,7 +143,16 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         Call::Loaded { epoch, .. } | Call::Lease { epoch, .. } | Call::Prolong { epoch, .. } => {
             format!("as {epoch}")
         }
-        Call::ExpireLater { order: number, .. } | Call::SyncLater { order: number } => of(number),
+        Call::Send { message: QueueMessage::Expiry(Expiry { order: number, .. }), .. } => {
+            format!("the expiry of {}", of(number))
+        }
+        Call::Send { message: QueueMessage::Sync(Sync { order: number }), .. } => {
+            format!("the sync of {}", of(number))
+        }
+        Call::Send { message: QueueMessage::Load(_), .. } => "the load".to_owned(),
+        Call::Send { message: QueueMessage::Refund(refund), .. } => {
+            format!("the refund of {}", refund.payment)
+        }
         _ => String::new(),
     };
     format!("{} {detail}", call.name()).trim_end().to_owned()

@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 use engine::domain::inventory::{LoadReply, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
+use engine::ports::messages::QueueMessage;
 use engine::ports::{Freshness, Published, StoreError, Stored};
 use model_stores::{Call, Driver, Effect, Reply, Stores};
 
@@ -224,7 +225,8 @@ fn writes_elsewhere(call: &Call) -> bool {
 
 /// True for a call that sends a message, but for the one that asks for a load: it may be lost.
 fn sends(call: &Call) -> bool {
-    call.effect() == Some(Effect::Message) && !matches!(call, Call::LoadAgain { .. })
+    let asks_for_a_load = matches!(call, Call::Send { message: QueueMessage::Load(_), .. });
+    call.effect() == Some(Effect::Message) && !asks_for_a_load
 }
 
 impl Environment {

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
+use engine::ports::messages::{Expiry, QueueMessage, Sync};
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
 use model_stores::{Call, Reply};
 
@@ -168,14 +169,16 @@ fn request_line(call: &Call) -> String {
         }
         Call::Payment { payment, .. } => format!("payment {}", payment.payment),
         Call::Claims { tier, block, .. } => format!("claims in block {block} of {tier}"),
-        Call::ExpireLater { order, deadline, .. } => {
-            format!("message: expire {order} at {} s", deadline.ms_since(START) / 1000)
+        Call::Send { message: QueueMessage::Expiry(Expiry { order, due_at, .. }), .. } => {
+            format!("message: expire {order} at {} s", due_at.ms_since(START) / 1000)
         }
-        Call::SyncLater { order } => format!("message: count {order}"),
-        Call::RefundLater { payment } => {
-            format!("message: refund {}", payment.capture.key.payment)
+        Call::Send { message: QueueMessage::Sync(Sync { order }), .. } => {
+            format!("message: count {order}")
         }
-        Call::LoadAgain { .. } => "message: load the sale".to_owned(),
+        Call::Send { message: QueueMessage::Refund(refund), .. } => {
+            format!("message: refund {}", refund.payment)
+        }
+        Call::Send { message: QueueMessage::Load(_), .. } => "message: load the sale".to_owned(),
         Call::Publish { file, replaces } => {
             let (limit, state) = (file.limit_per_buyer, file.state);
             format!("publish {state:?} with limit {limit} instead of {replaces:?}")
@@ -210,7 +213,7 @@ fn answered(reply: &Reply) -> String {
         Reply::Repair(reply) => format!("{reply:?}"),
         Reply::Admit(reply) => format!("{reply:?}"),
         Reply::Lease(reply) | Reply::Prolong(reply) | Reply::Loaded(reply) => format!("{reply:?}"),
-        Reply::ExpireLater(()) | Reply::SyncLater(()) | Reply::RefundLater(()) => "sent".to_owned(),
+        Reply::Send(()) => "sent".to_owned(),
         Reply::Payment(Some(record)) => format!("{:?}", record.outcome),
         Reply::Claims(claims) => {
             let claim = |claim: &Claim| format!("{}/{}: {}", claim.leg, claim.seat.0, claim.order);

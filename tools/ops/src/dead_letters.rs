@@ -17,7 +17,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Expiry, LoadSale, Message as _, Refund, Sync};
+use engine::ports::messages::{Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync};
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use serde::Serialize;
 use shared::runtime::functions::QueueName;
@@ -331,23 +331,12 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
 
     /// What a message speaks of, and what the stores say of that now.
     async fn judge(&self, which: QueueName, body: &str) -> Judged {
-        let judged = match which {
-            QueueName::Expiry => match Expiry::read(body) {
-                Ok(message) => self.expiry(message).await,
-                Err(malformed) => Ok(Judged::malformed(&malformed)),
-            },
-            QueueName::Sync => match Sync::read(body) {
-                Ok(message) => self.sync(message).await,
-                Err(malformed) => Ok(Judged::malformed(&malformed)),
-            },
-            QueueName::Load => match LoadSale::read(body) {
-                Ok(message) => self.load(message).await,
-                Err(malformed) => Ok(Judged::malformed(&malformed)),
-            },
-            QueueName::Refund => match Refund::read(body) {
-                Ok(message) => self.refund(message).await,
-                Err(malformed) => Ok(Judged::malformed(&malformed)),
-            },
+        let judged = match which.read(body) {
+            Ok(QueueMessage::Expiry(message)) => self.expiry(message).await,
+            Ok(QueueMessage::Sync(message)) => self.sync(message).await,
+            Ok(QueueMessage::Load(message)) => self.load(message).await,
+            Ok(QueueMessage::Refund(message)) => self.refund(message).await,
+            Err(malformed) => Ok(Judged::malformed(&malformed)),
         };
         judged.unwrap_or_else(|error: StoreError| Judged {
             sale: None,
@@ -436,7 +425,7 @@ impl Judged {
         Self { sale, order, can_be_handled: true, why: why.to_owned() }
     }
 
-    fn malformed(malformed: &engine::ports::messages::Malformed) -> Self {
+    fn malformed(malformed: &Malformed) -> Self {
         let why = format!("{malformed}: it fails each time; correct its sender, then drop it");
         Self { sale: None, order: None, can_be_handled: false, why }
     }

@@ -6,10 +6,11 @@ use std::ops::RangeInclusive;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{
+use super::file::{
     GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
-    MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, PAY_WINDOW_SECONDS, SaleFile, Tier,
+    PAY_WINDOW_SECONDS, SaleFile,
 };
+use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
 use crate::domain::bitmap;
 use crate::domain::ids::{SeatName, StopId, TierId};
 

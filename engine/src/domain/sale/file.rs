@@ -1,19 +1,28 @@
 //! The sale file: the JSON document that an operator writes.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
-    MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
-    PAY_WINDOW_SECONDS,
-};
+use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
 use crate::domain::money::Currency;
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
+
+/// Bounds of the most tickets of one buyer in a sale.
+pub(super) const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;
+/// Longest and shortest payment window, in seconds. A longer one than 15 minutes is several delays in the queue.
+pub(super) const PAY_WINDOW_SECONDS: RangeInclusive<u32> = 5..=86_400;
+/// Bounds of the number of Redis slots of a gate.
+pub(super) const GATE_SHARDS: RangeInclusive<u16> = 1..=64;
+/// Bounds of a gate's tickets for each 100 seat-legs that are left.
+pub(super) const GATE_BUDGET_PERCENT: RangeInclusive<u16> = 1..=1000;
+/// Bounds of a buyer's wait between two admissions, in milliseconds.
+pub(super) const GATE_USER_LOCK_MS: RangeInclusive<u32> = 1..=600_000;
+/// Bounds of an admission's validity, in seconds.
+pub(super) const GATE_TOKEN_SECONDS: RangeInclusive<u32> = 5..=86_400;
 
 /// The sale file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -5,7 +5,6 @@
 //! can be made from a file that breaks a rule.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::RangeInclusive;
 
 mod check;
 mod file;
@@ -39,18 +38,6 @@ pub const MAX_BITMAP_BYTES: usize = 16_000_000;
 pub const MAX_PLACES_PER_ROW: usize = 1024;
 /// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
 pub const MAX_PRICE_MINOR: i64 = 1_000_000_000_000;
-/// Bounds of the most tickets of one buyer in a sale.
-pub const LIMIT_PER_BUYER: RangeInclusive<u16> = 1..=1000;
-/// Longest and shortest payment window, in seconds. A longer one than 15 minutes is several delays in the queue.
-pub const PAY_WINDOW_SECONDS: RangeInclusive<u32> = 5..=86_400;
-/// Bounds of the number of Redis slots of a gate.
-pub const GATE_SHARDS: RangeInclusive<u16> = 1..=64;
-/// Bounds of a gate's tickets for each 100 seat-legs that are left.
-pub const GATE_BUDGET_PERCENT: RangeInclusive<u16> = 1..=1000;
-/// Bounds of a buyer's wait between two admissions, in milliseconds.
-pub const GATE_USER_LOCK_MS: RangeInclusive<u32> = 1..=600_000;
-/// Bounds of an admission's validity, in seconds.
-pub const GATE_TOKEN_SECONDS: RangeInclusive<u32> = 5..=86_400;
 
 /// One tier, checked and laid out.
 #[derive(Debug, Clone)]

@@ -28,9 +28,7 @@ macro_rules! forward_one {
     (Orders Orders write_tombstone $($counted:tt)*) => {};
     (Orders Orders settle $($counted:tt)*) => {};
     (Orders Orders record_refund $($counted:tt)*) => {};
-    (Queue Queue refund $($counted:tt)*) => {};
     (Orders Orders $($method:tt)*) => { forward_method! { $($method)* } };
-    (Queue Queue $($method:tt)*) => { forward_method! { $($method)* } };
     ($($of_another_port:tt)*) => {};
 }
 macro_rules! forward_method {
@@ -151,11 +149,11 @@ impl<T: Orders> Orders for Counted<T> {
 }
 
 impl<T: Queue> Queue for Counted<T> {
-    async fn refund(&self, payment: &PaymentRecord) -> Stored<()> {
-        self.0.refund(payment).await?;
-        count(None, Metric::RefundsRequested, 1);
+    async fn send(&self, message: &QueueMessage, delay_seconds: Option<i32>) -> Stored<()> {
+        self.0.send(message, delay_seconds).await?;
+        if let QueueMessage::Refund(_) = message {
+            count(None, Metric::RefundsRequested, 1);
+        }
         Ok(())
     }
-
-    port_methods!(forward for Queue);
 }

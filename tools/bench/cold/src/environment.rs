@@ -8,6 +8,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use lambda_http::{Body, Request, Response};
 use local::data_dir::Secrets;
+use local::handlers::{pay_callback, reserve, sales, token_gate};
 use local::payment;
 use local::up::{Engine, Options};
 use serde_json::{Value, json};

@@ -12,6 +12,9 @@ use lambda_http::request::LambdaRequest;
 use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
 };
+use local::handlers::{
+    cancel, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+};
 use local::payment;
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -18,6 +18,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Sync};
 use http::{Method, StatusCode};
+use local::handlers::{expire_orders, reconcile, sync_db};
 use serde::Serialize;
 use serde_json::{Value, json};
 use shared::runtime::app::App;
