@@ -11,7 +11,7 @@ use super::{
     PAY_WINDOW_SECONDS,
 };
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
-use crate::domain::money::Currency;
+use crate::domain::money::{Currency, MinorUnits};
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
 
@@ -160,8 +160,8 @@ pub struct TierFile {
     pub name: String,
     /// The price of any journey, in minor units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
-    pub price_minor: Option<i64>,
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR.0))]
+    pub price_minor: Option<MinorUnits>,
     /// The price by journey; a journey without a fare is not sold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fares: Vec<Fare>,
@@ -207,6 +207,6 @@ pub struct Fare {
     /// Where it ends.
     pub to: StopId,
     /// Its price, in minor units.
-    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
-    pub price_minor: i64,
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR.0))]
+    pub price_minor: MinorUnits,
 }
