@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use engine::domain::ids::Legs;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{MAX_LEGS, Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use importers::gtfs::{Feed, Prices, Train};
@@ -46,7 +47,7 @@ fn import(feed: &Feed, trip: &str, day: &str, prices: Prices) -> Import {
 
 /// A trip of one of the real feeds, for five euros a journey; `None` where the feed is missing.
 pub fn of(path: &str, trip: &str) -> Option<Import> {
-    Some(first(&feed(path)?, trip, Prices::Flat(500)))
+    Some(first(&feed(path)?, trip, Prices::Flat(MinorUnits(500))))
 }
 
 /// The trip as the first day on which it runs has it.
@@ -106,7 +107,7 @@ fn a_fare_is_what_the_feed_says_between_two_zones() {
     let sale = Sale::new(file).unwrap();
     let price = |tier: usize, from: &str, to: &str| {
         let journey = sale.journey(&from.parse().unwrap(), &to.parse().unwrap()).unwrap();
-        sale.tiers()[tier].price_minor(journey)
+        sale.tiers()[tier].price_minor(journey).map(|price| price.0)
     };
     // From zone 1 to itself and to zone 4: $3.75, and $2 for each further zone.
     let stops: Vec<&str> = sale.file().stops.iter().map(|stop| stop.stop.as_str()).collect();
@@ -188,7 +189,8 @@ fn holidays_are_as_the_exceptions_say() {
 #[test]
 fn a_national_railway_forbids_some_journeys_and_sells_a_train_once() {
     let Some(feed) = feed(RENFE) else { return };
-    let by_distance = Prices::ByDistance { base_minor: 250, per_km_minor: 9 };
+    let by_distance =
+        Prices::ByDistance { base_minor: MinorUnits(250), per_km_minor: MinorUnits(9) };
     let trips: Vec<&str> = feed.trips().collect();
     assert_eq!(trips.len(), 9);
     let (mut pairs, mut twice) = (0, BTreeMap::new());
@@ -238,7 +240,7 @@ fn a_national_railway_forbids_some_journeys_and_sells_a_train_once() {
     assert_eq!(journey("17000", "18000"), None);
     assert_eq!(journey("17000", "35001"), None);
     assert!(
-        journey("17000", "35105") > Some(250)
+        journey("17000", "35105") > Some(MinorUnits(250))
             && journey("35001", "37606") > journey("35001", "37603")
     );
     let error = feed.import(
@@ -254,7 +256,7 @@ fn a_national_railway_forbids_some_journeys_and_sells_a_train_once() {
 fn a_train_whose_calendar_takes_days_out_does_not_run_on_them() {
     let Some(feed) = feed(RENFE) else { return };
     let why = |day: &str| {
-        let import = import(&feed, "0019012026-03-01", day, Prices::Flat(500));
+        let import = import(&feed, "0019012026-03-01", day, Prices::Flat(MinorUnits(500)));
         import
             .report()
             .findings

@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, TierId, UserId};
 use engine::domain::inventory::Line;
+use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
@@ -180,7 +181,7 @@ async fn order(
         legs: Legs::ONE,
         choice: Choice::Best { count: 2, together: Together::Preferred },
     };
-    let lines = vec![RequestedLine { line, price_minor: 1000, attendees: Vec::new() }];
+    let lines = vec![RequestedLine { line, price_minor: MinorUnits(1000), attendees: Vec::new() }];
     let reservation =
         Reservation { published: published.clone(), number, user: user(buyer), lines };
     reserve(ports, &reservation, NOW).await

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::domain::ids::SeatName;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
 use engine::domain::time::Timestamp;
 use importers::pretix::{self, Prices, RowOrder, Uncategorised};
@@ -39,7 +40,7 @@ fn terms() -> Terms {
 
 fn plan(path: &str) -> Option<(Import, Value)> {
     let text = std::fs::read(real(path)?).unwrap();
-    let prices = Prices { for_all: Some(60_000), ..Prices::default() };
+    let prices = Prices { for_all: Some(MinorUnits(60_000)), ..Prices::default() };
     let mut terms = terms();
     terms.sale = Some("real".parse().unwrap());
     let import = pretix::import("plan", &text, &terms, &prices, RowOrder::ByHeight).unwrap();
@@ -246,7 +247,7 @@ fn an_aisle_parts_seats_whose_numbers_follow_each_other() {
 fn the_best_seats_of_a_stadium_can_be_those_behind_the_plate() {
     let Some((_, plan)) = plan("seating-xinzhuang-ballpark/plan.json") else { return };
     let text = plan.to_string();
-    let prices = Prices { for_all: Some(60_000), ..Prices::default() };
+    let prices = Prices { for_all: Some(MinorUnits(60_000)), ..Prices::default() };
     let terms = Terms { sale: Some("real".parse().unwrap()), ..terms() };
     let point = (2825.0, 1600.0);
     let order = RowOrder::NearestTo("2825,1600".parse().unwrap());
@@ -304,9 +305,9 @@ proptest! {
             1 => RowOrder::AsListed,
             _ => RowOrder::NearestTo("3.5,-2".parse().unwrap()),
         };
-        let uncategorised = Uncategorised { name: "C".to_owned(), price_minor: 2 };
+        let uncategorised = Uncategorised { name: "C".to_owned(), price_minor: MinorUnits(2) };
         let uncategorised = is_named.then_some(uncategorised);
-        let prices = Prices { for_all: Some(1), uncategorised, ..Prices::default() };
+        let prices = Prices { for_all: Some(MinorUnits(1)), uncategorised, ..Prices::default() };
         let import = pretix::import("p", plan.to_string().as_bytes(), &terms(), &prices, order).unwrap();
         let report = import.report();
         let read = listed(&plan).len();
@@ -367,7 +368,7 @@ fn two_trains_are_sold_as_they_are() {
         let stops: Vec<&str> = sale.file().stops.iter().map(|stop| stop.stop.as_str()).collect();
         assert_eq!(stops, codes);
         let second = &sale.tiers()[2];
-        assert_eq!(second.price_minor(sale.whole()), Some(end));
+        assert_eq!(second.price_minor(sale.whole()), Some(MinorUnits(end)));
         let columns: Vec<&str> =
             second.layout.columns().iter().map(|letter| letter.as_deref().unwrap_or("_")).collect();
         assert_eq!(columns.concat(), "ABC_DF");

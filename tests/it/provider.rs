@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use engine::domain::ids::{RequestFingerprint, SaleId, UserId};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
@@ -25,8 +25,8 @@ use crate::backends;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
-fn euros(amount_minor: i64) -> Money {
-    Money { amount_minor, currency: Currency::new("EUR").unwrap() }
+fn euros(amount: i64) -> Money {
+    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
 }
 
 fn order(number: OrderNumber) -> Order {
@@ -114,7 +114,7 @@ async fn captures_are_found_and_go_back_once_whatever_is_lost() {
     assert!(matches!(ours.refund(&record).await, Err(StoreError::Unknown(_))));
     let (one, other) = tokio::join!(ours.refund(&record), ours.refund(&record));
     assert_eq!((one, other), (Ok(RefundReply::Refunded), Ok(RefundReply::Refunded)));
-    let whole = LedgerRefund { amount_minor: 500, status: "succeeded".to_owned() };
+    let whole = LedgerRefund { amount_minor: MinorUnits(500), status: "succeeded".to_owned() };
     assert_eq!(refunds(&provider, "pi_b"), [whole]);
 
     let record = to_refund(&second);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
 use chaos::proxy::http::{Act, HttpProxy};
 use engine::domain::ids::{PaymentId, ProviderId, SaleId};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
 use engine::domain::time::Timestamp;
@@ -71,7 +71,8 @@ fn payment(outcome: PaymentOutcome) -> PaymentRecord {
         provider: ProviderId::new("stripe").unwrap(),
         payment: PaymentId::new("pi_1").unwrap(),
     };
-    let amount = Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() };
+    let amount =
+        Money { amount_minor: MinorUnits(110_600), currency: Currency::new("CNY").unwrap() };
     PaymentRecord::decided(&Capture { key, order: order(), amount }, outcome, NOW)
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use fake_identity::{Identity, Role};
 use local::data_dir::{self, DataDir, Secrets};
@@ -126,7 +126,7 @@ impl Caller {
 /// The price of an order.
 fn amount(order: &Value) -> Money {
     Money {
-        amount_minor: order["amount_minor"].as_i64().unwrap(),
+        amount_minor: MinorUnits(order["amount_minor"].as_i64().unwrap()),
         currency: Currency::new(order["currency"].as_str().unwrap()).unwrap(),
     }
 }

@@ -13,7 +13,7 @@ use crate::domain::ids::{
     AttendeeId, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
 use crate::domain::inventory::{HeldLine, HoldRecord};
-use crate::domain::money::Money;
+use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
@@ -174,8 +174,8 @@ pub struct OrderLine {
     pub tier: TierId,
     /// The legs of the journey.
     pub legs: Legs,
-    /// The price of each ticket, in minor units.
-    pub price_minor: i64,
+    /// The price of each ticket.
+    pub price_minor: MinorUnits,
     /// The tickets.
     pub tickets: Vec<Ticket>,
 }
@@ -187,10 +187,10 @@ impl OrderLine {
         Tickets::of_seats(self.tickets.len())
     }
 
-    /// The price of all its tickets, in minor units.
+    /// The price of all its tickets.
     #[must_use]
-    pub fn total_minor(&self) -> i64 {
-        self.price_minor * i64::from(self.count())
+    pub fn total_minor(&self) -> MinorUnits {
+        self.price_minor * self.count()
     }
 }
 
@@ -280,8 +280,8 @@ impl Order {
 pub struct TierTotals {
     /// Tickets.
     pub tickets: u64,
-    /// Money, in minor units.
-    pub revenue_minor: i64,
+    /// What they cost.
+    pub revenue_minor: MinorUnits,
 }
 
 /// Adds up paid orders per sale and tier.

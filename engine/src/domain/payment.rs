@@ -163,6 +163,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 mod tests {
     use super::*;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
+    use crate::domain::money::MinorUnits;
     use crate::domain::order::{OrderLine, Ticket};
 
     fn order(state: OrderState, paid_by: Option<&str>) -> Order {
@@ -177,14 +178,14 @@ mod tests {
             lines: vec![OrderLine {
                 tier: TierId::new("a").unwrap(),
                 legs: Legs::ONE,
-                price_minor: 500,
+                price_minor: MinorUnits(500),
                 tickets: vec![Ticket {
                     seat: Seat(0),
                     name: SeatName::new("a1").unwrap(),
                     attendee: None,
                 }],
             }],
-            total: Money { amount_minor: 500, currency },
+            total: Money { amount_minor: MinorUnits(500), currency },
             fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: now,
             pay_by: now.plus_seconds(60),
@@ -204,7 +205,7 @@ mod tests {
     #[test]
     fn another_currency_is_another_reason_than_another_amount() {
         let order = order(OrderState::Pending, None);
-        for amount_minor in [500, 501] {
+        for amount_minor in [500, 501].map(MinorUnits) {
             let currency = crate::domain::money::Currency::new("CNY").unwrap();
             let amount = Money { amount_minor, currency };
             let capture = Capture { key: key("p1"), order: order.number, amount };
@@ -213,8 +214,8 @@ mod tests {
         }
     }
 
-    fn decide(order: &Order, id: &str, amount_minor: i64) -> PaymentDecision {
-        let amount = Money { amount_minor, ..order.total };
+    fn decide(order: &Order, id: &str, amount: i64) -> PaymentDecision {
+        let amount = Money { amount_minor: MinorUnits(amount), ..order.total };
         decide_payment(Some(order), &Capture { key: key(id), order: order.number, amount })
     }
 

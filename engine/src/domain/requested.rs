@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 use super::choice::{Choice, Together};
 use super::ids::{AttendeeId, RequestFingerprint, SeatName};
 use super::inventory::{HoldRecord, Line};
+use super::money::MinorUnits;
 use super::order::{OrderLine, Ticket};
 use super::sale::Sale;
 
@@ -19,8 +20,8 @@ pub const MAX_SEATS_PER_ORDER: usize = 10;
 pub struct RequestedLine {
     /// The line that is requested.
     pub line: Line,
-    /// The price of each ticket, in minor units.
-    pub price_minor: i64,
+    /// The price of each ticket.
+    pub price_minor: MinorUnits,
     /// Users of the tickets: none, or one a ticket in the order of the seats.
     pub attendees: Vec<AttendeeId>,
 }
@@ -95,9 +96,9 @@ pub fn order_lines(
     requested.iter().zip(&record.lines).map(line).collect()
 }
 
-/// What some lines cost, in minor units.
+/// What some lines cost.
 #[must_use]
-pub fn total_minor(lines: &[OrderLine]) -> i64 {
+pub fn total_minor(lines: &[OrderLine]) -> MinorUnits {
     lines.iter().map(OrderLine::total_minor).sum()
 }
 
@@ -110,7 +111,7 @@ mod tests {
     fn requested(tier: &str, choice: Choice, attendees: &[&str]) -> RequestedLine {
         let line = Line { tier: TierId::new(tier).unwrap(), legs: Legs::ONE, choice };
         let attendees = attendees.iter().map(|id| AttendeeId::new(*id).unwrap()).collect();
-        RequestedLine { line, price_minor: 1, attendees }
+        RequestedLine { line, price_minor: MinorUnits(1), attendees }
     }
 
     #[test]

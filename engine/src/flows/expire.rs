@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::SaleId;
 use crate::domain::inventory::HoldRecord;
+use crate::domain::money::MinorUnits;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
@@ -240,7 +241,7 @@ async fn tombstone(
         user: record.user,
         state: OrderState::Expired,
         lines: Vec::new(),
-        total: published.sale.money(0),
+        total: published.sale.money(MinorUnits::ZERO),
         fingerprint: record.fingerprint,
         created_at: now,
         pay_by: record.deadline,

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::domain::ids::{PaymentId, ProviderId, SaleId};
-use crate::domain::money::{Currency, Money};
+use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
 use crate::domain::time::Timestamp;
@@ -142,8 +142,8 @@ pub struct Refund {
     pub payment: PaymentId,
     /// The order it was meant for; there may be none of this number.
     pub order: OrderNumber,
-    /// The amount that was captured and is refunded, in minor units.
-    pub amount_minor: i64,
+    /// The amount that was captured and is refunded.
+    pub amount_minor: MinorUnits,
     /// The currency it was captured in.
     pub currency: Currency,
     /// The reason of the refund.
@@ -204,7 +204,7 @@ mod tests {
                 provider: ProviderId::new("p".repeat(ProviderId::MAX_BYTES)).unwrap(),
                 payment: PaymentId::new("\"".repeat(PaymentId::MAX_BYTES)).unwrap(),
                 order,
-                amount_minor: i64::MIN,
+                amount_minor: MinorUnits(i64::MIN),
                 currency: Currency::new("EUR").unwrap(),
                 reason,
             };

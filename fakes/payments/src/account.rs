@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::time::Timestamp;
@@ -53,7 +53,7 @@ pub(crate) struct Intent {
 struct Refund {
     id: String,
     payment: PaymentId,
-    amount_minor: i64,
+    amount_minor: MinorUnits,
     status: String,
     created_ms: i64,
 }
@@ -84,7 +84,7 @@ pub(crate) type Answer = (u16, Value);
 /// A request for a refund.
 pub(crate) struct RefundRequest {
     pub(crate) payment: String,
-    pub(crate) amount_minor: Option<i64>,
+    pub(crate) amount_minor: Option<MinorUnits>,
     /// The parameters as they were sent, to tell whether a key is used for another request.
     pub(crate) parameters: String,
     pub(crate) key: Option<String>,
@@ -144,10 +144,10 @@ impl State {
         self.refunds.iter().rev().filter(move |refund| refund.payment.as_str() == payment)
     }
 
-    /// The amount not yet refunded, in minor units.
-    fn left(&self, intent: &Intent) -> i64 {
+    /// The amount not yet refunded.
+    fn left(&self, intent: &Intent) -> MinorUnits {
         let of_it = self.refunds_of(intent.id.as_str()).filter(|refund| refund.status != "failed");
-        intent.amount.amount_minor - of_it.map(|refund| refund.amount_minor).sum::<i64>()
+        intent.amount.amount_minor - of_it.map(|refund| refund.amount_minor).sum::<MinorUnits>()
     }
 
     /// Source: <https://docs.stripe.com/api/refunds/object>
@@ -187,12 +187,12 @@ impl Book {
             return Ok(error(404, INVALID, Some("resource_missing"), &text));
         };
         let left = self.state.left(intent);
-        if left <= 0 {
+        if left <= MinorUnits::ZERO {
             let text = format!("The charge of {payment} has already been refunded.");
             return Ok(error(400, INVALID, Some("charge_already_refunded"), &text));
         }
         let amount_minor = request.amount_minor.unwrap_or(left);
-        if !(1..=left).contains(&amount_minor) {
+        if !(MinorUnits(1)..=left).contains(&amount_minor) {
             let text = format!("Refund amount is not between 1 and the unrefunded {left}");
             return Ok(error(400, INVALID, Some("amount_too_large"), &text));
         }

@@ -8,7 +8,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use futures_util::stream;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -51,7 +51,8 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
             let text = format!("Missing or invalid required param: {name}.");
             error(400, "invalid_request_error", Some("parameter_missing"), &text)
         };
-        let Some(amount_minor) = number(&form, "amount").filter(|amount| *amount > 0) else {
+        let stated = amount(&form).filter(|amount| *amount > MinorUnits::ZERO);
+        let Some(amount_minor) = stated else {
             return Ok(missing("amount"));
         };
         let currency = form.get("currency").and_then(|code| Currency::new(code).ok());
@@ -105,7 +106,7 @@ async fn create_refund(State(accounts): Shared, request: Request) -> Response {
         let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
         let request = RefundRequest {
             payment: payment.clone(),
-            amount_minor: number(&form, "amount"),
+            amount_minor: amount(&form),
             parameters: format!("{form:?}"),
             key: key.map(str::to_owned),
         };
@@ -165,8 +166,8 @@ async fn answered(
     }
 }
 
-fn number(form: &Form, name: &str) -> Option<i64> {
-    form.get(name)?.parse().ok()
+fn amount(form: &Form) -> Option<MinorUnits> {
+    form.get("amount")?.parse().ok()
 }
 
 fn written((status, body): (u16, Value)) -> Response {

@@ -1,6 +1,6 @@
 //! The provider's ledger, which the audit reads.
 
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ pub struct LedgerEntry {
     pub payment: String,
     /// The order it was made for.
     pub order: OrderNumber,
-    /// Captured amount in minor units of `currency`.
-    pub amount_minor: i64,
+    /// Captured amount.
+    pub amount_minor: MinorUnits,
     /// Currency of every amount of the entry.
     pub currency: Currency,
     /// Its refunds, newest first.
@@ -22,8 +22,8 @@ pub struct LedgerEntry {
 /// A refund, made or pending.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerRefund {
-    /// Amount in minor units of the payment's currency.
-    pub amount_minor: i64,
+    /// Amount, in the payment's currency.
+    pub amount_minor: MinorUnits,
     /// `succeeded`, `pending` or `failed`.
     pub status: String,
 }

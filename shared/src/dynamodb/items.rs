@@ -350,7 +350,7 @@ pub(super) fn attendee_item(order: &Order, attendee: &AttendeeId) -> Item {
 mod tests {
     use super::*;
     use engine::domain::ids::{PaymentId, ProviderId, RequestFingerprint, SeatName, TierId};
-    use engine::domain::money::Currency;
+    use engine::domain::money::{Currency, MinorUnits};
 
     fn order(state: OrderState) -> Order {
         let user = UserId::new("auth0|张三").unwrap();
@@ -368,10 +368,13 @@ mod tests {
             lines: vec![OrderLine {
                 tier: TierId::new("second").unwrap(),
                 legs: Legs::new(1, 4).unwrap(),
-                price_minor: 55_300,
+                price_minor: MinorUnits(55_300),
                 tickets: vec![ticket(400_000, Some("id 1")), ticket(1, None)],
             }],
-            total: Money { amount_minor: 110_600, currency: Currency::new("CNY").unwrap() },
+            total: Money {
+                amount_minor: MinorUnits(110_600),
+                currency: Currency::new("CNY").unwrap(),
+            },
             fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: now,
             pay_by: now.plus_seconds(900),

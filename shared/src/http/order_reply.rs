@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::http::payment_reply::PaymentReply;
 use engine::domain::ids::{AttendeeId, SaleId, SeatName, StopId, TierId, UserId};
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, PaymentRecord, Ticket};
 use engine::domain::sale::Sale;
@@ -28,7 +28,7 @@ pub struct OrderReply {
     /// Lines of the order, at most one a tier.
     pub lines: Vec<LineReply>,
     /// Price of the order, in minor units.
-    pub amount_minor: i64,
+    pub amount_minor: MinorUnits,
     /// Currency of its amounts.
     pub currency: Currency,
     /// Time of its creation.
@@ -58,7 +58,7 @@ pub struct LineReply {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<StopId>,
     /// The price of each ticket, in minor units.
-    pub price_minor: i64,
+    pub price_minor: MinorUnits,
     /// The tickets.
     pub tickets: Vec<TicketReply>,
 }

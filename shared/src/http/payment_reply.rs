@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
@@ -17,7 +17,7 @@ pub struct PaymentReply {
     /// The payment, as the provider names it.
     pub payment: PaymentId,
     /// Amount captured, in minor units.
-    pub amount_minor: i64,
+    pub amount_minor: MinorUnits,
     /// The currency they are units of.
     pub currency: Currency,
     /// Decision about it.

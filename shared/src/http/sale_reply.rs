@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use engine::domain::ids::{Legs, SaleId, StopId, TierId};
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
 use engine::domain::time::Timestamp;
 use engine::ports::Published;
@@ -148,7 +149,7 @@ pub struct TierAvailability {
     /// Tier id, unique in the sale.
     pub tier: TierId,
     /// The price of one ticket for the journey, in minor units.
-    pub price_minor: i64,
+    pub price_minor: MinorUnits,
     /// Number of seats that are free on the whole journey.
     pub available: u32,
     /// Bytes of one row in `free`.
@@ -193,7 +194,7 @@ impl AvailabilityReply {
 }
 
 impl TierAvailability {
-    fn new(tier: &Tier, price_minor: i64, taken: &[u8]) -> Option<Self> {
+    fn new(tier: &Tier, price_minor: MinorUnits, taken: &[u8]) -> Option<Self> {
         if taken.len() != tier.layout.initial().len() {
             return None;
         }
@@ -237,7 +238,7 @@ mod tests {
         taken[0][0] |= 0b1000_0000;
         let reply = AvailabilityReply::new(&sale, sale.whole(), &taken, now, 1).unwrap();
         let counts: Vec<u32> = reply.tiers.iter().map(|tier| tier.available).collect();
-        assert_eq!((counts, reply.tiers[0].price_minor), (vec![2, 70], 900));
+        assert_eq!((counts, reply.tiers[0].price_minor), (vec![2, 70], MinorUnits(900)));
         assert_eq!(STANDARD.decode(&reply.tiers[0].free).unwrap()[0], 0b0110_0000);
         assert_eq!(reply.to.as_ref().map(StopId::as_str), Some("C"));
     }

@@ -221,6 +221,7 @@ mod tests {
     use engine::domain::choice::{Choice, Together};
     use engine::domain::ids::{Legs, TierId};
     use engine::domain::inventory::Line;
+    use engine::domain::money::MinorUnits;
     use engine::domain::number::Mint;
     use serde_json::{Value, json};
 
@@ -345,7 +346,7 @@ mod tests {
                 legs: Legs::ONE,
                 choice: Choice::Best { count, together: Together::Preferred },
             },
-            price_minor: 1,
+            price_minor: MinorUnits(1),
             attendees: Vec::new(),
         };
         assert_eq!(admission.check_tickets(&[line(1), line(1)]), Ok(()));

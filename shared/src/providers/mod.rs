@@ -196,7 +196,7 @@ mod tests {
     use crate::runtime::config::Secret;
     use crate::runtime::connections::Trust;
     use engine::domain::ids::PaymentId;
-    use engine::domain::money::{Currency, Money};
+    use engine::domain::money::{Currency, MinorUnits, Money};
     use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
 
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -230,7 +230,7 @@ mod tests {
         let capture = |provider: &str| Capture {
             key: PaymentKey { provider: name(provider), payment: PaymentId::new("pi_1").unwrap() },
             order: "7".parse().unwrap(),
-            amount: Money { amount_minor: 5, currency: Currency::new("EUR").unwrap() },
+            amount: Money { amount_minor: MinorUnits(5), currency: Currency::new("EUR").unwrap() },
         };
         for provider in ["stripe", "nobody"] {
             let outcome = PaymentOutcome::Refund(RefundReason::TooLate);

@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use crate::sqs::outbox::MAX_MESSAGE_BYTES;
     use engine::domain::ids::{PaymentId, ProviderId, SaleId};
-    use engine::domain::money::{Currency, Money};
+    use engine::domain::money::{Currency, MinorUnits, Money};
     use engine::domain::number::OrderNumber;
     use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
     use engine::domain::time::Timestamp;
@@ -162,7 +162,10 @@ mod tests {
                 payment: PaymentId::new(payment).unwrap(),
             },
             order,
-            amount: Money { amount_minor: i64::MIN, currency: Currency::new("EUR").unwrap() },
+            amount: Money {
+                amount_minor: MinorUnits(i64::MIN),
+                currency: Currency::new("EUR").unwrap(),
+            },
         };
         let now = Timestamp::from_ms(1_800_000_000_123);
         for reason in RefundReason::ALL {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::domain::ids::UserId;
 use engine::domain::inventory::{Hold, HoldReply};
+use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, PaymentOutcome, RefundReason};
 use engine::domain::requested::{RequestedLine, fingerprint};
@@ -131,7 +132,7 @@ impl Fixture {
         name: &str,
         amount: i64,
     ) -> PaymentOutcome {
-        let capture = Capture { key: payment(name), order, amount: sale.money(amount) };
+        let capture = Capture { key: payment(name), order, amount: sale.money(MinorUnits(amount)) };
         pay(&self.engine, &capture, LATER).await.unwrap().outcome
     }
 

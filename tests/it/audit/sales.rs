@@ -3,6 +3,7 @@
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, PaymentId, ProviderId, Seat};
 use engine::domain::inventory::Line;
+use engine::domain::money::MinorUnits;
 use engine::domain::order::PaymentKey;
 use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
@@ -38,16 +39,11 @@ pub(super) fn show() -> Sale {
     Sale::new(serde_json::from_value(file).unwrap()).unwrap()
 }
 
-pub(super) fn requested(
-    tier: &str,
-    legs: (u16, u16),
-    choice: Choice,
-    price_minor: i64,
-) -> RequestedLine {
+pub(super) fn requested(tier: &str, legs: (u16, u16), choice: Choice, price: i64) -> RequestedLine {
     let legs = Legs::new(legs.0, legs.1).unwrap();
     RequestedLine {
         line: Line { tier: id(tier), legs, choice },
-        price_minor,
+        price_minor: MinorUnits(price),
         attendees: Vec::new(),
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, PaymentId, ProviderId, TierId, UserId};
 use engine::domain::inventory::{Inventory, Line, SeatLeg};
+use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::requested::RequestedLine;
@@ -77,13 +78,13 @@ impl Fixture {
     async fn buy(&self, user: &str) -> Order {
         let user = UserId::new(user).unwrap();
         let published = self.ports.sale(self.sale.id(), Freshness::Fresh).await.unwrap().unwrap();
-        let requested = |tier: &str, price_minor, count| RequestedLine {
+        let requested = |tier: &str, price, count| RequestedLine {
             line: Line {
                 tier: TierId::new(tier).unwrap(),
                 legs: Legs::new(0, 2).unwrap(),
                 choice: Choice::Best { count, together: Together::Preferred },
             },
-            price_minor,
+            price_minor: MinorUnits(price),
             attendees: vec![],
         };
         let lines =

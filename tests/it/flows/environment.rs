@@ -6,6 +6,7 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
+use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::order::OrderState;
 use engine::domain::requested::RequestedLine;
@@ -100,7 +101,7 @@ impl Fixture {
             self.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap().unwrap();
         let choice = Choice::Best { count, together: Together::Required };
         let line = Line { tier: tier_id(), legs: Legs::new(0, 2).unwrap(), choice };
-        let requested = RequestedLine { line, price_minor: 500, attendees: vec![] };
+        let requested = RequestedLine { line, price_minor: MinorUnits(500), attendees: vec![] };
         let number: OrderNumber = self.mint.mint(NOW, &user);
         Reservation { published, number, user, lines: vec![requested] }
     }

@@ -1,7 +1,7 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
@@ -162,12 +162,13 @@ async fn parts_and_other_money_go_back_each_for_itself() {
     let fixture = Fixture::start().await;
     let order = fixture.pending("parts").await;
     let Money { amount_minor, currency } = order.total;
-    let of = |amount_minor: i64| Money { amount_minor, currency };
+    let of = |amount_minor: MinorUnits| Money { amount_minor, currency };
+    let half = MinorUnits(amount_minor.0 / 2);
     let yuan = Money { currency: Currency::new("CNY").unwrap(), amount_minor };
     let wrong = [
-        ("pi_half", of(amount_minor / 2), RefundReason::WrongAmount),
-        ("pi_rest", of(amount_minor - amount_minor / 2), RefundReason::WrongAmount),
-        ("pi_more", of(amount_minor + 1), RefundReason::WrongAmount),
+        ("pi_half", of(half), RefundReason::WrongAmount),
+        ("pi_rest", of(amount_minor - half), RefundReason::WrongAmount),
+        ("pi_more", of(amount_minor + MinorUnits(1)), RefundReason::WrongAmount),
         ("pi_yuan", yuan, RefundReason::WrongCurrency),
     ];
     for (name, amount, reason) in wrong {
@@ -197,7 +198,7 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
         let name = format!("lost-{call}-{cut:?}");
         let order = fixture.pending(&name).await;
         // A part that goes back, the payment, and one too many.
-        let amount = Money { amount_minor: 1, ..order.total };
+        let amount = Money { amount_minor: MinorUnits(1), ..order.total };
         let part = fixture.captured(&format!("pi_1_{name}"), &order, amount);
         let whole = fixture.captured(&format!("pi_2_{name}"), &order, order.total);
         let second = fixture.captured(&format!("pi_3_{name}"), &order, order.total);

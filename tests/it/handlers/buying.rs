@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use engine::domain::ids::{SaleId, TierId, UserId};
+use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::TierTotals;
 use engine::domain::time::Timestamp;
@@ -80,7 +81,7 @@ async fn seats_are_bought_from_admission_to_payment() {
     assert_eq!(failures(&synced), 1, "only what is malformed fails");
     let hall = SaleId::new("hall").unwrap();
     let counted = fixture.app.ports.orders().statistics(&hall).await.unwrap();
-    let once = TierTotals { tickets: 2, revenue_minor: 5000 };
+    let once = TierTotals { tickets: 2, revenue_minor: MinorUnits(5000) };
     assert_eq!(counted, [(TierId::new("vip").unwrap(), once)]);
 
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });

@@ -1,6 +1,6 @@
 //! Money that goes back.
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use fake_payments::Fault;
 use local::handlers::refund;
@@ -30,7 +30,7 @@ async fn money_that_goes_back_is_asked_of_the_provider_and_shown() {
     assert_eq!((&payment["reason"], &payment["amount_minor"]), (&json!("too_late"), &json!(5000)));
     assert_eq!(payment["refund"]["state"], "requested");
 
-    let euros = Money { amount_minor: 5000, currency: Currency::new("EUR").unwrap() };
+    let euros = Money { amount_minor: MinorUnits(5000), currency: Currency::new("EUR").unwrap() };
     fixture.provider.capture("pi_late", number.parse().unwrap(), euros, Timestamp::now()).unwrap();
     let batch = fixture.batch(&fixture.queues.refund.url).await;
     fixture.provider.next(Fault::FailRefund);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::SqsEvent;
 use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use engine::ports::{Orders as _, Ports as _};
 use fake_identity::{Identity, Role};
@@ -390,7 +390,7 @@ async fn payments_are_taken_counted_and_sent_back_alike() {
     // A payment of too little goes back: the callback asks for it, the deployed consumer sends it.
     let order = fixtures.order("carol", "hall").await;
     let provider = &fixtures.provider;
-    let amount = Money { amount_minor: 1, currency: Currency::new("EUR").unwrap() };
+    let amount = Money { amount_minor: MinorUnits(1), currency: Currency::new("EUR").unwrap() };
     let number = order["order"].as_str().unwrap().parse().unwrap();
     provider.capture("pi_carol", number, amount, Timestamp::now()).unwrap();
     let too_little = pay(200, &fixtures.paid("pi_carol", &order, 1)).await;

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use engine::domain::ids::SaleId;
 use engine::domain::inventory::Release;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
@@ -272,7 +272,7 @@ async fn what_reconcile_finds_is_counted() {
     // Money that goes back, and the provider refuses.
     fixture.callback("pi_1", &next["order"], 1).await.ok(200);
     lines.take();
-    let euros = Money { amount_minor: 1, currency: Currency::new("EUR").unwrap() };
+    let euros = Money { amount_minor: MinorUnits(1), currency: Currency::new("EUR").unwrap() };
     fixture.provider.capture("pi_1", number_of(&next), euros, Timestamp::now()).unwrap();
     fixture.provider.next(Fault::RefuseRefund);
     refund::handle(app, fixture.batch(&fixture.queues.refund.url).await).await;

@@ -16,7 +16,7 @@ use engine::domain::ids::{
     Leg, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::Mint;
 use engine::domain::order::{
     Capture, Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
@@ -84,7 +84,7 @@ impl Fixture {
 
     fn order(&self, user: &str, lines: Vec<OrderLine>) -> Order {
         let user = UserId::new(user).unwrap();
-        let amount_minor = lines.iter().map(|line| 500 * line.tickets.len() as i64).sum();
+        let amount_minor = lines.iter().map(|line| MinorUnits(500) * line.count()).sum();
         Order {
             number: self.mint.mint(NOW, &user),
             sale: sale(),
@@ -159,7 +159,7 @@ fn line(in_tier: &str, legs: (u16, u16), seats: &[u32]) -> OrderLine {
     OrderLine {
         tier: tier(in_tier),
         legs: Legs::new(legs.0, legs.1).unwrap(),
-        price_minor: 500,
+        price_minor: MinorUnits(500),
         tickets: seats.iter().map(ticket).collect(),
     }
 }

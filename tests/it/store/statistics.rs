@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::Act;
+use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderEvent, TierTotals};
 use engine::ports::Orders;
@@ -45,7 +46,7 @@ async fn an_order_is_counted_once_however_often_it_is_synced() {
     assert_eq!(counted.len(), 40, "each exactly once");
     assert_eq!(counted.into_iter().collect::<BTreeSet<_>>(), numbers);
     let statistics = || async { fixture.orders.statistics(&sale()).await.unwrap() };
-    let total = TierTotals { tickets: 40, revenue_minor: 20_000 };
+    let total = TierTotals { tickets: 40, revenue_minor: MinorUnits(20_000) };
     assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);
     assert_eq!(fixture.orders.sync(&orders).await, Ok(vec![]));
     assert_eq!(statistics().await, [(tier("a"), total), (tier("b"), total)]);

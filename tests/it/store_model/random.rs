@@ -5,7 +5,7 @@ use engine::domain::ids::{
     AttendeeId, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
     TierId, UserId,
 };
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
@@ -26,6 +26,7 @@ const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Seats that are asked for: two of each block.
 const SEATS: [u32; 4] = [0, 1, 128, 130];
 const LEGS: u16 = 3;
+const PRICE: MinorUnits = MinorUnits(500);
 
 /// The values that a sequence draws from.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl SeededRng {
             seats.retain(|other| *other != seat || is_doubled);
             tickets.push(self.ticket(seat));
         }
-        OrderLine { tier, legs: Legs::new(from, to).unwrap(), price_minor: 500, tickets }
+        OrderLine { tier, legs: Legs::new(from, to).unwrap(), price_minor: PRICE, tickets }
     }
 
     /// An order of a known number that has not been made, or not like this.
@@ -117,7 +118,7 @@ impl SeededRng {
         if self.once_in(4) {
             lines.push(self.line(tiers[1].clone()));
         }
-        let tickets: i64 = lines.iter().map(|line| line.tickets.len() as i64).sum();
+        let amount_minor = lines.iter().map(|line| PRICE * line.count()).sum();
         let window = self.of(&[5_003, 61_007, 120_011]);
         Order {
             number,
@@ -125,7 +126,7 @@ impl SeededRng {
             user,
             state: if self.once_in(40) { OrderState::Paid } else { OrderState::Pending },
             lines,
-            total: Money { amount_minor: 500 * tickets, currency: Currency::new("EUR").unwrap() },
+            total: Money { amount_minor, currency: Currency::new("EUR").unwrap() },
             fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
             created_at: self.now,
             pay_by: self.now.plus_ms(window),

@@ -8,7 +8,7 @@ use aws_lambda_events::eventbridge::EventBridgeEvent;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
@@ -42,7 +42,7 @@ pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
 const PAYMENT_SECRET: &str = "whsec_deployed";
 const SALE: &str = "hall";
 /// The price of a ticket, in cents.
-const PRICE: i64 = 2500;
+const PRICE: MinorUnits = MinorUnits(2500);
 
 /// All functions on the same servers.
 pub struct Deployed {
@@ -179,7 +179,7 @@ impl Deployed {
     }
 
     /// The provider's callback; what was decided.
-    async fn callback(&self, payment: &str, order: &str, amount_minor: i64) -> Value {
+    async fn callback(&self, payment: &str, order: &str, amount_minor: MinorUnits) -> Value {
         let event = json!({
             "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
             "data": { "object": {
@@ -272,7 +272,7 @@ impl Deployed {
             .unwrap();
         let taken = self.reserve("bob", &admission, "1-1", "bob").await;
         assert_eq!(taken["type"], "/problems/seat-taken", "{taken:#}");
-        self.callback("pi_shown", &made.number, PRICE - 1).await;
+        self.callback("pi_shown", &made.number, PRICE - MinorUnits(1)).await;
         let alice = Sender::Buyer("alice");
         for line in [format!("GET /orders/{}", made.number), "GET /orders".to_owned()] {
             let shown = self.http("orders", alice, &line, &json!({})).await;

@@ -9,7 +9,7 @@ use engine::domain::ids::{
     AttendeeId, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, TierId, UserId,
 };
 use engine::domain::inventory::Line;
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
@@ -27,8 +27,8 @@ use crate::flow::{Flow, Outcome};
 pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
 /// The payment window, in seconds.
 pub const PAY_WINDOW_SECONDS: i64 = 60;
-/// The price of a ticket, in minor units.
-pub const PRICE_MINOR: i64 = 500;
+/// The price of a ticket.
+pub const PRICE_MINOR: MinorUnits = MinorUnits(500);
 
 /// A buyer and what is requested.
 #[derive(Debug, Clone)]
@@ -44,7 +44,7 @@ pub struct Buyer {
     /// The number of cancellations.
     pub cancels: u8,
     /// The amounts that the buyer pays once the order is acknowledged, each a payment.
-    pub payments: Vec<i64>,
+    pub payments: Vec<MinorUnits>,
 }
 
 /// The number of times that each thing may happen.
@@ -176,7 +176,7 @@ impl Buyer {
 
     /// This buyer, paying these amounts.
     #[must_use]
-    pub fn pays(self, payments: &[i64]) -> Self {
+    pub fn pays(self, payments: &[MinorUnits]) -> Self {
         Self { payments: payments.to_vec(), ..self }
     }
 }
@@ -261,7 +261,7 @@ impl Scenario {
             provider: ProviderId::new("bank").unwrap(),
             payment: PaymentId::new(format!("p{}.{}", buyer + 1, payment + 1)).unwrap(),
         };
-        let amount = Money { amount_minor: payments[payment], ..self.sale.money(0) };
+        let amount = Money { amount_minor: payments[payment], ..self.sale.money(MinorUnits::ZERO) };
         Capture { key, order: *number, amount }
     }
 

@@ -1,6 +1,7 @@
 //! The scenarios that are explored: one for each race.
 
 use engine::domain::choice::{Choice, Together};
+use engine::domain::money::MinorUnits;
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
 
@@ -65,7 +66,7 @@ pub fn rescue_against_another_buyer() -> Scenario {
 /// Money that goes back, by a message that comes twice, and once it fails.
 #[must_use]
 pub fn refund() -> Scenario {
-    Scenario::new("money that goes back", 2, vec![first().pays(&[PRICE_MINOR - 1])])
+    Scenario::new("money that goes back", 2, vec![first().pays(&[PRICE_MINOR - MinorUnits(1)])])
         .with_order(0)
         .delivering(REFUND)
         .budget(Budget { callbacks: 2, copies: 1, faults: 1, ..Budget::default() })
@@ -159,7 +160,7 @@ pub fn sweeper_against_traffic() -> Scenario {
 /// A buyer pays twice, and before that too little.
 #[must_use]
 pub fn second_and_wrong_payments() -> Scenario {
-    let payments = [PRICE_MINOR - 1, PRICE_MINOR, PRICE_MINOR];
+    let payments = [PRICE_MINOR - MinorUnits(1), PRICE_MINOR, PRICE_MINOR];
     Scenario::new("second and wrong payments", 2, vec![first().pays(&payments)])
         .with_order(0)
         .budget(Budget { callbacks: 1, ..Budget::default() })

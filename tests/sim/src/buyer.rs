@@ -3,7 +3,7 @@
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{AttendeeId, Legs, PaymentId, ProviderId, Seat, UserId};
 use engine::domain::inventory::Line as Wish;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::requested::{RequestedLine, fingerprint};
@@ -336,8 +336,8 @@ impl Buyer {
 fn wrong(rng: &mut SeededRng, right: Money) -> Money {
     let dollar = Currency::new("USD").expect("it is a code");
     match rng.below(3) {
-        0 => Money { amount_minor: right.amount_minor - 1, ..right },
-        1 => Money { amount_minor: right.amount_minor + 100, ..right },
+        0 => Money { amount_minor: right.amount_minor - MinorUnits(1), ..right },
+        1 => Money { amount_minor: right.amount_minor + MinorUnits(100), ..right },
         _ => Money { currency: dollar, ..right },
     }
 }
@@ -405,6 +405,6 @@ fn line(rng: &mut SeededRng, sale: &Sale, tier: &Tier, people: &mut Vec<u64>) ->
             attendees.push(AttendeeId::new(format!("p{person}")).expect("it is plain text"));
         }
     }
-    let price_minor = tier.price_minor(legs).unwrap_or(0);
+    let price_minor = tier.price_minor(legs).unwrap_or_default();
     RequestedLine { line: Wish { tier: tier.tier.clone(), legs, choice }, price_minor, attendees }
 }

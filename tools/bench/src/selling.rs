@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
@@ -35,7 +35,7 @@ pub const TICKETS: u64 = 2;
 /// The only tier of a hall.
 pub const TIER: &str = "all";
 /// What a seat of a hall costs, in minor units.
-pub const PRICE_MINOR: i64 = 5000;
+pub const PRICE_MINOR: MinorUnits = MinorUnits(5000);
 /// Seats of one row of a hall.
 const ROW_SEATS: u32 = 50;
 /// Time that the last orders may take to be counted.
@@ -182,7 +182,7 @@ struct Admitted {
 #[derive(Deserialize)]
 struct Made {
     order: OrderNumber,
-    amount_minor: i64,
+    amount_minor: MinorUnits,
     currency: Currency,
 }
 

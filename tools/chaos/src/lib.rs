@@ -89,7 +89,7 @@ pub enum Error {
     Name(#[from] InvalidId),
     /// A development token could not be signed.
     #[error(transparent)]
-    Token(#[from] identity::Refused),
+    Token(#[from] fake_identity::Refused),
     /// The engine's secrets cannot be read.
     #[error(transparent)]
     DataDir(#[from] data_dir::Error),

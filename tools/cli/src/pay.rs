@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Args;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use serde_json::json;
@@ -34,7 +34,7 @@ pub struct PayCommand {
     order: OrderNumber,
     /// How much, in minor units [default: what the order costs]
     #[arg(long, value_name = "MINOR", requires = "currency")]
-    amount: Option<i64>,
+    amount: Option<MinorUnits>,
     /// In which currency [default: the order's]
     #[arg(long, value_name = "CODE", value_parser = Currency::new)]
     currency: Option<Currency>,

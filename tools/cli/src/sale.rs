@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use engine::domain::ids::{SaleId, StopId};
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::sale::{AttendeeRule, GateSettings};
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -97,10 +97,10 @@ enum Source {
         plan: PathBuf,
         /// The price of a category, in minor units; may be repeated.
         #[arg(long = "price", value_name = "CATEGORY=MINOR", value_parser = price)]
-        prices: Vec<(String, i64)>,
+        prices: Vec<(String, MinorUnits)>,
         /// The price of every category without one of its own.
         #[arg(long, value_name = "MINOR")]
-        price_minor: Option<i64>,
+        price_minor: Option<MinorUnits>,
         /// The tier of the seats without a category, and its price in minor units.
         #[arg(long, value_name = "NAME=MINOR", value_parser = tier_price)]
         uncategorised_tier: Option<Uncategorised>,
@@ -155,13 +155,13 @@ struct Rolling {
     classes: Vec<Class>,
     /// The price of every journey, in minor units [default: the fares of the feed]
     #[arg(long, value_name = "MINOR", conflicts_with = "per_km")]
-    price_minor: Option<i64>,
+    price_minor: Option<MinorUnits>,
     /// The price of a kilometre, in minor units, by the places of the stops.
     #[arg(long, value_name = "MINOR")]
-    per_km: Option<i64>,
+    per_km: Option<MinorUnits>,
     /// What every journey costs before its kilometres.
     #[arg(long, value_name = "MINOR", requires = "per_km")]
-    base_minor: Option<i64>,
+    base_minor: Option<MinorUnits>,
 }
 
 impl Rolling {
@@ -169,7 +169,8 @@ impl Rolling {
         let prices = match (self.price_minor, self.per_km) {
             (Some(minor), _) => gtfs::Prices::Flat(minor),
             (None, Some(per_km_minor)) => {
-                gtfs::Prices::ByDistance { base_minor: self.base_minor.unwrap_or(0), per_km_minor }
+                let base_minor = self.base_minor.unwrap_or_default();
+                gtfs::Prices::ByDistance { base_minor, per_km_minor }
             }
             (None, None) => gtfs::Prices::OfTheFeed,
         };
@@ -306,7 +307,7 @@ fn tier_price(text: &str) -> Result<Uncategorised, String> {
     Ok(Uncategorised { name, price_minor })
 }
 
-fn price(text: &str) -> Result<(String, i64), String> {
+fn price(text: &str) -> Result<(String, MinorUnits), String> {
     // The name may contain a "=", the price cannot.
     let (name, minor) = text.rsplit_once('=').ok_or("give CATEGORY=MINOR")?;
     let minor = minor.trim().parse().map_err(|_| "the price must be whole minor units")?;
@@ -481,7 +482,10 @@ mod tests {
         else {
             panic!("not an import of a plan")
         };
-        assert_eq!((prices, price_minor), (vec![("A=B".to_owned(), 12)], Some(7)));
+        assert_eq!(
+            (prices, price_minor),
+            (vec![("A=B".to_owned(), MinorUnits(12))], Some(MinorUnits(7)))
+        );
         let terms = making.terms();
         assert_eq!(terms.opens_at.to_string(), "2025-12-31T16:00:00.000Z");
         assert_eq!(terms.closes_at, None, "what the source says, or 30 days");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
 use engine::domain::time::Timestamp;
 
@@ -96,8 +96,8 @@ impl LoadTest {
             due = Instant::now();
         }
         if behaviour == Behaviour::PayWrongAmount {
-            let less = if whole.amount_minor > 0 { -1 } else { 1 };
-            let wrong = Money { amount_minor: whole.amount_minor + less, ..whole };
+            let off = MinorUnits(if whole.amount_minor > MinorUnits::ZERO { -1 } else { 1 });
+            let wrong = Money { amount_minor: whole.amount_minor + off, ..whole };
             let outcome = self.capture(order, &format!("{first}_wrong"), wrong, due).await;
             if let Some(outcome) = outcome {
                 self.expect(behaviour, outcome, Outcome::Refund(RefundReason::WrongAmount));
@@ -191,9 +191,8 @@ impl LoadTest {
     /// something to give; false if that fails, so that there is no payment. Giving it twice under one
     /// name is giving it once, so that a lost answer is asked for again.
     async fn charge(&self, order: &Acknowledged, payment: &str, amount: Money) -> bool {
-        let Some(provider) = self.provider.as_ref().filter(|_| amount.amount_minor > 0) else {
-            return true;
-        };
+        let costs = amount.amount_minor > MinorUnits::ZERO;
+        let Some(provider) = self.provider.as_ref().filter(|_| costs) else { return true };
         let form = capture_form(payment, order.order, amount);
         let call = self.made(Call::post(Endpoint::PayCallback, CAPTURE_PATH, form));
         let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };

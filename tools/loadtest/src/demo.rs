@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use engine::domain::ids::SaleId;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{GateSettings, SaleFile};
 use engine::domain::time::Timestamp;
 use reqwest::Method;
@@ -30,7 +31,7 @@ const REAL_TRAINS: &str = "train-12306-sample";
 /// The real train that is sold.
 const REAL_TRAIN: &str = "G35";
 /// The price of a seat in the real stadium, whose plan has none: 400 TWD.
-const REAL_STADIUM_PRICE_MINOR: i64 = 40_000;
+const REAL_STADIUM_PRICE_MINOR: MinorUnits = MinorUnits(40_000);
 /// Time that the buyers of a demo have to pay, in seconds: short, so that what is not paid comes
 /// back while the crowd is still there.
 const PAY_WINDOW_SECONDS: u32 = 20;

@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
 
+use engine::domain::money::MinorUnits;
 use serde::{Deserialize, Serialize};
 
 /// One line of the ledger.
@@ -25,8 +26,8 @@ pub enum Entry {
         provider: String,
         /// The provider's name for the payment.
         payment: String,
-        /// The amount, in minor units.
-        amount_minor: i64,
+        /// The amount.
+        amount_minor: MinorUnits,
         /// ISO 4217 code of its currency.
         currency: String,
     },

@@ -17,7 +17,7 @@ use tokio::sync::Notify;
 
 use engine::domain::choice::Together;
 use engine::domain::ids::{Legs, SeatName};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::sale::{AttendeeRule, Tier};
@@ -142,7 +142,7 @@ pub(super) struct Acknowledged {
     pub(super) order: OrderNumber,
     pub(super) state: OrderState,
     lines: Vec<AcknowledgedLine>,
-    amount_minor: i64,
+    amount_minor: MinorUnits,
     currency: Currency,
     pub(super) pay_by: Timestamp,
 }

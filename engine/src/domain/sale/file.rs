@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
-use crate::domain::money::Currency;
+use crate::domain::money::{Currency, MinorUnits};
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
 
@@ -169,8 +169,8 @@ pub struct TierFile {
     pub name: String,
     /// The price of any journey, in minor units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
-    pub price_minor: Option<i64>,
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR.0))]
+    pub price_minor: Option<MinorUnits>,
     /// The price by journey; a journey without a fare is not sold.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fares: Vec<Fare>,
@@ -216,6 +216,6 @@ pub struct Fare {
     /// Where it ends.
     pub to: StopId,
     /// Its price, in minor units.
-    #[schemars(range(min = 0, max = MAX_PRICE_MINOR))]
-    pub price_minor: i64,
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR.0))]
+    pub price_minor: MinorUnits,
 }

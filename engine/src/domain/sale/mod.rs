@@ -19,7 +19,7 @@ pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 
 use crate::domain::ids::{Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
-use crate::domain::money::Money;
+use crate::domain::money::{MinorUnits, Money};
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
 use crate::domain::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
@@ -36,8 +36,8 @@ pub const MAX_SEATS_PER_SALE: usize = 1_000_000;
 pub const MAX_BITMAP_BYTES: usize = 16_000_000;
 /// Most places of one row.
 pub const MAX_PLACES_PER_ROW: usize = 1024;
-/// The highest price of a ticket, in minor units: the amount of any order is far inside 64 bits.
-pub const MAX_PRICE_MINOR: i64 = 1_000_000_000_000;
+/// The highest price of a ticket: the amount of any order, and of a whole sale, is far inside 64 bits.
+pub const MAX_PRICE_MINOR: MinorUnits = MinorUnits(1_000_000_000_000);
 
 /// One tier, checked and laid out.
 #[derive(Debug, Clone)]
@@ -48,20 +48,20 @@ pub struct Tier {
     pub name: String,
     /// Its seats.
     pub layout: Layout,
-    price_minor: Option<i64>,
-    fares: HashMap<Legs, i64>,
+    price_minor: Option<MinorUnits>,
+    fares: HashMap<Legs, MinorUnits>,
 }
 
 impl Tier {
-    /// The price of one ticket for a journey, in minor units; `None` if the journey is not sold.
+    /// The price of one ticket for a journey; `None` if the journey is not sold.
     #[must_use]
-    pub fn price_minor(&self, legs: Legs) -> Option<i64> {
+    pub fn price_minor(&self, legs: Legs) -> Option<MinorUnits> {
         self.fares.get(&legs).copied().or(self.price_minor)
     }
 
     /// The journeys that have a fare of their own, in order; empty if one price holds for all.
     #[must_use]
-    pub fn fares(&self) -> BTreeMap<Legs, i64> {
+    pub fn fares(&self) -> BTreeMap<Legs, MinorUnits> {
         self.fares.iter().map(|(legs, price)| (*legs, *price)).collect()
     }
 }
@@ -171,7 +171,7 @@ impl Sale {
 
     /// An amount in the sale's currency.
     #[must_use]
-    pub fn money(&self, amount_minor: i64) -> Money {
+    pub fn money(&self, amount_minor: MinorUnits) -> Money {
         Money { amount_minor, currency: self.file.currency }
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let sale = read(train()).unwrap();
         let stop = |id: &str| StopId::new(id).unwrap();
         let whole = sale.journey(&stop("A"), &stop("C")).unwrap();
-        assert_eq!(sale.tiers()[0].price_minor(whole), Some(300));
+        assert_eq!(sale.tiers()[0].price_minor(whole), Some(MinorUnits(300)));
         let first = sale.journey(&stop("A"), &stop("B")).unwrap();
         assert_eq!(sale.tiers()[0].price_minor(first), None);
         assert_eq!(sale.journey(&stop("C"), &stop("A")), None);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::{Defect, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, SaleFile, Tier, TierFile};
 use crate::domain::ids::{Legs, SeatName, StopId};
 use crate::domain::layout::{Layout, Row};
+use crate::domain::money::MinorUnits;
 use crate::domain::places::RowPlaces;
 
 pub(super) fn lay_out(
@@ -39,8 +40,8 @@ pub(super) fn lay_out(
 
 const PRICE_RULE: &str = "must be 0 to 1,000,000,000,000 minor units";
 
-fn is_price(price_minor: i64) -> bool {
-    (0..=MAX_PRICE_MINOR).contains(&price_minor)
+fn is_price(price_minor: MinorUnits) -> bool {
+    (MinorUnits::ZERO..=MAX_PRICE_MINOR).contains(&price_minor)
 }
 
 fn read_fares(
@@ -48,7 +49,7 @@ fn read_fares(
     at: &str,
     stops: &HashMap<StopId, u16>,
     defects: &mut Vec<Defect>,
-) -> HashMap<Legs, i64> {
+) -> HashMap<Legs, MinorUnits> {
     let mut fares = HashMap::new();
     for (index, fare) in tier.fares.iter().enumerate() {
         let at = format!("{at}.fares[{index}]");

@@ -9,6 +9,7 @@ use crate::dynamodb::items::{
 };
 use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
 use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
+use engine::domain::money::MinorUnits;
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::tickets::Tickets;
@@ -140,7 +141,7 @@ impl DynamoOrders {
                 .ok_or_else(|| StoreError::Contract(format!("sale {sale}: counter {sk}")))?;
             let sum = sums.entry(tier).or_default();
             sum.tickets += fields.number::<u64>("tickets")?;
-            sum.revenue_minor += fields.number::<i64>("revenue_minor")?;
+            sum.revenue_minor += fields.number::<MinorUnits>("revenue_minor")?;
         }
         Ok(sums.into_iter().collect())
     }

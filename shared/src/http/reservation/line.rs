@@ -5,6 +5,7 @@ use crate::http::checks::Refusal;
 use engine::domain::choice::{Choice, Offset};
 use engine::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId};
 use engine::domain::inventory::Line;
+use engine::domain::money::MinorUnits;
 use engine::domain::requested::{MAX_SEATS_PER_ORDER, RequestedLine};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
 
@@ -48,7 +49,7 @@ impl LineCheck<'_> {
         }
     }
 
-    fn price(&self, tier: &Tier, legs: Legs) -> Result<i64, Refusal> {
+    fn price(&self, tier: &Tier, legs: Legs) -> Result<MinorUnits, Refusal> {
         match tier.price_minor(legs) {
             Some(price_minor) => Ok(price_minor),
             None => self.refuse("", "the tier does not sell this journey"),

@@ -4,6 +4,7 @@ use super::*;
 use crate::http::checks::parse;
 use engine::domain::choice::{Choice, Offset};
 use engine::domain::ids::Seat;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
 
@@ -182,7 +183,7 @@ fn a_pattern_is_a_column_and_offsets() {
     let requested = requested(&train(), lines).unwrap();
     let offsets = vec![Offset { row: 0, column: -2 }, Offset { row: 1, column: 0 }];
     assert_eq!(requested[0].line.choice, Choice::Pattern { column: 2, offsets });
-    assert_eq!((requested[0].price_minor, requested[0].line.legs.count()), (300, 2));
+    assert_eq!((requested[0].price_minor, requested[0].line.legs.count()), (MinorUnits(300), 2));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
 use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 
@@ -45,7 +45,7 @@ struct PaymentIntent {
     id: PaymentId,
     /// How much was captured, in minor units.
     #[schemars(range(min = 0))]
-    amount_received: i64,
+    amount_received: MinorUnits,
     /// The currency they are units of, in either case.
     currency: Currency,
     /// What we gave the payment along.
@@ -74,7 +74,7 @@ pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, Event
     }
     let event: CaptureEvent = parse(callback.body()).map_err(defect)?;
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
-    if amount_received < 0 {
+    if amount_received < MinorUnits::ZERO {
         return Err(EventDefect("amount_received must not be negative".to_owned()));
     }
     Ok(metadata.order.map(|order| Capture {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::providers::account::escaped;
 use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
 use engine::domain::refund::RefundReply;
@@ -34,7 +34,7 @@ pub(super) struct List<T> {
 pub(super) struct PaymentIntent {
     id: PaymentId,
     created: i64,
-    amount_received: i64,
+    amount_received: MinorUnits,
     currency: Currency,
     #[serde(default)]
     metadata: Metadata,
@@ -48,7 +48,7 @@ struct Metadata {
 /// Source: <https://docs.stripe.com/api/refunds/object>
 #[derive(Debug, Deserialize)]
 pub(super) struct Refund {
-    amount: i64,
+    amount: MinorUnits,
     status: Option<String>,
     #[serde(default)]
     failure_reason: Option<String>,
@@ -115,7 +115,9 @@ pub(super) fn captures(
     order: OrderNumber,
     mut payments: Vec<PaymentIntent>,
 ) -> Vec<Capture> {
-    payments.retain(|payment| payment.amount_received > 0 && payment.metadata.order == Some(order));
+    payments.retain(|payment| {
+        payment.amount_received > MinorUnits::ZERO && payment.metadata.order == Some(order)
+    });
     payments.sort_by(|one, other| (one.created, &one.id).cmp(&(other.created, &other.id)));
     let capture = |payment: PaymentIntent| Capture {
         key: PaymentKey { provider: provider.clone(), payment: payment.id },
@@ -128,18 +130,18 @@ pub(super) fn captures(
 /// What the refunds of a payment say together; `None` if there are none yet. Those that somebody
 /// made by hand count too: the money is back whoever sent it.
 /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
-pub(super) fn reply(refunds: &[Refund], captured_minor: i64) -> Option<RefundReply> {
-    let sum = |states: &[&str]| -> i64 {
+pub(super) fn reply(refunds: &[Refund], captured: MinorUnits) -> Option<RefundReply> {
+    let sum = |states: &[&str]| -> MinorUnits {
         let is_in =
             |refund: &&Refund| states.contains(&refund.status.as_deref().unwrap_or("pending"));
         refunds.iter().filter(is_in).map(|refund| refund.amount).sum()
     };
     let done = sum(&["succeeded"]);
     let under_way = sum(&["pending", "requires_action"]);
-    if done >= captured_minor {
+    if done >= captured {
         return Some(RefundReply::Refunded);
     }
-    if done + under_way >= captured_minor {
+    if done + under_way >= captured {
         return Some(RefundReply::Pending);
     }
     let failed = |refund: &Refund| matches!(refund.status.as_deref(), Some("failed" | "canceled"));
@@ -161,7 +163,7 @@ mod tests {
     #[test]
     fn the_refunds_of_a_payment_give_one_answer() {
         let of = |amount: i64, status: &str| json!({ "amount": amount, "status": status });
-        let answer = |list: serde_json::Value| reply(&refunds(list), 500);
+        let answer = |list: serde_json::Value| reply(&refunds(list), MinorUnits(500));
         assert_eq!(answer(json!([])), None);
         assert_eq!(answer(json!([of(500, "succeeded")])), Some(RefundReply::Refunded));
         let both = json!([of(500, "succeeded"), of(500, "failed")]);
@@ -169,6 +171,8 @@ mod tests {
         assert_eq!(answer(json!([of(500, "pending")])), Some(RefundReply::Pending));
         let parts = json!([of(200, "succeeded"), of(300, "requires_action")]);
         assert_eq!(answer(parts), Some(RefundReply::Pending));
+        let endless = json!([of(i64::MAX, "pending"), of(i64::MAX, "pending")]);
+        assert_eq!(answer(endless), Some(RefundReply::Pending));
         // A part of it went back by hand: the rest is still to be asked for.
         assert_eq!(answer(json!([of(200, "succeeded")])), None);
         let failed =

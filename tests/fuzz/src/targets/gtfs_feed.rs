@@ -1,5 +1,6 @@
 //! Timetables: a GTFS feed, all tables in one input.
 
+use engine::domain::money::MinorUnits;
 use importers::Terms;
 use importers::gtfs::{Class, Day, Feed, Prices, Train};
 
@@ -27,8 +28,8 @@ fn run(input: &[u8]) -> Outcome {
     let any_day: Day = must("2016-04-06".parse(), "a day");
     let prices = [
         Prices::OfTheFeed,
-        Prices::ByDistance { base_minor: 100, per_km_minor: 12 },
-        Prices::Flat(500),
+        Prices::ByDistance { base_minor: MinorUnits(100), per_km_minor: MinorUnits(12) },
+        Prices::Flat(MinorUnits(500)),
     ];
     let mut outcome = Outcome::Refused;
     for trip in feed.trips().take(MAX_TRIPS) {

@@ -1,5 +1,6 @@
 //! Payment callbacks: trusted only if the provider signed the very bytes of their body.
 
+use engine::domain::money::MinorUnits;
 use engine::domain::order::Capture;
 use serde_json::json;
 use shared::providers::VerifiedCallback;
@@ -70,7 +71,7 @@ fn trusted<'a>(
 
 /// A capture is read the same from another event that says no more than it.
 fn check(secrets: &PaymentSecrets, read: &Capture) {
-    assert!(read.amount.amount_minor >= 0 && read.key.provider == provider());
+    assert!(read.amount.amount_minor >= MinorUnits::ZERO && read.key.provider == provider());
     let event = json!({ "type": "payment_intent.succeeded", "data": { "object": {
         "id": read.key.payment, "amount_received": read.amount.amount_minor,
         "currency": read.amount.currency, "metadata": { "order": read.order },

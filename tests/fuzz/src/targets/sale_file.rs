@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use engine::domain::ids::SeatName;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{
     MAX_BITMAP_BYTES, MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS,
     Sale, SaleFile, SectionRow, Tier, TierFile,
@@ -78,7 +79,9 @@ pub(crate) fn check(sale: &Sale) {
             assert_eq!(sale.journey(from, to), Some(*legs));
         }
         let price_minor = tier.price_minor(sale.whole());
-        assert!(price_minor.is_none_or(|price| (0..=MAX_PRICE_MINOR).contains(&price)));
+        assert!(
+            price_minor.is_none_or(|price| (MinorUnits::ZERO..=MAX_PRICE_MINOR).contains(&price))
+        );
     }
     assert!(places <= MAX_SEATS_PER_SALE && bitmap_bytes <= MAX_BITMAP_BYTES);
     assert_eq!(sale.seat_legs(), sellable * legs as u64);

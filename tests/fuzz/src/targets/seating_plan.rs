@@ -1,5 +1,6 @@
 //! Seating plans in pretix's format.
 
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::Sale;
 use importers::pretix::{Prices, RowOrder, Uncategorised, import};
 use importers::{Import, Terms};
@@ -18,9 +19,9 @@ pub(crate) const SEATING_PLAN: Target = Target {
 };
 
 fn run(input: &[u8]) -> Outcome {
-    let uncategorised = Uncategorised { name: "Other".to_owned(), price_minor: 500 };
+    let uncategorised = Uncategorised { name: "Other".to_owned(), price_minor: MinorUnits(500) };
     let prices = [None, Some(uncategorised)].map(|uncategorised| Prices {
-        for_all: Some(1000),
+        for_all: Some(MinorUnits(1000)),
         uncategorised,
         ..Prices::default()
     });

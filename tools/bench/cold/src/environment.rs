@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use lambda_http::{Body, Request, Response};
@@ -268,7 +268,7 @@ impl Environment {
         let asked = request(&self.reservation(&user).await?)?;
         let order = read(&Box::pin(reserve::handle(self.engine.app(), asked)).await)?;
         let number = order["order"].as_str().unwrap_or_default().parse()?;
-        let amount_minor = order["amount_minor"].as_i64().unwrap_or_default();
+        let amount_minor = MinorUnits(order["amount_minor"].as_i64().unwrap_or_default());
         Ok(Made { user, number, amount: Money { amount_minor, currency: Currency::new("EUR")? } })
     }
 
@@ -276,7 +276,7 @@ impl Environment {
     /// money back.
     async fn underpaid(&self) -> Result<Made, Failure> {
         let mut made = self.order().await?;
-        made.amount.amount_minor -= 1;
+        made.amount.amount_minor = made.amount.amount_minor - MinorUnits(1);
         let paid = request(&self.callback(&made))?;
         read(&Box::pin(pay_callback::handle(self.engine.app(), paid)).await)?;
         Ok(made)

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsEvent;
 use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use lambda_http::request::LambdaRequest;
@@ -280,7 +280,8 @@ impl Preparation<'_> {
         let admission = self.admission(sale, user).await?;
         let order = body(&reserve(sale, user, &admission).perform(self.environment).await)?;
         let text = |name: &str| order[name].as_str().ok_or("an order lacks a field");
-        let amount_minor = order["amount_minor"].as_i64().ok_or("an order lacks its amount")?;
+        let amount_minor =
+            MinorUnits(order["amount_minor"].as_i64().ok_or("an order lacks its amount")?);
         let amount = Money { amount_minor, currency: Currency::new(text("currency")?)? };
         let (number, pay_by) = (text("order")?.parse()?, text("pay_by")?.parse()?);
         let (sale, user) = (SaleId::new(sale)?, user.to_owned());

@@ -13,7 +13,7 @@ use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use axum::body::Bytes;
 use chrono::Utc;
 use engine::domain::ids::SaleId;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Sync};
@@ -486,7 +486,8 @@ impl Worker<'_> {
         let reservation = self.reservation(sale, user, &best(), StatusCode::CREATED).await?;
         let (order, _) = self.http(&reservation).await?;
         let text = |name: &str| order[name].as_str().ok_or("an order lacks a field");
-        let amount_minor = order["amount_minor"].as_i64().ok_or("an order lacks its amount")?;
+        let amount_minor =
+            MinorUnits(order["amount_minor"].as_i64().ok_or("an order lacks its amount")?);
         Ok(Made {
             sale: SaleId::new(sale)?,
             user: user.to_owned(),

@@ -1,7 +1,7 @@
 //! The requests that are measured, written out before the clock runs: each does the real work of its
 //! endpoint, for a buyer or an order of its own.
 
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -169,7 +169,8 @@ impl Made {
     pub(super) fn read(buyer: &Buyer, answer: &[u8]) -> Result<Self, Failure> {
         let order: Value = serde_json::from_slice(answer)?;
         let text = |name: &str| order[name].as_str().ok_or("an order lacks a field");
-        let amount_minor = order["amount_minor"].as_i64().ok_or("an order lacks its amount")?;
+        let amount_minor =
+            MinorUnits(order["amount_minor"].as_i64().ok_or("an order lacks its amount")?);
         let number = text("order")?.parse()?;
         let currency = Currency::new(text("currency")?)?;
         let amount = Money { amount_minor, currency };

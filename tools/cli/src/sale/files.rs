@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use comfy_table::{CellAlignment, Table, presets};
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Defect, Sale, SaleFile, Tier};
 use importers::read_bounded;
 use serde_json::{Value, json};
@@ -99,7 +100,7 @@ pub(super) fn tier_table(sale: &Sale, available: Option<&HashMap<String, u64>>) 
     }
     table.set_header(header);
     for tier in sale.tiers() {
-        let prices: Vec<i64> = tier.fares().into_values().collect();
+        let prices: Vec<MinorUnits> = tier.fares().into_values().collect();
         let price = match (prices.iter().min(), prices.iter().max()) {
             (Some(least), Some(most)) => format!("{least} to {most}"),
             (None, _) | (_, None) => {

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use engine::domain::ids::TierId;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Lettered, Places, Section, SectionRow, TierFile};
 
 use super::super::MAX_SEATS_PER_SALE;
@@ -89,9 +90,9 @@ fn columns(letters: &str) -> Result<Vec<Option<String>>, InvalidClass> {
 }
 
 impl Class {
-    /// The price of a fare in this class, in minor units, rounded half up.
-    pub(super) fn price_minor(&self, fare_minor: i64) -> i64 {
-        fare_minor.saturating_mul(i64::from(self.percent)).saturating_add(50) / 100
+    /// The price of a fare in this class, rounded half up.
+    pub(super) fn price_minor(&self, fare: MinorUnits) -> MinorUnits {
+        MinorUnits(fare.0.saturating_mul(i64::from(self.percent)).saturating_add(50) / 100)
     }
 
     fn coaches(&self) -> u16 {
@@ -157,7 +158,8 @@ mod tests {
     #[test]
     fn a_class_is_a_line() {
         let class: Class = "Second=6x18xABC_DF@80".parse().unwrap();
-        assert_eq!((class.coaches(), class.price_minor(999), class.price_minor(1)), (6, 799, 1));
+        let price = |fare| class.price_minor(MinorUnits(fare)).0;
+        assert_eq!((class.coaches(), price(999), price(1)), (6, 799, 1));
         let standing: Class = "No=seat=120".parse().unwrap();
         assert_eq!((standing.name.as_str(), standing.coaches()), ("No=seat", 0));
         assert_eq!(seats(&[class, standing]), 6 * 18 * 5 + 120);

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 
 use super::super::Error;
 use super::super::tables::{Lined, line_of};
 use super::feed::{FareRow, FareRuleRow, Feed, StopRow};
 
-/// Prices of journeys in a class at 100 per cent, in minor units.
+/// Prices of journeys in a class at 100 per cent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Prices {
     /// Fares of the feed (`fare_attributes.txt`, `fare_rules.txt`).
@@ -17,18 +17,18 @@ pub enum Prices {
     /// By the length of the way from stop to stop.
     ByDistance {
         /// Price of every journey before its kilometres.
-        base_minor: i64,
+        base_minor: MinorUnits,
         /// Price of each kilometre.
-        per_km_minor: i64,
+        per_km_minor: MinorUnits,
     },
     /// The same for every journey.
-    Flat(i64),
+    Flat(MinorUnits),
 }
 
 /// One of a feed's fares.
 #[derive(Debug)]
 struct FeedFare<'feed> {
-    minor: i64,
+    minor: MinorUnits,
     rules: Vec<&'feed FareRuleRow>,
 }
 
@@ -77,7 +77,7 @@ impl<'feed> FareBook<'feed> {
         from: Option<&str>,
         to: Option<&str>,
         zones: &BTreeSet<&str>,
-    ) -> Option<i64> {
+    ) -> Option<MinorUnits> {
         let holds = |fare: &&FeedFare<'_>| {
             if fare.rules.is_empty() {
                 return true;
@@ -102,8 +102,8 @@ impl<'feed> FareBook<'feed> {
     }
 }
 
-/// A price as a feed writes it, in minor units of its currency.
-fn price((line, row): &Lined<FareRow>) -> Result<(i64, Currency), Error> {
+/// A price as a feed writes it, with its currency.
+fn price((line, row): &Lined<FareRow>) -> Result<(MinorUnits, Currency), Error> {
     let malformed = |why: String| {
         let what = line_of("fare_attributes.txt", *line);
         Error::Malformed { what, why }
@@ -126,7 +126,7 @@ fn digits_of(currency: &str) -> usize {
 }
 
 /// A decimal number in units of its last `digits` places, without a detour through floating point.
-fn minor_units(text: &str, digits: usize) -> Option<i64> {
+fn minor_units(text: &str, digits: usize) -> Option<MinorUnits> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_digits = |text: &str| text.bytes().all(|digit| digit.is_ascii_digit());
     let part = part.trim_end_matches('0');
@@ -161,9 +161,9 @@ pub(super) fn metres<'feed>(stops: &[&'feed StopRow]) -> Result<Vec<f64>, &'feed
     Ok(places.windows(2).map(between).collect())
 }
 
-/// Price of a way, in minor units, to the nearest.
-pub(super) fn by_distance(base_minor: i64, per_km_minor: i64, metres: f64) -> i64 {
-    base_minor.saturating_add((per_km_minor as f64 * metres / 1000.0).round() as i64)
+/// Price of a way, to the nearest minor unit.
+pub(super) fn by_distance(base: MinorUnits, per_km: MinorUnits, metres: f64) -> MinorUnits {
+    base + MinorUnits((per_km.0 as f64 * metres / 1000.0).round() as i64)
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
             ("1e3", 2, None),
             ("1234567890123", 2, None),
         ] {
-            assert_eq!(minor_units(text, digits), minor, "{text:?}");
+            assert_eq!(minor_units(text, digits), minor.map(MinorUnits), "{text:?}");
         }
         assert_eq!((digits_of("JPY"), digits_of("kwd"), digits_of("USD")), (0, 3, 2));
     }
@@ -210,7 +210,7 @@ mod tests {
     fn the_cheapest_fare_that_holds_counts() {
         let (by_zone, by_route) = (rule("a", "", "1", "2", ""), rule("b", "R", "", "", ""));
         let contains = [rule("c", "", "", "", "1"), rule("c", "", "", "", "3")];
-        let fare = |minor, rules| FeedFare { minor, rules };
+        let fare = |minor, rules| FeedFare { minor: MinorUnits(minor), rules };
         let mut book = FareBook {
             currency: Currency::new("EUR").unwrap(),
             fares: vec![
@@ -221,7 +221,8 @@ mod tests {
         };
         let ask = |book: &FareBook<'_>, route: &str, zones: &[&'static str]| {
             let (first, last) = (zones.first().copied(), zones.last().copied());
-            book.price_minor(route, first, last, &zones.iter().copied().collect())
+            let price = book.price_minor(route, first, last, &zones.iter().copied().collect());
+            price.map(|price| price.0)
         };
         assert_eq!(ask(&book, "R", &["1", "2"]), Some(300));
         assert_eq!(ask(&book, "R", &["2", "1"]), Some(500));
@@ -249,7 +250,7 @@ mod tests {
             lengths.iter().map(|metres| metres.round()).collect::<Vec<_>>(),
             [111_195.0, 10_007_543.0]
         );
-        assert_eq!(by_distance(100, 7, lengths[0]), 878);
+        assert_eq!(by_distance(MinorUnits(100), MinorUnits(7), lengths[0]), MinorUnits(878));
         let nowhere = StopRow { stop_lat: None, ..stop(0.0, 0.0) };
         assert!(metres(&[&a, &nowhere]).is_err() && metres(&[&a, &stop(91.0, 0.0)]).is_err());
     }

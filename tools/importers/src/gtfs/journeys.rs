@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::money::MinorUnits;
+
 use super::super::tables::Lined;
 use super::super::{Error, Remedy, SourceDefect};
 use super::calls::Call;
@@ -16,7 +18,7 @@ impl Reading<'_> {
         prices: Prices,
         calls: &[Call<'_>],
         book: Option<&FareBook<'_>>,
-    ) -> Result<Vec<(usize, usize, i64)>, Error> {
+    ) -> Result<Vec<(usize, usize, MinorUnits)>, Error> {
         let times = || calls.iter().map(|call| call.time);
         let sold = journeys(times(), |rule| rule == Rule::Regular);
         let arranged = journeys(times(), |rule| rule != Rule::Never).len() - sold.len();
@@ -43,7 +45,7 @@ impl Reading<'_> {
             }
         };
         let with_price = |(from, to): &(usize, usize)| Some((*from, *to, price(*from, *to)?));
-        let fares: Vec<(usize, usize, i64)> = sold.iter().filter_map(with_price).collect();
+        let fares: Vec<(usize, usize, MinorUnits)> = sold.iter().filter_map(with_price).collect();
         self.notes.push(format!("{} of {all} journeys are sold", fares.len()));
         let forbidden = all - sold.len() - arranged;
         let unpriced = sold.len() - fares.len();

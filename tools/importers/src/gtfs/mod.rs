@@ -26,7 +26,7 @@ mod service;
 mod tests;
 
 use chrono_tz::Tz;
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::sale::{Fare, SaleFile, Stop, TierFile};
 use engine::domain::time::Timestamp;
 
@@ -129,7 +129,7 @@ impl Reading<'_> {
         let departs = self.span(calls, zone);
         let mut tiers = classes::tiers(&train.classes);
         for (tier, class) in tiers.iter_mut().zip(&train.classes) {
-            let fare = |(from, to, minor): &(usize, usize, i64)| Fare {
+            let fare = |(from, to, minor): &(usize, usize, MinorUnits)| Fare {
                 from: calls[*from].id.clone(),
                 to: calls[*to].id.clone(),
                 price_minor: class.price_minor(*minor),

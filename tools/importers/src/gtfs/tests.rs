@@ -1,6 +1,7 @@
 //! The tests of this importer on small inputs of their own.
 
 use super::*;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::Sale;
 
 /// A small feed: three trips over four stops A to D, on Mondays of 2026.
@@ -62,7 +63,7 @@ fn import(feed: &Feed, trip: &str, day: &str, prices: Prices) -> Result<Import, 
 
 /// The report of an import that is as defective as it is.
 fn reported(feed: &Feed, trip: &str, day: &str) -> String {
-    import(feed, trip, day, Prices::Flat(5)).unwrap().report().to_text()
+    import(feed, trip, day, Prices::Flat(MinorUnits(5))).unwrap().report().to_text()
 }
 
 fn sold(import: Import) -> Vec<String> {
@@ -76,7 +77,7 @@ fn sold(import: Import) -> Vec<String> {
 #[test]
 fn the_rules_of_the_stops_say_what_is_sold() {
     let feed = feed(&[]).unwrap();
-    let import = import(&feed, "t", "2026-05-04", Prices::Flat(5)).unwrap();
+    let import = import(&feed, "t", "2026-05-04", Prices::Flat(MinorUnits(5))).unwrap();
     let text = import.report().to_text();
     // B to D is forbidden, C to D needs a call; from 007 one gets everywhere.
     for said in [
@@ -99,10 +100,10 @@ fn the_rules_of_the_stops_say_what_is_sold() {
         (file.sale.as_str(), file.title.as_str()),
         ("t-2026-05-04", "IC 12 Ah → D 2026-05-04")
     );
-    assert_eq!(file.tiers[1].fares[0].price_minor, 3, "half of 5, rounded half up");
+    assert_eq!(file.tiers[1].fares[0].price_minor, MinorUnits(3), "half of 5, rounded half up");
     let late = Terms::opening("2026-05-04T06:00:00Z".parse().unwrap());
     let sell = |terms: &Terms| {
-        feed.import("t", "2026-05-04".parse().unwrap(), &train(Prices::Flat(5)), terms)
+        feed.import("t", "2026-05-04".parse().unwrap(), &train(Prices::Flat(MinorUnits(5))), terms)
     };
     let error = sell(&late).unwrap_err().to_string();
     assert!(error.contains("leaves at 2026-05-04T06:00:00.000Z, and selling"), "{error}");
@@ -115,7 +116,8 @@ fn journeys_cost_what_is_asked_or_what_the_feed_says() {
     let without = feed(&[]).unwrap();
     let error = import(&without, "t", "2026-05-04", Prices::OfTheFeed).unwrap_err().to_string();
     assert!(error.contains("the feed has no fares; give --price-minor or --per-km"), "{error}");
-    let by_distance = Prices::ByDistance { base_minor: 100, per_km_minor: 2 };
+    let by_distance =
+        Prices::ByDistance { base_minor: MinorUnits(100), per_km_minor: MinorUnits(2) };
     let import_by = |prices| import(&without, "t", "2026-05-04", prices).unwrap();
     assert_eq!(sold(import_by(by_distance)), ["007-B 322", "007-C 545", "007-D 767"]);
     let fares = [
@@ -158,7 +160,9 @@ fn a_trip_runs_when_the_calendar_and_its_exceptions_say_so() {
     ] {
         let text = reported(&feed, trip, day);
         assert!(text.contains(&format!("does not run on {day}: {why}")), "{text}");
-        assert!(import(&feed, trip, day, Prices::Flat(5)).unwrap().accept(true).is_err());
+        assert!(
+            import(&feed, trip, day, Prices::Flat(MinorUnits(5))).unwrap().accept(true).is_err()
+        );
     }
     assert_eq!(feed.first_day("t").map(|day| day.to_string()).as_deref(), Some("2026-01-05"));
     assert_eq!(feed.first_day("x"), None);
@@ -229,7 +233,7 @@ fn each_defect_is_named_with_its_places_and_its_remedy() {
             text.contains(defect) && text.contains(remedy),
             "{text}\nlacks {defect} / {remedy}"
         );
-        let import = || import(&feed, trip, "2026-05-04", Prices::Flat(5)).unwrap();
+        let import = || import(&feed, trip, "2026-05-04", Prices::Flat(MinorUnits(5))).unwrap();
         assert!(import().accept(false).is_err(), "{defect}");
         assert_eq!(import().accept(true).is_ok(), remedy != "nothing resolves this", "{defect}");
     }
@@ -251,7 +255,7 @@ fn a_stop_has_the_id_that_the_feed_gives_it() {
         let named = format!("stop_id,stop_name,stop_lat,stop_lon\n{named}");
         let times = format!("trip_id,arrival_time,departure_time,stop_id,stop_sequence\n{times}");
         let feed = feed(&[("stops.txt", &named), ("stop_times.txt", &times)]).unwrap();
-        import(&feed, "t", "2026-05-04", Prices::Flat(5)).unwrap()
+        import(&feed, "t", "2026-05-04", Prices::Flat(MinorUnits(5))).unwrap()
     };
     let (file, report) = of_stops([paris, &longest, toulouse]).accept(false).unwrap();
     assert_eq!(report.findings, []);
@@ -259,7 +263,7 @@ fn a_stop_has_the_id_that_the_feed_gives_it() {
     assert_eq!(ids, [paris, &longest, toulouse]);
     let sale = Sale::new(file).unwrap();
     let journey = sale.journey(&paris.parse().unwrap(), &toulouse.parse().unwrap()).unwrap();
-    assert_eq!((journey.count(), sale.tiers()[0].price_minor(journey)), (2, Some(5)));
+    assert_eq!((journey.count(), sale.tiers()[0].price_minor(journey)), (2, Some(MinorUnits(5))));
 
     let refused = of_stops([paris, &"x".repeat(256), toulouse]).accept(true).unwrap_err();
     let text = refused.to_text();
@@ -293,13 +297,20 @@ fn what_is_no_feed_is_an_error_with_its_line() {
         assert!(error.contains(expected), "{error}");
     }
     let feed = |changes: &[(&str, &str)]| self::feed(changes).unwrap();
-    let error = import(&feed(&[]), "zz", "2026-05-04", Prices::Flat(5)).unwrap_err().to_string();
+    let error = import(&feed(&[]), "zz", "2026-05-04", Prices::Flat(MinorUnits(5)))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("no trip \"zz\" among 5, such as t, u, v"), "{error}");
     for (agency, expected) in [
         ("agency_id,agency_timezone\nX,Mars/Olympus", "agency.txt line 2 is malformed"),
         ("agency_id,agency_timezone", "it has no agency"),
     ] {
-        let error = import(&feed(&[("agency.txt", agency)]), "t", "2026-05-04", Prices::Flat(5));
+        let error = import(
+            &feed(&[("agency.txt", agency)]),
+            "t",
+            "2026-05-04",
+            Prices::Flat(MinorUnits(5)),
+        );
         assert!(error.unwrap_err().to_string().contains(expected));
     }
 }
@@ -314,8 +325,10 @@ fn padding_marks_and_line_ends_do_not_matter() {
         TABLES.iter().map(|(name, text)| (*name, padded(text))).collect();
     let tables: Vec<(&str, &str)> =
         tables.iter().map(|(name, text)| (*name, text.as_str())).collect();
-    let plain = import(&feed(&[]).unwrap(), "t", "2026-05-04", Prices::Flat(5)).unwrap();
-    let padded = import(&feed(&tables).unwrap(), "t", "2026-05-04", Prices::Flat(5)).unwrap();
+    let plain =
+        import(&feed(&[]).unwrap(), "t", "2026-05-04", Prices::Flat(MinorUnits(5))).unwrap();
+    let padded =
+        import(&feed(&tables).unwrap(), "t", "2026-05-04", Prices::Flat(MinorUnits(5))).unwrap();
     assert_eq!(plain.report(), padded.report());
     assert_eq!(plain.accept(true).unwrap().0, padded.accept(true).unwrap().0);
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use engine::domain::money::MinorUnits;
+
 use super::super::report::Findings;
 use super::super::{Error, Place, Remedy, SourceDefect};
 use super::plan::{Index, Plan, PlanSeat, indexes};
@@ -11,8 +13,8 @@ use super::plan::{Index, Plan, PlanSeat, indexes};
 pub struct Uncategorised {
     /// Name of the tier; no category of the plan has it.
     pub name: String,
-    /// Price of its seats, in minor units of the sale's currency.
-    pub price_minor: i64,
+    /// Price of its seats, in the sale's currency.
+    pub price_minor: MinorUnits,
 }
 
 /// The categories that seats can be of.

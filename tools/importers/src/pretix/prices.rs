@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Section, TierFile};
 
 use super::super::Error;
@@ -9,13 +10,13 @@ use super::super::slug::slug;
 use super::super::terms::tier_id;
 use super::categories::{Categories, Uncategorised};
 
-/// Prices of the tiers, in minor units of the sale's currency; the format has none.
+/// Prices of the tiers, in the sale's currency; the format has none.
 #[derive(Debug, Clone, Default)]
 pub struct Prices {
     /// The price of every category that has none of its own.
-    pub for_all: Option<i64>,
+    pub for_all: Option<MinorUnits>,
     /// Prices by the name of a category.
-    pub by_category: BTreeMap<String, i64>,
+    pub by_category: BTreeMap<String, MinorUnits>,
     /// The tier of the seats without a category; without it these seats are left out.
     pub uncategorised: Option<Uncategorised>,
 }

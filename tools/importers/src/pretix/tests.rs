@@ -2,6 +2,7 @@
 
 use super::*;
 use engine::domain::ids::SeatName;
+use engine::domain::money::MinorUnits;
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -22,7 +23,7 @@ fn plan(rows: Vec<Value>) -> Value {
 }
 
 fn read(plan: &Value, order: RowOrder) -> Result<Import, Error> {
-    let prices = Prices { for_all: Some(1000), ..Prices::default() };
+    let prices = Prices { for_all: Some(MinorUnits(1000)), ..Prices::default() };
     let terms = Terms::opening(Timestamp::from_ms(0));
     import("plan.json", plan.to_string().as_bytes(), &terms, &prices, order)
 }
@@ -292,14 +293,18 @@ fn a_plan_without_seats_is_refused_whatever_is_agreed_to() {
 fn prices_are_given_for_every_tier_and_for_nothing_else() {
     let plan = plan(vec![row("1", 0.0, vec![seat("a", 0.0, "Stalls"), seat("b", 9.0, "樓座")])]);
     let terms = Terms::opening(Timestamp::from_ms(0));
-    let with = |by_category: &[(&str, i64)], for_all| {
+    let with = |by_category: &[(&str, i64)], for_all: Option<i64>| {
         let by_category =
-            by_category.iter().map(|(name, price)| ((*name).to_owned(), *price)).collect();
-        let prices = Prices { for_all, by_category, uncategorised: None };
+            by_category.iter().map(|(name, price)| ((*name).to_owned(), MinorUnits(*price)));
+        let by_category = by_category.collect();
+        let prices = Prices { for_all: for_all.map(MinorUnits), by_category, uncategorised: None };
         import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
     };
     let file = with(&[("樓座", 5)], Some(9)).unwrap().accept(false).unwrap().0;
-    assert_eq!(file.tiers.iter().map(|t| t.price_minor).collect::<Vec<_>>(), [Some(9), Some(5)]);
+    assert_eq!(
+        file.tiers.iter().map(|t| t.price_minor).collect::<Vec<_>>(),
+        [9, 5].map(MinorUnits).map(Some)
+    );
     let missing = with(&[("樓座", 5)], None).unwrap_err().to_string();
     assert!(missing.contains("no price for \"Stalls\""), "{missing}");
     let unknown = with(&[("Boxes", 5)], Some(9)).unwrap_err().to_string();
@@ -316,16 +321,25 @@ fn seats_without_a_category_are_sold_as_a_tier_that_is_named_for_them() {
     let terms = Terms::opening(Timestamp::from_ms(0));
     let given = |plan: &Value, name: &str, price: &[(&str, i64)]| {
         let prices = Prices {
-            for_all: Some(9),
-            by_category: price.iter().map(|(name, price)| ((*name).to_owned(), *price)).collect(),
-            uncategorised: Some(Uncategorised { name: name.to_owned(), price_minor: 7 }),
+            for_all: Some(MinorUnits(9)),
+            by_category: price
+                .iter()
+                .map(|(name, price)| ((*name).to_owned(), MinorUnits(*price)))
+                .collect(),
+            uncategorised: Some(Uncategorised {
+                name: name.to_owned(),
+                price_minor: MinorUnits(7),
+            }),
         };
         import("p", plan.to_string().as_bytes(), &terms, &prices, RowOrder::ByHeight)
     };
     let (file, report) = given(&plan, "Boxes", &[]).unwrap().accept(false).unwrap();
     assert_eq!((report.findings.len(), report.seats_placed), (0, 3));
     let tiers = file.tiers.iter().map(|tier| (tier.tier.as_str(), tier.price_minor));
-    assert_eq!(tiers.collect::<Vec<_>>(), [("stalls", Some(9)), ("boxes", Some(7))]);
+    assert_eq!(
+        tiers.collect::<Vec<_>>(),
+        [("stalls", Some(MinorUnits(9))), ("boxes", Some(MinorUnits(7)))]
+    );
 
     // Without the option they are left out, and the refusal names it.
     let refused = read(&plan, RowOrder::ByHeight).unwrap().accept(false).unwrap_err();
@@ -352,14 +366,14 @@ fn a_plan_without_any_category_can_be_sold() {
     let with = |prices: &Prices| {
         import("p", plan.to_string().as_bytes(), &terms, prices, RowOrder::ByHeight)
     };
-    let tier = Uncategorised { name: "Hall".to_owned(), price_minor: 1500 };
+    let tier = Uncategorised { name: "Hall".to_owned(), price_minor: MinorUnits(1500) };
     let import = with(&Prices { uncategorised: Some(tier), ..Prices::default() }).unwrap();
     assert_eq!(rows(&import), ["a b"]);
     assert!(import.accept(false).is_ok(), "no defect, no consent needed");
     // With nothing but consent it is refused, and says what to give.
     let refused = with(&Prices::default()).unwrap().accept(true).unwrap_err();
     assert!(refused.to_text().contains("--uncategorised-tier NAME=MINOR"));
-    let by_category = [("Hall".to_owned(), 5)].into();
+    let by_category = [("Hall".to_owned(), MinorUnits(5))].into();
     let error = with(&Prices { by_category, ..Prices::default() }).unwrap_err().to_string();
     assert!(error.contains("it has none; give --uncategorised-tier NAME=MINOR"), "{error}");
 }
@@ -387,7 +401,7 @@ fn a_mark_and_other_line_ends_do_not_matter() {
     let text =
         serde_json::to_string_pretty(&plan(vec![row("1", 0.0, vec![seat("a", 0.0, "Stalls")])]));
     let text = format!("\u{feff}{}\r\n", text.unwrap().replace('\n', "\r\n"));
-    let prices = Prices { for_all: Some(1), ..Prices::default() };
+    let prices = Prices { for_all: Some(MinorUnits(1)), ..Prices::default() };
     let terms = Terms::opening(Timestamp::from_ms(0));
     let import = import("p", text.as_bytes(), &terms, &prices, RowOrder::ByHeight).unwrap();
     assert_eq!(rows(&import), ["a"]);

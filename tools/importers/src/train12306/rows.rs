@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use engine::domain::money::MinorUnits;
 use serde::Deserialize;
 
 use super::super::Place;
@@ -59,7 +60,7 @@ pub(super) struct PriceRow {
     pub(super) departure: String,
     pub(super) arrival: String,
     pub(super) seat_type: String,
-    pub(super) price: i64,
+    pub(super) price: MinorUnits,
 }
 
 pub(super) fn place_of_stop((line, row): &Lined<StopRow>) -> Place {

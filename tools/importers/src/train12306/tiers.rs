@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use engine::domain::ids::SeatName;
+use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Fare, Places, Section, SectionRow, Stop, TierFile};
 
 use super::super::slug::slug;
@@ -14,7 +15,7 @@ use super::rows::{ClassRow, Natural};
 use super::seats::Claimed;
 
 /// The fares of one class by the indexes of their stops.
-pub(super) type Fares = BTreeMap<(usize, usize), (i64, Place)>;
+pub(super) type Fares = BTreeMap<(usize, usize), (MinorUnits, Place)>;
 
 impl<'tables> Reading<'tables> {
     /// The fares by class.

@@ -1,7 +1,7 @@
 //! A stadium of any size: what a replay sells, whose real plan was never published.
 
 use engine::domain::ids::{InvalidId, SaleId, TierId};
-use engine::domain::money::Currency;
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::sale::{GateSettings, SaleFile, TierFile};
 use engine::domain::sections::{Places, Run, Section, SectionRow};
 use engine::domain::time::Timestamp;
@@ -9,16 +9,16 @@ use engine::domain::time::Timestamp;
 /// Number of rows of a block.
 const ROWS_PER_BLOCK: u32 = 20;
 /// The standing tiers: id, name, price in minor units, parts of a hundred of all tickets.
-const STANDING: [(&str, &str, i64, u32); 2] = [
-    ("front", "Front of the stage, standing", 880_000, 6),
-    ("floor", "Floor, standing", 580_000, 24),
+const STANDING: [(&str, &str, MinorUnits, u32); 2] = [
+    ("front", "Front of the stage, standing", MinorUnits(880_000), 6),
+    ("floor", "Floor, standing", MinorUnits(580_000), 24),
 ];
 /// The seated tiers: id, name, price, parts of a hundred, seats a row, whether the seats of a row have
 /// letters, so that they can be had by pattern.
-const SEATED: [(&str, &str, i64, u32, u32, bool); 3] = [
-    ("boxes", "Boxes", 1_280_000, 2, 8, true),
-    ("lower", "Lower tier", 480_000, 30, 26, true),
-    ("upper", "Upper tier", 280_000, 38, 40, false),
+const SEATED: [(&str, &str, MinorUnits, u32, u32, bool); 3] = [
+    ("boxes", "Boxes", MinorUnits(1_280_000), 2, 8, true),
+    ("lower", "Lower tier", MinorUnits(480_000), 30, 26, true),
+    ("upper", "Upper tier", MinorUnits(280_000), 38, 40, false),
 ];
 
 /// A sale of exactly the given number of tickets, standing and seated, that is open now.
@@ -68,7 +68,7 @@ pub fn sale(
     Ok(SaleFile { gate, ..file })
 }
 
-fn tier(id: &str, name: &str, price_minor: i64) -> Result<TierFile, InvalidId> {
+fn tier(id: &str, name: &str, price_minor: MinorUnits) -> Result<TierFile, InvalidId> {
     let price_minor = Some(price_minor);
     Ok(TierFile { price_minor, ..TierFile::new(TierId::new(id)?, name.to_owned()) })
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
 use engine::domain::refund::RefundState;
@@ -157,8 +157,8 @@ pub struct LineFact {
     pub tier: TierId,
     /// The legs of the journey.
     pub legs: Legs,
-    /// The price of each ticket, in minor units.
-    pub price_minor: i64,
+    /// The price of each ticket.
+    pub price_minor: MinorUnits,
     /// The seats, with who will use them if that is named.
     pub seats: Vec<(Seat, Option<AttendeeId>)>,
 }
@@ -168,6 +168,12 @@ impl LineFact {
     #[must_use]
     pub fn tickets(&self) -> i64 {
         i64::try_from(self.seats.len()).unwrap_or(i64::MAX)
+    }
+
+    /// The price of all its tickets.
+    #[must_use]
+    pub fn total_minor(&self) -> MinorUnits {
+        self.seats.iter().map(|_| self.price_minor).sum()
     }
 }
 
@@ -185,8 +191,8 @@ pub struct ClaimFact {
 pub struct CounterFact {
     /// Tickets sold.
     pub tickets: i64,
-    /// Money, in minor units.
-    pub revenue_minor: i64,
+    /// What they cost.
+    pub revenue_minor: MinorUnits,
 }
 
 /// A payment and what was decided about it.

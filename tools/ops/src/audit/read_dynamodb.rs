@@ -10,7 +10,7 @@ use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::sale::{Sale, SaleFile};
@@ -143,7 +143,7 @@ impl Reading<'_> {
         let tier = sk.strip_prefix("counter#").and_then(|rest| rest.split_once('#'));
         let (tier, _) = tier.ok_or("is nothing that belongs there")?;
         let tickets: i64 = number(item, "tickets")?;
-        let revenue_minor: i64 = number(item, "revenue_minor")?;
+        let revenue_minor: MinorUnits = number(item, "revenue_minor")?;
         let tier: TierId = parsed(tier, "sk")?;
         let sum: &mut CounterFact = self.sale(&id)?.counters.entry(tier).or_default();
         sum.tickets += tickets;

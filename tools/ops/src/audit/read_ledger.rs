@@ -8,7 +8,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use serde::Deserialize;
@@ -37,7 +37,7 @@ struct Line {
 struct Capture {
     provider: ProviderId,
     payment: PaymentId,
-    amount_minor: i64,
+    amount_minor: MinorUnits,
     currency: Currency,
 }
 

@@ -2,7 +2,7 @@
 
 use engine::domain::ids::{Leg, Legs, SaleId, Seat};
 use engine::domain::inventory::SeatLeg;
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey};
 use engine::domain::refund::RefundState;
@@ -25,8 +25,8 @@ pub(super) fn order_number(order: u64) -> OrderNumber {
     id(&order.to_string())
 }
 
-pub(super) fn euros(amount_minor: i64) -> Money {
-    Money { amount_minor, currency: Currency::new("EUR").unwrap() }
+pub(super) fn euros(amount: i64) -> Money {
+    Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
 }
 
 pub(super) fn key(payment: &str) -> PaymentKey {
@@ -71,7 +71,7 @@ pub(super) fn order(
         lines: vec![LineFact {
             tier: id(tier),
             legs: Legs::new(legs.0, legs.1).unwrap(),
-            price_minor: 50,
+            price_minor: MinorUnits(50),
             seats,
         }],
         pay_by: NOW.plus_seconds(60),
@@ -82,11 +82,11 @@ pub(super) fn order(
     }
 }
 
-pub(super) fn payment(order: u64, name: &str, accepted: bool, amount_minor: i64) -> PaymentFact {
+pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> PaymentFact {
     PaymentFact {
         key: key(name),
         order: order_number(order),
-        amount: euros(amount_minor),
+        amount: euros(amount),
         accepted,
         refund: (!accepted).then_some(RefundState::Requested),
     }
@@ -114,7 +114,7 @@ pub(super) fn clean_facts() -> Facts {
     facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
     facts.attendees.push((id("p"), paid.number));
     facts.counts = [(id("alice"), 2), (id("bob"), 1), (id("carol"), 0)].into();
-    let counter = CounterFact { tickets: 2, revenue_minor: 100 };
+    let counter = CounterFact { tickets: 2, revenue_minor: MinorUnits(100) };
     facts.counters.insert(id("a"), counter);
 
     let shape = || {

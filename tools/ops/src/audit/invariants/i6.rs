@@ -27,7 +27,7 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
             for line in &order.lines {
                 let sum = sums.entry(&line.tier).or_default();
                 sum.tickets += line.tickets();
-                sum.revenue_minor += line.tickets() * line.price_minor;
+                sum.revenue_minor += line.total_minor();
             }
             sold.extend(order.seat_legs());
         }
@@ -67,6 +67,8 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
 
 #[cfg(test)]
 mod tests {
+    use engine::domain::money::MinorUnits;
+
     use super::super::fixture::{assert_each, at, id, order_of, sale_of};
     use super::*;
 
@@ -87,8 +89,9 @@ mod tests {
             ),
             (
                 |facts| {
-                    sale_of(facts).counters.get_mut(&id("a")).unwrap().revenue_minor += 1;
-                    let counter = CounterFact { tickets: 1, revenue_minor: 0 };
+                    sale_of(facts).counters.get_mut(&id("a")).unwrap().revenue_minor +=
+                        MinorUnits(1);
+                    let counter = CounterFact { tickets: 1, revenue_minor: MinorUnits::ZERO };
                     sale_of(facts).counters.insert(id("ga"), counter);
                 },
                 &[
