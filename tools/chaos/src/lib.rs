@@ -24,7 +24,6 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use fake_identity;
 use loadtest::controller::Controller;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
+use local::handlers::{
+    cancel, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+};
 use shared::runtime::app::App;
 
 /// Requests of each case before one counts.
