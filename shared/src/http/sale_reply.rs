@@ -131,7 +131,7 @@ pub struct AvailabilityReply {
     pub sale: SaleId,
     /// Time of the reading.
     pub as_of: Timestamp,
-    /// For how many seconds a cache may repeat it; so much older than `as_of` it may be.
+    /// Seconds for which a cache may repeat it: an answer may be that much older than `as_of`.
     pub max_age_seconds: u32,
     /// Stop where the journey begins; absent for a concert.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -104,14 +104,6 @@ impl Controller {
         seen[first..].to_vec()
     }
 
-    /// Time at which the last order was acknowledged before a moment.
-    #[must_use]
-    pub fn acknowledged_before(&self, moment: Instant) -> Option<Instant> {
-        let seen = self.seen();
-        let mut before = seen.iter().rev().filter(|seen| seen.at <= moment);
-        before.find(|seen| seen.answer == Answer::Acknowledged).map(|seen| seen.at)
-    }
-
     fn seen(&self) -> MutexGuard<'_, Vec<Seen>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -205,6 +197,5 @@ mod tests {
         assert_eq!(seen, [Answer::Failed(NO_ANSWER.into()), Answer::Acknowledged]);
         assert_eq!(controller.acknowledged(), 1);
         assert_eq!(controller.seen_since(Instant::now()), []);
-        assert!(controller.acknowledged_before(Instant::now()).is_some());
     }
 }
