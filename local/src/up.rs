@@ -1,11 +1,15 @@
 //! The whole engine in one process: its servers, the payment provider, the gateway in front of the HTTP
 //! functions, the pollers of the queue functions, and the schedule of reconcile.
 
+mod lost_orders;
 mod sources;
+
+pub use lost_orders::LostOrders;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
@@ -24,6 +28,7 @@ use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
 use crate::gateway::{Gateway, Routes};
+use crate::open_files::{self, Verdict};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, PaymentProvider, Stack};
@@ -42,6 +47,8 @@ pub const RECONCILE_SECONDS: u32 = match Function::Reconcile.row().trigger {
 };
 /// File of the payment provider's ledger, in the data directory.
 const PROVIDER_FILE: &str = "provider.jsonl";
+/// How often [`Engine::watch`] looks whether everything runs.
+const LOOK: Duration = Duration::from_millis(200);
 /// Lifetime of a token from an [`Engine`], in seconds.
 const TOKEN_SECONDS: u32 = 24 * 60 * 60;
 
@@ -66,6 +73,8 @@ pub struct Options {
     pub prefix: String,
     /// The routes of the gateway.
     pub routes: Routes,
+    /// Whether to begin with empty tables though Redis or the payment provider knows of orders.
+    pub accept_lost_orders: bool,
 }
 
 impl Options {
@@ -81,6 +90,7 @@ impl Options {
             external: External::default(),
             prefix: PREFIX.to_owned(),
             routes: Routes::Api,
+            accept_lost_orders: false,
         }
     }
 
@@ -100,6 +110,20 @@ pub enum Error {
     /// A server did not start or stop.
     #[error(transparent)]
     Servers(#[from] servers::Error),
+    /// There are no tables, and orders are known that were in them.
+    #[error(transparent)]
+    LostOrders(#[from] LostOrders),
+    /// Too few files may be open.
+    #[error(
+        "only {0} files may be open (ulimit -n): an engine needs {least}, and {needed} for all its \
+         connections; raise the limit, as with: ulimit -n {needed}",
+        least = open_files::LEAST,
+        needed = open_files::NEEDED
+    )]
+    TooFewFiles(u64),
+    /// A part of the engine serves no more.
+    #[error("{0} has ended by itself")]
+    Ended(&'static str),
     /// The tables could not be created.
     #[error("tables: {0}")]
     Tables(#[from] StoreError),
@@ -149,6 +173,7 @@ impl Engine {
     /// # Errors
     /// The first [`Error`]; whatever was started by then is stopped.
     pub async fn start(options: Options) -> Result<Self, Error> {
+        check_open_files()?;
         let data_dir = match &options.data_dir {
             Some(path) => DataDir::open(path)?,
             None => DataDir::temporary()?,
@@ -165,6 +190,9 @@ impl Engine {
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
         let endpoints = Endpoints::from_servers(servers, &provider, options.prefix);
         let dynamo = stores::dynamo(&endpoints);
+        if !options.accept_lost_orders {
+            lost_orders::check(&stack, &provider, &dynamo).await?;
+        }
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let config = config(stack.topology(), &endpoints, &queues, &secrets)?;
         let app = Arc::new(App::from_config(&config).await?);
@@ -282,6 +310,29 @@ impl Engine {
         reconcile(Arc::clone(&self.app)).await
     }
 
+    /// Watches the parts of the engine until one is lost for good: resolves to why that is. A Redis that
+    /// ends is started again, and then everything is repaired.
+    pub async fn watch(&self) -> Error {
+        let revived = async || {
+            report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&self.app))).await);
+        };
+        let own = async {
+            loop {
+                if self.gateway.has_ended() {
+                    return Error::Ended("the gateway");
+                }
+                if self.provider.has_ended() {
+                    return Error::Ended("the payment provider");
+                }
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        tokio::select! {
+            lost = self.stack.watch(revived) => lost.into(),
+            lost = own => lost,
+        }
+    }
+
     /// Accepts no more work, finishes what is under way, and stops the servers.
     ///
     /// # Errors
@@ -296,6 +347,21 @@ impl Engine {
         self.stack.stop().await?;
         Ok(removed?)
     }
+}
+
+/// Says at the start that fewer files may be open than an engine needs, and not when the first buyers
+/// are turned away.
+fn check_open_files() -> Result<(), Error> {
+    match Verdict::of(open_files::limit()) {
+        Verdict::Enough => {}
+        Verdict::Few(limit) => tracing::warn!(
+            limit,
+            needed = open_files::NEEDED,
+            "few files may be open (ulimit -n): the gateway takes fewer connections"
+        ),
+        Verdict::TooFew(limit) => return Err(Error::TooFewFiles(limit)),
+    }
+    Ok(())
 }
 
 /// The configuration that the functions read from the environment in Lambda.

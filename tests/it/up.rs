@@ -10,12 +10,16 @@ use engine::domain::time::Timestamp;
 use fake_identity::{Identity, Role};
 use local::data_dir::{self, DataDir, Secrets};
 use local::endpoints::Endpoints;
+use local::open_files;
 use local::payment;
 use local::queues::Redelivery;
+use local::servers::{Signal, signal};
 use local::up::{Engine, Error, Options};
 use reqwest::header::{ALLOW, CONTENT_TYPE, HOST, WWW_AUTHENTICATE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::backends;
 
@@ -421,6 +425,91 @@ async fn an_order_survives_kill_9_and_is_paid_after_it() {
     assert_eq!(caller.available("hall-9").await, 18, "its seats are still held");
     assert_eq!(caller.pay(&order).await.status(), StatusCode::OK);
     assert_eq!(caller.order_of("alice", number).await["state"], "paid");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_redis_that_dies_is_back_before_the_buyer_has_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_process, caller) = Process::up(dir.path(), &backends::prefix()).await;
+    caller.put_sale(&hall("hall-10", 300)).await;
+    caller.buy_two("alice", "hall-10").await;
+    let pid_file = dir.path().join("redis/server.pid");
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    signal(pid.trim(), Signal::Kill).unwrap();
+    let killed = Instant::now();
+    until("Redis is started again", async || {
+        let now = std::fs::read_to_string(&pid_file).unwrap_or_default();
+        !now.trim().is_empty() && now != pid
+    })
+    .await;
+    until("the sale can be asked for admissions", async || {
+        let path = "/sales/hall-10/admissions";
+        let ask = caller.buyer("carol", Method::POST, path).json(&json!({ "tickets": 2 }));
+        ask.send().await.unwrap().status() == StatusCode::CREATED
+    })
+    .await;
+    println!("sells again {} ms after Redis was killed", killed.elapsed().as_millis());
+    assert_eq!(caller.available("hall-10").await, 18, "it has what was held");
+    caller.buy_two("bob", "hall-10").await;
+}
+
+#[test]
+fn too_few_files_are_said_at_the_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -n 200; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", "up::serve_until_killed", "--nocapture"])
+        .env(SERVE_ON, dir.path())
+        .env(SERVE_AS, backends::prefix())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("only 200 files may be open (ulimit -n)"), "{said}");
+    assert!(said.contains("ulimit -n 1024") && !output.status.success(), "{said}");
+}
+
+/// Sends a request a byte every half second, and connects again when it is hung up on.
+async fn trickle(address: String) {
+    loop {
+        let Ok(mut stream) = TcpStream::connect(&address).await else { return };
+        for byte in b"GET /sales HTTP/1.1\r\nHost: localhost\r\n\r\n" {
+            if stream.write_all(&[*byte]).await.is_err() {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_gets_through_500_slow_and_10_000_idle_connections() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_process, caller) = Process::up(dir.path(), &backends::prefix()).await;
+    caller.put_sale(&hall("hall-11", 300)).await;
+    let address = caller.url.trim_start_matches("http://").to_owned();
+    // What is left of the files that this process may open, some of which other tests need.
+    let files = open_files::limit().unwrap_or(open_files::NEEDED);
+    let idle = usize::try_from(files / 2).unwrap().min(10_000);
+    let mut slow = tokio::task::JoinSet::new();
+    (0..500.min(idle)).for_each(|_| drop(slow.spawn(trickle(address.clone()))));
+    let mut silent = Vec::new();
+    for _ in 0..idle {
+        silent.push(TcpStream::connect(&address).await.unwrap());
+    }
+    let mut took = Vec::new();
+    for buyer in 0..10 {
+        let began = Instant::now();
+        // A buyer of her own: a new connection for every purchase.
+        let caller = Caller::new(&caller.url, dir.path());
+        caller.buy_two(&format!("buyer-{buyer}"), "hall-11").await;
+        took.push(began.elapsed());
+    }
+    took.sort();
+    let (half, most) = (took[took.len() / 2], took[took.len() - 1]);
+    println!("{idle} idle, {} slow: admission and order p50 {half:?}, most {most:?}", slow.len());
+    assert!(most < Duration::from_secs(10), "{took:?}");
+    slow.shutdown().await;
 }
 
 /// Not a test by itself: the process in [`an_order_survives_kill_9_and_is_paid_after_it`].

@@ -68,9 +68,11 @@ pub enum Refusal {
     /// Seats are left in this tier, but not enough side by side.
     #[error("tier {0} has no such number of seats side by side")]
     NoAdjacent(TierId),
-    /// The admission was used for something else.
-    #[error("the admission was used for another request")]
-    TokenReused,
+    /// The admission was used for something else: for this order of the same buyer, if it is known.
+    /// It may have been made by a copy of an earlier request that was given up by its sender and still
+    /// under way.
+    #[error("the admission was used for another request{}", made(.0.as_ref()))]
+    TokenReused(Option<(OrderNumber, OrderState)>),
     /// The admission's order was not paid in time.
     #[error("the order of this admission has expired")]
     HoldExpired,
@@ -89,6 +91,13 @@ pub enum Refusal {
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn made(order: Option<&(OrderNumber, OrderState)>) -> String {
+    let text = |(number, state): &(OrderNumber, OrderState)| {
+        format!(": it has made your order {number}, which is {}", state.as_str())
+    };
+    order.map_or_else(String::new, text)
 }
 
 /// Makes the order, or finds the one that an earlier attempt with this admission made.
@@ -200,7 +209,7 @@ fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Tickets), Refusal>
     Err(match reply {
         HoldReply::Held { record, allowance } => return Ok((record, allowance)),
         HoldReply::NotLoaded => Refusal::NotLoaded,
-        HoldReply::ContentDiffers => Refusal::TokenReused,
+        HoldReply::ContentDiffers => Refusal::TokenReused(None),
         HoldReply::HoldExpired => Refusal::HoldExpired,
         HoldReply::SaleClosed => Refusal::SaleClosed,
         HoldReply::LimitReached { remaining } => Refusal::LimitReached { remaining },
@@ -341,7 +350,9 @@ fn found(
         return Err(Refusal::NumberClash);
     }
     if stands(Guard::FingerprintCheck) && order.fingerprint != *fingerprint {
-        return Err(Refusal::TokenReused);
+        // A tombstone is no order that its buyer could look at.
+        let made = (!order.is_tombstone()).then_some((order.number, order.state));
+        return Err(Refusal::TokenReused(made));
     }
     match order.state {
         OrderState::Pending | OrderState::Paid => Ok(Reserved { order, allowance }),

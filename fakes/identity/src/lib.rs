@@ -1,7 +1,7 @@
 //! Development tokens: what a real deployment gets from its identity provider.
 //!
 //! A token is a JWT signed with a secret of the data directory (HS256). The local gateway checks
-//! it as API Gateway's JWT authorizer checks a real one: signature, issuer, audience, expiry.
+//! it as API Gateway's JWT authorizer checks a real one: signature, issuer, audience, expiry, `nbf`.
 
 use std::collections::HashMap;
 
@@ -33,6 +33,9 @@ pub enum Refused {
     /// Not a token of this issuer: the signature or a claim is wrong.
     #[error("the token is not valid: {0}")]
     Invalid(String),
+    /// Before the time from which it is valid (`nbf`).
+    #[error("the token is not valid yet")]
+    NotYet,
     /// Past its expiry.
     #[error("the token has expired")]
     Expired,
@@ -139,11 +142,18 @@ impl Identity {
         let claims = jsonwebtoken::decode::<Map<String, Value>>(token, &self.verify, &self.rules)
             .map_err(|error| Refused::Invalid(error.to_string()))?
             .claims;
-        let expires = claims.get("exp").and_then(Value::as_i64);
-        let expires =
-            expires.ok_or_else(|| Refused::Invalid("exp is no whole number".to_owned()))?;
-        if expires <= now.ms().div_euclid(1000) {
+        let no_number = |name: &str| Refused::Invalid(format!("{name} is no whole number"));
+        let expires = claims.get("exp").and_then(Value::as_i64).ok_or_else(|| no_number("exp"))?;
+        let now = now.ms().div_euclid(1000);
+        if expires <= now {
             return Err(Refused::Expired);
+        }
+        // Source: <https://docs.aws.amazon.com/apigateway/latest/developerguide/http-api-jwt-authorizer.html>
+        if let Some(from) = claims.get("nbf") {
+            let from = from.as_i64().ok_or_else(|| no_number("nbf"))?;
+            if from > now {
+                return Err(Refused::NotYet);
+            }
         }
         Ok(Claims(claims.into_iter().map(|(name, value)| (name, as_text(&value))).collect()))
     }
@@ -178,6 +188,24 @@ mod tests {
 
         let token = identity.token("ops", Role::Operator, NOW, 60).unwrap();
         assert_eq!(identity.verify(&token, NOW).unwrap().role(), Role::Operator);
+    }
+
+    #[test]
+    fn a_token_is_refused_before_the_time_that_it_names() {
+        let identity = Identity::new(b"secret");
+        let now = NOW.ms() / 1000;
+        let from = |nbf: Value| {
+            let claims = serde_json::json!({
+                "iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "exp": now + 60, "nbf": nbf,
+            });
+            let header = Header::new(Algorithm::HS256);
+            let token = jsonwebtoken::encode(&header, &claims, &identity.sign).unwrap();
+            identity.verify(&token, NOW).map(|claims| claims.subject().to_owned())
+        };
+        assert_eq!(from((now + 1).into()), Err(Refused::NotYet));
+        assert_eq!(from((now + 3600).into()), Err(Refused::NotYet));
+        assert!(matches!(from("soon".into()), Err(Refused::Invalid(_))));
+        assert_eq!(from(now.into()), Ok("alice".to_owned()));
     }
 
     #[test]

@@ -1,11 +1,9 @@
 //! The provider's accounts: payments, refunds, and the answers stored under idempotency keys.
 //!
 //! Memory is the working state. With a file, each change is a line of it, written before the request is
-//! answered; a process that is killed loses nothing that was answered.
+//! answered ([`Journal`]); a process that is killed loses nothing that was answered.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +18,7 @@ use serde_json::{Value, json};
 use crate::Error;
 use crate::PROVIDER;
 use crate::faults::{Fault, Plan, RequestKind};
+use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
 
 /// Payments, refunds and idempotency keys, and the file that keeps them.
@@ -29,7 +28,7 @@ pub(crate) struct Accounts(Mutex<Book>);
 #[derive(Debug)]
 struct Book {
     state: State,
-    file: Option<File>,
+    journal: Option<Journal>,
     plan: Plan,
 }
 
@@ -163,38 +162,43 @@ impl State {
 }
 
 impl Book {
-    /// Writes a change to the file, then applies it.
-    fn change(&mut self, change: Change) -> Result<(), Error> {
-        if let Some(file) = &mut self.file {
-            let mut line = serde_json::to_vec(&change).map_err(broken)?;
-            line.push(b'\n');
-            file.write_all(&line).map_err(Error::io("keeping what the payment provider knows"))?;
+    /// Writes changes to the file, all of them or none, then applies them.
+    fn change(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<(), Error> {
+        let changes: Vec<Change> = changes.into_iter().collect();
+        if let Some(journal) = &mut self.journal {
+            let mut lines = Vec::new();
+            for change in &changes {
+                serde_json::to_writer(&mut lines, change).map_err(broken)?;
+                lines.push(b'\n');
+            }
+            journal.append(&lines).map_err(Error::io("keeping what the payment provider knows"))?;
         }
-        self.state.apply(change);
+        changes.into_iter().for_each(|change| self.state.apply(change));
         Ok(())
     }
 
+    /// The answer to a request for a refund, and the refund if one is made, which is not written yet.
     fn refund(
-        &mut self,
+        &self,
         request: &RefundRequest,
         pending: bool,
         now: Timestamp,
-    ) -> Result<Answer, Error> {
+    ) -> (Answer, Option<Refund>) {
         let payment = &request.payment;
         let intent = self.state.intents.values().find(|intent| intent.id.as_str() == payment);
         let Some(intent) = intent else {
             let text = format!("No such payment_intent: '{payment}'");
-            return Ok(error(404, INVALID, Some("resource_missing"), &text));
+            return (error(404, INVALID, Some("resource_missing"), &text), None);
         };
         let left = self.state.left(intent);
         if left <= MinorUnits::ZERO {
             let text = format!("The charge of {payment} has already been refunded.");
-            return Ok(error(400, INVALID, Some("charge_already_refunded"), &text));
+            return (error(400, INVALID, Some("charge_already_refunded"), &text), None);
         }
         let amount_minor = request.amount_minor.unwrap_or(left);
         if !(MinorUnits(1)..=left).contains(&amount_minor) {
             let text = format!("Refund amount is not between 1 and the unrefunded {left}");
-            return Ok(error(400, INVALID, Some("amount_too_large"), &text));
+            return (error(400, INVALID, Some("amount_too_large"), &text), None);
         }
         let refund = Refund {
             id: format!("re_{}", self.state.refunds.len() + 1),
@@ -203,9 +207,7 @@ impl Book {
             status: if pending { "pending" } else { "succeeded" }.to_owned(),
             created_ms: now.ms(),
         };
-        let shown = self.state.shown(&refund);
-        self.change(Change::Refunded(refund))?;
-        Ok((200, shown))
+        ((200, self.state.shown(&refund)), Some(refund))
     }
 }
 
@@ -214,28 +216,23 @@ fn broken(error: impl std::fmt::Display) -> Error {
 }
 
 impl Accounts {
-    /// Reads the changes in `file`, creating it if it is absent. Half a line at its end is a change that
-    /// was never answered, and is cut off.
+    /// Reads the changes in `file`, creating it if it is absent.
+    ///
+    /// # Errors
+    /// The file cannot be opened, or a line of it not be read.
     pub(crate) fn open(file: Option<&Path>) -> Result<Self, Error> {
         let mut state = State::default();
-        let file = match file {
+        let journal = match file {
             None => None,
-            Some(path) => {
-                let opening = || Error::io(format!("opening {}", path.display()));
-                let options = || File::options().create(true).append(true).read(true).clone();
-                let file = options().open(path).map_err(opening())?;
-                let text = std::fs::read(path).map_err(opening())?;
-                let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-                file.set_len(u64::try_from(whole).unwrap_or(u64::MAX)).map_err(opening())?;
-                for line in
-                    text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
-                {
-                    state.apply(serde_json::from_slice(line).map_err(broken)?);
-                }
-                Some(file)
-            }
+            Some(path) => Some(Journal::open(path, |line| {
+                serde_json::from_slice(line).map(|change| state.apply(change))
+            })?),
         };
-        Ok(Self(Mutex::new(Book { state, file, plan: Plan::default() })))
+        Ok(Self::new(state, journal))
+    }
+
+    fn new(state: State, journal: Option<Journal>) -> Self {
+        Self(Mutex::new(Book { state, journal, plan: Plan::default() }))
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -260,7 +257,7 @@ impl Accounts {
             return Ok(known.clone());
         }
         let intent = Intent { id, order, amount, created_ms: now.ms() };
-        book.change(Change::Captured(intent.clone()))?;
+        book.change([Change::Captured(intent.clone())])?;
         Ok(intent)
     }
 
@@ -291,24 +288,24 @@ impl Accounts {
             return Ok((kept.status, kept.body.clone()));
         }
         let fault = book.plan.take(RequestKind::Refund);
-        let (status, body) = match fault {
+        let ((status, body), refund) = match fault {
             // Turned away at the door: nothing is kept under the key.
             Some(Fault::FailRefund) => {
                 return Ok(error(503, "api_error", None, "The provider is not available."));
             }
             Some(Fault::RefuseRefund) => {
                 let text = "Insufficient funds in your account.";
-                error(400, INVALID, Some("balance_insufficient"), text)
+                (error(400, INVALID, Some("balance_insufficient"), text), None)
             }
-            Some(Fault::LeaveRefundPending) => book.refund(&request, true, now)?,
+            Some(Fault::LeaveRefundPending) => book.refund(&request, true, now),
             Some(Fault::LoseRefundAnswer | Fault::FailSearch | Fault::FindNothing) | None => {
-                book.refund(&request, false, now)?
+                book.refund(&request, false, now)
             }
         };
-        if let Some(key) = request.key {
-            let kept = Kept { parameters: request.parameters, status, body: body.clone() };
-            book.change(Change::Answered(key, kept))?;
-        }
+        // Together: a refund without its key would be refused when it is asked for again.
+        let kept = Kept { parameters: request.parameters, status, body: body.clone() };
+        let answered = request.key.map(|key| Change::Answered(key, kept));
+        book.change(refund.map(Change::Refunded).into_iter().chain(answered))?;
         let lost = fault == Some(Fault::LoseRefundAnswer);
         Ok(if lost { (LOST, Value::Null) } else { (status, body) })
     }
@@ -328,11 +325,9 @@ impl Accounts {
         let is_pending = |refund: &&Refund| refund.status == "pending";
         let pending: Vec<Refund> =
             book.state.refunds_of(payment).filter(is_pending).cloned().collect();
-        for refund in pending {
-            let status = if succeed { "succeeded" } else { "failed" }.to_owned();
-            book.change(Change::Refunded(Refund { status, ..refund }))?;
-        }
-        Ok(())
+        let status = if succeed { "succeeded" } else { "failed" };
+        let ended = |refund| Change::Refunded(Refund { status: status.to_owned(), ..refund });
+        book.change(pending.into_iter().map(ended))
     }
 
     /// Every payment with its refunds.
@@ -355,3 +350,76 @@ impl Accounts {
 
 /// In place of a status: the answer is lost on its way.
 pub(crate) const LOST: u16 = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::tests::SmallDisk;
+    use engine::domain::money::Currency;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn amount() -> Money {
+        Money { amount_minor: 500, currency: Currency::new("EUR").unwrap() }
+    }
+
+    fn capture(accounts: &Accounts, payment: &str) -> Result<Intent, Error> {
+        accounts.capture(Some(payment), "7".parse().unwrap(), amount(), NOW)
+    }
+
+    fn refund(accounts: &Accounts) -> Result<Answer, Error> {
+        let request = RefundRequest {
+            payment: "pi_1".to_owned(),
+            amount_minor: None,
+            parameters: "pi_1".to_owned(),
+            key: Some("key".to_owned()),
+        };
+        accounts.refund(request, NOW)
+    }
+
+    #[test]
+    fn a_full_disk_tears_no_record_and_heals_when_there_is_space() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("provider.jsonl");
+        // At every length at which the disk can be full, between no byte and all of the records.
+        for space in 0..900 {
+            let _absent = std::fs::remove_file(&path);
+            let disk = SmallDisk::new(&path, space);
+            let journal = Journal::on(disk.medium(), 0);
+            let accounts = Accounts::new(State::default(), Some(journal));
+            let captured = capture(&accounts, "pi_1").is_ok();
+            let refunded = captured && refund(&accounts).is_ok();
+            let ledger = |accounts: &Accounts| serde_json::to_string(&accounts.ledger()).unwrap();
+            assert!(refunded || space < 899, "the disk has space for all of it in the end");
+            let known = Accounts::open(Some(&path)).unwrap();
+            assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: what was said is kept");
+
+            disk.grow();
+            capture(&accounts, "pi_1").unwrap();
+            capture(&accounts, "pi_2").unwrap();
+            assert_eq!(refund(&accounts).unwrap().0, 200, "{space} bytes");
+            let known = Accounts::open(Some(&path)).unwrap();
+            assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: a start reads it");
+            assert_eq!(known.ledger()[0].refunds.len(), 1, "{space} bytes");
+        }
+    }
+
+    #[test]
+    fn a_start_names_the_line_that_it_cannot_read_and_what_to_do() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("provider.jsonl");
+        capture(&Accounts::open(Some(&path)).unwrap(), "pi_1").unwrap();
+        let good = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, format!("{good}{}\n{good}", &good[..20])).unwrap();
+        let why = Accounts::open(Some(&path)).map(drop).unwrap_err().to_string();
+        let place = format!("{}, line 2", path.display());
+        assert!(why.contains(&place) && why.contains("move the file away"), "{why}");
+        let left = std::fs::read_to_string(&path).unwrap();
+        assert!(left.len() > 2 * good.len(), "the file is left as it is");
+
+        // Half a line at the end was never answered: it is dropped.
+        std::fs::write(&path, format!("{good}{}", &good[..20])).unwrap();
+        assert_eq!(Accounts::open(Some(&path)).unwrap().ledger().len(), 1);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
+    }
+}

@@ -15,10 +15,11 @@
 mod account;
 mod edge;
 mod faults;
+mod journal;
 mod ledger;
 
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::domain::money::Money;
@@ -44,6 +45,20 @@ pub enum Error {
     /// Its file cannot be read or written.
     #[error("payment provider: {0}")]
     Provider(String),
+    /// A line of its file cannot be read.
+    #[error(
+        "{}, line {line}: the payment provider cannot read it: {why}; put back a copy of the file, \
+         delete that line (what it said is then forgotten), or move the file away to begin without payments",
+        path.display()
+    )]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The parser's error.
+        why: String,
+    },
     /// The operating system refused.
     #[error("{what}: {source}")]
     Io {
@@ -74,8 +89,7 @@ impl PaymentProvider {
     /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory.
     ///
     /// # Errors
-    /// [`Error::Io`] when no port is free, [`Error::Provider`] when the file is not one of its
-    /// own.
+    /// [`Error::Io`] when no port is free, [`Error::Line`] when the file is not one of its own.
     pub fn start(file: Option<&Path>) -> Result<Self, Error> {
         let listening = || Error::io("listening for the payment provider");
         let accounts = Arc::new(Accounts::open(file)?);
@@ -111,6 +125,12 @@ impl PaymentProvider {
         now: Timestamp,
     ) -> Result<Capture, Error> {
         self.accounts.capture(Some(payment), order, amount, now)?.capture()
+    }
+
+    /// True if it serves no more though nobody has stopped it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.server.is_finished()
     }
 
     /// Plans a fault for the next request of its kind; faults planned before it come first.

@@ -54,7 +54,7 @@ use tokio::sync::oneshot;
 use crate::broker::{Broker, Home};
 use crate::change::Snapshot;
 use crate::server::{Server, now_ms};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 
 pub use crate::faults::Faults;
 
@@ -105,14 +105,39 @@ pub enum StartError {
     /// The port is taken, or threads or sockets have run out.
     #[error("the queue server cannot listen: {0}")]
     Listen(#[from] std::io::Error),
-    /// The file cannot be used: not this program's, or in use by another server.
-    #[error("the queue file {path} cannot be used: {reason}", path = path.display())]
+    /// The file cannot be used: damaged, not this program's, or in use by another server.
+    #[error("the queue file {path} cannot be used: {reason}; {remedy}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// The reason why it cannot be used.
         reason: String,
+        /// What to do about it.
+        remedy: &'static str,
     },
+}
+
+impl StartError {
+    fn file(path: PathBuf, error: &StoreError) -> Self {
+        let remedy = match error {
+            StoreError::Sqlite(error) if is_busy(error) => {
+                "stop the other server, or give this one another file"
+            }
+            StoreError::Sqlite(_)
+            | StoreError::Contents(_)
+            | StoreError::Damaged(_)
+            | StoreError::Row { .. } => {
+                "put back a copy of it with its -wal file, or move it away to begin with no queues: \
+                 their messages are then lost"
+            }
+        };
+        StartError::File { path, reason: error.to_string(), remedy }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode;
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }
 
 /// A running server. It has its own threads and stops when dropped.
@@ -135,8 +160,8 @@ impl FakeSqs {
         let (store, kept) = match file {
             None => (None, Snapshot::default()),
             Some(path) => {
-                let (store, kept) = Store::open(&path)
-                    .map_err(|error| StartError::File { path, reason: error.to_string() })?;
+                let (store, kept) =
+                    Store::open(&path).map_err(|error| StartError::file(path, &error))?;
                 (Some(store), kept)
             }
         };
@@ -179,6 +204,11 @@ impl FakeSqs {
     /// Its address, for a client's endpoint: `http://127.0.0.1:<port>`.
     pub fn endpoint(&self) -> &str {
         &self.endpoint
+    }
+
+    /// True if it serves no more though nobody has stopped it.
+    pub fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Replaces the faults to inject; the draws start at the new seed.

@@ -100,6 +100,7 @@ impl Server {
             )
         })?;
         let request = Request::parse(operation, &body)?;
+        self.check_file()?;
         if let Request::Receive(receive) = &request {
             return Ok(bytes(self.receive(receive).await?, Some(receive)));
         }
@@ -109,10 +110,20 @@ impl Server {
         Ok(bytes(reply?, None))
     }
 
+    /// Refuses a request while the file cannot be written: what it changed could not be confirmed,
+    /// and memory would get ever further ahead of the file.
+    fn check_file(&self) -> Result<(), SqsError> {
+        match &self.store {
+            Some(store) if store.is_behind() => Err(not_written()),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// Receives, waiting for the first message for the receive's wait time.
     async fn receive(&self, receive: &Receive) -> Result<Reply, SqsError> {
         let started = Instant::now();
         loop {
+            self.check_file()?;
             let (outcome, written) = self.with_broker(|shared, now_ms| {
                 let received = shared.broker.receive(receive, now_ms)?;
                 // The receiver starts listening before anybody else can change the queue.
@@ -193,11 +204,15 @@ impl Written {
     async fn confirmed(self) -> Result<(), SqsError> {
         match self.0 {
             None => Ok(()),
-            Some(written) => written.await.map_err(|_| {
-                SqsError::new(ErrorKind::Internal, "The queue file cannot be written.")
-            }),
+            Some(written) => written.await.map_err(|_| not_written()),
         }
     }
+}
+
+/// The refusal of a request that is not in the file, or would not be.
+fn not_written() -> SqsError {
+    let message = "The queue file cannot be written, which is tried again: is its disk full?";
+    SqsError::new(ErrorKind::Internal, message)
 }
 
 fn bytes(reply: Reply, receive: Option<&Receive>) -> Vec<u8> {

@@ -4,13 +4,19 @@
 //! whatever changes have queued up and commits them together, so that many clients share the
 //! cost of one commit. Write-ahead logging without a sync at each commit: a killed process loses
 //! nothing that was committed, a machine that loses power may lose the last moments.
+//!
+//! A commit that fails, on a full disk say, is tried again until it succeeds. Memory is ahead of the
+//! file meanwhile: whoever waits for these changes is told that they are not written, and the server
+//! takes no further request ([`Store::is_behind`]).
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row, Statement, params};
 use tokio::sync::oneshot;
 
 use crate::change::{Change, DeduplicationRecord, QueueRecord, Snapshot};
@@ -22,6 +28,16 @@ const LAYOUT: i64 = 1;
 
 /// Requests whose changes are committed together at most.
 const GROUP_MAX: usize = 256;
+
+/// Pause before a commit that failed is tried again.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+
+/// What [`CHECK`] finds at most: the first defects say which file to replace.
+const DEFECTS_MAX: usize = 3;
+
+/// Reads every page of the file and compares each with the structure around it. An index that lacks
+/// an entry is not found; that would take `integrity_check`, which is several times as long.
+const CHECK: &str = "PRAGMA quick_check";
 
 const SCHEMA: &str = "
 CREATE TABLE queue (
@@ -50,6 +66,19 @@ pub(crate) enum StoreError {
     /// The file holds something else than this program writes.
     #[error("the file's contents are not this program's: {0}")]
     Contents(String),
+    /// Pages of the file are damaged.
+    #[error("the file is damaged: {0}")]
+    Damaged(String),
+    /// A row of the file cannot be read.
+    #[error("row {row} of table {table} cannot be read: {reason}")]
+    Row {
+        /// The table.
+        table: &'static str,
+        /// The row, from 1 in the order in which rows are read.
+        row: usize,
+        /// The reason.
+        reason: String,
+    },
 }
 
 impl From<serde_json::Error> for StoreError {
@@ -68,6 +97,8 @@ struct Batch {
 #[derive(Debug)]
 pub(crate) struct Store {
     batches: Option<Sender<Batch>>,
+    /// True while a commit fails and is tried again.
+    behind: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -75,13 +106,14 @@ impl Store {
     /// Opens or creates the file, reads what it holds and starts the writing thread.
     ///
     /// # Errors
-    /// The file cannot be opened, belongs to another program, or is in use.
+    /// The file cannot be opened, is damaged, belongs to another program, or is in use.
     pub fn open(path: &Path) -> Result<(Self, Snapshot), StoreError> {
         let connection = Connection::open(path)?;
         // Exclusive: two servers on one file would each keep a state of their own.
         connection.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
+        check(&connection)?;
         let layout: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         match layout {
             LAYOUT => {}
@@ -94,15 +126,23 @@ impl Store {
         }
         let snapshot = load(&connection)?;
         let (batches, received) = channel();
+        let behind = Arc::new(AtomicBool::new(false));
+        let writer = Writer { connection, behind: Arc::clone(&behind) };
         let thread = std::thread::Builder::new()
             .name(format!("{}-store", crate::THREADS))
-            .spawn(move || write(connection, &received))
+            .spawn(move || writer.run(&received))
             .map_err(|error| StoreError::Contents(error.to_string()))?;
-        Ok((Store { batches: Some(batches), thread: Some(thread) }, snapshot))
+        Ok((Store { batches: Some(batches), behind, thread: Some(thread) }, snapshot))
+    }
+
+    /// True while the file cannot be written: memory is ahead of it, and what is changed now could
+    /// not be confirmed.
+    pub fn is_behind(&self) -> bool {
+        self.behind.load(Ordering::Acquire)
     }
 
     /// Queues changes for writing; what is returned resolves when they are in the file, and
-    /// to an error when they never will be.
+    /// to an error when that is not certain.
     pub fn write(&self, changes: Vec<Change>) -> oneshot::Receiver<()> {
         let (written, receiver) = oneshot::channel();
         if let Some(batches) = &self.batches {
@@ -122,25 +162,93 @@ impl Drop for Store {
     }
 }
 
-fn write(mut connection: Connection, batches: &Receiver<Batch>) {
-    while let Ok(first) = batches.recv() {
-        let group: Vec<Batch> =
-            std::iter::once(first).chain(batches.try_iter().take(GROUP_MAX - 1)).collect();
-        if let Err(error) = commit(&mut connection, &group) {
-            // Memory is ahead of the file now. Nobody is told "written" from here on.
-            tracing::error!(%error, "the queue file cannot be written; the server stops answering");
-            return;
+/// What the writing thread owns.
+struct Writer {
+    connection: Connection,
+    behind: Arc<AtomicBool>,
+}
+
+impl Writer {
+    /// Commits what is sent until nobody can send any more.
+    fn run(mut self, batches: &Receiver<Batch>) {
+        while let Ok(first) = batches.recv() {
+            let mut changes = first.changes;
+            let mut waiting = vec![first.written];
+            for batch in batches.try_iter().take(GROUP_MAX - 1) {
+                changes.extend(batch.changes);
+                waiting.push(batch.written);
+            }
+            match commit(&mut self.connection, &changes) {
+                Ok(()) => waiting.into_iter().for_each(|written| {
+                    // The client may have gone.
+                    let _ = written.send(());
+                }),
+                Err(error) => {
+                    self.behind.store(true, Ordering::Release);
+                    // Whoever waits learns now that it is not written.
+                    drop(waiting);
+                    tracing::error!(
+                        %error,
+                        "the queue file cannot be written: requests are refused until it can"
+                    );
+                    if !self.catch_up(changes, batches) {
+                        return;
+                    }
+                    self.behind.store(false, Ordering::Release);
+                }
+            }
         }
-        for batch in group {
-            // The client may have gone.
-            let _ = batch.written.send(());
+    }
+
+    /// Tries until everything that memory is ahead by is in the file; false if the server stops
+    /// before it is.
+    fn catch_up(&mut self, mut changes: Vec<Change>, batches: &Receiver<Batch>) -> bool {
+        let since = Instant::now();
+        loop {
+            // What was under way when it began, and what comes due without a request; its senders
+            // are dropped, so that nobody takes it for written.
+            let stops = match batches.recv_timeout(RETRY_PAUSE) {
+                Ok(batch) => {
+                    changes.extend(batch.changes);
+                    continue;
+                }
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => true,
+            };
+            match commit(&mut self.connection, &changes) {
+                Ok(()) => {
+                    let seconds = since.elapsed().as_secs();
+                    let count = changes.len();
+                    tracing::info!(seconds, changes = count, "the queue file is written again");
+                    return true;
+                }
+                Err(error) if stops => {
+                    tracing::error!(
+                        %error, changes = changes.len(),
+                        "the queue file could not be written to the end; nobody was told that it was"
+                    );
+                    return false;
+                }
+                Err(error) => tracing::debug!(%error, "the queue file still cannot be written"),
+            }
         }
     }
 }
 
-fn commit(connection: &mut Connection, group: &[Batch]) -> Result<(), StoreError> {
+/// Looks for damaged pages.
+fn check(connection: &Connection) -> Result<(), StoreError> {
+    let mut statement = connection.prepare(CHECK)?;
+    let found = statement.query_map([], |row| row.get::<_, String>(0))?.take(DEFECTS_MAX);
+    let found = found.collect::<Result<Vec<String>, _>>()?;
+    match found.as_slice() {
+        [only] if only == "ok" => Ok(()),
+        defects => Err(StoreError::Damaged(defects.join("; "))),
+    }
+}
+
+fn commit(connection: &mut Connection, changes: &[Change]) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
-    for change in group.iter().flat_map(|batch| &batch.changes) {
+    for change in changes {
         apply(&transaction, change)?;
     }
     Ok(transaction.commit()?)
@@ -215,40 +323,59 @@ fn load(connection: &Connection) -> Result<Snapshot, StoreError> {
     let mut snapshot = Snapshot::default();
     let mut statement = connection
         .prepare("SELECT id, name, created_ms, modified_ms, attributes, tags FROM queue")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        snapshot.queues.push(QueueRecord {
-            id: row.get(0)?,
-            name: row.get(1)?,
-            created_ms: row.get(2)?,
-            modified_ms: row.get(3)?,
-            attributes: serde_json::from_str(&row.get::<_, String>(4)?)?,
-            tags: serde_json::from_str(&row.get::<_, String>(5)?)?,
-        });
-    }
+    snapshot.queues = rows(&mut statement, "queue", queue)?;
     let mut statement = connection.prepare(
         "SELECT queue, seq, id, sent_ms, visible_ms, receive_count, receipt, first_receive_ms, \
          source, copy, content FROM message ORDER BY seq",
     )?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        snapshot.messages.push(message(row)?);
-    }
+    snapshot.messages = rows(&mut statement, "message", message)?;
     let mut statement =
         connection.prepare("SELECT queue, key, sent_ms, message_id, seq FROM deduplication")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        snapshot.deduplication.push(DeduplicationRecord {
-            queue: row.get(0)?,
-            key: row.get(1)?,
-            sent_ms: row.get(2)?,
-            message_id: row.get(3)?,
-            seq: row.get(4)?,
-        });
-    }
+    snapshot.deduplication = rows(&mut statement, "deduplication", deduplication)?;
     snapshot.next_seq =
         connection.query_row("SELECT next_seq FROM number", [], |row| row.get(0))?;
     Ok(snapshot)
+}
+
+/// Reads every row of a table, and names the one that cannot be read.
+fn rows<T>(
+    statement: &mut Statement<'_>,
+    table: &'static str,
+    read: impl Fn(&Row<'_>) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut all = Vec::new();
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let named = |error: StoreError| StoreError::Row {
+            table,
+            row: all.len() + 1,
+            reason: error.to_string(),
+        };
+        let one = read(row).map_err(named)?;
+        all.push(one);
+    }
+    Ok(all)
+}
+
+fn queue(row: &Row<'_>) -> Result<QueueRecord, StoreError> {
+    Ok(QueueRecord {
+        id: row.get(0)?,
+        name: row.get(1)?,
+        created_ms: row.get(2)?,
+        modified_ms: row.get(3)?,
+        attributes: serde_json::from_str(&row.get::<_, String>(4)?)?,
+        tags: serde_json::from_str(&row.get::<_, String>(5)?)?,
+    })
+}
+
+fn deduplication(row: &Row<'_>) -> Result<DeduplicationRecord, StoreError> {
+    Ok(DeduplicationRecord {
+        queue: row.get(0)?,
+        key: row.get(1)?,
+        sent_ms: row.get(2)?,
+        message_id: row.get(3)?,
+        seq: row.get(4)?,
+    })
 }
 
 fn message(row: &Row<'_>) -> Result<(QueueId, Message), StoreError> {

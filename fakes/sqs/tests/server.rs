@@ -287,12 +287,12 @@ struct Process {
 
 impl Process {
     fn start(file: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_sqs-standin"))
-            .arg("--file")
-            .arg(file)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Self::run(Command::new(env!("CARGO_BIN_EXE_sqs-standin")), file)
+    }
+
+    fn run(mut command: Command, file: &Path) -> Self {
+        let command = command.arg("--file").arg(file).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let mut endpoint = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut endpoint).unwrap();
         Process { child, endpoint: endpoint.trim().to_owned() }
@@ -303,6 +303,110 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+}
+
+/// Writes garbage over the middle of a file, from the second page on, the first being the one that
+/// says what the file is.
+fn damage(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    assert!(middle > 8192, "the file has several pages");
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// Why a server does not start on a file.
+fn refused(file: &Path) -> String {
+    let options = Options { file: Some(file.to_owned()), ..Options::default() };
+    FakeSqs::start(options).map(drop).unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_start_names_the_file_that_is_damaged_and_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queues.db");
+    let (sqs, one) = start(Some(&file));
+    let url = create(&one, "q", &[]).await;
+    for _ in 0..40 {
+        let send = one.send_message().queue_url(&url).message_body("x".repeat(2000));
+        send.send().await.unwrap();
+    }
+    sqs.shutdown().await;
+    damage(&file);
+    let why = refused(&file);
+    assert!(why.contains(file.to_str().unwrap()) && why.contains("move it away"), "{why}");
+}
+
+#[tokio::test]
+async fn a_start_names_the_row_that_cannot_be_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queues.db");
+    let (sqs, one) = start(Some(&file));
+    let url = create(&one, "q", &[]).await;
+    for _ in 0..3 {
+        one.send_message().queue_url(&url).message_body("x").send().await.unwrap();
+    }
+    sqs.shutdown().await;
+    let connection = rusqlite::Connection::open(&file).unwrap();
+    let torn = "UPDATE message SET content = '{' WHERE seq = (SELECT MAX(seq) FROM message)";
+    assert_eq!(connection.execute(torn, []).unwrap(), 1);
+    drop(connection);
+    let why = refused(&file);
+    assert!(why.contains("row 3 of table message"), "{why}");
+    assert!(why.contains(file.to_str().unwrap()) && why.contains("move it away"), "{why}");
+}
+
+/// Half a megabyte: the file may get no larger until the limit is lifted.
+const LIMIT_BLOCKS: &str = "1024";
+
+#[tokio::test]
+async fn a_full_disk_is_waited_out_and_nothing_is_acknowledged_that_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("queues.db");
+    // A write beyond the limit fails as on a full disk, and the signal that goes with it is ignored.
+    let limited = "trap '' XFSZ; ulimit -S -f \"$0\"; exec \"$@\"";
+    let mut command = Command::new("sh");
+    command.args(["-c", limited, LIMIT_BLOCKS, env!("CARGO_BIN_EXE_sqs-standin")]);
+    let mut process = Process::run(command, &file);
+    let client = client(&process.endpoint);
+    let url = create(&client, "q", &[]).await;
+    let send = || client.send_message().queue_url(&url).message_body("x".repeat(20_000)).send();
+    let mut acknowledged = HashSet::new();
+    while let Ok(sent) = send().await {
+        acknowledged.insert(sent.message_id.unwrap());
+        assert!(acknowledged.len() < 1000, "the limit is never met");
+    }
+    assert!(acknowledged.len() > 3, "there was space at first");
+    let refused = tokio::time::timeout(HANGS, send()).await.unwrap().unwrap_err();
+    assert!(refused.raw_response().unwrap().status().as_u16() == 500, "{refused:?}");
+
+    let pid = process.child.id().to_string();
+    let lifted = Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]).status();
+    assert!(lifted.unwrap().success());
+    let lifted = Instant::now();
+    let healed = loop {
+        match send().await {
+            Ok(sent) => break sent.message_id.unwrap(),
+            Err(error) => assert!(lifted.elapsed() < HANGS, "it never heals: {error:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    };
+    println!("written again {} ms after there was space", lifted.elapsed().as_millis());
+    acknowledged.insert(healed);
+    process.child.kill().unwrap();
+    process.child.wait().unwrap();
+
+    let process = Process::start(&file);
+    let client = self::client(&process.endpoint);
+    let url = create(&client, "q", &[]).await;
+    while !acknowledged.is_empty() {
+        let receive = client.receive_message().queue_url(&url).max_number_of_messages(10);
+        let received = receive.send().await.unwrap().messages.unwrap_or_default();
+        assert!(!received.is_empty(), "{} messages are lost", acknowledged.len());
+        for message in received {
+            acknowledged.remove(&message.message_id.unwrap());
+        }
     }
 }
 

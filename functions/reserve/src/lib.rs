@@ -31,7 +31,7 @@ async fn reserve(
     let buyer = Buyer::from_request(request)?;
     let body = ReservationBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
-    let admission = app.admissions.check(body.admission()?, &sale, &buyer)?;
+    let admission = app.admissions.check(body.admission()?, &sale, &buyer, now)?;
     let lines = body.requested(&published.sale)?;
     admission.check_tickets(&lines)?;
     let (number, user) = (admission.order(), buyer.user().clone());

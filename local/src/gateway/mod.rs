@@ -30,8 +30,7 @@ use axum::serve::IncomingStream;
 use chrono::Utc;
 use engine::domain::time::Timestamp;
 use futures_util::StreamExt as _;
-use http::HeaderValue;
-use http::header::{AUTHORIZATION, CONNECTION, CONTENT_LENGTH, HOST};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST};
 use shared::http::respond::{Answer, Reply as _};
 use shared::http::routes::Access;
 use shared::runtime::app::App;
@@ -42,6 +41,8 @@ use tokio::task::JoinHandle;
 
 use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
+use crate::open_files;
+use connections::{Patience, Progress};
 use event::ACCOUNT;
 use fake_identity::{Identity, Role};
 use refusal::Refusal;
@@ -57,8 +58,10 @@ const MAX_DRAIN_BYTES: usize = 10 * 1024 * 1024;
 const TIMEOUT: Duration = Duration::from_secs(29);
 /// The most connections open at once. With two connections to the stores for each
 /// invocation, both ends of which are in this process, it stays below the usual limit of 1,024
-/// open files.
+/// open files ([`open_files::NEEDED`]).
 const MAX_CONNECTIONS: usize = 400;
+/// The most connections where fewer files may be open than are needed.
+const MIN_CONNECTIONS: usize = 32;
 /// The most invocations at once; further ones wait.
 const CONCURRENCY: u16 = 64;
 /// Invocations reserved for payments besides, so that buyers cannot starve them; payments take a
@@ -95,7 +98,6 @@ impl Gateway {
             routes,
             started_ms: Utc::now().timestamp_millis(),
             requests: AtomicU64::new(0),
-            connections: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
             places: Arc::new(Semaphore::new(CONCURRENCY.into())),
             payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY.into())),
         });
@@ -104,7 +106,8 @@ impl Gateway {
             .fallback(serve)
             .with_state(Arc::clone(&state))
             .into_make_service_with_connect_info::<Peer>();
-        let listener = connections::Limited::new(listener, Arc::clone(&state.connections));
+        let connections = max_connections(open_files::limit());
+        let listener = connections::Limited::new(listener, connections, Patience::default());
         let server = axum::serve(listener, service).with_graceful_shutdown(async {
             // Resolves when the handle sends or, as it always does, drops its end.
             let _dropped = stopped.await;
@@ -117,6 +120,12 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// True if it serves no more though nobody has stopped it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.server.is_finished()
     }
 
     /// Takes no more requests, and waits until those it took are answered.
@@ -151,41 +160,48 @@ struct GatewayState {
     routes: Routes,
     started_ms: i64,
     requests: AtomicU64,
-    connections: Arc<Semaphore>,
     places: Arc<Semaphore>,
     payment_places: Arc<Semaphore>,
 }
 
-/// The address that a request comes from.
-#[derive(Debug, Clone, Copy)]
-struct Peer(SocketAddr);
+/// Where a request comes from.
+#[derive(Debug, Clone)]
+struct Peer {
+    address: SocketAddr,
+    progress: Progress,
+}
 
 impl Connected<IncomingStream<'_, connections::Limited>> for Peer {
     fn connect_info(stream: IncomingStream<'_, connections::Limited>) -> Self {
-        Self(*stream.remote_addr())
+        Self { address: *stream.remote_addr(), progress: stream.io().progress() }
     }
+}
+
+/// The most connections open at once, where so many files may be open.
+fn max_connections(open_files: Option<u64>) -> usize {
+    let lacking = open_files.map_or(0, |limit| open_files::NEEDED.saturating_sub(limit));
+    let lacking = usize::try_from(lacking).unwrap_or(usize::MAX);
+    MAX_CONNECTIONS.saturating_sub(lacking).max(MIN_CONNECTIONS)
 }
 
 /// Answers a request.
 async fn serve(
     State(state): State<Arc<GatewayState>>,
-    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
     request: Request,
 ) -> Response {
-    let mut response = match tokio::time::timeout(TIMEOUT, state.serve(peer, request)).await {
+    peer.progress.reads_body();
+    let response = match tokio::time::timeout(TIMEOUT, state.serve(&peer, request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(refusal)) => refusal.into_response(),
         Err(_elapsed) => Refusal::TooSlow.into_response(),
     };
-    if state.connections.available_permits() == 0 {
-        // Another client may be waiting for a connection: give this one up.
-        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    }
+    peer.progress.answered();
     response
 }
 
 impl GatewayState {
-    async fn serve(&self, peer: SocketAddr, request: Request) -> Result<Response, Refusal> {
+    async fn serve(&self, peer: &Peer, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
         check_host(&parts)?;
         let (route, path_parameters) = match self.routes.find(&parts.method, parts.uri.path()) {
@@ -195,12 +211,13 @@ impl GatewayState {
         };
         let authorizer = self.authorize(route.access, &parts)?;
         let body = read(&parts, body).await?;
+        peer.progress.answers();
         let facts = event::Facts {
             id: self.request_id(),
             route: route.key,
             path_parameters,
             authorizer,
-            peer,
+            peer: peer.address,
             at: Utc::now(),
         };
         let request = event::invocation(event::event(&parts, &body, facts));
@@ -297,11 +314,15 @@ pub fn operator(name: &str) -> ApiGatewayRequestAuthorizerIamDescription {
     iam
 }
 
-/// Refuses a `Host` that is none, or a second one: the Lambda runtime builds a URL from the header
-/// without checking it.
+/// Refuses a `Host` that is none, a second one, and a request of HTTP/1.1 without one (RFC 9112,
+/// section 3.2): the Lambda runtime builds a URL from the header without checking it.
 fn check_host(parts: &http::request::Parts) -> Result<(), Refusal> {
     let mut hosts = parts.headers.get_all(HOST).iter();
-    let Some(host) = hosts.next() else { return Ok(()) };
+    let Some(host) = hosts.next() else {
+        let is_optional = parts.version < http::Version::HTTP_11;
+        let missing = Refusal::BadRequest("The Host header is missing.");
+        return if is_optional { Ok(()) } else { Err(missing) };
+    };
     if hosts.next().is_some() {
         return Err(Refusal::BadRequest("The Host header is given twice."));
     }
@@ -336,4 +357,39 @@ async fn read(parts: &http::request::Parts, body: Body) -> Result<Bytes, Refusal
         }
     }
     if count > MAX_BODY_BYTES { Err(Refusal::TooLarge(MAX_BODY_BYTES)) } else { Ok(whole.into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fewer_files_mean_fewer_connections() {
+        let most = |open_files| max_connections(open_files);
+        assert_eq!([most(None), most(Some(1024)), most(Some(1_000_000))], [MAX_CONNECTIONS; 3]);
+        assert_eq!(most(Some(924)), MAX_CONNECTIONS - 100);
+        assert_eq!(most(Some(256)), MIN_CONNECTIONS);
+    }
+
+    #[test]
+    fn a_request_names_its_host_once_unless_it_is_older_than_that_rule() {
+        let check = |version: http::Version, hosts: &[&str]| {
+            let mut request = http::Request::get("/sales").version(version);
+            for host in hosts {
+                request = request.header(HOST, *host);
+            }
+            check_host(&request.body(()).unwrap().into_parts().0)
+        };
+        use http::Version;
+        assert_eq!(check(Version::HTTP_11, &["localhost:8080"]), Ok(()));
+        assert_eq!(check(Version::HTTP_10, &[]), Ok(()));
+        for (version, hosts) in [
+            (Version::HTTP_11, &[][..]),
+            (Version::HTTP_11, &["a", "a"]),
+            (Version::HTTP_10, &["a[b"]),
+        ] {
+            let refused = check(version, hosts);
+            assert!(matches!(refused, Err(Refusal::BadRequest(_))), "{version:?} {hosts:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ mod cluster;
 mod dynamodb;
 mod kept;
 mod redis;
+mod watch;
 
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
@@ -73,6 +74,36 @@ pub enum Error {
     /// The server answered with an error.
     #[error("redis: {0}")]
     Redis(#[from] ::redis::RedisError),
+    /// A server of ours serves no more, and cannot be started again.
+    #[error("{what} has ended by itself{}", .why.as_ref().map_or_else(String::new, |why| format!(": {why}")))]
+    Ended {
+        /// The server.
+        what: &'static str,
+        /// Why it ended, if it says.
+        why: Option<Box<Error>>,
+    },
+    /// A server ends again and again.
+    #[error("it was started again {times} times within {seconds} s; at last {last}")]
+    KeepsEnding {
+        /// How often it was started again.
+        times: usize,
+        /// In how many seconds.
+        seconds: u64,
+        /// Why it ended the last time.
+        last: Box<Error>,
+    },
+    /// Pages of the database's file are damaged.
+    #[error(
+        "{} is damaged: {defects}; put back a copy of it, or move it away with its -wal file and start \
+         with --accept-lost-orders, which begins without the orders in it",
+        path.display()
+    )]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// The first defects.
+        defects: String,
+    },
     /// The DynamoDB emulator failed.
     #[error("dynamodb: {0}")]
     DynamoDb(String),

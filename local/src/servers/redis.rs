@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -70,7 +71,8 @@ pub struct RedisServer {
     flavour: Flavour,
     dir: PathBuf,
     ports: Ports,
-    child: Option<Kept>,
+    /// The process; `None` once it was killed on purpose.
+    child: Mutex<Option<Kept>>,
     /// Declared before `_temporary`, so that the lock is released before the directory is removed.
     _lock: DirLock,
     _temporary: Option<TempDir>,
@@ -110,7 +112,7 @@ impl RedisServer {
             flavour,
             dir,
             ports: Ports::free()?,
-            child: None,
+            child: Mutex::default(),
             _lock: lock,
             _temporary: temporary,
         };
@@ -198,7 +200,7 @@ impl RedisServer {
     ///
     /// [`Error::Io`] when the operating system does not say how it ended.
     pub fn kill(&mut self) -> Result<(), Error> {
-        let Some(mut child) = self.child.take() else {
+        let Some(mut child) = self.child().take() else {
             return Ok(());
         };
         child.kill().map_err(Error::io("waiting for the server"))
@@ -244,31 +246,69 @@ impl RedisServer {
     /// # Errors
     ///
     /// [`Error::TimedOut`] when it does not end in time; it is killed then.
-    pub async fn stop(mut self) -> Result<(), Error> {
-        if self.child.is_none() {
+    pub async fn stop(self) -> Result<(), Error> {
+        if self.child().is_none() {
             return Ok(());
         }
         let mut connection = self.connect().await?;
         // The reply to SHUTDOWN is that the connection closes, which the client calls an error.
         let _closed: Result<(), _> = redis::cmd("SHUTDOWN").query_async(&mut connection).await;
-        let Some(child) = self.child.as_mut() else {
-            return Ok(());
-        };
         let deadline = Deadline::with("the server to end", STOP_SECONDS);
-        while child.ended().map_err(Error::io("waiting for the server"))?.is_none() {
+        while self.runs()? {
             deadline.pause().await?;
         }
         Ok(())
     }
 
+    /// Why the server does not run any more though nobody has stopped it; `None` while it runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Io`] when the operating system does not say.
+    pub fn exited(&self) -> Result<Option<Error>, Error> {
+        let status = match self.child().as_mut() {
+            Some(child) => child.ended().map_err(Error::io("watching the server"))?,
+            None => None,
+        };
+        Ok(status.map(|status| Error::Exited {
+            program: self.program.clone(),
+            status,
+            log: self.log_tail(),
+        }))
+    }
+
+    /// Starts the server again after it has [`exited`](Self::exited), on the same port and directory.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedisServer::restart`].
+    pub async fn revive(&self) -> Result<(), Error> {
+        self.launch().await
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Kept>> {
+        // A panic under the lock leaves a process or none: both are fine.
+        self.child.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn runs(&self) -> Result<bool, Error> {
+        match self.child().as_mut() {
+            Some(child) => {
+                let ended = child.ended().map_err(Error::io("waiting for the server"))?;
+                Ok(ended.is_none())
+            }
+            None => Ok(false),
+        }
+    }
+
     /// Runs the binary on the ports chosen and waits until it answers.
-    async fn launch(&mut self) -> Result<(), Error> {
+    async fn launch(&self) -> Result<(), Error> {
         let log = File::create(self.dir.join(LOG_FILE)).map_err(Error::io("creating the log"))?;
         let errors = log.try_clone().map_err(Error::io("opening the log"))?;
         let output = (log.into(), errors.into());
         let child = Kept::start(&self.program, self.arguments(), &self.dir, output, &[])
             .map_err(Error::io(format!("running {}", self.program.display())))?;
-        self.child = Some(child);
+        *self.child() = Some(child);
         let awaited = format!("{} to answer", self.program.display());
         let deadline = Deadline::with(awaited, READY_SECONDS);
         while !self.answers().await {
@@ -316,19 +356,6 @@ impl RedisServer {
             arguments.extend(["--replicaof".to_owned(), format!("127.0.0.1 {master}")]);
         }
         arguments
-    }
-
-    /// The error to report if the server has ended by itself.
-    fn exited(&mut self) -> Result<Option<Error>, Error> {
-        let Some(child) = self.child.as_mut() else {
-            return Ok(None);
-        };
-        let status = child.ended().map_err(Error::io("watching the server"))?;
-        Ok(status.map(|status| Error::Exited {
-            program: self.program.clone(),
-            status,
-            log: self.log_tail(),
-        }))
     }
 
     /// Whether a server answers on our port and it is ours: another process may have been

@@ -37,6 +37,9 @@ pub enum Defect {
     /// It was given to another buyer.
     #[error("the admission was given to another buyer")]
     OtherBuyer,
+    /// It is not valid yet: its `nbf` lies in the future.
+    #[error("the admission is not valid yet")]
+    NotYet,
     /// It has run out, and no order was made with it.
     #[error("the admission has expired")]
     Expired,
@@ -74,6 +77,9 @@ struct Claims {
     tickets: u16,
     iat: i64,
     exp: i64,
+    /// Ours have none; another issuer with our key may set it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    nbf: Option<i64>,
 }
 
 /// The proof that a buyer was admitted to a sale: made only by [`AdmissionKeys::check`].
@@ -156,18 +162,30 @@ impl AdmissionKeys {
             tickets: grant.tickets,
             iat: now.ms().div_euclid(1000),
             exp: grant.expires_at.ms().div_euclid(1000),
+            nbf: None,
         };
         let header = Header { kid: Some(key.kid.clone()), ..Header::new(Algorithm::HS256) };
         jsonwebtoken::encode(&header, &claims, &key.signing).map_err(|_| NoKey)
     }
 
-    /// Checks that a token was signed by us, for this sale and this buyer. Whether it has run out
-    /// is the admission's to say: a repeat of a request whose order exists is still answered.
+    /// Checks that a token was signed by us, for this sale and this buyer, and is valid at `now`
+    /// already. Whether it has run out is the admission's to say: a repeat of a request whose order
+    /// exists is still answered.
     ///
     /// # Errors
     /// Returns the first [`Defect`].
-    pub fn check(&self, token: &str, sale: &SaleId, buyer: &Buyer) -> Result<Admission, Defect> {
+    pub fn check(
+        &self,
+        token: &str,
+        sale: &SaleId,
+        buyer: &Buyer,
+        now: Timestamp,
+    ) -> Result<Admission, Defect> {
         let claims = self.claims(token)?;
+        // Source: RFC 7519, section 4.1.5. Our clocks sign and check in whole seconds.
+        if claims.nbf.is_some_and(|nbf| nbf > now.ms().div_euclid(1000)) {
+            return Err(Defect::NotYet);
+        }
         if claims.sale != *sale {
             return Err(Defect::OtherSale);
         }
@@ -257,7 +275,7 @@ mod tests {
     }
 
     fn check(token: &str) -> Result<Admission, Defect> {
-        AdmissionKeys::new([NEW, OLD]).check(token, &sale("g1"), &buyer("alice"))
+        AdmissionKeys::new([NEW, OLD]).check(token, &sale("g1"), &buyer("alice"), NOW)
     }
 
     #[test]
@@ -275,7 +293,7 @@ mod tests {
         let by_old = AdmissionKeys::new([OLD, NEW]).sign(&grant(), NOW).unwrap();
         assert!(check(&by_old).is_ok());
         let without_old = AdmissionKeys::new([NEW]);
-        let refused = without_old.check(&by_old, &sale("g1"), &buyer("alice"));
+        let refused = without_old.check(&by_old, &sale("g1"), &buyer("alice"), NOW);
         assert_eq!(refused, Err(Defect::NotOurs));
         assert_eq!(AdmissionKeys::new([]).sign(&grant(), NOW), Err(NoKey));
     }
@@ -284,8 +302,9 @@ mod tests {
     fn another_sale_or_buyer_is_refused() {
         let keys = AdmissionKeys::new([NEW]);
         let token = keys.sign(&grant(), NOW).unwrap();
-        assert_eq!(keys.check(&token, &sale("g2"), &buyer("alice")), Err(Defect::OtherSale));
-        assert_eq!(keys.check(&token, &sale("g1"), &buyer("bob")), Err(Defect::OtherBuyer));
+        let check = |sale_id, user| keys.check(&token, &sale(sale_id), &buyer(user), NOW);
+        assert_eq!(check("g2", "alice"), Err(Defect::OtherSale));
+        assert_eq!(check("g1", "bob"), Err(Defect::OtherBuyer));
     }
 
     /// A token with any header and claims, signed with HS256 unless the header says otherwise.
@@ -313,7 +332,7 @@ mod tests {
         let good = AdmissionKeys::new([NEW]).sign(&grant(), NOW).unwrap();
         let (signed, _) = good.rsplit_once('.').unwrap();
         let alg = |alg: &str| json!({ "alg": alg, "typ": "JWT", "kid": NEW.0 });
-        let cases: [(&str, String, Defect); 16] = [
+        let cases: [(&str, String, Defect); 17] = [
             ("foreign key", foreign.sign(&grant(), NOW).unwrap(), Defect::NotOurs),
             ("alg none", forged(alg("none"), |_| {}), Defect::Malformed),
             ("alg HS384", forged(alg("HS384"), |_| {}), Defect::NotOurs),
@@ -323,6 +342,7 @@ mod tests {
             ("issuer", forged(header(), |claims| claims["iss"] = json!("x")), Defect::NotOurs),
             ("audience", forged(header(), |claims| claims["aud"] = json!("x")), Defect::NotOurs),
             ("no exp", forged(header(), |claims| claims["exp"] = json!(null)), Defect::NotOurs),
+            ("nbf is text", forged(header(), |claims| claims["nbf"] = json!("0")), Defect::NotOurs),
             ("number", forged(header(), |claims| claims["jti"] = json!("-1")), Defect::NotOurs),
             ("tickets", forged(header(), |claims| claims["tickets"] = json!(-1)), Defect::NotOurs),
             ("no signature", format!("{signed}."), Defect::NotOurs),
@@ -334,6 +354,15 @@ mod tests {
         for (name, token, defect) in cases {
             assert_eq!(check(&token), Err(defect), "{name}");
         }
+    }
+
+    #[test]
+    fn a_token_is_refused_before_the_time_that_it_names() {
+        let from = |nbf: i64| check(&forged(header(), |claims| claims["nbf"] = json!(nbf)));
+        let now = NOW.ms() / 1000;
+        assert_eq!(from(now + 1), Err(Defect::NotYet));
+        assert_eq!(from(now + 3600), Err(Defect::NotYet));
+        assert!(from(now).is_ok() && from(now - 3600).is_ok());
     }
 
     #[test]

@@ -77,7 +77,8 @@ async fn the_same_token_gets_the_same_order_from_any_crash_point_on() {
             let mut other = reservation.clone();
             other.lines[0].line.legs = engine::domain::ids::Legs::new(0, 1).unwrap();
             let refused = reserve(&fixture.ports, &other, NOW).await;
-            assert_eq!(refused, Err(Refusal::TokenReused), "{user}");
+            let made = Some((third.order.number, third.order.state));
+            assert_eq!(refused, Err(Refusal::TokenReused(made)), "{user}");
             crashing.has_died()
         })
         .await;

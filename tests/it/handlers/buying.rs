@@ -90,6 +90,41 @@ async fn seats_are_bought_from_admission_to_payment() {
     assert!(report.is_quiet(), "{report:?}");
 }
 
+/// What a freeze brings about: the sender gives a request up while it stands still, a copy of it is
+/// refused, other seats are asked for, and the request that was given up is carried out first.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_buyer_whose_abandoned_request_made_the_order_is_told_which() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&hall()).await.ok(200);
+    let seats = || json!([{ "tier": "vip", "seats": ["vip-1-1", "vip-1-2"] }]);
+    let others = fixture.admission("bob", "hall", 2).await;
+    let taken = fixture.order("bob", "hall", &others["token"], seats()).await.ok(201);
+    let admission = fixture.admission("alice", "hall", 2).await;
+    let token = &admission["token"];
+
+    let copy = fixture.order("alice", "hall", token, seats()).await;
+    copy.problem(409, "seat-taken");
+    let cancel = format!("/orders/{}/cancel", taken["order"].as_str().unwrap());
+    fixture.json(Sender::Buyer("bob"), "POST", &cancel, &json!({})).await.ok(200);
+    let abandoned = fixture.order("alice", "hall", token, seats()).await.ok(201);
+
+    let instead = json!([{ "tier": "vip", "best": { "count": 1 } }]);
+    let refused = fixture.order("alice", "hall", token, instead.clone()).await;
+    let problem = refused.problem(422, "token-reused");
+    assert_eq!(problem["order"], abandoned["order"]);
+    assert_eq!((&problem["order"], &problem["state"]), (&admission["order"], &json!("pending")));
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("it has made your order"), "{detail}");
+    // And the order that is named is there to be paid or cancelled.
+    let target = format!("/orders/{}", problem["order"].as_str().unwrap());
+    let shown = fixture.get(Sender::Buyer("alice"), &target).await.ok(200);
+    assert_eq!(shown["lines"], abandoned["lines"]);
+    let cancel = format!("{target}/cancel");
+    fixture.json(Sender::Buyer("alice"), "POST", &cancel, &json!({})).await.ok(200);
+    let refused = fixture.order("alice", "hall", token, instead).await;
+    assert_eq!(refused.problem(422, "token-reused")["state"], "cancelled");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_token_is_one_order() {
     let fixture = Fixture::start().await;
@@ -105,7 +140,9 @@ async fn one_token_is_one_order() {
     let again = fixture.order("alice", "hall", token, seats(["vip-1-1", "vip-1-2"])).await.ok(201);
     assert_eq!((&first["order"], &first["lines"]), (&again["order"], &again["lines"]));
     let other = fixture.order("alice", "hall", token, seats(["vip-1-3", "vip-1-4"])).await;
-    other.problem(422, "token-reused");
+    let problem = other.problem(422, "token-reused");
+    let named = (&problem["order"], &problem["state"]);
+    assert_eq!(named, (&first["order"], &json!("pending")), "it is the buyer's own");
 
     // A token that has run out still finds its order, and makes no other.
     let run_out = |order: &str, user: &str| {

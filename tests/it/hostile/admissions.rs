@@ -89,6 +89,11 @@ impl Fixture {
             ),
             case("admission: tickets", with(&forged(local(), json!({ "tickets": -1 }))), refused),
             case("admission: no expiry", with(&forged(local(), json!({ "exp": null }))), refused),
+            case(
+                "admission: not valid yet",
+                with(&forged(local(), json!({ "nbf": Timestamp::now().ms() / 1000 + 300 }))),
+                refused,
+            ),
             case("admission: sub", with(&forged(local(), json!({ "sub": "a#b" }))), refused),
             case("admission: expired", with(&expired), refused),
             case("admission: of another sale", with(&elsewhere), refused),

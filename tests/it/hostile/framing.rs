@@ -1,6 +1,6 @@
 //! What is no HTTP, or hardly.
 
-use super::Expected::Problem;
+use super::Expected::{Fine, Problem};
 use super::request::Raw;
 use super::{BARE, Case, Fixture, case};
 
@@ -75,6 +75,16 @@ impl Fixture {
                 "framing: chunks break off",
                 ask("Transfer-Encoding: chunked\r\n\r\n5\r\n{\"ti").ending(),
                 malformed,
+            ),
+            case(
+                "framing: no host",
+                Raw::bytes("GET /sales HTTP/1.1\r\nConnection: close\r\n\r\n"),
+                malformed,
+            ),
+            case(
+                "framing: no host in HTTP/1.0",
+                Raw::bytes("GET /sales HTTP/1.0\r\n\r\n"),
+                Fine(200),
             ),
             case("framing: two hosts", get("Host: y\r\nConnection: close\r\n\r\n"), malformed),
             case(

@@ -56,6 +56,8 @@ impl Fixture {
             case("bearer: audience", with(good(json!({ "aud": "another" }))), unknown),
             case("bearer: no expiry", with(good(json!({ "exp": null }))), unknown),
             case("bearer: expiry as text", with(good(json!({ "exp": exp.to_string() }))), unknown),
+            case("bearer: not valid yet", with(good(json!({ "nbf": exp - 300 }))), unknown),
+            case("bearer: valid from text", with(good(json!({ "nbf": "0" }))), unknown),
             case("bearer: sub with #", with(good(json!({ "sub": "a#b" }))), unknown),
             case("bearer: sub empty", with(good(json!({ "sub": "" }))), unknown),
             case(

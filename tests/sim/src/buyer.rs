@@ -180,7 +180,7 @@ impl Buyer {
             Some(Err(refusal)) => {
                 let kind = kind_of(refusal);
                 environment.tally.reach(&format!("refused: {kind}"));
-                let is_no = !matches!(refusal, Refusal::Store(_) | Refusal::TokenReused);
+                let is_no = !matches!(refusal, Refusal::Store(_) | Refusal::TokenReused(_));
                 // One that was cancelled and rescued meanwhile is answered as it was in between.
                 if is_no && before.is_some() && before == after {
                     let what = format!("the buyer of the live {} is answered {kind}", self.number);

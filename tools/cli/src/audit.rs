@@ -5,10 +5,15 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{PaymentId, ProviderId, SaleId};
+use engine::domain::money::{Currency, Money};
+use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
+use local::endpoints::Endpoints;
+use local::payment::PROVIDER;
+use serde_json::Value;
 
-use ops::audit::facts::LedgerFacts;
+use ops::audit::facts::{CaptureFact, LedgerFacts};
 use ops::audit::{self, BOUND_SECONDS, DynamoDbTarget, Options, Report, Target};
 
 use super::engine::EngineArgs;
@@ -71,6 +76,19 @@ impl AuditCommand {
         }
     }
 
+    /// What the payment provider of a running `onsale up` has captured; of other engines nothing is known.
+    async fn book(&self, data_dir: &Path) -> Result<Vec<CaptureFact>, Failure> {
+        if self.redis.is_some() || self.engine.is_from_environment() {
+            return Ok(Vec::new());
+        }
+        let url = format!("{}/ledger", Endpoints::read(data_dir)?.provider);
+        let entries: Vec<Value> = reqwest::get(&url).await?.error_for_status()?.json().await?;
+        let captures = entries.iter().map(|entry| {
+            capture(entry).ok_or_else(|| format!("{url}: an entry cannot be read: {entry}").into())
+        });
+        captures.collect()
+    }
+
     /// Audits what the arguments say: the first clean report, or the last one once the wait is over.
     ///
     /// # Errors
@@ -78,11 +96,13 @@ impl AuditCommand {
     pub async fn report(&self, data_dir: &Path) -> Result<Report, Failure> {
         let ledger = self.ledger.as_deref().map(LedgerFacts::read).transpose()?;
         let target = self.target(data_dir)?;
+        let book = self.book(data_dir).await?;
         let options = |now| Options {
             sale: self.sale.clone(),
             now: self.now.unwrap_or(now),
             bound_seconds: self.bound_seconds,
             ledger: ledger.clone(),
+            book: book.clone(),
         };
         let wait = Duration::from_secs(self.wait_seconds);
         Ok(audit::until_clean(&target, options, wait).await?)
@@ -99,6 +119,21 @@ impl AuditCommand {
         }
         ExitCode::from(code(&outcome))
     }
+}
+
+/// An entry of the provider's book.
+fn capture(entry: &Value) -> Option<CaptureFact> {
+    let text = |name: &str| entry.get(name)?.as_str();
+    let provider = ProviderId::new(PROVIDER).ok()?;
+    let payment = PaymentId::new(text("payment")?).ok()?;
+    Some(CaptureFact {
+        key: PaymentKey { provider, payment },
+        order: text("order")?.parse().ok()?,
+        amount: Money {
+            amount_minor: entry.get("amount_minor")?.as_i64()?,
+            currency: Currency::new(text("currency")?).ok()?,
+        },
+    })
 }
 
 /// 0 if clean, 1 if something breaks a rule, 2 if that is not known.
@@ -135,6 +170,16 @@ mod tests {
         assert_eq!(code(&Ok(report(true))), 0);
         assert_eq!(code(&Ok(report(false))), 1);
         assert_eq!(code(&Err(unread.into())), 2);
+    }
+
+    #[test]
+    fn the_provider_s_book_is_read_entry_by_entry() {
+        let entry = serde_json::json!({
+            "payment": "pi_7", "order": "7", "amount_minor": 500, "currency": "EUR", "refunds": [],
+        });
+        let captured = capture(&entry).unwrap();
+        assert_eq!((captured.key.payment.as_str(), captured.amount.amount_minor), ("pi_7", 500));
+        assert_eq!(capture(&serde_json::json!({ "payment": "pi_7", "order": 7 })), None);
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Reached {
 }
 
 impl EngineArgs {
+    /// True if the environment describes it.
+    #[must_use]
+    pub fn is_from_environment(&self) -> bool {
+        self.from_environment
+    }
+
     /// Its adapters.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod demo;
 pub mod engine;
 pub mod environment;
+mod log;
 pub mod openapi;
 pub mod pay;
 pub mod repair;
@@ -24,8 +25,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tracing_subscriber::EnvFilter;
-
 use local::data_dir;
 
 /// The exit code when a command did its work and the answer is no.
@@ -125,7 +124,7 @@ impl Command {
 pub async fn run(arguments: impl IntoIterator<Item = impl Into<OsString> + Clone>) -> ExitCode {
     match Cli::try_parse_from(arguments) {
         Ok(cli) => {
-            start_log(cli.command.log());
+            log::start(cli.command.log());
             cli.run().await
         }
         // Help and version are errors to the parser; it knows where each goes and what it means.
@@ -171,14 +170,6 @@ impl Cli {
 fn out(text: &impl Display) -> Result<ExitCode, Failure> {
     writeln!(io::stdout(), "{text}")?;
     Ok(ExitCode::SUCCESS)
-}
-
-/// Logs to standard error, so that standard output has nothing but reports.
-fn start_log(usual: &str) {
-    let filter = EnvFilter::try_from_env("ONSALE_LOG").unwrap_or_else(|_unset| usual.into());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    // A second engine in one process, as in tests, finds the log started.
-    let _started = log.try_init();
 }
 
 #[cfg(test)]

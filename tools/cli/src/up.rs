@@ -62,6 +62,10 @@ pub struct UpCommand {
     /// different ones.
     #[arg(long, value_name = "TEXT", default_value = PREFIX)]
     prefix: String,
+    /// Begin with empty tables though Redis or the payment provider's book knows of orders. Without it
+    /// the engine does not start then: the file of its database is gone.
+    #[arg(long)]
+    accept_lost_orders: bool,
 }
 
 /// The address of a server: `http://host:port`, and nothing behind it.
@@ -94,10 +98,10 @@ impl UpCommand {
         }
     }
 
-    /// Runs until Ctrl-C or SIGTERM.
+    /// Runs until Ctrl-C or SIGTERM, or until a part of the engine is lost for good.
     ///
     /// # Errors
-    /// Why the engine did not start, or not stop in good order.
+    /// Why the engine did not start, could not go on, or did not stop in good order.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         // Before anything is started, so that no signal finds the default behaviour.
         let mut signals = Signals::new()?;
@@ -116,6 +120,7 @@ impl UpCommand {
             redelivery: Redelivery { visibility, ..usual },
             external,
             prefix: self.prefix,
+            accept_lost_orders: self.accept_lost_orders,
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {
@@ -129,13 +134,25 @@ impl UpCommand {
         };
         // Whoever started us may not listen; the engine runs all the same.
         let _unheard = writeln!(std::io::stdout(), "{said}");
-        signals.next().await;
-        tracing::info!("stopping; once more to stop at once");
-        tokio::select! {
-            stopped = engine.stop() => stopped?,
-            () = signals.next() => tracing::warn!("stopped at once"),
+        let lost = tokio::select! {
+            () = signals.next() => None,
+            lost = engine.watch() => Some(lost),
+        };
+        match &lost {
+            None => tracing::info!("stopping; once more to stop at once"),
+            Some(lost) => tracing::error!(%lost, "the engine cannot go on, and stops"),
         }
-        Ok(ExitCode::SUCCESS)
+        let stopped = tokio::select! {
+            stopped = engine.stop() => stopped,
+            () = signals.next() => {
+                tracing::warn!("stopped at once");
+                Ok(())
+            }
+        };
+        match lost {
+            Some(lost) => Err(lost.into()),
+            None => Ok(stopped.map(|()| ExitCode::SUCCESS)?),
+        }
     }
 }
 

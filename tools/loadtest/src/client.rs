@@ -7,6 +7,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use engine::domain::number::OrderNumber;
 use http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, InvalidHeaderValue, RETRY_AFTER,
 };
@@ -120,6 +121,19 @@ pub struct Refused {
     pub retry_after: Option<Duration>,
     /// The whole document.
     pub body: Bytes,
+}
+
+impl Refused {
+    /// The order of the caller's own that a refused request has made before.
+    #[must_use]
+    pub fn order(&self) -> Option<OrderNumber> {
+        #[derive(Deserialize)]
+        struct Named {
+            order: OrderNumber,
+        }
+        let named = (self.kind == Kind::TokenReused.slug()).then_some(&self.body)?;
+        serde_json::from_slice::<Named>(named).ok().map(|named| named.order)
+    }
 }
 
 impl Reply {
@@ -393,6 +407,20 @@ mod tests {
         for base in ["https://127.0.0.1", "127.0.0.1:8080", "", "/sales", "http://"] {
             assert!(Client::new(base, 1).is_err(), "{base}");
         }
+    }
+
+    #[test]
+    fn the_order_that_an_admission_has_made_is_read_from_its_refusal() {
+        let refused = |kind: &'static str, body: &'static str| Refused {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            kind: Cow::Borrowed(kind),
+            retry_after: None,
+            body: Bytes::from_static(body.as_bytes()),
+        };
+        let body = r#"{"type": "/problems/token-reused", "order": "7", "state": "pending"}"#;
+        assert_eq!(refused("token-reused", body).order(), Some("7".parse().unwrap()));
+        assert_eq!(refused("token-reused", "{}").order(), None);
+        assert_eq!(refused("invalid", body).order(), None);
     }
 
     #[test]

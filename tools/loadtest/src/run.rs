@@ -14,7 +14,7 @@ use tokio::task::LocalSet;
 use super::arrivals;
 use super::client::{BadAddress, Client};
 use super::controller::Controller;
-use super::cpu::{GENERATOR_THREADS, Meter, Shares};
+use super::cpu::{self, GENERATOR_THREADS, Meter, Shares};
 use super::credentials::Credentials;
 use super::ledger::Ledger;
 use super::options::{Load, Options};
@@ -27,6 +27,11 @@ use super::venue::Venue;
 
 /// Time between two drawings of the progress.
 const REDRAW: Duration = Duration::from_millis(250);
+/// The longest time at the end of a load test in which nobody begins anything any more, so that what
+/// was begun can end.
+const LAST_MOST: Duration = Duration::from_secs(5);
+/// How long the account of the processors may take to be read, and the sales after the end.
+const LOOK_MOST: Duration = Duration::from_secs(2);
 
 /// Why a load test could not begin.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +45,9 @@ pub enum LoadTestError {
     /// A sale could not be read.
     #[error("{0}")]
     Sale(String),
+    /// The gateway did not answer within the time that the whole test may take.
+    #[error("the gateway did not show the sales within {} s", .0.as_secs_f32())]
+    Silent(Duration),
     /// The crowd's thread failed.
     #[error("the crowd's thread ended before its time")]
     Ended,
@@ -48,7 +56,8 @@ pub enum LoadTestError {
 /// Runs the crowd, then the late buyers, in a thread of their own.
 ///
 /// # Errors
-/// Fails if it cannot begin; what goes wrong on the way is in the report.
+/// Fails if it cannot begin; what goes wrong on the way is in the report. It takes no longer than
+/// [`Options::most`] and some seconds, whatever the engine does: what is under way then is given up.
 pub async fn run(options: &Options, credentials: Credentials) -> Result<Report, LoadTestError> {
     in_a_thread(options.clone(), credentials, None).await
 }
@@ -126,7 +135,9 @@ async fn execute(
     credentials: Credentials,
     controller: Option<Arc<Controller>>,
 ) -> Result<Report, LoadTestError> {
-    let test = Rc::new(prepare(options, credentials, controller).await?);
+    let prepared = tokio::time::timeout(options.most, prepare(options, credentials, controller));
+    let test = prepared.await.map_err(|_elapsed| LoadTestError::Silent(options.most))??;
+    let test = Rc::new(test);
     let seats = test.weights.iter().sum();
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
     let plan = match options.load {
@@ -137,7 +148,8 @@ async fn execute(
     };
     let meter = meter(options.endpoints.as_ref()).await;
     let started = Instant::now();
-    let until = started + options.most;
+    let end = started + options.most;
+    let until = end - LAST_MOST.min(options.most / 10);
     let series = RefCell::new(Series::new(started));
     let crowd = async {
         match options.load {
@@ -157,25 +169,42 @@ async fn execute(
     let sold_out = tokio::select! {
         sold_out = crowd => sold_out,
         () = watch(&test, meter.as_ref(), &series, &progress) => false,
+        // An engine that is ill keeps its buyers waiting and repeating for minutes.
+        () = tokio::time::sleep_until(end.into()) => {
+            tracing::warn!(requests = test.client.under_way(), "the time is over: given up");
+            false
+        }
     };
     let took = started.elapsed();
     let cpu = shares(meter.as_ref()).await;
     series.borrow_mut().take(&test, cpu.as_ref());
     progress.finish();
-    let sales = test.sold().await;
+    let sales = tokio::time::timeout(LOOK_MOST, test.sold()).await;
+    let sales = sales.unwrap_or_else(|_elapsed| test.unseen());
     let samples = series.into_inner().into_samples();
     Ok(Report { cpu, ..Report::from_test(&test, options, started, took, sold_out, sales, samples) })
 }
 
 /// Begins the account of the processors, where there is one to be had.
 async fn meter(endpoints: Option<&Endpoints>) -> Option<Meter> {
-    let meter = Meter::start(endpoints?).await;
-    meter.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
+    account(Meter::start(endpoints?)).await
 }
 
 async fn shares(meter: Option<&Meter>) -> Option<Shares> {
-    let shares = meter?.read().await;
-    shares.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
+    account(meter?.read()).await
+}
+
+/// Redis is asked for a part of the account, and may be ill.
+async fn account<T>(account: impl Future<Output = Result<T, cpu::Error>>) -> Option<T> {
+    match tokio::time::timeout(LOOK_MOST, account).await {
+        Ok(account) => {
+            account.inspect_err(|error| tracing::warn!(%error, "no account of the processors")).ok()
+        }
+        Err(_elapsed) => {
+            tracing::warn!("no account of the processors: Redis does not answer");
+            None
+        }
+    }
 }
 
 /// Samples and draws, for as long as it is let.
@@ -218,6 +247,16 @@ impl LoadTest {
         places.await;
     }
 
+    /// The sales of a gateway that does not say what is left: nothing is known to be gone.
+    fn unseen(&self) -> Vec<Sold> {
+        let unseen = |venue: &Venue| Sold {
+            sale: venue.sale.id().to_string(),
+            seat_legs: venue.sale.seat_legs(),
+            taken: 0,
+        };
+        self.venues.iter().map(unseen).collect()
+    }
+
     /// Share of each sale that is gone, as far as the gateway says.
     async fn sold(&self) -> Vec<Sold> {
         let mut sales = Vec::new();
@@ -235,5 +274,91 @@ impl LoadTest {
             sales.push(Sold { sale, seat_legs, taken: seat_legs.saturating_sub(left) });
         }
         sales
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::super::profile::LoadProfile;
+    use super::super::{Load, arrivals::Shape};
+    use super::*;
+    use local::data_dir::DataDir;
+
+    /// A gateway that shows the sale, if it does that much, and then accepts requests and says nothing.
+    async fn ill(shows_the_sale: bool) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(silent(stream, shows_the_sale));
+            }
+        });
+        url
+    }
+
+    async fn silent(mut stream: TcpStream, shows_the_sale: bool) -> Result<(), ErrorKind> {
+        let mut request = vec![0; 64 * 1024];
+        loop {
+            let read = stream.read(&mut request).await.map_err(|error| error.kind())?;
+            if read == 0 {
+                return Ok(());
+            }
+            if shows_the_sale && request.starts_with(b"GET /sales/stub HTTP") {
+                let sale = json!({ "file": {
+                    "sale": "stub", "title": "Ill", "currency": "EUR",
+                    "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2046-01-02T00:00:00Z",
+                    "limit_per_buyer": 4, "pay_window_seconds": 900, "tiers": [
+                        { "tier": "field", "name": "F", "price_minor": 1, "general_admission": 20 },
+                    ],
+                } });
+                let sale = sale.to_string();
+                let answer =
+                    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{sale}", sale.len());
+                let written = stream.write_all(answer.as_bytes()).await;
+                written.map_err(|error| error.kind())?;
+            }
+        }
+    }
+
+    async fn run_on_an_ill_one(load: Load, shows: bool) -> (Result<Report, LoadTestError>, f64) {
+        let dir = tempfile::tempdir().unwrap();
+        let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
+        let options = Options {
+            url: ill(shows).await,
+            sales: vec!["stub".to_owned()],
+            load,
+            profile: LoadProfile::Paying,
+            seed: 1,
+            most: Duration::from_secs(2),
+            ledger: None,
+            progress: false,
+            endpoints: None,
+        };
+        let began = Instant::now();
+        let report = run(&options, Credentials::new(&secrets));
+        let report = tokio::time::timeout(Duration::from_secs(20), report).await;
+        (report.expect("the test ends"), began.elapsed().as_secs_f64())
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn the_time_is_kept_when_the_engine_says_nothing() {
+        let shape = Shape::Opening;
+        let open = Load::Open { arrivals: 50, within_seconds: 1.0, shape, connections: 20 };
+        for load in [open, Load::Closed { arrivals: 50, at_once: 5 }] {
+            let (report, took) = run_on_an_ill_one(load, true).await;
+            let report = report.unwrap();
+            println!("{load:?}: {took:.1} s");
+            assert!(!report.is_good() && report.buyers > 0);
+            assert!((1.9..5.0).contains(&took), "{load:?}: {took} s");
+            let (refused, took) = run_on_an_ill_one(load, false).await;
+            assert!(matches!(refused, Err(LoadTestError::Silent(_))));
+            assert!(took < 5.0, "{load:?}: {took} s");
+        }
     }
 }

@@ -548,6 +548,7 @@ impl LoadTest {
             | Behaviour::ForgeAdmission
             | Behaviour::ForgeIdentity => self.persist(call, due, None).await,
         };
+        let reply = self.own_order(call, admission, reply).await;
         let Some(order) = reply.read::<Acknowledged>() else {
             self.refused(Endpoint::Reserve, &reply);
             let others = match &reply {
@@ -565,6 +566,23 @@ impl LoadTest {
         }
         self.record(Entry::Acknowledged { order: order.order.to_string() });
         Ok(order)
+    }
+
+    /// The order that the refusal of a request names as the buyer's own, as it is now: a request that was
+    /// given up may have made it, while an engine stood still. Any other reply stays as it is, and so
+    /// does the refusal if the order has ended.
+    async fn own_order(&self, call: &Call, admission: &Admission, reply: Reply) -> Reply {
+        let Reply::Problem(refused) = &reply else { return reply };
+        if refused.order() != Some(admission.order) {
+            return reply;
+        }
+        let look = self.made(Call::get(&format!("/orders/{}", admission.order)));
+        let Some(look) = look else { return reply };
+        let look = Call { credential: call.credential.clone(), ..look };
+        let shown = self.persist(&look, Instant::now(), None).await;
+        let is_good =
+            |order: &Acknowledged| matches!(order.state, OrderState::Pending | OrderState::Paid);
+        if shown.read::<Acknowledged>().as_ref().is_some_and(is_good) { shown } else { reply }
     }
 
     /// Two identical requests at once must not make two orders, nor one order with other seats. One

@@ -1,6 +1,7 @@
 //! DynamoDB in this process: dynoxide, served on loopback so that the AWS SDK talks to it as to
 //! the real one.
 
+mod check;
 mod edge;
 mod tokens;
 
@@ -47,8 +48,8 @@ impl DynamoDb {
     ///
     /// # Errors
     ///
-    /// [`Error::DynamoDb`] when the file is no database of ours, [`Error::Io`] when no port or
-    /// thread is to be had.
+    /// [`Error::Damaged`] when pages of the file are damaged, [`Error::DynamoDb`] when it is no
+    /// database of ours, [`Error::Io`] when no port or thread is to be had.
     pub fn file(path: &Path) -> Result<Self, Error> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("creating the data directory"))?;
@@ -56,6 +57,7 @@ impl DynamoDb {
         let name = path
             .to_str()
             .ok_or_else(|| Error::DynamoDb(format!("{} is not valid Unicode", path.display())))?;
+        check::pages(path)?;
         // Not one sync of the disk for each transaction, but one for each checkpoint. These are
         // the settings that the database has after bulk loading, and says so only there.
         let open = || {
@@ -69,6 +71,18 @@ impl DynamoDb {
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// True if it serves no more though nobody has stopped it.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.server.is_finished()
+    }
+
+    /// Has it end as by a defect of its own.
+    #[cfg(test)]
+    pub(super) fn fail(&self) {
+        self.server.abort();
     }
 
     /// Stops in good order: requests that are running are answered first.

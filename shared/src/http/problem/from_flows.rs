@@ -71,7 +71,10 @@ impl From<reserve::Refusal> for Problem {
             }
             Refusal::SoldOut(tier) => Self::new(Kind::SoldOut, detail).with("tier", tier),
             Refusal::NoAdjacent(tier) => Self::new(Kind::NoAdjacent, detail).with("tier", tier),
-            Refusal::TokenReused => Self::new(Kind::TokenReused, detail),
+            Refusal::TokenReused(None) => Self::new(Kind::TokenReused, detail),
+            Refusal::TokenReused(Some((order, state))) => {
+                Self::new(Kind::TokenReused, detail).with("order", order).with("state", state)
+            }
             Refusal::HoldExpired => Self::new(Kind::HoldExpired, detail),
             Refusal::Resolved(state) => resolved(state),
             Refusal::AttendeeTaken(attendee) => {
@@ -183,7 +186,11 @@ mod tests {
             ),
             (Refusal::SoldOut(tier()), (409, "sold-out", None, json!({ "tier": "vip" }))),
             (Refusal::NoAdjacent(tier()), (409, "no-adjacent", None, json!({ "tier": "vip" }))),
-            (Refusal::TokenReused, (422, "token-reused", None, none())),
+            (Refusal::TokenReused(None), (422, "token-reused", None, none())),
+            (
+                Refusal::TokenReused(Some(("7".parse().unwrap(), OrderState::Pending))),
+                (422, "token-reused", None, json!({ "order": "7", "state": "pending" })),
+            ),
             (Refusal::HoldExpired, (410, "hold-expired", None, none())),
             (
                 Refusal::Resolved(OrderState::RefundDue),

@@ -49,6 +49,7 @@ impl From<tokens::Defect> for Problem {
             | Defect::NotOurs
             | Defect::OtherSale
             | Defect::OtherBuyer
+            | Defect::NotYet
             | Defect::Expired
             | Defect::NumberClash => problem,
         }

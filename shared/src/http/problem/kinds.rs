@@ -9,6 +9,7 @@ use serde_json::{Map, json};
 
 use crate::http::routes::RouteName;
 use engine::domain::ids::{AttendeeId, SeatName, TierId};
+use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::sale::Defect;
 use engine::domain::time::Timestamp;
@@ -107,7 +108,8 @@ problems! {
     /// The admission was used for another request.
     TokenReused:
         UNPROCESSABLE_ENTITY, "token-reused", "The admission was used for another request", final,
-        by [Reserve];
+        by [Reserve],
+        with [sometimes "order": of::<OrderNumber>, sometimes "state": of::<OrderState>];
     /// The sender is unknown.
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
         by [PublishSale, Admit, Reserve, ListOrders, ShowOrder, CancelOrder, PaymentCallback];

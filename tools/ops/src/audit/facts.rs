@@ -28,6 +28,8 @@ pub struct Facts {
     pub records: u64,
     /// What the engine acknowledged and providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
+    /// What the payment provider's own book has captured, if it was read.
+    pub book: Vec<CaptureFact>,
     /// Records that are not what the engine writes, or are where nobody looks for them.
     pub unreadable: Vec<Unreadable>,
 }

@@ -25,7 +25,7 @@ use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 use redis::RedisError;
 
-use self::facts::{Facts, LedgerFacts};
+use self::facts::{CaptureFact, Facts, LedgerFacts};
 pub use self::report::Report;
 pub use self::target::{DynamoDbTarget, RedisTarget, Target, topology_of};
 pub use self::violation::{Rule, Subject, Violation};
@@ -48,13 +48,16 @@ pub struct Options {
     pub bound_seconds: u32,
     /// What the engine acknowledged and payment providers captured, if a ledger was kept.
     pub ledger: Option<LedgerFacts>,
+    /// What the payment provider's own book has captured, if it was read: each must be for an order
+    /// that exists, or be decided.
+    pub book: Vec<CaptureFact>,
 }
 
 impl Options {
     /// Everything, at this time, without a ledger.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { sale: None, now, bound_seconds: BOUND_SECONDS, ledger: None }
+        Self { sale: None, now, bound_seconds: BOUND_SECONDS, ledger: None, book: Vec::new() }
     }
 }
 
@@ -111,6 +114,7 @@ pub async fn run(target: &Target, options: &Options) -> Result<Report, AuditErro
     if let Some(ledger) = &options.ledger {
         facts.add_ledger(ledger.clone());
     }
+    facts.book.clone_from(&options.book);
     Ok(judge(&facts, options.now, options.bound_seconds))
 }
 
@@ -143,7 +147,8 @@ pub async fn until_clean(
 pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, AuditError> {
     let client = target.dynamodb().await?;
     let mut facts = read_dynamodb::read(&client, &target.tables, sale).await?;
-    read_redis::read(target.redis().await?, &mut facts).await?;
+    let has_all_sales = sale.is_none();
+    read_redis::read(target.redis().await?, &mut facts, has_all_sales).await?;
     Ok(facts)
 }
 

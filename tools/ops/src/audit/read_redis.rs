@@ -3,7 +3,7 @@
 //! The headers of the scripts in `lua/` are the format; the engine's own readers are deliberately
 //! not used. A value that is not what the scripts write is noted, and the rest is read on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use engine::domain::ids::{Leg, SaleId};
@@ -14,15 +14,56 @@ use super::decode;
 use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
 use super::target::RedisConnection;
 
-/// Reads what Redis has of every sale in the facts.
+/// Keys that one step of a scan looks at.
+const SCANNED: u32 = 1000;
+
+/// Reads what Redis has of every sale in the facts and, if those are `all_sales` of the catalogue, which
+/// others it has. In a cluster the others are not looked for.
 ///
 /// # Errors
 /// Fails if Redis does, also if a key is of another type than the scripts make it.
-pub(super) async fn read(connection: RedisConnection, facts: &mut Facts) -> RedisResult<()> {
+pub(super) async fn read(
+    connection: RedisConnection,
+    facts: &mut Facts,
+    all_sales: bool,
+) -> RedisResult<()> {
     match connection {
-        RedisConnection::Single(mut connection) => read_sales(&mut connection, facts).await,
+        RedisConnection::Single(mut connection) => {
+            read_sales(&mut connection, facts).await?;
+            if all_sales {
+                let keys = sale_keys(&mut connection).await?;
+                facts.unreadable.extend(strays(keys, facts));
+            }
+            Ok(())
+        }
         RedisConnection::Cluster(mut connection) => read_sales(&mut connection, facts).await,
     }
+}
+
+/// The keys of the sales that Redis has.
+async fn sale_keys(connection: &mut impl ConnectionLike) -> RedisResult<BTreeSet<String>> {
+    let (mut cursor, mut all) = (0_u64, BTreeSet::new());
+    loop {
+        let mut step = redis::cmd("SCAN");
+        step.arg(cursor).arg("MATCH").arg("{*}:sale").arg("COUNT").arg(SCANNED);
+        let (next, keys): (u64, Vec<String>) = step.query_async(connection).await?;
+        all.extend(keys);
+        cursor = next;
+        if cursor == 0 {
+            return Ok(all);
+        }
+    }
+}
+
+/// The sales among these keys that the catalogue does not have: it was lost, or another one is audited.
+fn strays(keys: BTreeSet<String>, facts: &Facts) -> Vec<Unreadable> {
+    let stray = |key: String| {
+        let id = key.strip_prefix('{')?.strip_suffix("}:sale")?.parse::<SaleId>().ok()?;
+        let record = format!("Redis key {key}");
+        let what = "is of a sale that the catalogue does not have".to_owned();
+        (!facts.sales.contains_key(&id)).then_some(Unreadable { sale: Some(id), record, what })
+    };
+    keys.into_iter().filter_map(stray).collect()
 }
 
 async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> RedisResult<()> {

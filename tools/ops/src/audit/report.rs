@@ -88,6 +88,8 @@ impl fmt::Display for Report {
             }
         }
         match self.violations().count() {
+            // Nothing breaks a rule, and nothing was there that could.
+            0 if self.sales.is_empty() => f.write_str("Nothing was checked: there is no sale."),
             0 => f.write_str("Clean."),
             1 => f.write_str("1 violation."),
             many => write!(f, "{} violations.", grouped(reporting::count(many))),
@@ -128,5 +130,7 @@ mod tests {
         assert!(!report.clean);
         let clean = Report::new(Timestamp::from_ms(0), 120, sales, Vec::new());
         assert!(clean.clean && clean.to_string().ends_with("Clean."));
+        let empty = Report::new(Timestamp::from_ms(0), 120, Vec::new(), Vec::new());
+        assert!(empty.clean && empty.to_string().ends_with("there is no sale."));
     }
 }

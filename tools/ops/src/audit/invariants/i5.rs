@@ -34,6 +34,21 @@ pub fn payments_are_decided_once(facts: &Facts) -> Finding {
         let payments = of_order.get(&capture.order).map_or(&[][..], Vec::as_slice);
         check_capture(facts, capture, payments, &mut finding);
     }
+    for capture in &facts.book {
+        finding.checked += 1;
+        let payments = of_order.get(&capture.order).map_or(&[][..], Vec::as_slice);
+        let is_decided = payments.iter().any(|payment| payment.key == capture.key);
+        // One whose order is there may be on its way: expiry asks the provider for it.
+        let has_order =
+            facts.order(capture.order).is_some() || facts.elsewhere.contains(&capture.order);
+        if !is_decided && !has_order {
+            let what = format!(
+                "of {} stands in the provider's book, and neither its order nor a decision is there",
+                capture.amount
+            );
+            finding.add_stray(payment_subject(capture.order, &capture.key), what);
+        }
+    }
     finding
 }
 
@@ -163,7 +178,7 @@ fn check_capture(
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixture::{assert_each, euros, key, order_of, payment};
+    use super::super::fixture::{assert_each, euros, key, order_number, order_of, payment};
     use super::*;
 
     #[allow(clippy::too_many_lines, reason = "a table of cases")]
@@ -236,6 +251,21 @@ mod tests {
             (
                 |facts| drop(facts.payments.remove(2)),
                 &["I5 payment stripe pi_9 for order 9 of 7 EUR was captured but is not known"],
+            ),
+            (
+                |facts| {
+                    let capture = |order, payment| CaptureFact {
+                        key: key(payment),
+                        order: order_number(order),
+                        amount: euros(70),
+                    };
+                    // Decided, not decided yet, and for an order that nobody knows.
+                    facts.book = vec![capture(1, "pi_1"), capture(2, "pi_2"), capture(8, "pi_8")];
+                },
+                &[
+                    "I5 payment stripe pi_8 for order 8 of 70 EUR stands in the provider's book, and \
+                     neither its order nor a decision is there",
+                ],
             ),
             (
                 |facts| order_of(facts, 3).payment = Some(key("pi_3")),
