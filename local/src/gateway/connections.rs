@@ -27,7 +27,7 @@ const WRITE: Duration = Duration::from_secs(1);
 
 /// How long a connection may wait for its client.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
+pub(super) struct Deadlines {
     /// From the connection to the first byte.
     pub(super) first_byte: Duration,
     /// From the first byte of a request to the end of its headers.
@@ -36,7 +36,7 @@ pub(super) struct Patience {
     pub(super) between: Duration,
 }
 
-impl Default for Patience {
+impl Default for Deadlines {
     fn default() -> Self {
         Self {
             first_byte: Duration::from_secs(10),
@@ -191,20 +191,20 @@ impl Places {
 #[derive(Debug)]
 pub(super) struct Limited {
     listener: TcpListener,
-    patience: Patience,
+    deadlines: Deadlines,
     places: Arc<Places>,
     accepted: u64,
 }
 
 impl Limited {
     /// Lets at most this number of connections of `listener` be open at once.
-    pub(super) fn new(listener: TcpListener, connections: usize, patience: Patience) -> Self {
+    pub(super) fn new(listener: TcpListener, connections: usize, deadlines: Deadlines) -> Self {
         let places = Places {
             free: Arc::new(Semaphore::new(connections)),
             open: Mutex::default(),
             changed: Notify::new(),
         };
-        Self { listener, patience, places: Arc::new(places), accepted: 0 }
+        Self { listener, deadlines, places: Arc::new(places), accepted: 0 }
     }
 }
 
@@ -225,8 +225,8 @@ impl Listener for Limited {
         let connection = Connection {
             stream,
             progress,
-            patience: self.patience,
-            deadline: Box::pin(tokio::time::sleep(self.patience.first_byte)),
+            deadlines: self.deadlines,
+            deadline: Box::pin(tokio::time::sleep(self.deadlines.first_byte)),
             id: self.accepted,
             _place: place,
         };
@@ -243,7 +243,7 @@ impl Listener for Limited {
 pub(super) struct Connection {
     stream: TcpStream,
     progress: Progress,
-    patience: Patience,
+    deadlines: Deadlines,
     deadline: Pin<Box<Sleep>>,
     id: u64,
     _place: Option<OwnedSemaphorePermit>,
@@ -267,9 +267,9 @@ impl Connection {
                 state.waker = Some(context.waker().clone());
             }
             let most = match state.phase {
-                Phase::Silent => Some(self.patience.first_byte),
-                Phase::Headers => Some(self.patience.headers),
-                Phase::Write | Phase::Between => Some(self.patience.between),
+                Phase::Silent => Some(self.deadlines.first_byte),
+                Phase::Headers => Some(self.deadlines.headers),
+                Phase::Write | Phase::Between => Some(self.deadlines.between),
                 Phase::Body | Phase::Answer => None,
             };
             most.map(|most| state.entered + most)
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    async fn serve(connections: usize, patience: Patience) -> Server {
+    async fn serve(connections: usize, deadlines: Deadlines) -> Server {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let may_answer = Arc::new(Semaphore::new(0));
@@ -408,7 +408,7 @@ mod tests {
             "answered"
         };
         let service = Router::new().fallback(answer).into_make_service_with_connect_info::<Peer>();
-        let listener = Limited::new(listener, connections, patience);
+        let listener = Limited::new(listener, connections, deadlines);
         let task = tokio::spawn(async move { axum::serve(listener, service).await.unwrap() });
         Server { address, may_answer, waiting, task }
     }
@@ -448,8 +448,8 @@ mod tests {
     #[tokio::test]
     async fn who_says_nothing_or_not_enough_is_hung_up_on() {
         let soon = Duration::from_millis(200);
-        let patience = Patience { first_byte: soon, headers: soon, between: soon };
-        let server = serve(10, patience).await;
+        let deadlines = Deadlines { first_byte: soon, headers: soon, between: soon };
+        let server = serve(10, deadlines).await;
         closed(&mut connect(&server).await).await;
 
         let mut slow = connect(&server).await;
@@ -471,7 +471,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_it_is_full_the_idlest_gives_its_place_up() {
-        let server = serve(3, Patience::default()).await;
+        let server = serve(3, Deadlines::default()).await;
         let mut idlest = connect(&server).await;
         assert!(ask(&mut idlest, REQUEST).await.ends_with("answered"));
         let mut trickling = connect(&server).await;
@@ -499,7 +499,7 @@ mod tests {
 
     #[tokio::test]
     async fn when_all_are_being_answered_the_next_waits_for_one_of_them() {
-        let server = serve(2, Patience::default()).await;
+        let server = serve(2, Deadlines::default()).await;
         let wait = REQUEST.replace("/ ", "/wait ");
         let mut asking = Vec::new();
         for _ in 0..2 {
@@ -533,7 +533,7 @@ mod tests {
     /// 500 that trickle and, as far as the limit of open files allows, 10,000 that say nothing.
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_buyer_is_served_among_slow_and_idle_connections() {
-        let server = serve(super::super::MAX_CONNECTIONS, Patience::default()).await;
+        let server = serve(super::super::MAX_CONNECTIONS, Deadlines::default()).await;
         let files = crate::open_files::limit().unwrap_or(crate::open_files::NEEDED);
         let idle = usize::try_from(files.saturating_sub(1500)).unwrap().min(10_000);
         let mut slow = tokio::task::JoinSet::new();

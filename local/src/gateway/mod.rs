@@ -42,7 +42,7 @@ use tokio::task::JoinHandle;
 use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
 use crate::open_files;
-use connections::{Patience, Progress};
+use connections::{Deadlines, Progress};
 use event::ACCOUNT;
 use fake_identity::{Identity, Role};
 use refusal::Refusal;
@@ -107,7 +107,7 @@ impl Gateway {
             .with_state(Arc::clone(&state))
             .into_make_service_with_connect_info::<Peer>();
         let connections = max_connections(open_files::limit());
-        let listener = connections::Limited::new(listener, connections, Patience::default());
+        let listener = connections::Limited::new(listener, connections, Deadlines::default());
         let server = axum::serve(listener, service).with_graceful_shutdown(async {
             // Resolves when the handle sends or, as it always does, drops its end.
             let _dropped = stopped.await;
