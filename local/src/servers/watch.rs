@@ -84,7 +84,7 @@ mod tests {
 
     use shared::redis::Topology;
 
-    use super::super::{DynamoDb, External, RedisOptions, Signal, signal};
+    use super::super::{External, RedisOptions, Signal, signal};
     use super::*;
 
     const HANGS: Duration = Duration::from_secs(30);
@@ -149,8 +149,7 @@ mod tests {
         let external = External { dynamodb_url: None, ..elsewhere() };
         let stack = Stack::start(None, &external).await.unwrap();
         let Server::Own(dynamodb) = &stack.dynamodb else { panic!("it is ours: {stack:?}") };
-        let fails = async |dynamodb: &DynamoDb| dynamodb.fail();
-        fails(dynamodb).await;
+        dynamodb.fail();
         let lost = tokio::time::timeout(HANGS, stack.watch(async || {})).await.unwrap();
         assert_eq!(lost.to_string(), "the DynamoDB emulator has ended by itself");
     }
