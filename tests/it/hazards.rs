@@ -212,14 +212,19 @@ async fn the_places_of_those_who_left_are_given_to_the_next() {
     for buyer in ["a", "b"] {
         admit(&ports, &published, &user(buyer), 2, NOW).await.unwrap();
     }
-    // Four were admitted to four places, and none of them has ordered: the gate looks at the seats.
-    admit(&ports, &published, &user("c"), 2, NOW).await.unwrap();
+    // Four were admitted to four places, and none of them has ordered: the next waits for them, but
+    // not for ever.
+    let promised = admit(&ports, &published, &user("c"), 2, NOW).await;
+    assert!(matches!(promised, Err(admit::Refusal::Waiting { retry_ms: 1000 })), "{promised:?}");
+    let again = NOW.plus_seconds(3);
+    admit(&ports, &published, &user("c"), 2, again).await.unwrap();
     let numbers = ["a", "b"].map(|buyer| Mint::new(1).mint(NOW, &user(buyer)));
     for (buyer, number) in ["a", "b"].into_iter().zip(numbers) {
         order(&ports, &published, buyer, number).await.unwrap();
     }
-    admit(&ports, &published, &user("d"), 2, NOW).await.unwrap();
-    let full = admit(&ports, &published, &user("e"), 2, NOW).await;
+    // Both have ordered, and somebody asks before the gate looks again.
+    admit(&ports, &published, &user("d"), 2, again).await.unwrap();
+    let full = admit(&ports, &published, &user("e"), 2, again.plus_seconds(1)).await;
     assert!(matches!(full, Err(admit::Refusal::Waiting { .. })), "{full:?}");
     // Two were held and not paid for: they go to the next, who had been told to wait.
     let late = NOW.plus_seconds(601);

@@ -1,14 +1,48 @@
 //! The admission gate of one sale, shard by shard: the rules of `lua/admit.lua`.
 //!
 //! A shard admits a buyer if the sale is not known to be exhausted, the buyer was not admitted a moment
-//! ago, the shard's rate allows it, and its budget is not used up. The budget is a share of what is
-//! left, in tickets; when it is used up, the caller reads what is really left and tops it up, so
-//! that a gate never strands tickets. Over-admission is harmless: the hold refuses.
+//! ago, the shard's rate allows it, and its budget is not used up. When the budget is used up, the
+//! caller reads what is really left and tops it up, once a second at most: with a share of what is
+//! left, less what is outstanding, which are tickets of buyers who were admitted and have not reserved
+//! yet. The shard estimates them: it knows what it has admitted, and takes its part of what the whole
+//! sale has lost for what its buyers have reserved. An estimate halves each second, so buyers who
+//! never reserve are forgotten and a gate never strands tickets. Over-admission is harmless: the hold
+//! refuses.
 
 use std::collections::BTreeMap;
 
 use super::ids::{SaleId, UserId};
+use super::sale::GateSettings;
 use super::time::Timestamp;
+
+/// Least time between two top-ups of a shard, in milliseconds.
+const TOP_UP_MS: i64 = 1000;
+
+/// A shard's share of what is left of a sale, in tickets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Share {
+    /// Tickets that the shard may have admitted at a time. Zero only if nothing is left.
+    pub budget: i64,
+    /// The shard's part of the tickets that are left.
+    pub left: i64,
+}
+
+impl Share {
+    /// The share of each shard if `seat_legs` are free in a sale of `leg_count` legs.
+    ///
+    /// A ticket takes `(leg_count + 2) / 3` seat-legs: the mean over all journeys of a train, and one
+    /// in a sale without stops. The budget is never zero while anything is free: a gate must not
+    /// strand tickets.
+    #[must_use]
+    pub fn new(gate: &GateSettings, leg_count: u16, seat_legs: u64) -> Self {
+        let tickets = seat_legs * 3 / (u64::from(leg_count) + 2);
+        let shards = u64::from(gate.shards.max(1));
+        let budget = tickets * u64::from(gate.budget_percent) / 100 / shards;
+        let budget = if seat_legs == 0 { 0 } else { budget.max(1) };
+        let signed = |tickets: u64| i64::try_from(tickets).unwrap_or(i64::MAX);
+        Self { budget: signed(budget), left: signed(tickets / shards) }
+    }
+}
 
 /// Ask one shard for an admission.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -27,8 +61,8 @@ pub struct Admit {
     pub user_lock_ms: u32,
     /// Most admissions a second of this shard.
     pub rate_per_second: u32,
-    /// The budget of a shard that has none yet, in tickets.
-    pub first_budget: i64,
+    /// The share of a shard that has none yet: of the whole sale.
+    pub first: Share,
     /// A new budget, if the shard is still in the generation that was found exhausted.
     pub top_up: Option<TopUp>,
 }
@@ -38,8 +72,9 @@ pub struct Admit {
 pub struct TopUp {
     /// The generation that was found exhausted: of many callers that saw it, one tops up.
     pub generation: u64,
-    /// The new budget, in tickets. Zero makes the shard exhausted for a while.
-    pub budget: i64,
+    /// The shard's share of what is left. If outstanding admissions take all of it, the shard is
+    /// exhausted for a while.
+    pub share: Share,
     /// Time for which a shard without budget answers `exhausted` without another top-up, in milliseconds.
     pub exhausted_ms: u32,
     /// True if orders still hold seats that may come back: `exhausted` then means waiting, not sold out.
@@ -51,11 +86,11 @@ pub struct TopUp {
 pub enum AdmitReply {
     /// The buyer may order.
     Admitted,
-    /// The sale had nothing left at the last top-up.
+    /// The sale had nothing left at the last top-up, or what it had is promised to those admitted.
     Exhausted {
         /// Milliseconds after which asking again is worth it.
         retry_ms: i64,
-        /// True if seats are held that may come back.
+        /// True if seats are held or promised, so that some may come back; false if all are sold.
         holds: bool,
     },
     /// The buyer was admitted less than the buyer's lock ago.
@@ -68,7 +103,7 @@ pub enum AdmitReply {
         /// Milliseconds until the next second.
         retry_ms: i64,
     },
-    /// The shard's budget is used up: read what is left and top up.
+    /// The shard's budget is used up, and the last top-up is a second ago: read what is left and top up.
     BudgetUsedUp {
         /// The generation of that budget, which a top-up must name.
         generation: u64,
@@ -94,8 +129,16 @@ pub struct GateShard {
     pub admitted: u32,
     /// End of the time in which the shard answers `exhausted`.
     pub exhausted_until: Option<Timestamp>,
-    /// True if seats were held when the shard became exhausted.
+    /// True if seats were held or promised when the shard became exhausted.
     pub holds: bool,
+    /// Budget after the last top-up: what `budget` lacks of it was admitted since, in tickets.
+    pub filled: i64,
+    /// The shard's part of what was left at the last top-up, in tickets.
+    pub left: i64,
+    /// Estimate at the last top-up of the tickets that were admitted and not reserved.
+    pub outstanding: i64,
+    /// Time of the last top-up; `None` before the first.
+    pub topped_up_at: Option<Timestamp>,
     /// End of each buyer's lock.
     pub locks: BTreeMap<UserId, Timestamp>,
 }
@@ -104,16 +147,10 @@ impl GateShard {
     /// Admits a buyer, or says why not.
     pub fn admit(&mut self, command: &Admit) -> AdmitReply {
         let now = command.now;
-        let budget = self.budget.unwrap_or(command.first_budget);
-        let top_up = command.top_up.filter(|top_up| top_up.generation == self.generation);
-        if let Some(top_up) = top_up {
-            self.budget = Some(top_up.budget);
-            self.generation += 1;
-            self.exhausted_until =
-                (top_up.budget <= 0).then(|| now.plus_ms(i64::from(top_up.exhausted_ms)));
-            self.holds = top_up.holds;
-        } else {
-            self.budget = Some(budget);
+        match command.top_up.filter(|top_up| top_up.generation == self.generation) {
+            Some(top_up) => self.top_up(&top_up, now),
+            None if self.budget.is_none() => self.fill(command.first.budget, command.first.left),
+            None => {}
         }
         if let Some(until) = self.exhausted_until.filter(|until| *until > now) {
             return AdmitReply::Exhausted { retry_ms: until.ms_since(now), holds: self.holds };
@@ -128,7 +165,11 @@ impl GateShard {
         }
         let budget = self.budget.unwrap_or(0);
         if budget <= 0 {
-            return AdmitReply::BudgetUsedUp { generation: self.generation };
+            let next = self.topped_up_at.map(|at| at.plus_ms(TOP_UP_MS)).filter(|next| *next > now);
+            return match next {
+                Some(next) => AdmitReply::Exhausted { retry_ms: next.ms_since(now), holds: true },
+                None => AdmitReply::BudgetUsedUp { generation: self.generation },
+            };
         }
         self.budget = Some(budget - i64::from(command.tickets));
         self.second = second;
@@ -136,7 +177,33 @@ impl GateShard {
         self.locks.insert(command.user.clone(), now.plus_ms(i64::from(command.user_lock_ms)));
         AdmitReply::Admitted
     }
+
+    fn fill(&mut self, budget: i64, left: i64) {
+        (self.budget, self.filled, self.left) = (Some(budget), budget, left);
+    }
+
+    /// Replaces a used-up budget by the share, less what is outstanding.
+    ///
+    /// What was reserved since the last top-up pays off what was outstanding then, and after it what
+    /// was admitted since. What remains of the former halves for each second that has passed.
+    fn top_up(&mut self, top_up: &TopUp, now: Timestamp) {
+        let granted = self.filled - self.budget.unwrap_or(self.filled);
+        let reserved = (self.left - top_up.share.left).max(0);
+        let seconds = self.topped_up_at.map_or(1, |at| (now.ms_since(at) / 1000).clamp(1, 62));
+        let earlier = (self.outstanding - reserved).max(0) >> seconds;
+        let later = (granted - (reserved - self.outstanding).max(0)).max(0);
+        self.outstanding = earlier + later;
+        let budget = top_up.share.budget - self.outstanding;
+        self.fill(budget, top_up.share.left);
+        self.topped_up_at = Some(now);
+        self.generation += 1;
+        self.exhausted_until = (budget <= 0).then(|| now.plus_ms(i64::from(top_up.exhausted_ms)));
+        self.holds = top_up.holds || top_up.share.budget > 0;
+    }
 }
+
+#[cfg(test)]
+mod crowd;
 
 #[cfg(test)]
 mod tests {
@@ -151,7 +218,7 @@ mod tests {
             now: Timestamp::from_ms(now_ms),
             user_lock_ms: 5000,
             rate_per_second: 2,
-            first_budget: 3,
+            first: Share { budget: 3, left: 3 },
             top_up: None,
         }
     }
@@ -183,14 +250,19 @@ mod tests {
         assert_eq!(shard.admit(&ask("a", 5000)), AdmitReply::Admitted);
     }
 
+    /// Asks with a top-up of this generation while this is left, all of which one shard may admit.
+    fn top_up(user: &str, now_ms: i64, generation: u64, left: i64) -> Admit {
+        let share = Share { budget: left, left };
+        let top_up = TopUp { generation, share, exhausted_ms: 1000, holds: false };
+        Admit { top_up: Some(top_up), rate_per_second: 100, ..ask(user, now_ms) }
+    }
+
     #[test]
     fn of_many_that_saw_it_exhausted_one_tops_up() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let top_up =
-            |budget| Some(TopUp { generation: 0, budget, exhausted_ms: 1000, holds: false });
-        let refill = Admit { top_up: top_up(10), ..ask("a", 0) };
+        let refill = top_up("a", 0, 0, 10);
         assert_eq!(shard.admit(&refill), AdmitReply::Admitted);
-        let late = Admit { top_up: top_up(10), ..ask("b", 1) };
+        let late = top_up("b", 1, 0, 10);
         assert_eq!(shard.admit(&late), AdmitReply::Admitted);
         assert_eq!((shard.budget, shard.generation), (Some(6), 1));
     }
@@ -198,7 +270,8 @@ mod tests {
     #[test]
     fn an_exhausted_shard_refuses_quickly_for_a_while() {
         let mut shard = GateShard { budget: Some(0), ..GateShard::default() };
-        let nothing = TopUp { generation: 0, budget: 0, exhausted_ms: 1000, holds: true };
+        let share = Share { budget: 0, left: 0 };
+        let nothing = TopUp { generation: 0, share, exhausted_ms: 1000, holds: true };
         assert_eq!(
             shard.admit(&Admit { top_up: Some(nothing), ..ask("a", 0) }),
             AdmitReply::Exhausted { retry_ms: 1000, holds: true }
@@ -207,6 +280,70 @@ mod tests {
             shard.admit(&ask("b", 400)),
             AdmitReply::Exhausted { retry_ms: 600, holds: true }
         );
+        assert_eq!(shard.admit(&ask("b", 1000)), AdmitReply::BudgetUsedUp { generation: 1 });
+    }
+
+    #[test]
+    fn a_share_is_in_tickets_and_never_zero_while_anything_is_free() {
+        let gate = GateSettings { shards: 4, budget_percent: 75, ..GateSettings::default() };
+        assert_eq!(Share::new(&gate, 1, 1000), Share { budget: 187, left: 250 });
+        // On a train of four legs a ticket takes two of them in the mean.
+        assert_eq!(Share::new(&gate, 4, 1000), Share { budget: 93, left: 125 });
+        assert_eq!(Share::new(&gate, 4, 1), Share { budget: 1, left: 0 });
+        assert_eq!(Share::new(&gate, 1, 0), Share { budget: 0, left: 0 });
+    }
+
+    #[test]
+    fn a_top_up_leaves_to_those_admitted_what_they_have_not_reserved() {
+        let mut shard = GateShard::default();
+        for (user, now_ms) in [("a", 0), ("b", 1)] {
+            assert_eq!(shard.admit(&ask(user, now_ms)), AdmitReply::Admitted);
+        }
+        // Four tickets are admitted, three are left, and nobody has reserved.
+        let full = AdmitReply::Exhausted { retry_ms: 1000, holds: true };
+        assert_eq!(shard.admit(&top_up("c", 2, 0, 3)), full);
+        assert_eq!((shard.outstanding, shard.budget), (4, Some(-1)));
+        // One of the two has: what the other was promised halves.
+        assert_eq!(shard.admit(&top_up("c", 1002, 1, 1)), full);
+        assert_eq!((shard.outstanding, shard.budget), (1, Some(0)));
+        assert_eq!(shard.admit(&top_up("c", 2002, 2, 1)), AdmitReply::Admitted);
+        assert_eq!((shard.outstanding, shard.budget), (0, Some(-1)));
+    }
+
+    #[test]
+    fn what_was_reserved_pays_off_what_was_outstanding_first() {
+        let filled = |outstanding: i64, granted: i64| GateShard {
+            budget: Some(-1),
+            filled: granted - 1,
+            left: 100,
+            outstanding,
+            topped_up_at: Some(Timestamp::from_ms(0)),
+            ..GateShard::default()
+        };
+        for (outstanding, granted, left, now_ms, expected) in [
+            (8, 10, 100, 1000, 14), // nobody has reserved
+            (8, 10, 96, 1000, 12),  // four of the earlier ones have
+            (8, 10, 89, 1000, 7),   // all of them, and three of the later ones
+            (8, 10, 50, 1000, 0),   // more than this shard has admitted
+            (8, 10, 120, 1000, 14), // seats came back
+            (8, 0, 100, 1999, 4),   // a second passed, and not two
+            (8, 0, 100, 3000, 1),
+            (8, 0, 100, 600_000_000, 0),
+            (8, 0, 100, -5000, 4), // another process's clock
+        ] {
+            let mut shard = filled(outstanding, granted);
+            let now_ms: i64 = now_ms;
+            shard.admit(&top_up("a", now_ms, 0, left));
+            assert_eq!(shard.outstanding, expected, "{outstanding} {granted} {left} {now_ms}");
+        }
+    }
+
+    #[test]
+    fn a_shard_is_topped_up_once_a_second() {
+        let mut shard = GateShard::default();
+        assert_eq!(shard.admit(&top_up("a", 0, 0, 1)), AdmitReply::Admitted);
+        let wait = AdmitReply::Exhausted { retry_ms: 400, holds: true };
+        assert_eq!(shard.admit(&ask("b", 600)), wait);
         assert_eq!(shard.admit(&ask("b", 1000)), AdmitReply::BudgetUsedUp { generation: 1 });
     }
 }

@@ -1,6 +1,6 @@
 //! Admit: who may order now.
 
-use crate::domain::gate::{Admit, AdmitReply, TopUp, shard_of};
+use crate::domain::gate::{Admit, AdmitReply, Share, TopUp, shard_of};
 use crate::domain::ids::{TierId, UserId};
 use crate::domain::sale::{Sale, SaleState};
 use crate::domain::time::Timestamp;
@@ -21,7 +21,7 @@ pub enum Refusal {
     /// Nothing is left, and nothing is held that could come back.
     #[error("the sale is sold out")]
     SoldOut,
-    /// Nothing is left now, but seats are held that may come back.
+    /// Nothing is left now, but seats may come back: they are held, or promised to buyers admitted.
     #[error("nothing is left now; held seats may come back")]
     Waiting {
         /// Milliseconds to wait before asking again.
@@ -60,7 +60,7 @@ pub async fn admit(
         now,
         user_lock_ms: gate.user_lock_ms,
         rate_per_second: gate.rate_per_second.div_ceil(u32::from(gate.shards)),
-        first_budget: budget(sale, sale.seat_legs()),
+        first: Share::new(&gate, sale.leg_count(), sale.seat_legs()),
         top_up: None,
     };
     // Twice at most: the second asks with a budget that was read a moment ago.
@@ -93,18 +93,12 @@ fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
     }
 }
 
-/// A shard's share of what is left, never zero while anything is: a gate must not strand tickets.
-fn budget(sale: &Sale, free: u64) -> i64 {
-    let gate = sale.file().gate;
-    let share = free * u64::from(gate.budget_percent) / 100 / u64::from(gate.shards);
-    if free == 0 { 0 } else { i64::try_from(share.max(1)).unwrap_or(i64::MAX) }
-}
-
 async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
     let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
     let places: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.places())).sum();
     let taken = ports.seats().count_taken(sale.id(), &tiers, sale.leg_count()).await?;
     let free = (places * u64::from(sale.leg_count())).saturating_sub(taken);
     let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
-    Ok(TopUp { generation, budget: budget(sale, free), exhausted_ms: EXHAUSTED_MS, holds })
+    let share = Share::new(&sale.file().gate, sale.leg_count(), free);
+    Ok(TopUp { generation, share, exhausted_ms: EXHAUSTED_MS, holds })
 }

@@ -17,8 +17,10 @@ pub(super) const CONTRACT: Contract = Contract {
         integer("user_lock_ms"),
         integer("rate_per_second"),
         integer("first_budget"),
+        integer("first_left"),
         string("generation"),
         integer("budget"),
+        integer("left"),
         integer("dry_ms"),
         string("holds"),
     ],
@@ -50,9 +52,11 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Admit) -> Call<'s> {
         .arg("now_ms", command.now.ms())
         .arg("user_lock_ms", command.user_lock_ms)
         .arg("rate_per_second", command.rate_per_second)
-        .arg("first_budget", command.first_budget)
+        .arg("first_budget", command.first.budget)
+        .arg("first_left", command.first.left)
         .arg("generation", top_up.map_or(String::new(), |new| new.generation.to_string()))
-        .arg("budget", top_up.map_or(0, |new| new.budget))
+        .arg("budget", top_up.map_or(0, |new| new.share.budget))
+        .arg("left", top_up.map_or(0, |new| new.share.left))
         .arg("dry_ms", top_up.map_or(0, |new| new.exhausted_ms))
         .arg("holds", holds_text(top_up.is_some_and(|new| new.holds)))
 }

@@ -71,7 +71,7 @@ pub struct GateKeys<'a> {
 }
 
 impl GateKeys<'_> {
-    /// Hash: the budget and rate of the shard.
+    /// Hash: the budget and rate of the shard, and its last top-up.
     #[must_use]
     pub fn gate(self) -> String {
         format!("{{{}/gate/{}}}:gate", self.sale, self.shard)

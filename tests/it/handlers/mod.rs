@@ -143,7 +143,7 @@ pub fn hall() -> Value {
         "sale": "hall", "title": "Hall", "currency": "EUR",
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 1 },
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
         "tiers": [tier("vip", 2, 8), tier("small", 2, 2)]
     })
 }
@@ -153,7 +153,7 @@ fn train() -> Value {
         "sale": "g35", "title": "G35", "currency": "CNY",
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 5, "pay_window_seconds": 900, "attendees": "required",
-        "gate": { "shards": 1, "user_lock_ms": 1 },
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
         "stops": [{ "stop": "VNP", "name": "北京南" }, { "stop": "JGK", "name": "济南西" }, { "stop": "NGH", "name": "宁波" }],
         "tiers": [{
             "tier": "second", "name": "二等座", "columns": ["A", "B", "C", null, "D", "F"],

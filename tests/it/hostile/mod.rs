@@ -68,7 +68,7 @@ fn hall(id: &str, change: Value) -> Value {
         "sale": id, "title": "Hall", "currency": "EUR",
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": 900,
-        "gate": { "shards": 1, "user_lock_ms": 600_000 },
+        "gate": { "shards": 1, "user_lock_ms": 600_000, "budget_percent": 1000 },
         "tiers": [
             { "tier": "stalls", "name": "Stalls", "price_minor": 2500, "sections": [{ "section": "A", "rows": [row("A"), row("B")] }] },
             { "tier": "standing", "name": "Standing", "price_minor": 1000, "general_admission": 30 }

@@ -20,7 +20,7 @@ fn hall(sale: &str, rows: u32, pay_window_seconds: u32) -> Value {
         "sale": sale, "title": "Hall", "currency": "EUR",
         "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": pay_window_seconds,
-        "gate": { "shards": 1, "user_lock_ms": 1 },
+        "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
         "tiers": [{ "tier": "floor", "name": "Floor", "price_minor": 2500,
             "sections": [{ "section": "A", "rows": rows }] }],
     })

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::gate::{Admit, TopUp};
+use engine::domain::gate::{Admit, GateShard, Share, TopUp};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, Inventory, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
@@ -43,6 +43,8 @@ pub struct SeededRng {
     large: bool,
     /// Nothing is refused for other reasons than seats, so that a sale fills up and empties again.
     calm: bool,
+    /// Nearly all commands are admissions and time passes quickly, so that shards are topped up often.
+    is_at_the_gate: bool,
     /// What this sequence asks for again and again: a search that left off must go on rightly.
     favourite: Option<Choice>,
     now: Timestamp,
@@ -80,6 +82,7 @@ impl SeededRng {
             tiers: tiers.collect(),
             large: !calm && rng.random_bool(0.2),
             calm,
+            is_at_the_gate: rng.random_bool(0.1),
             favourite: None,
             now: Timestamp::from_ms(1_795_000_000_000),
             epochs: 0,
@@ -108,13 +111,15 @@ impl SeededRng {
     }
 
     /// The next command, given the state that the ones before have led to.
-    pub fn command(&mut self, model: &Inventory) -> Command {
+    pub fn command(&mut self, model: &Inventory, shards: &[GateShard]) -> Command {
         for (order, record) in &model.holds {
             if !self.records.iter().any(|(other, seen)| other == order && seen == record) {
                 self.records.push((*order, record.clone()));
             }
         }
-        if self.rng.random_bool(0.1) {
+        if self.is_at_the_gate && self.rng.random_bool(0.5) {
+            self.now = self.now.plus_ms(self.rng.random_range(0..1500));
+        } else if self.rng.random_bool(0.1) {
             self.now = self.now.plus_ms(self.rng.random_range(0..40_000));
         }
         if let Some(last) = self.last.clone()
@@ -124,6 +129,7 @@ impl SeededRng {
         }
         let command = match self.rng.random_range(0..1000) {
             _ if model.loaded.is_none() && self.rng.random_bool(0.8) => self.load(model),
+            _ if self.is_at_the_gate && self.rng.random_bool(0.9) => self.admit(shards),
             0..480 => self.hold(model),
             480..620 => self.release(model),
             620..700 => self.sell(model),
@@ -131,7 +137,7 @@ impl SeededRng {
             770..810 => self.restore(model),
             810..860 => self.repair(model),
             860..890 if !self.calm => self.load(model),
-            890..998 => self.admit(),
+            890..998 => self.admit(shards),
             _ => Command::Forget,
         };
         self.last = Some(command.clone());
@@ -449,23 +455,34 @@ impl SeededRng {
         Command::Load(Load { sale, terms, expected, epoch, tiers, holds, bought })
     }
 
-    fn admit(&mut self) -> Command {
+    fn share(&mut self) -> Share {
+        Share { budget: self.rng.random_range(0..10), left: self.rng.random_range(0..10) }
+    }
+
+    fn admit(&mut self, shards: &[GateShard]) -> Command {
+        let shard: u16 = self.rng.random_range(0..2);
+        let generation = if self.rng.random_bool(0.7) {
+            shards[usize::from(shard)].generation
+        } else {
+            self.rng.random_range(0..3)
+        };
         let top_up = TopUp {
-            generation: self.rng.random_range(0..3),
-            budget: self.rng.random_range(-1..6),
-            exhausted_ms: self.rng.random_range(0..30_000),
+            generation,
+            share: self.share(),
+            exhausted_ms: self.rng.random_range(0..if self.is_at_the_gate { 2000 } else { 30_000 }),
             holds: self.rng.random_bool(0.5),
         };
+        let user_lock_ms = self.pick(&[0, 3_600_000]).unwrap();
         Command::Admit(Admit {
             sale: self.sale.clone(),
-            shard: self.rng.random_range(0..2),
+            shard,
             user: self.user(),
             tickets: self.rng.random_range(1..=3),
             now: self.now,
             // Far longer than the test runs: a lock must not end by the server's clock.
-            user_lock_ms: self.pick(&[0, 3_600_000]).unwrap(),
+            user_lock_ms: if self.is_at_the_gate { 0 } else { user_lock_ms },
             rate_per_second: self.rng.random_range(1..=3),
-            first_budget: self.rng.random_range(0..=5),
+            first: self.share(),
             top_up: self.rng.random_bool(0.3).then_some(top_up),
         })
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use engine::domain::choice::{Choice, Together};
-use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
 use engine::domain::sale::SaleState;
@@ -81,11 +81,11 @@ async fn the_docs_name_every_key_and_field() {
         now: Timestamp::now(),
         user_lock_ms: 600_000,
         rate_per_second: 10,
-        first_budget: 10,
+        first: Share { budget: 10, left: 10 },
         top_up: None,
     };
-    let top_up =
-        engine::domain::gate::TopUp { generation: 0, budget: 9, exhausted_ms: 1, holds: false };
+    let share = Share { budget: 9, left: 9 };
+    let top_up = TopUp { generation: 0, share, exhausted_ms: 1, holds: false };
     let admit = Admit { top_up: Some(top_up), ..admit };
     let gate = RedisGate::new(connect(&server));
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);

@@ -64,7 +64,7 @@ impl Fixture {
     pub async fn run(mut self) -> Result<Tally, String> {
         let mut tally = Tally::default();
         for step in 0..self.rng.length() {
-            let command = self.rng.command(&self.model);
+            let command = self.rng.command(&self.model, &self.shards);
             let reply = self.step(&command).await.map_err(|difference| {
                 format!("step {step}: {command:?}\nin state {:?}\n{difference}", self.model)
             })?;
@@ -209,6 +209,10 @@ impl Fixture {
                 admitted: number("admitted").unwrap_or(0) as u32,
                 exhausted_until: number("dry_until_ms").map(Timestamp::from_ms),
                 holds: field("holds").is_some_and(|text| text == "held"),
+                filled: number("filled").unwrap_or(0),
+                left: number("left").unwrap_or(0),
+                outstanding: number("outstanding").unwrap_or(0),
+                topped_up_at: number("topped_up_ms").map(Timestamp::from_ms),
                 locks: model.locks.clone(),
             };
             same("gate", &Ok(&read), &model)?;

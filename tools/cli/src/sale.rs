@@ -219,7 +219,7 @@ struct Making {
     /// Over how many slots the gate is spread.
     #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().shards)]
     gate_shards: u16,
-    /// Tickets admitted for each 100 seat-legs that are left.
+    /// Tickets admitted at a time for each 100 that are left.
     #[arg(long, value_name = "N", help_heading = "Gate", default_value_t = GateSettings::default().budget_percent)]
     gate_budget_percent: u16,
     /// Most admissions a second.

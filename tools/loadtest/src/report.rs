@@ -114,6 +114,10 @@ pub struct Report {
     pub requests: u64,
     /// Admissions that were given.
     pub admissions: u64,
+    /// Reservations that were refused because there were no such seats: each attempt of a buyer.
+    pub refused_reservations: u64,
+    /// Those for each order that was paid.
+    pub refused_reservations_per_order: f64,
     /// Orders that were made.
     pub orders: u64,
     /// Orders that were paid.
@@ -198,6 +202,9 @@ impl Report {
             gave_up: tally.gave_up.get(),
             requests: test.client.sent(),
             admissions: tally.admissions.get(),
+            refused_reservations: tally.refused_reservations.get(),
+            refused_reservations_per_order: tally.refused_reservations.get() as f64
+                / tally.paid.get().max(1) as f64,
             orders: tally.orders.get(),
             paid: tally.paid.get(),
             tickets: tally.tickets.get(),
@@ -244,10 +251,21 @@ impl Report {
     pub fn tables(&self) -> String {
         let tables = [self.sold(), self.behaviours(), self.refused(), self.times()];
         let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
+        let refused = self.refused_reservations();
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
         let anomalies: String = shown.map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
         let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
-        format!("{}{tables}\n{}{cpu}{anomalies}", self.summary(), self.verdict())
+        format!("{}{tables}\n{refused}\n{}{cpu}{anomalies}", self.summary(), self.verdict())
+    }
+
+    /// How many reservations were refused, in words.
+    #[must_use]
+    pub fn refused_reservations(&self) -> String {
+        let Self { refused_reservations, refused_reservations_per_order, .. } = self;
+        format!(
+            "{refused_reservations} reservations were refused for want of seats: \
+             {refused_reservations_per_order:.2} refused reservations per order sold"
+        )
     }
 
     /// Arrival of the crowd, in words.

@@ -121,7 +121,7 @@ pub enum GateReply {
     Admitted(Admission),
     /// Too many ask: come back later.
     Later(Duration),
-    /// Nothing is left but what is held: perhaps later.
+    /// Nothing is left but what is held or promised to others: perhaps later.
     Waiting(Duration),
     /// Refused for good.
     Refused,
@@ -557,7 +557,11 @@ impl LoadTest {
                 }
                 Reply::Ok(_) | Reply::Lost(_) => false,
             };
-            return Err(if others { Next::OtherSeats } else { Next::Leave });
+            if others {
+                self.tally.refused_reservations.one();
+                return Err(Next::OtherSeats);
+            }
+            return Err(Next::Leave);
         };
         self.tally.orders.one();
         if order.order != admission.order {

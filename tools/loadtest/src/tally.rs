@@ -66,6 +66,8 @@ pub struct Tally {
     pub gave_up: Counter,
     /// Admissions that were given.
     pub admissions: Counter,
+    /// Reservations that were refused because there were no such seats.
+    pub refused_reservations: Counter,
     /// Orders that were made.
     pub orders: Counter,
     /// Orders that were paid.

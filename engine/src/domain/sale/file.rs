@@ -132,7 +132,8 @@ pub struct GateSettings {
     /// Over how many Redis slots the flood is spread.
     #[schemars(range(min = *GATE_SHARDS.start(), max = *GATE_SHARDS.end()))]
     pub shards: u16,
-    /// Tickets admitted for each 100 seat-legs that are left.
+    /// Tickets admitted at a time for each 100 that are left; on a train of n legs a ticket counts as
+    /// (n + 2) / 3 seat-legs.
     #[schemars(range(min = *GATE_BUDGET_PERCENT.start(), max = *GATE_BUDGET_PERCENT.end()))]
     pub budget_percent: u16,
     /// Most admissions a second, over all shards.

@@ -161,7 +161,7 @@ problems! {
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
         by [Admit];
-    /// Nothing is left now, but held seats may come back.
+    /// Nothing is left now, but seats that are held or promised may come back.
     Waiting: TOO_MANY_REQUESTS, "waiting", "Held seats may come back", retry, by [Admit];
     /// The engine cannot answer now; nothing happened.
     Unavailable: SERVICE_UNAVAILABLE, "unavailable", "No answer now", retry, by any;

@@ -62,7 +62,7 @@ macro_rules! metrics {
 
 metrics! {
     Admitted, Sale, "Buyers let through the gate.";
-    Waiting, Sale, "Buyers told to wait at the gate: nothing is left now, but held seats may come back.";
+    Waiting, Sale, "Buyers told to wait at the gate: nothing is left now, but held or promised seats may come back.";
     Held, Sale, "Orders made. A repeated request makes none.";
     HeldTickets, Sale, "Tickets of the orders made.";
     Paid, Sale, "Orders that became paid, rescued ones included.";

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use engine::domain::choice::{Choice, Together};
-use engine::domain::gate::Admit;
+use engine::domain::gate::{Admit, Share};
 use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
@@ -158,7 +158,7 @@ impl Sample {
             now: NOW,
             user_lock_ms: 5000,
             rate_per_second: 100,
-            first_budget: 100,
+            first: Share { budget: 100, left: 100 },
             top_up: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::gate::Admit;
+use engine::domain::gate::{Admit, Share};
 use engine::domain::ids::{Epoch, Legs, Seat};
 use engine::domain::inventory::{
     HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
@@ -431,7 +431,7 @@ fn admissions(crowd: &mut Crowd, calls: usize) -> Result<Vec<Act>, Error> {
             now: NOW,
             user_lock_ms: 5000,
             rate_per_second: u32::MAX >> 1,
-            first_budget: i64::from(u32::MAX),
+            first: Share { budget: i64::from(u32::MAX), left: i64::from(u32::MAX) },
             top_up: None,
         })));
     }
