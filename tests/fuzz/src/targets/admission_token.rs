@@ -54,7 +54,7 @@ fn check(keys: &AdmissionKeys, token: &str) -> bool {
     let buyer =
         must(Buyer::from_request(&request("GET", "/", Sender::Buyer(BUYER))), "the buyer is known");
     let sale = sale("").id();
-    let Ok(admission) = keys.check(token, sale, &buyer) else { return false };
+    let Ok(admission) = keys.check(token, sale, &buyer, NOW) else { return false };
     let ours: Vec<&[u8]> = KEYS.iter().map(|(_, key)| *key).collect();
     let Some(claims) = signed::claims(token, &ours) else {
         panic!("{token} is accepted and none of our keys signed it");
@@ -66,6 +66,8 @@ fn check(keys: &AdmissionKeys, token: &str) -> bool {
     );
     assert!(says("iss", "onsale") && says("aud", "onsale-orders"), "{claims} is not for orders");
     assert!(says("jti", &admission.order().to_string()), "{claims} is of another order");
+    let begins = claims.get("nbf").and_then(Value::as_i64);
+    assert!(begins.is_none_or(|begins| begins <= NOW.ms() / 1000), "{claims} is not valid yet");
     let ends = claims.get("exp").and_then(Value::as_i64);
     let is_current = ends.is_some_and(|ends| NOW.ms() < ends.saturating_mul(1000));
     assert_eq!(admission.is_current(NOW), is_current, "{claims} ends at another time");

@@ -108,7 +108,7 @@ fn reserve(request: &Request, sale: &Sale) -> Result<(), Problem> {
     let buyer = Buyer::from_request(request)?;
     let body = ReservationBody::read(request)?;
     let keys = AdmissionKeys::new([("a", &b"0123456789abcdef0123456789abcdef"[..])]);
-    let admission = body.admission().and_then(|token| keys.check(token, sale.id(), &buyer));
+    let admission = body.admission().and_then(|token| keys.check(token, sale.id(), &buyer, NOW));
     if let Err(defect) = admission {
         check_refusal(&defect.into(), false);
     }
