@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use engine::domain::ids::{PaymentId, ProviderId, SaleId};
-use engine::domain::money::{Currency, Money};
+use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
 use local::endpoints::Endpoints;
@@ -130,7 +130,7 @@ fn capture(entry: &Value) -> Option<CaptureFact> {
         key: PaymentKey { provider, payment },
         order: text("order")?.parse().ok()?,
         amount: Money {
-            amount_minor: entry.get("amount_minor")?.as_i64()?,
+            amount_minor: MinorUnits(entry.get("amount_minor")?.as_i64()?),
             currency: Currency::new(text("currency")?).ok()?,
         },
     })
@@ -178,7 +178,10 @@ mod tests {
             "payment": "pi_7", "order": "7", "amount_minor": 500, "currency": "EUR", "refunds": [],
         });
         let captured = capture(&entry).unwrap();
-        assert_eq!((captured.key.payment.as_str(), captured.amount.amount_minor), ("pi_7", 500));
+        assert_eq!(
+            (captured.key.payment.as_str(), captured.amount.amount_minor),
+            ("pi_7", MinorUnits(500))
+        );
         assert_eq!(capture(&serde_json::json!({ "payment": "pi_7", "order": 7 })), None);
     }
 
