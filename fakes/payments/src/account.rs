@@ -24,7 +24,10 @@ use crate::ledger::{LedgerEntry, LedgerRefund};
 
 /// Payments, refunds and idempotency keys, and the file that keeps them.
 #[derive(Debug)]
-pub(crate) struct Accounts(Mutex<Book>);
+pub(crate) struct Accounts {
+    book: Mutex<Book>,
+    search_lag_seconds: u32,
+}
 
 #[derive(Debug)]
 struct Book {
@@ -216,7 +219,7 @@ fn broken(error: impl std::fmt::Display) -> Error {
 impl Accounts {
     /// Reads the changes in `file`, creating it if it is absent. Half a line at its end is a change that
     /// was never answered, and is cut off.
-    pub(crate) fn open(file: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn open(file: Option<&Path>, search_lag_seconds: u32) -> Result<Self, Error> {
         let mut state = State::default();
         let file = match file {
             None => None,
@@ -235,11 +238,12 @@ impl Accounts {
                 Some(file)
             }
         };
-        Ok(Self(Mutex::new(Book { state, file, plan: Plan::default() })))
+        let book = Mutex::new(Book { state, file, plan: Plan::default() });
+        Ok(Self { book, search_lag_seconds })
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Captures a payment; without an `id` the provider chooses one. A known `id` returns its payment.
@@ -264,11 +268,15 @@ impl Accounts {
         Ok(intent)
     }
 
-    /// The payments of an order, newest first.
-    pub(crate) fn of_order(&self, order: OrderNumber) -> Vec<Value> {
+    /// The payments of an order that the search finds by now, newest first.
+    pub(crate) fn found(&self, order: OrderNumber, now: Timestamp) -> Vec<Value> {
         let book = self.book();
-        let of_order = book.state.intents.values().filter(|intent| intent.order == order);
-        let mut of_order: Vec<&Intent> = of_order.collect();
+        let lag_seconds = i64::from(self.search_lag_seconds);
+        let is_found = |intent: &&Intent| {
+            let found_from = Timestamp::from_ms(intent.created_ms).plus_seconds(lag_seconds);
+            intent.order == order && (lag_seconds == 0 || found_from <= now)
+        };
+        let mut of_order: Vec<&Intent> = book.state.intents.values().filter(is_found).collect();
         of_order.sort_by_key(|intent| std::cmp::Reverse(intent.created_ms));
         of_order.into_iter().map(Intent::shown).collect()
     }
