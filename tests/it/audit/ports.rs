@@ -1,5 +1,6 @@
 //! The engine's adapters over the audited stores.
 
+use engine::domain::grace::Grace;
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentRecord;
@@ -68,5 +69,8 @@ impl Ports for Engine {
     }
     fn provider(&self) -> &Providers {
         &self.provider
+    }
+    fn grace(&self) -> Grace {
+        Grace::NONE
     }
 }

@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use engine::domain::grace::Grace;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 use tokio::sync::Notify;
@@ -129,6 +130,9 @@ impl<P: Ports> Ports for Crashing<'_, P> {
     }
     fn provider(&self) -> &Self {
         self
+    }
+    fn grace(&self) -> Grace {
+        self.inner.grace()
     }
 }
 

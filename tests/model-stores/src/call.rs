@@ -7,6 +7,7 @@
 
 use std::future::Future;
 
+use engine::domain::grace::Grace;
 use engine::ports::delay_seconds;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
@@ -21,6 +22,11 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// Whatever the driver says went wrong.
     fn call(&self, call: Call) -> impl Future<Output = Stored<Reply>> + Send;
+
+    /// How long an unpaid order waits past its deadline: not at all, unless the driver says so.
+    fn grace(&self) -> Grace {
+        Grace::NONE
+    }
 }
 
 /// All ports, each call of which a driver answers.
@@ -134,6 +140,9 @@ impl<D: Driver> Ports for Caller<D> {
     }
     fn provider(&self) -> &Self {
         self
+    }
+    fn grace(&self) -> Grace {
+        self.0.grace()
     }
 }
 
@@ -299,7 +308,9 @@ impl Stores {
                 Reply::LoadAgain(())
             }
             Call::RefundLater { payment } => Reply::RefundLater(self.queues.refund(now, payment)?),
-            Call::Captures { order } => Reply::Captures(Some(self.provider.captures(order.number))),
+            Call::Captures { order } => {
+                Reply::Captures(Some(self.provider.captures(order.number, now)))
+            }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })
     }

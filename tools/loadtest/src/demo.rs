@@ -165,6 +165,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
     settle(&engine, Instant::now() + SETTLE).await?;
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
+        bound_seconds: engine.endpoints().grace().bound_seconds(),
         ..audit::Options::at(Timestamp::now())
     };
     let stores = engine.endpoints();

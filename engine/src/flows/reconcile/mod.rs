@@ -20,7 +20,7 @@ pub use report::{Outcome, Report, Run};
 
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::Order;
+use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
@@ -41,9 +41,6 @@ const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
 /// For how long what two stores differ in must not have changed to count as drift: until then one of
 /// them may be about to be brought up to date.
 const SETTLED_SECONDS: i64 = 60;
-/// How long after its deadline no order may be pending any more: an expiry message, or the sweeper at
-/// least twice, has had time to end it, and the provider to say what it has captured.
-pub const PENDING_BOUND_SECONDS: i64 = 180;
 /// Minutes between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
 /// Most names of unfinished work that are logged.
@@ -206,6 +203,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         let mut discrepancies = Vec::new();
         for number in due {
             match orders.remove(&number).transpose() {
+                Ok(Some(order)) if self.is_in_grace(&order) => {}
                 Ok(order) => {
                     let order = order.map(Box::new);
                     discrepancies.push(Discrepancy::HoldOverdue(sale.clone(), number, order));
@@ -215,6 +213,12 @@ impl<'a, P: Ports> Pass<'a, P> {
         }
         self.repair_all(discrepancies).await;
         Ok(Some(published))
+    }
+
+    /// True for an unpaid order whose grace is not over: the sweeper leaves it to its message.
+    fn is_in_grace(&self, order: &Order) -> bool {
+        let end = self.ports.grace().end_from(order.pay_by);
+        order.state == OrderState::Pending && self.now < end
     }
 
     /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
@@ -275,7 +279,7 @@ impl<'a, P: Ports> Pass<'a, P> {
             }
         };
         if let Discrepancy::Overdue(order, _) = &discrepancy
-            && order.pay_by.plus_seconds(PENDING_BOUND_SECONDS) <= self.now
+            && order.pay_by.plus_seconds(self.ports.grace().bound_seconds().into()) <= self.now
         {
             self.past_bound.insert(order.number);
         }
