@@ -159,6 +159,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;

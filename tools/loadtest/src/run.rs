@@ -5,7 +5,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use engine::domain::grace::Grace;
 use engine::domain::ids::Legs;
 use futures_util::stream::{self, StreamExt as _};
 use local::endpoints::Endpoints;
@@ -108,7 +107,7 @@ async fn prepare(
     Ok(LoadTest {
         client,
         provider: provider.transpose()?,
-        grace: endpoints.map_or(Grace::DEFAULT, Endpoints::grace),
+        grace: options.grace,
         venues,
         weights,
         tally: Tally::default(),

@@ -48,7 +48,7 @@ pub struct LoadTest {
     pub client: Client,
     /// The payment provider, if it can be reached.
     pub provider: Option<Client>,
-    /// How long an unpaid order waits past its deadline; the default where the engine does not say.
+    /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
     /// The sales.
     pub venues: Vec<Venue>,

@@ -195,6 +195,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let starting = lap(started);
