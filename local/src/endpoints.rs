@@ -4,8 +4,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use engine::domain::grace::Grace;
 use serde::{Deserialize, Serialize};
 
+use crate::payment;
 use crate::servers::{self, PaymentProvider};
 
 /// The file's name in the data directory.
@@ -26,6 +28,9 @@ pub struct Endpoints {
     pub provider: String,
     /// Prefix of the tables' names; may be empty.
     pub table_prefix: String,
+    /// How long an unpaid order waits past its deadline, in seconds.
+    #[serde(default)]
+    pub grace_seconds: u32,
     /// Process id of the engine and of the servers that run in it.
     pub pid: u32,
 }
@@ -63,9 +68,16 @@ impl Endpoints {
         table_prefix: impl Into<String>,
     ) -> Self {
         let servers::Endpoints { redis_url: redis, dynamodb_url: dynamodb, sqs_url: sqs } = servers;
+        let grace_seconds = payment::grace(provider.search_lag_seconds()).seconds();
         let (provider, table_prefix) = (provider.url(), table_prefix.into());
         let (gateway, pid) = (String::new(), std::process::id());
-        Self { gateway, redis, dynamodb, sqs, provider, table_prefix, pid }
+        Self { gateway, redis, dynamodb, sqs, provider, table_prefix, grace_seconds, pid }
+    }
+
+    /// How long an unpaid order waits past its deadline.
+    #[must_use]
+    pub fn grace(&self) -> Grace {
+        Grace::from_seconds(self.grace_seconds).unwrap_or_default()
     }
 
     /// Reads what a running engine wrote.
@@ -128,6 +140,7 @@ mod tests {
             sqs: "http://127.0.0.1:3".to_owned(),
             provider: "http://127.0.0.1:5".to_owned(),
             table_prefix: "onsale-".to_owned(),
+            grace_seconds: 5,
             pid: 4,
         };
         endpoints.write(dir.path()).unwrap();

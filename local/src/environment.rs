@@ -51,6 +51,7 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_ADMISSION_KEYS", pairs(admission)),
         ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
         ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
+        ("ONSALE_PAYMENT_GRACE_SECONDS", config.providers.grace.seconds().to_string()),
         ("ONSALE_PROVIDER_KEYS", pairs(keys)),
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
         ("ONSALE_METRICS", metrics),
@@ -95,6 +96,7 @@ fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String 
 
 #[cfg(test)]
 mod tests {
+    use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
     use shared::runtime::config::{DynamoDbConfig, ProvidersConfig, RedisConfig, SqsConfig};
     use shared::sqs::QueueUrls;
@@ -124,6 +126,7 @@ mod tests {
                     url: Some("http://127.0.0.1:4".to_owned()),
                     key: Secret(b"sk_1".to_vec()),
                 }],
+                grace: Grace::NONE,
             },
             metrics,
             ca_file: None,

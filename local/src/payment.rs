@@ -1,6 +1,7 @@
 //! The payment provider's part in trying things out: the event of a captured payment, signed as Stripe
 //! signs.
 
+use engine::domain::grace::Grace;
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
@@ -11,10 +12,26 @@ use crate::data_dir::Secrets;
 
 pub use fake_payments::PROVIDER;
 
+/// How long the search of an engine's own provider lags unless the engine is told otherwise, in seconds.
+pub const SEARCH_LAG_SECONDS: u32 = 2;
+/// The longest such lag, in seconds.
+pub const MOST_SEARCH_LAG_SECONDS: u32 = Grace::MOST_SECONDS - BEYOND_LAG_SECONDS;
+/// Seconds by which an engine's grace is longer than the lag.
+const BEYOND_LAG_SECONDS: u32 = 3;
 /// Path at the provider that captures a payment.
 pub const CAPTURE_PATH: &str = "/v1/payment_intents";
 /// Header of a callback's signature.
 pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
+
+/// The grace of an engine whose provider's search lags by so many seconds; none beside one that does
+/// not lag.
+#[must_use]
+pub fn grace(search_lag_seconds: u32) -> Grace {
+    match search_lag_seconds.min(MOST_SEARCH_LAG_SECONDS) {
+        0 => Grace::NONE,
+        lag => Grace::from_seconds(lag + BEYOND_LAG_SECONDS).unwrap_or_default(),
+    }
+}
 
 /// The value of [`SIGNATURE_HEADER`] for a body.
 #[must_use]
@@ -60,4 +77,18 @@ pub fn captured(payment: &str, order: OrderNumber, amount: Money, now: Timestamp
             "metadata": { "order": order.to_string() },
         } },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grace_is_longer_than_the_lag() {
+        assert_eq!(grace(0), Grace::NONE);
+        for lag in [1, SEARCH_LAG_SECONDS, MOST_SEARCH_LAG_SECONDS] {
+            assert_eq!(grace(lag).seconds(), lag + 3);
+        }
+        assert_eq!(grace(u32::MAX).seconds(), Grace::MOST_SECONDS);
+    }
 }

@@ -66,6 +66,9 @@ pub struct Options {
     pub reconcile_seconds: u32,
     /// Redelivery of messages that fail.
     pub redelivery: Redelivery,
+    /// How long the search of its payment provider lags, in seconds. Its grace follows from that
+    /// ([`payment::grace`]).
+    pub search_lag_seconds: u32,
     /// Servers that run already, in place of our own.
     pub external: External,
     /// Prefix of the names of its tables and queues: engines that share external servers need different
@@ -87,6 +90,7 @@ impl Options {
             port: 0,
             reconcile_seconds: RECONCILE_SECONDS,
             redelivery: Redelivery::default(),
+            search_lag_seconds: payment::SEARCH_LAG_SECONDS,
             external: External::default(),
             prefix: PREFIX.to_owned(),
             routes: Routes::Api,
@@ -184,7 +188,9 @@ impl Engine {
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
         let stack = Stack::start(kept_in, &options.external).await?;
         let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let provider = PaymentProvider::start(ledger.as_deref()).map_err(servers::Error::from)?;
+        let provider =
+            PaymentProvider::start_lagging(ledger.as_deref(), options.search_lag_seconds)
+                .map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
@@ -394,6 +400,7 @@ pub fn config(
                 url: Some(endpoints.provider.clone()),
                 key: secret(fake_payments::API_KEY),
             }],
+            grace: endpoints.grace(),
         },
         metrics: MetricsConfig::Off,
         ca_file: None,

@@ -7,6 +7,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 use fake_payments::API_KEY;
 use local::endpoints::Endpoints;
@@ -124,14 +125,14 @@ pub fn audited(endpoints: &Endpoints) -> Target {
     Target::at(&endpoints.redis, &endpoints.dynamodb, &endpoints.table_prefix)
 }
 
-/// The configuration by which an engine calls this provider.
+/// The configuration by which an engine calls this provider, without a grace: tests say what time it is.
 pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
     let api = ProviderApi {
         provider: ProviderId::new(payment::PROVIDER).unwrap(),
         url: Some(provider.url()),
         key: Secret(API_KEY.as_bytes().to_vec()),
     };
-    ProvidersConfig { apis: vec![api] }
+    ProvidersConfig { apis: vec![api], grace: Grace::NONE }
 }
 
 /// True if a server is not ours, so that a test about our own has nothing to test; it says so, and

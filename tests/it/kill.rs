@@ -114,6 +114,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
+        grace: Endpoints::read(dir.path()).unwrap().grace(),
         endpoints: None,
     };
     let credentials = Credentials::new(&Secrets::read(dir.path()).unwrap());

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use engine::domain::grace::Grace;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
 use loadtest::arrivals::Shape;
@@ -192,6 +193,7 @@ async fn run_on(url: &str, load: Load, profile: LoadProfile, seed: u64) -> Repor
         most: DEADLINE,
         ledger: None,
         progress: false,
+        grace: Grace::NONE,
         endpoints: None,
     };
     let run = loadtest::run(&options, Credentials::new(&secrets));
@@ -340,6 +342,7 @@ async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
         most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let report = loadtest::run(&options, Credentials::new(engine.secrets())).await.unwrap();

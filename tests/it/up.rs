@@ -231,6 +231,30 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_order_that_is_paid_in_its_last_second_is_paid_though_the_search_lags() {
+    let options = Options { search_lag_seconds: 3, ..Options::ephemeral() };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let caller = Caller::from_engine(&engine);
+    caller.put_sale(&hall("hall-late", 5)).await;
+    let order = caller.buy_two("alice", "hall-late").await;
+    let number = order["order"].as_str().unwrap();
+    let pay_by: Timestamp = order["pay_by"].as_str().unwrap().parse().unwrap();
+    until("its last second", async || pay_by.plus_seconds(-1) <= Timestamp::now()).await;
+    let (provider, payment, now) = (engine.provider(), format!("pi_{number}"), Timestamp::now());
+    assert!(now < pay_by, "the machine is too slow for this test");
+    provider.capture(&payment, number.parse().unwrap(), amount(&order), now).unwrap();
+    // Its callback is lost. The search lists it two seconds after the deadline.
+    let is_decided = async || caller.order_of("alice", number).await["state"] != "pending";
+    until("the order is decided", is_decided).await;
+    let decided = caller.order_of("alice", number).await;
+    assert_eq!(decided["state"], "paid", "{decided}");
+    let changed_at: Timestamp = decided["changed_at"].as_str().unwrap().parse().unwrap();
+    assert!(changed_at >= pay_by.plus_seconds(2), "{decided}");
+    assert!(provider.ledger()[0].refunds.is_empty());
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_that_comes_too_late_is_sent_back_and_the_buyer_sees_it() {
     let (engine, caller) = ephemeral().await;
     caller.put_sale(&hall("hall-4", 300)).await;

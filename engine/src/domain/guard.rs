@@ -57,6 +57,8 @@ pub enum Guard {
     Deadline,
     /// The provider is asked for the payment before an order expires.
     AskProvider,
+    /// An unpaid order waits for what the provider lists late before it expires.
+    Grace,
     /// A payment pays an order only if its amount and currency are the order's.
     AmountCheck,
     /// The orders are asked before a buyer is refused: Redis may have forgotten.
@@ -69,7 +71,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard, for the test that removes each.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -93,6 +95,7 @@ impl Guard {
         Self::Tombstone,
         Self::Deadline,
         Self::AskProvider,
+        Self::Grace,
         Self::AmountCheck,
         Self::AskBeforeRefusing,
         Self::FingerprintCheck,

@@ -3,6 +3,7 @@
 pub mod bitmap;
 pub mod choice;
 pub mod gate;
+pub mod grace;
 pub mod guard;
 pub mod ids;
 pub mod inventory;

@@ -2,15 +2,17 @@
 //!
 //! Before a pending order ends, the payment provider is asked what it has captured for it: the
 //! callback may be lost or late. Money that is found is decided as if its callback had come.
-//! The answer may be late by some captures, or not come at all; so an order waits for one no longer
-//! than [`PROVIDER_GRACE_SECONDS`], and then ends unasked. That is safe, because asking is not what
-//! keeps money from being lost: a capture that comes to light later is rescued or refunded
+//! The answer may lack the last captures, so the order is asked about at its deadline, to find what is
+//! older, and again when the [grace](crate::domain::grace) is over: what was captured by the deadline
+//! is listed then. If the provider does not answer by the end of the grace, the order ends unasked.
+//! No money is lost by that: a capture that comes to light later is rescued or refunded
 //! ([`crate::flows::pay`]), as it is for a cancelled order, for which nobody is asked.
 
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
+use crate::domain::grace::Grace;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::SaleId;
 use crate::domain::inventory::HoldRecord;
@@ -26,9 +28,7 @@ use crate::ports::{
 
 /// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
-/// Seconds past its deadline that an order waits for a provider that does not answer.
-pub const PROVIDER_GRACE_SECONDS: i64 = 60;
-/// Seconds after which the provider is asked again meanwhile.
+/// Seconds after which a provider that did not answer is asked again.
 const ASK_AGAIN_SECONDS: i64 = 15;
 /// Orders that are ended at once, each with a request to the provider.
 const TOGETHER: usize = 16;
@@ -38,7 +38,7 @@ const TOGETHER: usize = 16;
 pub enum Expired {
     /// The order, or the hold without an order, has ended now.
     Ended,
-    /// It still has time, or waits for the provider's answer, until then.
+    /// It still has time, or its grace, or waits for the provider's answer, until then.
     NotDue(Timestamp),
     /// It had ended, or was paid; nothing is left to do.
     Resolved,
@@ -126,6 +126,7 @@ async fn end(
     now: Timestamp,
 ) -> Stored<Expired> {
     let mut is_asked = !stands(Guard::AskProvider);
+    let mut again = None;
     for attempt in 1..=ATTEMPTS {
         if let Some(pending) = order.as_ref().filter(|order| is_overdue(order, now))
             && !is_asked
@@ -135,16 +136,16 @@ async fn end(
             match Box::pin(decide_captures(ports, pending, now)).await? {
                 Money::None => {}
                 Money::Decided => order = ports.orders().get(number).await?,
-                Money::Unknown(again) => return Ok(Expired::NotDue(again)),
+                Money::Unknown => again = Some(now.plus_seconds(ASK_AGAIN_SECONDS)),
             }
         }
         let ended = match order {
             Some(order)
                 if stands(Guard::Deadline)
                     && order.state == OrderState::Pending
-                    && order.pay_by > now =>
+                    && ports.grace().end_from(order.pay_by) > now =>
             {
-                return Ok(Expired::NotDue(order.pay_by));
+                return Ok(Expired::NotDue(look_again(ports.grace(), order.pay_by, again, now)));
             }
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
@@ -195,14 +196,29 @@ fn is_overdue(order: &Order, now: Timestamp) -> bool {
     order.state == OrderState::Pending && order.pay_by <= now
 }
 
+/// When an order is looked at again that may not end yet: at its deadline, `again` if the provider did
+/// not answer, at the end of its grace.
+fn look_again(
+    grace: Grace,
+    pay_by: Timestamp,
+    again: Option<Timestamp>,
+    now: Timestamp,
+) -> Timestamp {
+    if now < pay_by {
+        return pay_by;
+    }
+    let end = grace.end_from(pay_by);
+    again.map_or(end, |again| again.min(end))
+}
+
 /// What the provider says of an order that should end.
 enum Money {
-    /// It has captured nothing, or cannot be asked any longer.
+    /// It lists no capture, or cannot be asked.
     None,
     /// It has captured something, of which it is now decided what it does.
     Decided,
-    /// It does not answer; it is asked again then.
-    Unknown(Timestamp),
+    /// It does not answer.
+    Unknown,
 }
 
 /// Asks the provider for captures of an order, and decides each as its callback would.
@@ -210,14 +226,14 @@ async fn decide_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> S
     let captures = match ports.provider().captures(order).await {
         Ok(captures) => captures.unwrap_or_default(),
         Err(error) => {
-            let until = order.pay_by.plus_seconds(PROVIDER_GRACE_SECONDS);
+            let waits = now < ports.grace().end_from(order.pay_by);
             let order = order.number;
-            if now < until {
+            if waits {
                 tracing::warn!(%order, %error, "it waits for the provider");
-                return Ok(Money::Unknown(until.min(now.plus_seconds(ASK_AGAIN_SECONDS))));
+            } else {
+                tracing::warn!(%order, %error, "it ends though the provider was not heard");
             }
-            tracing::warn!(%order, %error, "it ends though the provider was not heard");
-            return Ok(Money::None);
+            return Ok(Money::Unknown);
         }
     };
     for capture in &captures {

@@ -14,6 +14,8 @@ mod provider;
 mod queue;
 mod seats;
 
+use crate::domain::grace::Grace;
+
 pub use catalogue::{Catalogue, Freshness, Published};
 pub use gate::Gate;
 pub use orders::{
@@ -52,7 +54,7 @@ impl StoreError {
 /// The answer of a store.
 pub type Stored<T> = Result<T, StoreError>;
 
-/// All ports at once: what a flow is given.
+/// All ports at once, and what the deployment decides about their use: what a flow is given.
 pub trait Ports: Send + Sync {
     /// The inventory.
     type Seats: Seats;
@@ -79,4 +81,6 @@ pub trait Ports: Send + Sync {
     fn queue(&self) -> &Self::Queue;
     /// The payment provider.
     fn provider(&self) -> &Self::Provider;
+    /// How long an unpaid order waits past its deadline.
+    fn grace(&self) -> Grace;
 }

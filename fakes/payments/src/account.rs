@@ -23,7 +23,10 @@ use crate::ledger::{LedgerEntry, LedgerRefund};
 
 /// Payments, refunds and idempotency keys, and the file that keeps them.
 #[derive(Debug)]
-pub(crate) struct Accounts(Mutex<Book>);
+pub(crate) struct Accounts {
+    book: Mutex<Book>,
+    search_lag_seconds: u32,
+}
 
 #[derive(Debug)]
 struct Book {
@@ -220,7 +223,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The file cannot be opened, or a line of it not be read.
-    pub(crate) fn open(file: Option<&Path>) -> Result<Self, Error> {
+    pub(crate) fn open(file: Option<&Path>, search_lag_seconds: u32) -> Result<Self, Error> {
         let mut state = State::default();
         let journal = match file {
             None => None,
@@ -228,15 +231,16 @@ impl Accounts {
                 serde_json::from_slice(line).map(|change| state.apply(change))
             })?),
         };
-        Ok(Self::new(state, journal))
+        Ok(Self::new(state, journal, search_lag_seconds))
     }
 
-    fn new(state: State, journal: Option<Journal>) -> Self {
-        Self(Mutex::new(Book { state, journal, plan: Plan::default() }))
+    fn new(state: State, journal: Option<Journal>, search_lag_seconds: u32) -> Self {
+        let book = Mutex::new(Book { state, journal, plan: Plan::default() });
+        Self { book, search_lag_seconds }
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Captures a payment; without an `id` the provider chooses one. A known `id` returns its payment.
@@ -261,11 +265,15 @@ impl Accounts {
         Ok(intent)
     }
 
-    /// The payments of an order, newest first.
-    pub(crate) fn of_order(&self, order: OrderNumber) -> Vec<Value> {
+    /// The payments of an order that the search finds by now, newest first.
+    pub(crate) fn found(&self, order: OrderNumber, now: Timestamp) -> Vec<Value> {
         let book = self.book();
-        let of_order = book.state.intents.values().filter(|intent| intent.order == order);
-        let mut of_order: Vec<&Intent> = of_order.collect();
+        let lag_seconds = i64::from(self.search_lag_seconds);
+        let is_found = |intent: &&Intent| {
+            let found_from = Timestamp::from_ms(intent.created_ms).plus_seconds(lag_seconds);
+            intent.order == order && (lag_seconds == 0 || found_from <= now)
+        };
+        let mut of_order: Vec<&Intent> = book.state.intents.values().filter(is_found).collect();
         of_order.sort_by_key(|intent| std::cmp::Reverse(intent.created_ms));
         of_order.into_iter().map(Intent::shown).collect()
     }
@@ -386,19 +394,19 @@ mod tests {
             let _absent = std::fs::remove_file(&path);
             let disk = SmallDisk::new(&path, space);
             let journal = Journal::on(disk.medium(), 0);
-            let accounts = Accounts::new(State::default(), Some(journal));
+            let accounts = Accounts::new(State::default(), Some(journal), 0);
             let captured = capture(&accounts, "pi_1").is_ok();
             let refunded = captured && refund(&accounts).is_ok();
             let ledger = |accounts: &Accounts| serde_json::to_string(&accounts.ledger()).unwrap();
             assert!(refunded || space < 899, "the disk has space for all of it in the end");
-            let known = Accounts::open(Some(&path)).unwrap();
+            let known = Accounts::open(Some(&path), 0).unwrap();
             assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: what was said is kept");
 
             disk.grow();
             capture(&accounts, "pi_1").unwrap();
             capture(&accounts, "pi_2").unwrap();
             assert_eq!(refund(&accounts).unwrap().0, 200, "{space} bytes");
-            let known = Accounts::open(Some(&path)).unwrap();
+            let known = Accounts::open(Some(&path), 0).unwrap();
             assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: a start reads it");
             assert_eq!(known.ledger()[0].refunds.len(), 1, "{space} bytes");
         }
@@ -408,10 +416,10 @@ mod tests {
     fn a_start_names_the_line_that_it_cannot_read_and_what_to_do() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("provider.jsonl");
-        capture(&Accounts::open(Some(&path)).unwrap(), "pi_1").unwrap();
+        capture(&Accounts::open(Some(&path), 0).unwrap(), "pi_1").unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{good}{}\n{good}", &good[..20])).unwrap();
-        let why = Accounts::open(Some(&path)).map(drop).unwrap_err().to_string();
+        let why = Accounts::open(Some(&path), 0).map(drop).unwrap_err().to_string();
         let place = format!("{}, line 2", path.display());
         assert!(why.contains(&place) && why.contains("move the file away"), "{why}");
         let left = std::fs::read_to_string(&path).unwrap();
@@ -419,7 +427,7 @@ mod tests {
 
         // Half a line at the end was never answered: it is dropped.
         std::fs::write(&path, format!("{good}{}", &good[..20])).unwrap();
-        assert_eq!(Accounts::open(Some(&path)).unwrap().ledger().len(), 1);
+        assert_eq!(Accounts::open(Some(&path), 0).unwrap().ledger().len(), 1);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
     }
 }

@@ -86,7 +86,7 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
                 | Fault::RefuseRefund
                 | Fault::LeaveRefundPending,
             )
-            | None => accounts.of_order(order),
+            | None => accounts.found(order, Timestamp::now()),
         };
         let page = json!({
             "object": "search_result", "url": "/v1/payment_intents/search", "data": found,

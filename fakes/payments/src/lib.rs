@@ -9,8 +9,8 @@
 //!
 //! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit) and
 //! `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
-//! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key, and its search finds
-//! everything at once.
+//! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key. Its search finds everything
+//! at once unless it is started to lag, as Stripe's does.
 
 mod account;
 mod edge;
@@ -83,16 +83,27 @@ pub struct PaymentProvider {
     accounts: Arc<Accounts>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<std::io::Result<()>>,
+    search_lag_seconds: u32,
 }
 
 impl PaymentProvider {
-    /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory.
+    /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory. Its
+    /// search finds everything at once.
     ///
     /// # Errors
     /// [`Error::Io`] when no port is free, [`Error::Line`] when the file is not one of its own.
     pub fn start(file: Option<&Path>) -> Result<Self, Error> {
+        Self::start_lagging(file, 0)
+    }
+
+    /// [`PaymentProvider::start`], with a search that finds a capture only after so many seconds by
+    /// the clock.
+    ///
+    /// # Errors
+    /// As [`PaymentProvider::start`].
+    pub fn start_lagging(file: Option<&Path>, search_lag_seconds: u32) -> Result<Self, Error> {
         let listening = || Error::io("listening for the payment provider");
-        let accounts = Arc::new(Accounts::open(file)?);
+        let accounts = Arc::new(Accounts::open(file, search_lag_seconds)?);
         let listener = listener(file).map_err(listening())?;
         listener.set_nonblocking(true).map_err(listening())?;
         let address = listener.local_addr().map_err(listening())?;
@@ -103,13 +114,19 @@ impl PaymentProvider {
             let _dropped = stopped.await;
         };
         let server = tokio::spawn(edge::serve(Arc::clone(&accounts), listener, end));
-        Ok(Self { address, accounts, stop: Some(stop), server })
+        Ok(Self { address, accounts, stop: Some(stop), server, search_lag_seconds })
     }
 
     /// Its address: `http://127.0.0.1:PORT`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// How long its search lags, in seconds.
+    #[must_use]
+    pub fn search_lag_seconds(&self) -> u32 {
+        self.search_lag_seconds
     }
 
     /// Captures a buyer's payment without sending a callback. The same payment id again returns the same

@@ -213,7 +213,7 @@ mod tests {
         };
         let key = Secret(b"sk_1".to_vec());
         let api = ProviderApi { provider: name("eu"), url: None, key };
-        let apis = ProvidersConfig { apis: vec![api] };
+        let apis = ProvidersConfig { apis: vec![api], ..ProvidersConfig::default() };
         let https = Https::new(&Trust::public());
         let providers = Providers::new(&callbacks, &apis, &https).unwrap();
         assert!(providers.take_callbacks());

@@ -22,6 +22,7 @@ use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
+use engine::domain::grace::Grace;
 use engine::domain::ids::{Epoch, InvalidId};
 use engine::domain::number::Mint;
 use engine::domain::time::Timestamp;
@@ -80,6 +81,7 @@ pub struct LivePorts {
     store: Lazy<Store>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
+    grace: Grace,
 }
 
 #[derive(Debug)]
@@ -117,6 +119,7 @@ impl LivePorts {
             })),
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
             provider,
+            grace: config.providers.grace,
         })
     }
 
@@ -162,6 +165,10 @@ impl Ports for LivePorts {
 
     fn provider(&self) -> &Providers {
         &self.provider
+    }
+
+    fn grace(&self) -> Grace {
+        self.grace
     }
 }
 

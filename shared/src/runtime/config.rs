@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::dynamodb::Tables;
 use crate::redis::Topology;
 use crate::sqs::QueueUrls;
+use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 
 /// Fewest bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
@@ -82,11 +83,13 @@ pub struct PaymentConfig {
     pub tolerance_seconds: u32,
 }
 
-/// The payment providers that can be asked.
+/// The payment providers that can be asked, and how long an unpaid order waits for them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProvidersConfig {
     /// One for each provider.
     pub apis: Vec<ProviderApi>,
+    /// How long an unpaid order waits past its deadline.
+    pub grace: Grace,
 }
 
 /// The API of a payment provider: its address and its key.
@@ -295,6 +298,7 @@ impl ProvidersConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
         const KEYS: &str = "ONSALE_PROVIDER_KEYS";
         const URLS: &str = "ONSALE_PROVIDER_URLS";
+        const GRACE: &str = "ONSALE_PAYMENT_GRACE_SECONDS";
         let provider = |variable: &'static str, name: String| {
             ProviderId::new(name)
                 .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })
@@ -319,7 +323,15 @@ impl ProvidersConfig {
             let rule = "must not name a provider that has no key";
             api.ok_or(Defect { variable: URLS, rule })?.url = Some(url);
         }
-        Ok(Self { apis })
+        let grace = match variables.optional(GRACE) {
+            None => Grace::DEFAULT,
+            Some(text) => {
+                let rule = "must be a whole number of seconds, at most 3600";
+                let grace = text.parse().ok().and_then(Grace::from_seconds);
+                grace.ok_or(Defect { variable: GRACE, rule })?
+            }
+        };
+        Ok(Self { apis, grace })
     }
 }
 
@@ -355,7 +367,17 @@ mod tests {
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
         assert_eq!(config.payments.tolerance_seconds, 300);
         assert!(config.providers.apis.is_empty() && config.ca_file.is_none());
+        assert_eq!(config.providers.grace.seconds(), 120);
         assert_eq!(config.metrics, MetricsConfig::Off);
+    }
+
+    #[test]
+    fn the_grace_is_set_in_seconds() {
+        let grace = |seconds: &str| {
+            let changes = [("ONSALE_PAYMENT_GRACE_SECONDS", seconds)];
+            read(&changes).map(|config| config.providers.grace.seconds())
+        };
+        assert_eq!((grace("0"), grace("3600")), (Ok(0), Ok(3600)));
     }
 
     #[test]
@@ -415,6 +437,8 @@ mod tests {
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
             ("ONSALE_PROVIDER_URLS", "stripe:hunter2"),
             ("ONSALE_PROVIDER_URLS", "stripe:https://hunter2"),
+            ("ONSALE_PAYMENT_GRACE_SECONDS", "hunter2"),
+            ("ONSALE_PAYMENT_GRACE_SECONDS", "3601"),
             ("ONSALE_METRICS", "hunter2"),
         ];
         for (variable, value) in cases {

@@ -10,7 +10,7 @@ use super::fixture::Numbers;
 pub(super) fn wrong_orders(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let pending = &orders.pending;
     let order = snapshot.order(*pending);
-    let past = LATER.plus_seconds(-121);
+    let past = LATER.plus_seconds(-241);
     let ms = past.ms().to_string();
     let AttributeValue::S(fingerprint) = &order["content"] else { panic!("no content") };
     let record = format!("{ms}|{fingerprint}|1|ga,1,2,0|bob");
@@ -24,7 +24,7 @@ pub(super) fn wrong_orders(snapshot: &Snapshot, orders: &Numbers) -> Corruptions
                     with(order.clone(), [("pay_by_ms", number(&ms)), ("due_ms", number(&ms))]),
                 ),
             ]),
-            vec![format!("I7 g1: order {pending} is pending 121 s after its deadline of {past}")],
+            vec![format!("I7 g1: order {pending} is pending 241 s after its deadline of {past}")],
         ),
         (
             Change::Put("orders", without(order, ["due_shard"])),

@@ -1,5 +1,6 @@
 //! The engine's adapters over the audited stores.
 
+use engine::domain::grace::Grace;
 use engine::ports::messages::QueueMessage;
 use engine::ports::{Ports, Queue, Stored};
 use shared::dynamodb::{DynamoCatalogue, DynamoOrders};
@@ -50,5 +51,8 @@ impl Ports for Engine {
     }
     fn provider(&self) -> &Providers {
         &self.provider
+    }
+    fn grace(&self) -> Grace {
+        Grace::NONE
     }
 }

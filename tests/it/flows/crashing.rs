@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use engine::domain::grace::Grace;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 use tokio::sync::Notify;
@@ -116,6 +117,9 @@ macro_rules! each_call_is_a_step {
                     self
                 }
             )*
+            fn grace(&self) -> Grace {
+                self.inner.grace()
+            }
         }
 
         $(impl<P: Ports> $trait for Crashing<'_, P> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
+use engine::domain::grace::Grace;
 use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
@@ -22,7 +23,8 @@ use shared::dynamodb::Dynamo;
 use shared::redis::Topology;
 use shared::runtime::app::{App, LivePorts};
 use shared::runtime::config::{
-    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, SqsConfig,
+    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig,
+    RedisConfig, SqsConfig,
 };
 
 use crate::backends::{self, Servers};
@@ -67,8 +69,13 @@ fn sale() -> Sale {
 }
 
 impl Fixture {
-    /// Starts the servers and publishes the sale.
+    /// Starts the servers and publishes the sale. An unpaid order ends at its deadline.
     pub async fn start() -> Self {
+        Self::with_grace(Grace::NONE).await
+    }
+
+    /// [`Fixture::start`], with a grace.
+    pub async fn with_grace(grace: Grace) -> Self {
         let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
             backends::servers().await;
         let config = Config {
@@ -80,7 +87,7 @@ impl Fixture {
             sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
-            providers: backends::providers(&provider),
+            providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

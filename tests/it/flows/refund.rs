@@ -1,15 +1,16 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
+use engine::domain::grace::Grace;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentOutcome, PaymentRecord, RefundReason,
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::{Expired, PROVIDER_GRACE_SECONDS, expire};
+use engine::flows::expire::{Expired, expire};
 use engine::flows::pay::pay;
-use engine::flows::reconcile::reconcile;
+use engine::flows::reconcile::{dry_run, reconcile};
 use engine::flows::refund::refund;
 use engine::flows::reserve::reserve;
 use engine::ports::{Orders, Ports, StoreError};
@@ -227,11 +228,11 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_waits_a_minute_for_a_provider_that_does_not_answer() {
-    let fixture = Fixture::start().await;
+async fn an_order_waits_out_its_grace_for_a_provider_that_does_not_answer() {
+    let fixture = Fixture::with_grace(Grace::DEFAULT).await;
     let order = fixture.pending("patient").await;
     let capture = fixture.captured("pi_patient", &order, order.total);
-    let end = LATE.plus_seconds(PROVIDER_GRACE_SECONDS);
+    let end = Grace::DEFAULT.end_from(LATE);
     for (now, again) in [
         (LATE, LATE.plus_seconds(15)),
         (end.plus_seconds(-20), end.plus_seconds(-5)),
@@ -248,11 +249,52 @@ async fn an_order_waits_a_minute_for_a_provider_that_does_not_answer() {
     assert_eq!(record.outcome, PaymentOutcome::Accepted);
     assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
 
-    // A search that does not know the payment yet is as good as none: the order ends.
+    // A search that lacks the payment even then is as good as none: the order ends.
     let order = fixture.pending("early").await;
     let capture = fixture.captured("pi_early", &order, order.total);
     fixture.provider.next(Fault::FindNothing);
-    assert_eq!(fixture.expired(&order, LATE).await, Expired::Ended);
-    let record = pay(&fixture.ports, &capture, LATE).await.unwrap();
+    assert_eq!(fixture.expired(&order, end).await, Expired::Ended);
+    let record = pay(&fixture.ports, &capture, end).await.unwrap();
     assert_eq!(record.outcome, PaymentOutcome::Accepted);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_that_was_paid_in_time_is_paid_though_the_provider_lists_it_late() {
+    let fixture = Fixture::with_grace(Grace::DEFAULT).await;
+    let end = Grace::DEFAULT.end_from(LATE);
+    let just_before = end.plus_ms(-1);
+    for is_swept in [false, true] {
+        let order = fixture.pending(&format!("in-time-{is_swept}")).await;
+        let capture = fixture.captured(&format!("pi_{is_swept}"), &order, order.total);
+        fixture.provider.next(Fault::FindNothing);
+        assert_eq!(fixture.expired(&order, LATE).await, Expired::NotDue(end));
+        // The sweeper leaves it alone meanwhile, and does not call it overdue.
+        let swept = reconcile(&fixture.ports, &epoch("early"), just_before).await.unwrap();
+        assert!(swept.is_quiet(), "{swept:?}");
+        let dry = dry_run(&fixture.ports, just_before).await.unwrap();
+        assert!(dry.found.is_empty() && dry.past_bound == 0, "{:?}", dry.found);
+        assert_eq!(fixture.state(order.number).await, Some(OrderState::Pending));
+
+        if is_swept {
+            // Its message is lost.
+            let swept = reconcile(&fixture.ports, &epoch("late"), end).await.unwrap();
+            assert_eq!((swept.expired, swept.failed), (0, 0), "{swept:?}");
+        } else {
+            assert_eq!(fixture.expired(&order, end).await, Expired::Resolved);
+        }
+        assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
+        assert_eq!(fixture.record(&capture).await.outcome, PaymentOutcome::Accepted);
+        assert!(fixture.sent_back(&capture).is_empty());
+    }
+    fixture.must_be_consistent().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_order_is_past_its_bound_two_minutes_after_its_grace() {
+    let fixture = Fixture::with_grace(Grace::DEFAULT).await;
+    fixture.pending("forgotten").await;
+    let bound = LATE.plus_seconds(Grace::DEFAULT.bound_seconds().into());
+    for (now, expected) in [(bound.plus_ms(-1), 0), (bound, 1)] {
+        assert_eq!(dry_run(&fixture.ports, now).await.unwrap().past_bound, expected);
+    }
 }

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 
+use engine::domain::grace::Grace;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
 
@@ -19,6 +20,11 @@ pub trait Driver: Send + Sync {
     /// # Errors
     /// Whatever the driver says went wrong.
     fn call(&self, call: Call) -> impl Future<Output = Stored<Reply>> + Send;
+
+    /// How long an unpaid order waits past its deadline: not at all, unless the driver says so.
+    fn grace(&self) -> Grace {
+        Grace::NONE
+    }
 }
 
 /// All ports, each call of which a driver answers.
@@ -97,6 +103,9 @@ macro_rules! calls {
                     self
                 }
             )*
+            fn grace(&self) -> Grace {
+                self.0.grace()
+            }
         }
 
         $(impl<D: Driver> $trait for Caller<D> {
@@ -264,7 +273,9 @@ impl Stores {
                 self.queues.accept(now.plus_seconds(delay_seconds.into()), message);
                 Reply::Send(())
             }
-            Call::Captures { order } => Reply::Captures(Some(self.provider.captures(order.number))),
+            Call::Captures { order } => {
+                Reply::Captures(Some(self.provider.captures(order.number, now)))
+            }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })
     }

@@ -7,6 +7,7 @@ use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
 
 /// Everything a provider knows. Money goes back at most once, because the payment is the name of its
 /// refund.
@@ -14,6 +15,8 @@ use engine::domain::refund::RefundReply;
 pub struct ProviderModel {
     /// The captures.
     pub captured: BTreeMap<PaymentKey, Capture>,
+    /// The times from which it lists captures; one without a time it lists at once.
+    pub listed_at: BTreeMap<PaymentKey, Timestamp>,
     /// The refunds.
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
@@ -21,16 +24,24 @@ pub struct ProviderModel {
 }
 
 impl ProviderModel {
-    /// A buyer pays.
+    /// A buyer pays, and the provider lists the capture at once.
     pub fn capture(&mut self, capture: Capture) {
         self.captured.insert(capture.key.clone(), capture);
     }
 
-    /// Every capture for an order.
+    /// A buyer pays, and the provider lists the capture from `listed_at` on.
+    pub fn capture_listed_at(&mut self, capture: Capture, listed_at: Timestamp) {
+        self.listed_at.insert(capture.key.clone(), listed_at);
+        self.capture(capture);
+    }
+
+    /// Every capture for an order that is listed at `now`.
     #[must_use]
-    pub fn captures(&self, order: OrderNumber) -> Vec<Capture> {
-        let of_order = self.captured.values().filter(|capture| capture.order == order);
-        of_order.cloned().collect()
+    pub fn captures(&self, order: OrderNumber, now: Timestamp) -> Vec<Capture> {
+        let is_listed = |capture: &&Capture| {
+            capture.order == order && self.listed_at.get(&capture.key).is_none_or(|at| *at <= now)
+        };
+        self.captured.values().filter(is_listed).cloned().collect()
     }
 
     /// Sends a payment back, whole; refuses one that it does not have. A repeated request does nothing

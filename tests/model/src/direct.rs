@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::grace::Grace;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -21,6 +22,7 @@ const MAX_POLLS: usize = 1000;
 struct Direct<'a> {
     stores: &'a Mutex<Stores>,
     now: Timestamp,
+    grace: Grace,
 }
 
 impl Direct<'_> {
@@ -33,6 +35,10 @@ impl Driver for Direct<'_> {
     async fn call(&self, call: Call) -> Stored<Reply> {
         self.stores().apply(self.now, &call)
     }
+
+    fn grace(&self) -> Grace {
+        self.grace
+    }
 }
 
 /// Runs a flow to its end.
@@ -44,7 +50,7 @@ pub(crate) fn run(
 ) -> Outcome {
     let shared = Mutex::new(std::mem::take(stores));
     let outcome = {
-        let ports = Caller(Direct { stores: &shared, now });
+        let ports = Caller(Direct { stores: &shared, now, grace: scenario.grace });
         let mut future = pin!(flow.run(scenario, &ports));
         let mut context = Context::from_waker(Waker::noop());
         let mut polls = (0..MAX_POLLS).map(|_| future.as_mut().poll(&mut context));

@@ -13,7 +13,7 @@ use stateright::{Model, Property};
 use crate::check;
 use crate::flow::{Flow, Outcome};
 use crate::rest::Rest;
-use crate::scenario::{Buyer, Scenario, epoch};
+use crate::scenario::{Buyer, LAG_SECONDS, Scenario, epoch};
 use crate::state::State;
 use crate::task::{Answer, Task};
 
@@ -40,8 +40,8 @@ pub enum Action {
     Request(usize),
     /// A buyer gives the order up.
     Cancel(usize),
-    /// A buyer pays; the provider has the money.
-    Pay(usize),
+    /// A buyer pays; the provider has the money. True: and lists it late.
+    Pay(usize, bool),
     /// The provider calls back.
     Callback(PaymentKey),
     /// A message is delivered; true: besides, and not instead.
@@ -188,7 +188,10 @@ impl Engine {
                 actions.push(Action::Cancel(index));
             }
             if seen.payments < buyer.payments.len() && seen.ordered.is_some() {
-                actions.push(Action::Pay(index));
+                actions.push(Action::Pay(index, false));
+                if self.scenario.lags {
+                    actions.push(Action::Pay(index, true));
+                }
             }
         }
         let callbacks = state.callbacks.iter().filter(|(_, left)| **left > 0);
@@ -259,6 +262,23 @@ impl Engine {
         Some(())
     }
 
+    /// A buyer pays now; a provider that lags lists it later.
+    fn pay(&self, state: &mut State, buyer: usize, is_listed_late: bool) {
+        let now = state.now(&self.scenario);
+        let capture = self.scenario.capture(buyer, state.buyer_states[buyer].payments);
+        let order = state.stores.orders.get(capture.order);
+        let seen = &mut state.buyer_states[buyer];
+        seen.payments += 1;
+        seen.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
+        state.callbacks.insert(capture.key.clone(), state.left.callbacks);
+        let provider = &mut Arc::make_mut(&mut state.stores).provider;
+        if is_listed_late {
+            provider.capture_listed_at(capture, now.plus_seconds(LAG_SECONDS));
+        } else {
+            provider.capture(capture);
+        }
+    }
+
     /// The state after an action, unchecked.
     fn step(&self, before: &State, action: &Action) -> Option<State> {
         let mut state = before.clone();
@@ -274,14 +294,8 @@ impl Engine {
                 state.buyer_states[*buyer].cancels += 1;
                 self.begin(&mut state, Flow::Cancel { buyer: *buyer, now });
             }
-            Action::Pay(buyer) => {
-                let capture = self.scenario.capture(*buyer, state.buyer_states[*buyer].payments);
-                let order = state.stores.orders.get(capture.order);
-                let seen = &mut state.buyer_states[*buyer];
-                seen.payments += 1;
-                seen.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
-                state.callbacks.insert(capture.key.clone(), state.left.callbacks);
-                Arc::make_mut(&mut state.stores).provider.capture(capture);
+            Action::Pay(buyer, is_listed_late) => {
+                self.pay(&mut state, *buyer, *is_listed_late);
             }
             Action::Callback(key) => {
                 *state.callbacks.get_mut(key)? -= 1;

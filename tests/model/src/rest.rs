@@ -5,17 +5,19 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Order, OrderState};
 use engine::domain::time::Timestamp;
 use model_stores::{Message, Sent, Stores};
 
 use crate::check::{self, Checked};
 use crate::direct;
 use crate::flow::{Flow, Outcome};
-use crate::scenario::{Scenario, epoch};
+use crate::scenario::{PRICE_MINOR, Scenario, epoch};
 use crate::state::State;
 
-/// When the sweeper runs after the last deadline, in seconds: once within a minute, once more within
-/// two, and later, when what it leaves to messages at first is due.
+/// When the sweeper runs after the last deadline and its grace, in seconds: once within a minute, once
+/// more within two, and later, when what it leaves to messages at first is due.
 const SWEEPS_SECONDS: [i64; 4] = [60, 120, 600, 1200];
 /// Number of times that it has run by the time that no order may be pending any more (I7).
 const SWEEPS_TO_THE_BOUND: usize = 2;
@@ -57,7 +59,9 @@ impl Rest {
 /// Brings the stores to rest and checks them.
 fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
     let mut stores = stores.clone();
-    let pending = stores.orders.orders.values().map(|order| order.pay_by);
+    let promised = promised(&stores);
+    let ends = |order: &Order| scenario.grace.end_from(order.pay_by);
+    let pending = stores.orders.orders.values().map(ends);
     let holds = stores.seats.get(scenario.id()).into_iter().flat_map(|sale| sale.holds.values());
     let last = pending.chain(holds.map(|record| record.deadline)).fold(now, Timestamp::max);
     for (run, seconds) in SWEEPS_SECONDS.into_iter().enumerate() {
@@ -80,7 +84,24 @@ fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
             }
         }
     }
-    check::rest(scenario, &stores)
+    check::rest(scenario, &stores)?;
+    let is_paid = |number: &&OrderNumber| {
+        stores.orders.get(**number).is_some_and(|order| order.state == OrderState::Paid)
+    };
+    match promised.iter().find(|number| !is_paid(number)) {
+        None => Ok(()),
+        Some(number) => Err(format!("the provider has the money for {number}, and it is not paid")),
+    }
+}
+
+/// The pending orders for which the provider has captured what they cost: the sweeper must find that
+/// before it ends them.
+fn promised(stores: &Stores) -> Vec<OrderNumber> {
+    let captured = stores.provider.captured.values();
+    let right = captured.filter(|capture| capture.amount.amount_minor == PRICE_MINOR);
+    let orders = right.filter_map(|capture| stores.orders.get(capture.order));
+    let pending = orders.filter(|order| order.state == OrderState::Pending);
+    pending.map(|order| order.number).collect()
 }
 
 fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flow) -> Checked {

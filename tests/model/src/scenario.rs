@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use engine::domain::choice::Choice;
+use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{
     AttendeeId, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, TierId, UserId,
@@ -27,6 +28,8 @@ use crate::flow::{Flow, Outcome};
 pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
 /// The payment window, in seconds.
 pub const PAY_WINDOW_SECONDS: i64 = 60;
+/// Seconds by which a provider that lags lists a capture late; below the grace.
+pub const LAG_SECONDS: i64 = 100;
 /// The price of a ticket.
 pub const PRICE_MINOR: MinorUnits = MinorUnits(500);
 
@@ -107,6 +110,10 @@ pub struct Scenario {
     pub ordered: Vec<usize>,
     /// The number of times that each thing may happen.
     pub budget: Budget,
+    /// How long an unpaid order waits past its deadline.
+    pub grace: Grace,
+    /// True if the provider may list a capture [`LAG_SECONDS`] late.
+    pub lags: bool,
     /// The queues that deliver. The sweeper must compensate for the others, at rest.
     pub delivers: Delivers,
     /// The guard that is away.
@@ -193,6 +200,8 @@ impl Scenario {
             stores: Stores::default(),
             ordered: Vec::new(),
             budget: Budget::default(),
+            grace: Grace::NONE,
+            lags: false,
             delivers: Delivers::default(),
             without: None,
         };
@@ -225,6 +234,12 @@ impl Scenario {
     pub fn until(mut self, seconds: &[i64]) -> Self {
         self.times.extend(seconds.iter().map(|seconds| START.plus_seconds(*seconds)));
         self
+    }
+
+    /// This scenario at a provider that lags, with the grace of a deployment.
+    #[must_use]
+    pub fn lagging(self) -> Self {
+        Self { grace: Grace::DEFAULT, lags: true, ..self }
     }
 
     /// A buyer has an order at the start, and knows it.

@@ -9,6 +9,8 @@ use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
 const WHOLE: (u16, u16) = (0, 2);
 /// Just after the payment window of an order that was made at the start.
 const PAST_THE_DEADLINE: i64 = 61;
+/// Just after its grace.
+const PAST_THE_GRACE: i64 = 181;
 
 fn best(count: u16) -> Choice {
     Choice::Best { count, together: Together::Preferred }
@@ -40,6 +42,18 @@ pub fn expiry_against_payment() -> Scenario {
         .until(&[PAST_THE_DEADLINE])
         .delivering(EXPIRY)
         .budget(Budget { callbacks: 1, copies: 1, faults: 1, ..Budget::default() })
+}
+
+/// A pending order's time runs out, and then its grace, while its payment comes in at a provider that
+/// may list it late; anything may fail once.
+#[must_use]
+pub fn payment_listed_late() -> Scenario {
+    Scenario::new("payment that is listed late", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .lagging()
+        .until(&[PAST_THE_DEADLINE, PAST_THE_GRACE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
 }
 
 /// A buyer pays and cancels at once, and anything may fail once.
@@ -193,6 +207,7 @@ pub fn one_attendee() -> Scenario {
 pub fn small() -> Vec<Scenario> {
     vec![
         expiry_against_payment(),
+        payment_listed_late(),
         cancel_against_payment(),
         rescue_against_another_buyer(),
         refund(),
@@ -223,6 +238,9 @@ pub fn large() -> Vec<Scenario> {
     vec![
         named("large: expiry, payment and its repetition", {
             more(expiry_against_payment(), |budget| budget.callbacks = 2)
+        }),
+        named("large: a payment listed late and a message that comes twice", {
+            more(payment_listed_late(), |budget| budget.copies = 1)
         }),
         named("large: cancel, payment and two faults", {
             more(cancel_against_payment(), |budget| budget.faults = 2)

@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::grace::Grace;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply};
 
@@ -70,7 +71,7 @@ impl Task {
     }
 
     fn after(scenario: &Scenario, flow: Flow, answers: Vec<Answer>, print: u64) -> Self {
-        let script = Script::default();
+        let script = Script { slots: Arc::default(), grace: scenario.grace };
         let ports = Caller(script.clone());
         let outcome = {
             let mut future = pin!(flow.run(scenario, &ports));
@@ -117,8 +118,11 @@ pub(crate) fn text(reply: &Stored<Reply>) -> String {
 }
 
 /// Answers calls from what was recorded; a call without an answer waits.
-#[derive(Debug, Clone, Default)]
-struct Script(Arc<Mutex<Vec<Slot>>>);
+#[derive(Debug, Clone)]
+struct Script {
+    slots: Arc<Mutex<Vec<Slot>>>,
+    grace: Grace,
+}
 
 /// A call that was made.
 #[derive(Debug)]
@@ -138,7 +142,7 @@ enum State {
 
 impl Script {
     fn slots(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn answer(&self, answer: Answer) {
@@ -182,5 +186,9 @@ impl Driver for Script {
             }
         })
         .await
+    }
+
+    fn grace(&self) -> Grace {
+        self.grace
     }
 }

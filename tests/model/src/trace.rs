@@ -8,7 +8,7 @@ use model_stores::{Call, Message, Reply, Sent, Stores};
 
 use crate::engine::{Action, CallOutcome, Engine};
 use crate::flow::Flow;
-use crate::scenario::Scenario;
+use crate::scenario::{LAG_SECONDS, Scenario};
 use crate::state::State;
 use crate::task;
 
@@ -35,7 +35,10 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
     match action {
         Action::Request(buyer) => format!("buyer {} asks for seats", buyer + 1),
         Action::Cancel(buyer) => format!("buyer {} gives the order up", buyer + 1),
-        Action::Pay(buyer) => format!("buyer {} pays at the provider", buyer + 1),
+        Action::Pay(buyer, false) => format!("buyer {} pays at the provider", buyer + 1),
+        Action::Pay(buyer, true) => {
+            format!("buyer {} pays at the provider, which lists it {LAG_SECONDS} s late", buyer + 1)
+        }
         Action::Callback(key) => format!("the provider calls back about {}", key.payment),
         Action::Deliver(sent, false) => format!("{} is delivered", message(scenario, sent)),
         Action::Deliver(sent, true) => format!("{} is delivered besides", message(scenario, sent)),

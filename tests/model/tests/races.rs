@@ -34,6 +34,7 @@ macro_rules! races {
 
 races! {
     expiry_against_payment
+    payment_listed_late
     cancel_against_payment
     rescue_against_another_buyer
     refund
@@ -51,7 +52,7 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 13] = [
+const PLANTED: [(Guard, fn() -> Scenario); 14] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -65,6 +66,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 13] = [
     (Guard::Tombstone, scenarios::crash_at_every_step),
     (Guard::AmountCheck, scenarios::second_and_wrong_payments),
     (Guard::AskProvider, scenarios::expiry_against_payment),
+    (Guard::Grace, scenarios::payment_listed_late),
 ];
 
 #[test]

@@ -17,7 +17,7 @@ use crate::actors::{call_back, never_call};
 use crate::executor::Executor;
 use crate::fault::Fault;
 use crate::oracle::debug_head;
-use crate::plan::{FAULTS_FROM_MS, START, sale_id};
+use crate::plan::{FAULTS_FROM_MS, MAX_LAG_MS, START, sale_id};
 use crate::random::{SeededRng, mix};
 
 /// The number of orders that a buyer tries to make in a storm.
@@ -309,7 +309,12 @@ impl Buyer {
         };
         let capture = Capture { key, order: number, amount };
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
-        environment.stores.provider.capture(capture.clone());
+        if number == order.number && !is_wrong && environment.now < order.pay_by {
+            environment.oracle.paid_in_time.insert(number);
+        }
+        let lag_ms = SeededRng::from_label(place, 9).between(0, MAX_LAG_MS);
+        let listed_at = environment.now.plus_ms(lag_ms);
+        environment.stores.provider.capture_listed_at(capture.clone(), listed_at);
         environment.changes += 1;
         drop(environment);
         let act = |wait: i64, place: u64| {

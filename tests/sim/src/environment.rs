@@ -10,6 +10,7 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use engine::domain::grace::Grace;
 use engine::domain::inventory::{LoadReply, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
@@ -19,7 +20,7 @@ use model_stores::{Call, Driver, Effect, Reply, Stores};
 
 use crate::fault::Fault;
 use crate::oracle::Oracle;
-use crate::plan::{Plan, START};
+use crate::plan::{GRACE, Plan, START};
 use crate::random::{SeededRng, mix};
 use crate::redis_log::RedisLog;
 use crate::tally::Tally;
@@ -205,6 +206,10 @@ impl Driver for PortHandle {
             let silence = || Err(StoreError::Contract("an answer was heard twice".to_owned()));
             Poll::Ready(op.reply.take().unwrap_or_else(silence))
         })
+    }
+
+    fn grace(&self) -> Grace {
+        GRACE
     }
 }
 

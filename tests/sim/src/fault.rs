@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::plan::GRACE;
 use crate::random::SeededRng;
 
 /// One kind of fault.
@@ -149,13 +150,17 @@ impl FaultProfile {
         }
     }
 
-    /// The longest time that an order may be pending beyond its payment window, in milliseconds (I7).
+    /// True if more than one kind of fault may strike.
+    pub(crate) const fn is_mixed(self) -> bool {
+        matches!(self, Self::Swarm | Self::All)
+    }
+
+    /// The longest time that an order may be pending beyond its payment window, in milliseconds (I7):
+    /// the bound of the audit, and eight minutes more under several kinds of fault.
     #[must_use]
-    pub const fn bound_ms(self) -> i64 {
-        match self {
-            Self::NoFaults | Self::Single(_) => 120_000,
-            Self::Swarm | Self::All => 600_000,
-        }
+    pub fn bound_ms(self) -> i64 {
+        let bound_ms = i64::from(GRACE.bound_seconds()) * 1000;
+        if self.is_mixed() { bound_ms + 480_000 } else { bound_ms }
     }
 }
 

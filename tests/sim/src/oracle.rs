@@ -34,6 +34,8 @@ pub(crate) struct Oracle {
     pub acknowledged: BTreeMap<OrderNumber, Vec<HeldLine>>,
     /// Orders that were paid at some time.
     paid: BTreeSet<OrderNumber>,
+    /// Orders for which the right amount was captured by their deadline.
+    pub paid_in_time: BTreeSet<OrderNumber>,
     /// Orders that had ended at some time, and tombstones.
     ended: BTreeSet<OrderNumber>,
     /// What was decided of each payment first.
@@ -318,6 +320,15 @@ impl Environment {
         }
     }
 
+    /// An order that was paid in time does not end as unpaid, however late the provider lists and
+    /// calls, if it answers at all.
+    fn check_not_paid_in_time(&mut self, end: &Order) {
+        if self.oracle.paid_in_time.contains(&end.number) && self.plan.provider_answers() {
+            let what = format!("order {} was paid in time, and expires", end.number);
+            self.broken("in time", what);
+        }
+    }
+
     /// No order is pending for longer than is promised.
     pub(crate) fn check_deadlines(&mut self) {
         let Some(first) = self.oracle.first_deadline else { return };
@@ -475,7 +486,7 @@ impl Environment {
             }
         }
         self.oracle.first_deadline = self.oracle.pending.values().min().copied();
-        let is_many = usize::from(self.plan.profile.bound_ms() > 120_000);
+        let is_many = usize::from(self.plan.profile.is_mixed());
         for (since, order) in ended {
             let overrun = self.now.ms_since(since);
             self.tally.overrun_ms[is_many] = self.tally.overrun_ms[is_many].max(overrun);
@@ -484,6 +495,7 @@ impl Environment {
             }
             if order.state == OrderState::Expired {
                 self.check_not_early(&order);
+                self.check_not_paid_in_time(&order);
             }
         }
     }

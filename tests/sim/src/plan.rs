@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::grace::Grace;
 use engine::domain::ids::SaleId;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
@@ -15,6 +16,12 @@ use crate::random::SeededRng;
 pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Faults begin after the sale was published, in milliseconds from the start.
 pub(crate) const FAULTS_FROM_MS: i64 = 5_000;
+
+/// How long an unpaid order waits past its deadline, as in a deployment.
+pub(crate) const GRACE: Grace = Grace::DEFAULT;
+/// The most by which the provider lists a capture late, in milliseconds: below the grace, also by a
+/// clock that is wrong.
+pub(crate) const MAX_LAG_MS: i64 = 110_000;
 
 /// What a run leaves out: nothing, unless a failure is being made small.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -83,14 +90,14 @@ impl Plan {
         let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
         let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
-        let faults_ms = arrivals_ms + rng.pick(&[30_000, 120_000, 600_000]) + pay_window * 1000;
+        let window_ms = (pay_window + i64::from(GRACE.seconds())) * 1000;
+        let faults_ms = arrivals_ms + rng.pick(&[30_000, 120_000, 600_000]) + window_ms;
         let mut incidents = Vec::new();
         for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
             for turn in 0..most {
                 let key = 0xfa11_0000 + turn + 256 * fault as u64;
                 let mut rng = SeededRng::from_label(seed, key);
-                let at =
-                    rng.between(FAULTS_FROM_MS + 500, arrivals_ms + pay_window * 1000 + 30_000);
+                let at = rng.between(FAULTS_FROM_MS + 500, arrivals_ms + window_ms + 30_000);
                 let writes = rng.between(1, 25) as usize;
                 let is_on = rng.chance(rates.of_fault(fault).min(700));
                 if is_on && !without.faults.contains(&key) {
@@ -132,6 +139,12 @@ impl Plan {
     pub(crate) fn redis_remembers(&self) -> bool {
         let upsets = |fault: &Fault| fault.upsets_redis() && self.rates.of_fault(*fault) > 0;
         !Fault::ALL.iter().any(upsets) && !self.numbers_clash()
+    }
+
+    /// True if a question to the provider is always answered: an order ends unasked only if it is not.
+    pub(crate) fn provider_answers(&self) -> bool {
+        let loses = [Fault::LoseRequest, Fault::LoseReply, Fault::Refuse, Fault::Silence];
+        loses.into_iter().all(|fault| self.rates.of_fault(fault) == 0)
     }
 
     /// True if a fault of this kind strikes at this place and time.

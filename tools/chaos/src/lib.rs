@@ -30,6 +30,7 @@ use loadtest::profile::LoadProfile;
 use loadtest::{Load, LoadTestError};
 use local::data_dir;
 use local::endpoints::EndpointsError;
+use local::payment::{SEARCH_LAG_SECONDS, grace};
 use local::servers;
 use ops::audit::AuditError;
 
@@ -255,6 +256,7 @@ fn start_crowd(
         most: MAX_CROWD,
         ledger: Some(ledger.path().to_owned()),
         progress: false,
+        grace: grace(SEARCH_LAG_SECONDS),
         endpoints: None,
     };
     let credentials = Credentials::new(&rig.secrets()?);

@@ -16,6 +16,7 @@ use tempfile::TempDir;
 
 use fake_identity::{Identity, Role};
 use local::data_dir::Secrets;
+use local::payment::SEARCH_LAG_SECONDS;
 use local::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
 use ops::audit::Target;
 
@@ -157,6 +158,7 @@ impl Rig {
             ("--port", port.to_string()),
             ("--reconcile-seconds", setup.reconcile_seconds.to_string()),
             ("--redelivery-seconds", setup.redelivery_seconds.to_string()),
+            ("--search-lag-seconds", SEARCH_LAG_SECONDS.to_string()),
             ("--dynamodb-url", dynamodb.url()),
             ("--sqs-url", sqs.url()),
             ("--prefix", PREFIX.to_owned()),

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use engine::domain::grace::Grace;
 use engine::domain::ids::{PaymentId, ProviderId, SaleId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::PaymentKey;
@@ -14,7 +15,7 @@ use local::payment::PROVIDER;
 use serde_json::Value;
 
 use ops::audit::facts::{CaptureFact, LedgerFacts};
-use ops::audit::{self, BOUND_SECONDS, DynamoDbTarget, Options, Report, Target};
+use ops::audit::{self, DynamoDbTarget, Options, Report, Target};
 
 use super::engine::EngineArgs;
 use super::{DECLINED, FAILED, Failure};
@@ -52,9 +53,10 @@ pub struct AuditCommand {
     /// each must be in the stores.
     #[arg(long, value_name = "FILE", visible_alias = "captures")]
     pub ledger: Option<PathBuf>,
-    /// How long after its deadline an order may still be pending.
-    #[arg(long, value_name = "N", default_value_t = BOUND_SECONDS)]
-    pub bound_seconds: u32,
+    /// How long after its deadline an order may still be pending [default: the engine's grace and two
+    /// minutes]
+    #[arg(long, value_name = "N")]
+    pub bound_seconds: Option<u32>,
     /// Audit again until all is clean, for at most this many seconds: messages may still be under
     /// way.
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -89,6 +91,16 @@ impl AuditCommand {
         captures.collect()
     }
 
+    /// How long after its deadline an order may still be pending, in seconds. Of stores that are named
+    /// only by their addresses the grace is the default.
+    fn bound_seconds(&self, data_dir: &Path) -> Result<u32, Failure> {
+        Ok(match (self.bound_seconds, &self.redis) {
+            (Some(bound_seconds), _) => bound_seconds,
+            (None, None) => self.engine.grace(data_dir)?.bound_seconds(),
+            (None, Some(_)) => Grace::DEFAULT.bound_seconds(),
+        })
+    }
+
     /// Audits what the arguments say: the first clean report, or the last one once the wait is over.
     ///
     /// # Errors
@@ -97,10 +109,11 @@ impl AuditCommand {
         let ledger = self.ledger.as_deref().map(LedgerFacts::read).transpose()?;
         let target = self.target(data_dir)?;
         let book = self.book(data_dir).await?;
+        let bound_seconds = self.bound_seconds(data_dir)?;
         let options = |now| Options {
             sale: self.sale.clone(),
             now: self.now.unwrap_or(now),
-            bound_seconds: self.bound_seconds,
+            bound_seconds,
             ledger: ledger.clone(),
             book: book.clone(),
         };
@@ -161,7 +174,7 @@ mod tests {
     fn the_exit_code_says_how_it_went() {
         let report = |clean: bool| Report {
             now: Timestamp::from_ms(0),
-            bound_seconds: BOUND_SECONDS,
+            bound_seconds: 240,
             sales: Vec::new(),
             clean,
             findings: Vec::new(),
@@ -203,7 +216,9 @@ mod tests {
 
         let all = ["--sale", "s", "--captures", "f", "--now", "2026-01-01T00:00:00Z"];
         let args = parse(&all).unwrap();
-        assert_eq!(args.bound_seconds, BOUND_SECONDS);
+        assert!(args.bound_seconds(dir.path()).is_err(), "no engine runs there");
+        let bound = |args: &[&str]| parse(args).unwrap().bound_seconds(dir.path()).unwrap();
+        assert_eq!((bound(&named), bound(&["--bound-seconds", "7"])), (240, 7));
         assert_eq!(args.now.map(Timestamp::ms), Some(1_767_225_600_000));
         assert!(parse(&["--sale", "Not An Id"]).is_err());
     }

@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use clap::Args;
+use engine::domain::grace::Grace;
 use ops::audit::{Target, topology_of};
 use ops::dead_letters::DeadLetterQueues;
 use shared::runtime::app::{App, LivePorts};
@@ -60,6 +61,17 @@ impl EngineArgs {
             if self.from_environment { Config::from_env()? } else { running(data_dir).await? };
         let app = App::from_config(&config).await?;
         Ok(Reached { app, config })
+    }
+
+    /// How long its unpaid orders wait past their deadline.
+    ///
+    /// # Errors
+    /// As [`EngineArgs::target`].
+    pub fn grace(&self, data_dir: &Path) -> Result<Grace, Failure> {
+        if self.from_environment {
+            return Ok(Config::from_env()?.providers.grace);
+        }
+        Ok(Endpoints::read(data_dir)?.grace())
     }
 
     /// Its stores, to be read without its adapters.

@@ -15,7 +15,6 @@ use shared::runtime::functions::QueueName;
 
 use super::engine::{EngineArgs, Reached};
 use super::{DECLINED, Failure, out};
-use ops::audit::BOUND_SECONDS;
 use ops::dead_letters::{DeadLetters, Moved};
 use ops::reconcile::Repair;
 use ops::stuck;
@@ -145,9 +144,9 @@ Examples:
   onsale stuck
   onsale stuck --older-than 600 --json")]
 pub struct StuckCommand {
-    /// The least lateness to list, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = BOUND_SECONDS)]
-    older_than: u32,
+    /// The least lateness to list, in seconds [default: the engine's grace and two minutes]
+    #[arg(long, value_name = "SECONDS")]
+    older_than: Option<u32>,
     #[command(flatten)]
     engine: EngineArgs,
 }
@@ -161,7 +160,9 @@ impl StuckCommand {
         let reached = self.engine.reach(data_dir).await?;
         let now = Timestamp::now();
         let queues = reached.dead_letters();
-        let found = stuck::find(&reached.app.ports, &queues, self.older_than, now).await?;
+        let bound_seconds = reached.config.providers.grace.bound_seconds();
+        let older_than = self.older_than.unwrap_or(bound_seconds);
+        let found = stuck::find(&reached.app.ports, &queues, older_than, now).await?;
         out(&if json { reporting::json(&found) } else { found_as_text(&found, now) })?;
         Ok(exit(found.stuck.is_empty() && found.unread.is_empty()))
     }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use engine::domain::grace::Grace;
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::{DECLINED, Failure, out};
@@ -47,11 +48,15 @@ impl RushCommand {
     /// Fails if the crowd cannot begin.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
         let secrets = Secrets::read(data_dir)?;
-        let (url, endpoints) = match self.url {
-            Some(url) => (url, None),
+        let (url, grace, endpoints) = match self.url {
+            // The engine behind it may be another than that of the data directory, if one runs there.
+            Some(url) => {
+                let running = Endpoints::read(data_dir).ok();
+                (url, running.map_or(Grace::DEFAULT, |endpoints| endpoints.grace()), None)
+            }
             None => {
                 let endpoints = Endpoints::read(data_dir)?;
-                (endpoints.gateway.clone(), Some(endpoints))
+                (endpoints.gateway.clone(), endpoints.grace(), Some(endpoints))
             }
         };
         let options = loadtest::Options {
@@ -63,6 +68,7 @@ impl RushCommand {
             most: self.crowd.most(OTHERWISE),
             ledger: self.ledger,
             progress: !json,
+            grace,
             endpoints,
         };
         let report = loadtest::run(&options, Credentials::new(&secrets)).await?;

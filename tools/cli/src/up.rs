@@ -11,6 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 use local::data_dir;
+use local::payment::{MOST_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
 use local::queues::Redelivery;
 use local::servers::External;
 use local::up::{Engine, Options, PORT, PREFIX, RECONCILE_SECONDS};
@@ -58,6 +59,11 @@ pub struct UpCommand {
     /// default as in a deployment.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=43_200))]
     redelivery_seconds: Option<u64>,
+    /// How long the search of the payment provider lags, in seconds. Unpaid orders wait three seconds
+    /// longer past their deadline; not at all if it is 0.
+    #[arg(long, value_name = "N", default_value_t = SEARCH_LAG_SECONDS,
+          value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_SEARCH_LAG_SECONDS)))]
+    search_lag_seconds: u32,
     /// What the names of the tables and queues begin with; engines that share a server need
     /// different ones.
     #[arg(long, value_name = "TEXT", default_value = PREFIX)]
@@ -118,6 +124,7 @@ impl UpCommand {
             port: self.port,
             reconcile_seconds: self.reconcile_seconds,
             redelivery: Redelivery { visibility, ..usual },
+            search_lag_seconds: self.search_lag_seconds,
             external,
             prefix: self.prefix,
             accept_lost_orders: self.accept_lost_orders,

@@ -26,9 +26,9 @@ const CHARGE_AGAIN: Duration = Duration::from_millis(250);
 /// Time that a person takes to pay or to cancel, in milliseconds; a third of the payment window at
 /// most.
 const PAYING_MS: std::ops::Range<u64> = 1000..6000;
-/// Delay of late payments after the end of the payment window, in milliseconds.
+/// Delay of late payments after the end of the payment window, or of the grace, in milliseconds.
 const LATE_MS: std::ops::Range<u64> = 500..5000;
-/// Time after its deadline for which an order may still be pending: reconcile runs every minute.
+/// Time after its grace for which an order may still be pending: reconcile runs every minute.
 const EXPIRY: Duration = Duration::from_secs(90);
 /// Pause between two looks whether an order has expired.
 const LOOK: Duration = Duration::from_secs(1);
@@ -206,11 +206,13 @@ impl LoadTest {
         false
     }
 
-    /// Pays when the window is over: the order is rescued if its seats are still free, or the money is
-    /// given back.
+    /// Pays when the window is over: the order still has its grace, or is rescued if its seats are still
+    /// free, or the money is given back.
     async fn pay_late(&self, order: &Acknowledged, mut random: StdRng) {
         let wait = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
-        let wait = wait + random.random_range(LATE_MS);
+        let grace_ms =
+            if random.random_bool(0.5) { u64::from(self.grace.seconds()) * 1000 } else { 0 };
+        let wait = wait + grace_ms + random.random_range(LATE_MS);
         let due = self.later(Duration::from_millis(wait)).await;
         let payment = format!("pi_{}", order.order);
         let _turn = self.turn().await;
@@ -235,7 +237,8 @@ impl LoadTest {
         let Some(call) = self.made(Call::get(&format!("/orders/{}", order.order))) else { return };
         let call = call.by(bearer);
         let window = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
-        let mut wait = Duration::from_millis(window) + LOOK;
+        let grace = Duration::from_secs(self.grace.seconds().into());
+        let mut wait = Duration::from_millis(window) + grace + LOOK;
         let until = Instant::now() + wait + EXPIRY;
         loop {
             let reply = self.persist(&call, self.later(wait).await, None).await;

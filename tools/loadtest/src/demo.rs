@@ -160,12 +160,14 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
+        bound_seconds: engine.endpoints().grace().bound_seconds(),
         ..audit::Options::at(Timestamp::now())
     };
     let stores = engine.endpoints();

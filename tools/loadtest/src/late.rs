@@ -37,7 +37,8 @@ impl LoadTest {
             let late = self.what_is_left(round).await;
             let Some(late) = late.filter(|late| !late.is_empty()) else {
                 let deadline = self.tally.last_deadline();
-                if deadline.is_none_or(|deadline| deadline < Timestamp::now())
+                let end = deadline.map(|deadline| self.grace.end_from(deadline));
+                if end.is_none_or(|end| end < Timestamp::now())
                     && self.tasks.count() == 0
                     && self.is_sold_out().await
                 {

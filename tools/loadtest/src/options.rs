@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use engine::domain::grace::Grace;
 use local::endpoints::Endpoints;
 use serde::Serialize;
 
@@ -81,6 +82,8 @@ pub struct Options {
     pub ledger: Option<PathBuf>,
     /// True if progress bars are drawn.
     pub progress: bool,
+    /// How long the engine's unpaid orders wait past their deadline.
+    pub grace: Grace,
     /// Where the engine's processor time is known, if it runs on this machine.
     pub endpoints: Option<Endpoints>,
 }

@@ -116,6 +116,7 @@ async fn prepare(
     Ok(LoadTest {
         client,
         provider: provider.transpose()?,
+        grace: options.grace,
         venues,
         weights,
         tally: Tally::default(),
@@ -339,6 +340,7 @@ mod tests {
             ledger: None,
             progress: false,
             endpoints: None,
+            grace: engine::domain::grace::Grace::NONE,
         };
         let began = Instant::now();
         let report = run(&options, Credentials::new(&secrets));

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use engine::domain::choice::Together;
+use engine::domain::grace::Grace;
 use engine::domain::ids::{Legs, SeatName};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -47,6 +48,8 @@ pub struct LoadTest {
     pub client: Client,
     /// The payment provider, if it can be reached.
     pub provider: Option<Client>,
+    /// How long an unpaid order waits past its deadline.
+    pub grace: Grace,
     /// The sales.
     pub venues: Vec<Venue>,
     /// Their sizes.

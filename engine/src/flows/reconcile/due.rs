@@ -64,6 +64,7 @@ impl<P: Ports> Pass<'_, P> {
                     discrepancies.push(Discrepancy::Refund(order, payment));
                 }
                 Due::Order(number) => match orders.remove(&number) {
+                    Some(Ok(order)) if self.is_in_grace(&order) => {}
                     Some(Ok(order)) => {
                         let hold = self.look_up(&order).await;
                         discrepancies.extend(unfinished(order, hold));

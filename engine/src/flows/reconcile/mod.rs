@@ -20,7 +20,7 @@ pub use report::{Outcome, Report, Run};
 
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::Order;
+use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
@@ -42,9 +42,6 @@ const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
 /// Time for which a discrepancy must have stayed the same to count as drift: a younger one may be a
 /// change that one of the stores is about to get.
 const SETTLED_SECONDS: i64 = 60;
-/// Time after its deadline by which no order may be pending any more: an expiry message, or the
-/// sweeper at least twice, has had time to end it, and the provider to say what it has captured.
-pub const PENDING_BOUND_SECONDS: i64 = 180;
 /// Minutes between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
 /// Most names of unfinished work that are logged.
@@ -207,6 +204,7 @@ impl<'a, P: Ports> Pass<'a, P> {
         let mut discrepancies = Vec::new();
         for number in due {
             match orders.remove(&number).transpose() {
+                Ok(Some(order)) if self.is_in_grace(&order) => {}
                 Ok(order) => {
                     let order = order.map(Box::new);
                     discrepancies.push(Discrepancy::HoldOverdue(sale.clone(), number, order));
@@ -216,6 +214,12 @@ impl<'a, P: Ports> Pass<'a, P> {
         }
         self.repair_all(discrepancies).await;
         Ok(Some(published))
+    }
+
+    /// True for an unpaid order whose grace is not over: the sweeper leaves it to its message.
+    fn is_in_grace(&self, order: &Order) -> bool {
+        let end = self.ports.grace().end_from(order.pay_by);
+        order.state == OrderState::Pending && self.now < end
     }
 
     /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
@@ -276,7 +280,7 @@ impl<'a, P: Ports> Pass<'a, P> {
             }
         };
         if let Discrepancy::Overdue(order, _) = &discrepancy
-            && order.pay_by.plus_seconds(PENDING_BOUND_SECONDS) <= self.now
+            && order.pay_by.plus_seconds(self.ports.grace().bound_seconds().into()) <= self.now
         {
             self.past_bound.insert(order.number);
         }

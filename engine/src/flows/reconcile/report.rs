@@ -86,7 +86,8 @@ pub struct Run {
     pub unread: Vec<String>,
     /// Number of discrepancies in which Redis does not agree with DynamoDB although it has had time to.
     pub drift: u64,
-    /// Number of orders that were pending past their bound, [`super::PENDING_BOUND_SECONDS`].
+    /// Number of orders that were pending past their bound,
+    /// [`Grace::bound_seconds`](crate::domain::grace::Grace::bound_seconds).
     pub past_bound: u64,
     /// The number of free seat-legs of each sale that was compared.
     pub available: Vec<(SaleId, u64)>,

@@ -80,7 +80,7 @@ metrics! {
     ClaimConflicts, Stage, "Orders not made because another order owns a seat that Redis took for free.";
     VersionConflicts, Stage, "Transactions that met another at work on the same item, or found that the order had moved on.";
     DriftFound, Stage, "Differences between Redis and DynamoDB that reconcile found, of what has not changed for a minute; 0 where there are none.";
-    PendingPastBound, Stage, "Orders that were pending three minutes after their deadline when reconcile looked; 0 where there are none.";
+    PendingPastBound, Stage, "Orders that were pending two minutes after the end of their grace when reconcile looked; 0 where there are none.";
     SalesReloaded, Stage, "Sales that Redis had lost, loaded again.";
     ColdStarts, Function, "Processes that did their first piece of work.";
     Latency, EachFunction, "How long a handler took, without the runtime.";

@@ -1,5 +1,6 @@
 //! The engine as a function has it after its cold start, and servers for it.
 
+use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 use local::queues::Queues;
@@ -92,7 +93,7 @@ impl Environment {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
             },
-            providers: ProvidersConfig::default(),
+            providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

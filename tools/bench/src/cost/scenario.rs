@@ -133,6 +133,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         most: MAX,
         ledger: None,
         progress: false,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await?;

@@ -18,6 +18,7 @@ use rand::rngs::StdRng;
 use serde::Serialize;
 
 use loadtest::controller::Controller;
+use local::payment::{SEARCH_LAG_SECONDS, grace};
 
 use self::network::{Network, To};
 use super::Error;
@@ -168,11 +169,25 @@ impl Kind {
         }
     }
 
-    /// Time after its deadline for which an order may still be pending, in seconds: I7's bound
-    /// under one fault and under all of them.
+    /// Time after its deadline for which an order may still be pending, in seconds: I7's bound under
+    /// one fault, of an engine with the usual lag, and under all of them.
     #[must_use]
     pub fn bound_seconds(self) -> u32 {
-        if self == Self::All { BOUND_SECONDS_ALL } else { ops::audit::BOUND_SECONDS }
+        match self {
+            Self::All => BOUND_SECONDS_ALL,
+            Self::KillEngine
+            | Self::KillRedis
+            | Self::Flush
+            | Self::FreezeRedis
+            | Self::FreezeEngine
+            | Self::FreezeStores
+            | Self::DynamodbNetwork
+            | Self::SqsNetwork
+            | Self::RedisNetwork
+            | Self::KillMaster
+            | Self::ClusterFailover
+            | Self::SlotMigration => grace(SEARCH_LAG_SECONDS).bound_seconds(),
+        }
     }
 
     /// The fault.

@@ -195,6 +195,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let starting = lap(started);
@@ -233,8 +234,12 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
 
 async fn audit(engine: &Engine, ledger: &Path) -> Result<audit::Report, Error> {
     let ledger = LedgerFacts::read(ledger)?;
-    let options = audit::Options { ledger: Some(ledger), ..audit::Options::at(Timestamp::now()) };
     let stores = engine.endpoints();
+    let options = audit::Options {
+        ledger: Some(ledger),
+        bound_seconds: stores.grace().bound_seconds(),
+        ..audit::Options::at(Timestamp::now())
+    };
     let target = Target::at(&stores.redis, &stores.dynamodb, &stores.table_prefix);
     Ok(audit::run(&target, &options).await?)
 }

@@ -21,6 +21,7 @@ mod violation;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use engine::domain::grace::Grace;
 use engine::domain::ids::SaleId;
 use engine::domain::time::Timestamp;
 use redis::RedisError;
@@ -29,10 +30,6 @@ use self::facts::{CaptureFact, Facts, LedgerFacts};
 pub use self::report::Report;
 pub use self::target::{DynamoDbTarget, RedisTarget, Target, topology_of};
 pub use self::violation::{Rule, Subject, Violation};
-
-/// Time after its deadline for which an order may still be pending, in seconds: the reconciler runs
-/// every minute and may fail once.
-pub const BOUND_SECONDS: u32 = 120;
 
 /// The pause between two audits of [`until_clean`].
 const AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -54,10 +51,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// Everything, at this time, without a ledger.
+    /// Everything, at this time, of an engine with the default grace, without a ledger.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { sale: None, now, bound_seconds: BOUND_SECONDS, ledger: None, book: Vec::new() }
+        let bound_seconds = Grace::DEFAULT.bound_seconds();
+        Self { sale: None, now, bound_seconds, ledger: None, book: Vec::new() }
     }
 }
 
