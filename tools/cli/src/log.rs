@@ -177,7 +177,8 @@ mod tests {
         let written = Written::default();
         let sums = Arc::new(Sums::default());
         let writer = written.clone();
-        let lines = tracing_subscriber::fmt::layer().with_writer(move || writer.clone());
+        let lines = tracing_subscriber::fmt::layer().with_ansi(false);
+        let lines = lines.with_writer(move || writer.clone());
         let filter = EnvFilter::new("info").and(Summed(Arc::clone(&sums)));
         let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
         tracing::subscriber::with_default(subscriber, || {
