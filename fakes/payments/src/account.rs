@@ -368,7 +368,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
     fn amount() -> Money {
-        Money { amount_minor: 500, currency: Currency::new("EUR").unwrap() }
+        Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() }
     }
 
     fn capture(accounts: &Accounts, payment: &str) -> Result<Intent, Error> {

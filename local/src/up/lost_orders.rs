@@ -123,7 +123,7 @@ async fn scan(connection: &mut MultiplexedConnection) -> redis::RedisResult<Vec<
 
 #[cfg(test)]
 mod tests {
-    use engine::domain::money::{Currency, Money};
+    use engine::domain::money::{Currency, MinorUnits, Money};
     use engine::domain::time::Timestamp;
 
     use super::super::{Engine, Error, Options};
@@ -134,7 +134,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let options = || Options::persistent(dir.path());
         let engine = Engine::start(options()).await.unwrap();
-        let amount = Money { amount_minor: 500, currency: Currency::new("EUR").unwrap() };
+        let amount =
+            Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() };
         let order = "7".parse().unwrap();
         engine.provider().capture("pi_7", order, amount, Timestamp::now()).unwrap();
         let mut connection = engine.stack().redis().unwrap().connect().await.unwrap();
