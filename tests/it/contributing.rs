@@ -4,16 +4,14 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::repository::root;
+
 /// What is not part of the repository, below any folder.
 const SKIPPED: [&str; 4] = [".git", ".onsale", ".venv", "target"];
 /// Files that may be missing: real data beside the repository, which its tests can do without.
 const OUTSIDE: &str = "../";
 /// Endings of files that are named without their folders.
 const ENDINGS: [&str; 7] = [".rs", ".md", ".toml", ".lua", ".json", ".yaml", ".lock"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
 
 /// The files and folders of the repository at or below a place, without those of builds.
 fn below(place: &Path) -> Vec<PathBuf> {

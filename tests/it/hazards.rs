@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::repository::{read, root};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, TierId, UserId};
 use engine::domain::inventory::Line;
@@ -23,12 +24,8 @@ use model_stores::{Call, Caller, Driver, Reply, Stores};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 fn table() -> String {
-    fs::read_to_string(root().join("docs/hazards.md")).unwrap()
+    read("docs/hazards.md")
 }
 
 // --- the table -------------------------------------------------------------------------------

@@ -17,12 +17,9 @@ use importers::{Finding, Import, Outcome, Remedy, Report, SourceDefect, Terms, w
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::repository::{read, root};
 use crate::samples::Shop;
 use crate::{gtfs, program};
-
-fn root() -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
 
 /// The path of some real data, or a message that it is missing.
 fn real(path: &str) -> Option<PathBuf> {
@@ -536,7 +533,7 @@ fn the_command_refuses_with_exit_code_1_and_lists_everything() {
 
 #[test]
 fn the_example_of_the_documentation_breaks_no_rule() {
-    let page = std::fs::read_to_string(root().join("docs/sale-file.md")).unwrap();
+    let page = read("docs/sale-file.md");
     let (_, example) = page.split_once("```json\n").unwrap();
     let (example, _) = example.split_once("```").unwrap();
     let sale = Sale::new(serde_json::from_str(example).unwrap()).unwrap();

@@ -37,6 +37,7 @@ mod provider;
 mod queue;
 mod readme;
 mod repair_commands;
+mod repository;
 mod samples;
 mod scripts;
 mod servers;

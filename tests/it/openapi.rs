@@ -2,7 +2,6 @@
 //! and it says no more than there is.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use local::up::{Engine, Options};
@@ -13,14 +12,7 @@ use shared::http::problem::Kind;
 
 use super::backends;
 use super::described::{Answer, Description};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap()
-}
+use crate::repository::{read, root};
 
 /// A client that sends the document's examples.
 struct Client {

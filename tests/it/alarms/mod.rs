@@ -16,8 +16,9 @@ use shared::runtime::metrics::{Metric, NAMESPACE};
 use self::alarm::{faults_of_alarm, of_alarm};
 use self::dashboard::of_dashboard;
 use self::metric_use::MetricUse;
-use self::template::{ids, parsed, read, template, text};
+use self::template::{ids, parsed, template, text};
 use crate::program::onsale;
+use crate::repository::read;
 
 /// Emitted metrics that neither an alarm nor the dashboard uses, on purpose.
 const UNUSED: [&str; 0] = [];

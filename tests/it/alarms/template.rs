@@ -1,20 +1,12 @@
 //! The template as the checks read it: parsed by SAM, its values as they are after deployment.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
-
-/// The text of a file of the repository.
-pub(super) fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap()
-}
+use crate::repository::{read, root};
 
 /// Reads templates with SAM's own parser, in its environment of `make setup`.
 const PARSER: &str = "

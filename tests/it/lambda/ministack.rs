@@ -31,8 +31,9 @@ use tempfile::TempDir;
 
 use super::event::schedule;
 use super::hall;
-use super::rie::{FUNCTIONS, bootstrap, root};
+use super::rie::{FUNCTIONS, bootstrap};
 use crate::backends;
+use crate::repository::root;
 
 /// Time that anything may take: two processors have several other tests to run.
 const DEADLINE: Duration = Duration::from_secs(120);

@@ -12,6 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
 
+use crate::repository::root;
 use local::environment::Variables;
 use shared::runtime::functions::Function;
 
@@ -20,11 +21,6 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// Every function.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
-
-/// The repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
-}
 
 /// Cargo's target folder.
 pub fn target() -> PathBuf {

@@ -8,8 +8,9 @@ use local::environment::Variables;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::rie::{FUNCTIONS, root};
+use super::rie::FUNCTIONS;
 use super::watch::engine;
+use crate::repository::root;
 
 /// Which variables each function would not get of a template.
 fn missing(template: &str, variables: &Variables) -> BTreeMap<String, Vec<String>> {

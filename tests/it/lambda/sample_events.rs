@@ -14,7 +14,7 @@ use shared::providers::stripe::signature;
 use shared::runtime::functions::Function;
 
 use super::event::{Request, Sender, batch, schedule};
-use super::rie::root;
+use crate::repository::root;
 
 const SALE: &str = "sample";
 const BUYER: &str = "1001";

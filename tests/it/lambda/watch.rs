@@ -19,9 +19,10 @@ use serde_json::Value;
 use shared::http::routes::ROUTES;
 use tempfile::TempDir;
 
-use super::rie::{FUNCTIONS, Sandbox, bootstrap, root};
+use super::rie::{FUNCTIONS, Sandbox, bootstrap};
 use super::sample_events::samples;
 use crate::backends;
+use crate::repository::root;
 
 const DEADLINE: Duration = Duration::from_secs(60);
 

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::stack::{Edit, STAGES, Stack, Variant, read, translate};
+use super::stack::{Edit, STAGES, Stack, Variant, translate};
+use crate::repository::read;
 
 /// Whether a value is one that CloudFormation takes for this parameter. Its patterns are read by
 /// AWS itself; what is checked here is what a person mistypes.

@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use super::stack::{Edit, Translation, Variant, read, root, tool, translate};
+use super::stack::{Edit, Translation, Variant, tool, translate};
+use crate::repository::{read, root};
 
 /// The findings of a linter, if it has any.
 fn complaint(command: &mut Command) -> Option<String> {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::repository::root;
 use serde_json::{Map, Value, json};
 
 /// The stages that `samconfig.toml` knows, with the file's names for them.
@@ -15,16 +15,6 @@ const ACCOUNT: [(&str, &str); 3] = [
     ("JwtAudience", "buyers"),
     ("DynamoDbPrefixListId", "pl-0123abcd"),
 ];
-
-/// The repository.
-pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A file of the repository.
-pub fn read(path: &str) -> String {
-    std::fs::read_to_string(root().join(path)).unwrap()
-}
 
 /// A program of the environment that `scripts/setup sam` makes.
 pub fn tool(name: &str) -> Command {

@@ -6,7 +6,8 @@ use shared::runtime::config::Config;
 use shared::runtime::functions::QueueName;
 
 use super::{ASK_PROVIDER, Check, edit, is_true, is_without_redis, number, text, unless};
-use crate::template::stack::{Stack, name_in, read};
+use crate::repository::read;
+use crate::template::stack::{Stack, name_in};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
