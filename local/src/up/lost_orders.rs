@@ -8,6 +8,7 @@ use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::operation::describe_table::DescribeTableError;
 use engine::ports::StoreError;
 use redis::aio::MultiplexedConnection;
+use redis::{AsyncCommands as _, ScanOptions};
 use shared::dynamodb::Dynamo;
 
 use crate::servers::{self, PaymentProvider, RedisServer, Stack};
@@ -17,7 +18,7 @@ const SALE_KEYS: &str = "{*}:sale";
 /// Sales that are named at most.
 const SALES_NAMED: usize = 5;
 /// Keys that one step of the scan looks at.
-const SCANNED: u32 = 1000;
+const SCANNED: usize = 1000;
 
 /// Why an engine does not start without its tables.
 #[derive(Debug, thiserror::Error)]
@@ -108,17 +109,13 @@ async fn sales(server: &RedisServer) -> Result<Vec<String>, servers::Error> {
 }
 
 async fn scan(connection: &mut MultiplexedConnection) -> redis::RedisResult<Vec<String>> {
-    let (mut cursor, mut all) = (0_u64, Vec::new());
-    loop {
-        let mut step = redis::cmd("SCAN");
-        step.arg(cursor).arg("MATCH").arg(SALE_KEYS).arg("COUNT").arg(SCANNED);
-        let (next, keys): (u64, Vec<String>) = step.query_async(connection).await?;
-        all.extend(keys);
-        cursor = next;
-        if cursor == 0 {
-            return Ok(all);
-        }
+    let options = ScanOptions::default().with_pattern(SALE_KEYS).with_count(SCANNED);
+    let mut found = connection.scan_options(options).await?;
+    let mut all = Vec::new();
+    while let Some(key) = found.next_item().await {
+        all.push(key?);
     }
+    Ok(all)
 }
 
 #[cfg(test)]

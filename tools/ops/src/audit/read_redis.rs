@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use engine::domain::ids::{Leg, SaleId};
-use redis::RedisResult;
-use redis::aio::ConnectionLike;
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{AsyncCommands as _, RedisResult, ScanOptions};
 
 use super::decode;
 use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
 use super::target::RedisConnection;
 
 /// Keys that one step of a scan looks at.
-const SCANNED: u32 = 1000;
+const SCANNED: usize = 1000;
 
 /// Reads what Redis has of every sale in the facts and, if those are `all_sales` of the catalogue, which
 /// others it has. In a cluster the others are not looked for.
@@ -41,18 +41,14 @@ pub(super) async fn read(
 }
 
 /// The keys of the sales that Redis has.
-async fn sale_keys(connection: &mut impl ConnectionLike) -> RedisResult<BTreeSet<String>> {
-    let (mut cursor, mut all) = (0_u64, BTreeSet::new());
-    loop {
-        let mut step = redis::cmd("SCAN");
-        step.arg(cursor).arg("MATCH").arg("{*}:sale").arg("COUNT").arg(SCANNED);
-        let (next, keys): (u64, Vec<String>) = step.query_async(connection).await?;
-        all.extend(keys);
-        cursor = next;
-        if cursor == 0 {
-            return Ok(all);
-        }
+async fn sale_keys(connection: &mut MultiplexedConnection) -> RedisResult<BTreeSet<String>> {
+    let options = ScanOptions::default().with_pattern("{*}:sale").with_count(SCANNED);
+    let mut found = connection.scan_options(options).await?;
+    let mut all = BTreeSet::new();
+    while let Some(key) = found.next_item().await {
+        all.insert(key?);
     }
+    Ok(all)
 }
 
 /// The sales among these keys that the catalogue does not have: it was lost, or another one is audited.
