@@ -173,20 +173,10 @@ impl Kind {
     /// one fault, of an engine with the usual lag, and under all of them.
     #[must_use]
     pub fn bound_seconds(self) -> u32 {
-        match self {
-            Self::All => BOUND_SECONDS_ALL,
-            Self::KillEngine
-            | Self::KillRedis
-            | Self::Flush
-            | Self::FreezeRedis
-            | Self::FreezeEngine
-            | Self::FreezeStores
-            | Self::DynamodbNetwork
-            | Self::SqsNetwork
-            | Self::RedisNetwork
-            | Self::KillMaster
-            | Self::ClusterFailover
-            | Self::SlotMigration => grace(SEARCH_LAG_SECONDS).bound_seconds(),
+        if self == Self::All {
+            BOUND_SECONDS_ALL
+        } else {
+            grace(SEARCH_LAG_SECONDS).bound_seconds()
         }
     }
 
