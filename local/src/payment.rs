@@ -15,7 +15,7 @@ pub use fake_payments::PROVIDER;
 /// How long the search of an engine's own provider lags unless the engine is told otherwise, in seconds.
 pub const SEARCH_LAG_SECONDS: u32 = 2;
 /// The longest such lag, in seconds.
-pub const MOST_SEARCH_LAG_SECONDS: u32 = Grace::MOST_SECONDS - BEYOND_LAG_SECONDS;
+pub const MAX_SEARCH_LAG_SECONDS: u32 = Grace::MAX_SECONDS - BEYOND_LAG_SECONDS;
 /// Seconds by which an engine's grace is longer than the lag.
 const BEYOND_LAG_SECONDS: u32 = 3;
 /// Path at the provider that captures a payment.
@@ -27,7 +27,7 @@ pub const SIGNATURE_HEADER: &str = "Stripe-Signature";
 /// not lag.
 #[must_use]
 pub fn grace(search_lag_seconds: u32) -> Grace {
-    match search_lag_seconds.min(MOST_SEARCH_LAG_SECONDS) {
+    match search_lag_seconds.min(MAX_SEARCH_LAG_SECONDS) {
         0 => Grace::NONE,
         lag => Grace::from_seconds(lag + BEYOND_LAG_SECONDS).unwrap_or_default(),
     }
@@ -86,9 +86,9 @@ mod tests {
     #[test]
     fn the_grace_is_longer_than_the_lag() {
         assert_eq!(grace(0), Grace::NONE);
-        for lag in [1, SEARCH_LAG_SECONDS, MOST_SEARCH_LAG_SECONDS] {
+        for lag in [1, SEARCH_LAG_SECONDS, MAX_SEARCH_LAG_SECONDS] {
             assert_eq!(grace(lag).seconds(), lag + 3);
         }
-        assert_eq!(grace(u32::MAX).seconds(), Grace::MOST_SECONDS);
+        assert_eq!(grace(u32::MAX).seconds(), Grace::MAX_SECONDS);
     }
 }

@@ -24,12 +24,12 @@ impl Grace {
     /// Source: <https://docs.stripe.com/search#data-freshness>
     pub const DEFAULT: Self = Self { seconds: 120 };
     /// The longest grace, in seconds: an outage of the provider's search.
-    pub const MOST_SECONDS: u32 = 3600;
+    pub const MAX_SECONDS: u32 = 3600;
 
-    /// A grace of some seconds; `None` if it is longer than [`Grace::MOST_SECONDS`].
+    /// A grace of some seconds; `None` if it is longer than [`Grace::MAX_SECONDS`].
     #[must_use]
     pub const fn from_seconds(seconds: u32) -> Option<Self> {
-        if seconds > Self::MOST_SECONDS { None } else { Some(Self { seconds }) }
+        if seconds > Self::MAX_SECONDS { None } else { Some(Self { seconds }) }
     }
 
     /// The grace in seconds.
@@ -68,7 +68,7 @@ mod tests {
         assert_eq!(Grace::NONE.end_from(pay_by), pay_by);
         assert_eq!(Grace::DEFAULT.end_from(pay_by), pay_by.plus_seconds(120));
         assert_eq!((Grace::NONE.bound_seconds(), Grace::DEFAULT.bound_seconds()), (120, 240));
-        assert_eq!(Grace::from_seconds(Grace::MOST_SECONDS).map(Grace::seconds), Some(3600));
-        assert_eq!(Grace::from_seconds(Grace::MOST_SECONDS + 1), None);
+        assert_eq!(Grace::from_seconds(Grace::MAX_SECONDS).map(Grace::seconds), Some(3600));
+        assert_eq!(Grace::from_seconds(Grace::MAX_SECONDS + 1), None);
     }
 }

@@ -19,7 +19,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{Layer as _, filter::FilterExt as _};
 
 /// Lines of one kind that are printed in one period.
-const PRINTED_MOST: u64 = 10;
+const MAX_PRINTED: u64 = 10;
 /// How long is counted before the sum is printed.
 const PERIOD: Duration = Duration::from_secs(10);
 /// The target of the sums themselves.
@@ -86,7 +86,7 @@ impl Sums {
         let fresh = || Kind { level, message: message(), began: now, lines: 0 };
         let kind = kinds.entry(place).or_insert_with(fresh);
         kind.lines += 1;
-        kind.lines <= PRINTED_MOST
+        kind.lines <= MAX_PRINTED
     }
 
     /// The sums of the periods that are over, which are then forgotten.
@@ -94,7 +94,7 @@ impl Sums {
         let mut due = Vec::new();
         self.kinds().retain(|_, kind| {
             let runs = now.duration_since(kind.began) < PERIOD;
-            let more = kind.lines.saturating_sub(PRINTED_MOST);
+            let more = kind.lines.saturating_sub(MAX_PRINTED);
             if !runs && more > 0 {
                 let message = std::mem::take(&mut kind.message);
                 due.push(Sum { level: kind.level, message, more });

@@ -11,7 +11,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
 use local::data_dir;
-use local::payment::{MOST_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
+use local::payment::{MAX_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
 use local::queues::Redelivery;
 use local::servers::External;
 use local::up::{Engine, Options, PORT, PREFIX, RECONCILE_SECONDS};
@@ -62,7 +62,7 @@ pub struct UpCommand {
     /// How long the search of the payment provider lags, in seconds. Unpaid orders wait three seconds
     /// longer past their deadline; not at all if it is 0.
     #[arg(long, value_name = "N", default_value_t = SEARCH_LAG_SECONDS,
-          value_parser = clap::value_parser!(u32).range(..=i64::from(MOST_SEARCH_LAG_SECONDS)))]
+          value_parser = clap::value_parser!(u32).range(..=i64::from(MAX_SEARCH_LAG_SECONDS)))]
     search_lag_seconds: u32,
     /// What the names of the tables and queues begin with; engines that share a server need
     /// different ones.
