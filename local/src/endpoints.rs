@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub struct Endpoints {
     /// How long an unpaid order waits past its deadline, in seconds.
     #[serde(default)]
     pub grace_seconds: u32,
+    /// The longest that the provider's list has a capture late, in seconds.
+    #[serde(default)]
+    pub list_lag_seconds: u32,
     /// Process id of the engine and of the servers that run in it.
     pub pid: u32,
 }
@@ -69,15 +73,32 @@ impl Endpoints {
     ) -> Self {
         let servers::Endpoints { redis_url: redis, dynamodb_url: dynamodb, sqs_url: sqs } = servers;
         let grace_seconds = payment::grace(provider.search_lag_seconds()).seconds();
+        let list_lag_seconds = payment::list_lag(provider.list_lag_seconds()).seconds();
         let (provider, table_prefix) = (provider.url(), table_prefix.into());
         let (gateway, pid) = (String::new(), std::process::id());
-        Self { gateway, redis, dynamodb, sqs, provider, table_prefix, grace_seconds, pid }
+        Self {
+            gateway,
+            redis,
+            dynamodb,
+            sqs,
+            provider,
+            table_prefix,
+            grace_seconds,
+            list_lag_seconds,
+            pid,
+        }
     }
 
     /// How long an unpaid order waits past its deadline.
     #[must_use]
     pub fn grace(&self) -> Grace {
         Grace::from_seconds(self.grace_seconds).unwrap_or_default()
+    }
+
+    /// The longest that the provider's list has a capture late.
+    #[must_use]
+    pub fn list_lag(&self) -> ListLag {
+        ListLag::from_seconds(self.list_lag_seconds).unwrap_or_default()
     }
 
     /// Reads what a running engine wrote.
@@ -141,6 +162,7 @@ mod tests {
             provider: "http://127.0.0.1:5".to_owned(),
             table_prefix: "onsale-".to_owned(),
             grace_seconds: 5,
+            list_lag_seconds: 2,
             pid: 4,
         };
         endpoints.write(dir.path()).unwrap();

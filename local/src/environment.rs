@@ -31,6 +31,8 @@ pub fn variables(config: &Config) -> Variables {
     };
     let admission = config.admission.keys.iter();
     let admission = admission.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
+    let attendees = config.attendees.keys.iter();
+    let attendees = attendees.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
     let payments = config.payments.secrets.iter();
     let payments = payments.map(|(provider, secret)| (provider, text(secret)));
     let apis = config.providers.apis.iter();
@@ -41,6 +43,8 @@ pub fn variables(config: &Config) -> Variables {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
     };
+    let archive_after = config.sales.archive_after_days;
+    let archive_after = archive_after.map_or_else(|| "never".to_owned(), |days| days.to_string());
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
     let others = [
         ("ONSALE_REDIS_URL", redis),
@@ -49,11 +53,16 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_DYNAMODB_ENDPOINT", config.dynamodb.endpoint.clone().unwrap_or_default()),
         ("ONSALE_SQS_ENDPOINT", config.sqs.endpoint.clone().unwrap_or_default()),
         ("ONSALE_ADMISSION_KEYS", pairs(admission)),
+        ("ONSALE_ATTENDEE_KEYS", pairs(attendees)),
         ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
         ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
         ("ONSALE_PAYMENT_GRACE_SECONDS", config.providers.grace.seconds().to_string()),
+        ("ONSALE_PROVIDER_CALLS_PER_SECOND", config.providers.call_rate.per_second().to_string()),
+        ("ONSALE_PROVIDER_LIST_LAG_SECONDS", config.providers.list_lag.seconds().to_string()),
         ("ONSALE_PROVIDER_KEYS", pairs(keys)),
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
+        ("ONSALE_CATALOGUE_BYTES", config.sales.memory_bytes.to_string()),
+        ("ONSALE_ARCHIVE_AFTER_DAYS", archive_after),
         ("ONSALE_METRICS", metrics),
         ("ONSALE_STAGE", stage),
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
@@ -96,9 +105,13 @@ fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String 
 
 #[cfg(test)]
 mod tests {
+    use engine::domain::call_rate::CallRate;
+    use engine::domain::captures::ListLag;
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
-    use shared::runtime::config::{DynamoDbConfig, ProvidersConfig, RedisConfig, SqsConfig};
+    use shared::runtime::config::{
+        AttendeeConfig, DynamoDbConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
+    };
     use shared::sqs::QueueUrls;
 
     use super::*;
@@ -106,7 +119,8 @@ mod tests {
     fn config(topology: Topology, metrics: MetricsConfig) -> Config {
         let stripe = || ProviderId::new("stripe").unwrap();
         Config {
-            redis: RedisConfig { topology },
+            redis: RedisConfig { topology, kind: None },
+            sales: SalesConfig::default(),
             dynamodb: DynamoDbConfig {
                 tables: Tables::with_prefix("try-"),
                 endpoint: Some("http://127.0.0.1:2".to_owned()),
@@ -116,6 +130,7 @@ mod tests {
                 endpoint: Some("http://127.0.0.1:3".to_owned()),
             },
             admission: AdmissionConfig { keys: vec![("local".to_owned(), Secret(vec![200; 32]))] },
+            attendees: AttendeeConfig { keys: vec![("local".to_owned(), Secret(vec![201; 32]))] },
             payments: PaymentConfig {
                 secrets: vec![(stripe(), Secret(b"whsec_1".to_vec()))],
                 tolerance_seconds: 300,
@@ -127,6 +142,8 @@ mod tests {
                     key: Secret(b"sk_1".to_vec()),
                 }],
                 grace: Grace::NONE,
+                call_rate: CallRate::from_per_second(7).unwrap(),
+                list_lag: ListLag::from_seconds(3).unwrap(),
             },
             metrics,
             ca_file: None,

@@ -14,9 +14,13 @@ use std::time::Duration;
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent, SqsMessage};
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::{DeleteMessageBatchRequestEntry, Message, MessageSystemAttributeName};
+use fake_limits::sqs::starts_after;
+use shared::runtime::functions::Function;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
+
+use crate::concurrency::{Concurrency, Invocation};
 
 /// The most messages of one receive. Source: `ReceiveMessage` in the SQS API reference.
 const MAX_RECEIVE: u8 = 10;
@@ -42,6 +46,12 @@ pub struct Mapping {
     pub concurrency: usize,
     /// Timeout of the function.
     pub timeout: Duration,
+    /// The function.
+    pub function: Function,
+    /// What the account may run at once, with the function's own share.
+    pub account: Concurrency,
+    /// True if it begins with few batches at once and grows, as AWS's does.
+    pub grows: bool,
 }
 
 /// A task that runs until it is told to stop.
@@ -81,11 +91,19 @@ where
     let (stop, stopped) = watch::channel(false);
     let name = mapping.name.clone();
     let mapping = Arc::new(mapping);
-    let worker = || {
+    let worker = |index| {
+        let starts_after = if mapping.grows { starts_after(index)? } else { Duration::ZERO };
         let poller = Poller { sqs: sqs.clone(), mapping: Arc::clone(&mapping) };
-        tokio::spawn(poller.run(function.clone(), stopped.clone()))
+        let (function, mut stopped) = (function.clone(), stopped.clone());
+        Some(tokio::spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(starts_after) => {}
+                _ = stopped.wait_for(|stop| *stop) => return,
+            }
+            poller.run(function, stopped.clone()).await;
+        }))
     };
-    let tasks = (0..mapping.concurrency).map(|_| worker()).collect();
+    let tasks = (0..mapping.concurrency).map_while(worker).collect();
     Source { name, stop, tasks }
 }
 
@@ -162,7 +180,10 @@ impl Poller {
                 continue;
             }
             let event = self.event(&batch);
-            let done = match invoke(self.mapping.timeout, function(event)).await {
+            let Some(invocation) = self.begin(&mut stopped).await else { return };
+            let ran = invoke(self.mapping.timeout, function(event)).await;
+            drop(invocation);
+            let done = match ran {
                 Ok(response) => succeeded(&batch, &response),
                 Err(failure) => {
                     tracing::error!(queue = self.mapping.name, %failure, "a batch failed");
@@ -170,6 +191,19 @@ impl Poller {
                 }
             };
             self.delete(&done).await;
+        }
+    }
+
+    /// Begins an invocation, as soon as it is not throttled; `None` if the source is stopped before.
+    async fn begin(&self, stopped: &mut watch::Receiver<bool>) -> Option<Invocation> {
+        loop {
+            if let Ok(invocation) = self.mapping.account.begin(self.mapping.function) {
+                return Some(invocation);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(RETRY_PAUSE) => {}
+                _ = stopped.wait_for(|stop| *stop) => return None,
+            }
         }
     }
 

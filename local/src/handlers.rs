@@ -3,8 +3,8 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, expire_orders, load_sale, orders, pay_callback, reconcile, refund, reserve, sales,
-    sync_db, token_gate,
+    cancel, expire_orders, load_sale, orders, pay_callback, read_captures, reconcile, refund,
+    reserve, sales, sync_db, token_gate,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -27,6 +27,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         | Function::SyncDb
         | Function::LoadSale
         | Function::Refund
+        | Function::ReadCaptures
         | Function::Reconcile => refuse(NoRoute),
     }
 }

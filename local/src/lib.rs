@@ -1,5 +1,6 @@
 //! The engine on one machine: its servers, the gateway and the event sources.
 
+pub mod concurrency;
 pub mod data_dir;
 mod dir_lock;
 pub mod endpoints;
@@ -12,4 +13,5 @@ pub mod payment;
 pub mod queues;
 pub mod servers;
 pub mod stores;
+pub mod throttled;
 pub mod up;

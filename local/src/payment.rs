@@ -1,6 +1,7 @@
 //! The payment provider's part in trying things out: the event of a captured payment, signed as Stripe
 //! signs.
 
+use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
@@ -31,6 +32,13 @@ pub fn grace(search_lag_seconds: u32) -> Grace {
         0 => Grace::NONE,
         lag => Grace::from_seconds(lag + BEYOND_LAG_SECONDS).unwrap_or_default(),
     }
+}
+
+/// What an engine is told of the lag of its provider's list: a second more, for whole seconds.
+#[must_use]
+pub fn list_lag(list_lag_seconds: u32) -> ListLag {
+    let seconds = list_lag_seconds.saturating_add(1).min(ListLag::MAX_SECONDS);
+    ListLag::from_seconds(seconds).unwrap_or_default()
 }
 
 /// The value of [`SIGNATURE_HEADER`] for a body.
@@ -89,6 +97,8 @@ mod tests {
         for lag in [1, SEARCH_LAG_SECONDS, MAX_SEARCH_LAG_SECONDS] {
             assert_eq!(grace(lag).seconds(), lag + 3);
         }
+        assert_eq!((list_lag(0).seconds(), list_lag(1).seconds()), (1, 2));
+        assert_eq!(list_lag(u32::MAX).seconds(), ListLag::MAX_SECONDS);
         assert_eq!(grace(u32::MAX).seconds(), Grace::MAX_SECONDS);
     }
 }

@@ -6,19 +6,21 @@ use std::time::Duration;
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::error::DisplayErrorContext;
 use aws_sdk_sqs::types::QueueAttributeName;
-use shared::runtime::functions::{PerQueue, QueueName};
+use shared::runtime::functions::{Function, PerQueue, QueueName};
 use shared::sqs::QueueUrls;
 
 /// Seconds for which messages are kept: 14 days, the most that SQS allows.
 const RETENTION_SECONDS: u32 = 14 * 24 * 60 * 60;
+/// Visibility timeout of a queue whose consumer has half a minute.
+const USUAL_VISIBILITY: Duration = Duration::from_secs(200);
 /// Suffix of a dead-letter queue's name.
 const DEAD: &str = "-dead";
 
 /// Redelivery of messages that were received and not deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Redelivery {
-    /// Visibility timeout; as AWS advises, at least six times the function's timeout plus the batching
-    /// window, so that no message is delivered twice while it is processed.
+    /// Visibility timeout of every queue; the default's is longer where a consumer needs it
+    /// ([`Redelivery::visibility_of`]).
     pub visibility: Duration,
     /// Receives after which it goes to the dead-letter queue.
     pub max_receives: u32,
@@ -26,7 +28,25 @@ pub struct Redelivery {
 
 impl Default for Redelivery {
     fn default() -> Self {
-        Self { visibility: Duration::from_secs(200), max_receives: 10 }
+        Self { visibility: USUAL_VISIBILITY, max_receives: 10 }
+    }
+}
+
+impl Redelivery {
+    /// Visibility timeout of a queue. The usual one is longer where the consumer's time asks for it: as AWS
+    /// advises, at least six times the function's timeout plus the batching window, so that no message
+    /// is delivered twice while it is processed.
+    #[must_use]
+    pub fn visibility_of(&self, queue: QueueName) -> Duration {
+        if self.visibility != USUAL_VISIBILITY {
+            return self.visibility;
+        }
+        let needed = Function::ALL.into_iter().filter_map(|function| {
+            let consumer = function.consumer().filter(|consumer| consumer.queue == queue)?;
+            let window = Duration::from_secs(consumer.window_seconds.into());
+            Some(function.row().timeout * 6 + window)
+        });
+        needed.fold(USUAL_VISIBILITY, Duration::max)
     }
 }
 
@@ -77,10 +97,12 @@ impl Queues {
         redelivery: Option<Redelivery>,
     ) -> Result<Self, Error> {
         let redelivery = redelivery.unwrap_or_default();
+        let receives = redelivery.max_receives;
         let pair = |name: QueueName| {
             let queue = format!("{prefix}{}", name.as_str());
+            let visibility = redelivery.visibility_of(name);
             async move {
-                let made = create_pair(sqs, &queue, redelivery).await;
+                let made = create_pair(sqs, &queue, visibility, receives).await;
                 made.map_err(|why| Error { queue, why })
             }
         };
@@ -132,7 +154,8 @@ pub async fn depth(sqs: &Client, queue: &QueuePair) -> Result<u64, Error> {
 async fn create_pair(
     sqs: &Client,
     name: &str,
-    redelivery: Redelivery,
+    visibility: Duration,
+    max_receives: u32,
 ) -> Result<QueuePair, String> {
     use QueueAttributeName as Name;
     let retention = (Name::MessageRetentionPeriod, RETENTION_SECONDS.to_string());
@@ -140,11 +163,11 @@ async fn create_pair(
     let (dead_url, dead_arn) = create(sqs, &dead_name, vec![retention.clone()]).await?;
     let redrive = serde_json::json!({
         "deadLetterTargetArn": dead_arn,
-        "maxReceiveCount": redelivery.max_receives,
+        "maxReceiveCount": max_receives,
     });
     let attributes = vec![
         retention,
-        (Name::VisibilityTimeout, redelivery.visibility.as_secs().to_string()),
+        (Name::VisibilityTimeout, visibility.as_secs().to_string()),
         (Name::RedrivePolicy, redrive.to_string()),
     ];
     let (url, arn) = create(sqs, name, attributes).await?;

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use engine::domain::call_rate::CallRate;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
@@ -19,11 +20,13 @@ use shared::dynamodb::{Tables, create_tables};
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
-    PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
+    MetricsConfig, PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret,
+    SqsConfig,
 };
 use shared::runtime::functions::{Function, Trigger};
 
+use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
 use crate::endpoints::{Endpoints, EndpointsError};
 use crate::event_sources::{Source, invoke};
@@ -33,7 +36,10 @@ use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
 use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
+use crate::throttled::{self, Recorder};
 use fake_identity::{Identity, Refused, Role};
+use fake_limits::{Limits, Throttled, Throttles};
+use fake_payments::Lags;
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
 /// Default prefix of the names of tables and queues.
@@ -78,6 +84,8 @@ pub struct Options {
     pub routes: Routes,
     /// Whether to begin with empty tables though Redis or the payment provider knows of orders.
     pub accept_lost_orders: bool,
+    /// The limits that its servers, its gateway and its functions enforce.
+    pub limits: Limits,
 }
 
 impl Options {
@@ -95,6 +103,7 @@ impl Options {
             prefix: PREFIX.to_owned(),
             routes: Routes::Api,
             accept_lost_orders: false,
+            limits: Limits::None,
         }
     }
 
@@ -166,6 +175,7 @@ pub struct Engine {
     secrets: Secrets,
     provider: PaymentProvider,
     stack: Stack,
+    recorder: Recorder,
     // Last, so that the directory is given up when nothing uses it any more.
     data_dir: DataDir,
 }
@@ -186,11 +196,13 @@ impl Engine {
         Endpoints::remove(data_dir.path())?;
         let secrets = data_dir.secrets()?;
         let kept_in = (!options.ephemeral).then_some(data_dir.path());
-        let stack = Stack::start(kept_in, &options.external).await?;
+        let throttles = Throttles::default();
+        let limits = options.limits.enforced(&throttles);
+        let stack = Stack::start_within(kept_in, &options.external, limits.as_ref()).await?;
         let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let provider =
-            PaymentProvider::start_lagging(ledger.as_deref(), options.search_lag_seconds)
-                .map_err(servers::Error::from)?;
+        let lags = Lags::from_search_seconds(options.search_lag_seconds);
+        let provider = PaymentProvider::start_within(ledger.as_deref(), lags, limits.clone())
+            .map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
@@ -200,17 +212,23 @@ impl Engine {
             lost_orders::check(&stack, &provider, &dynamo).await?;
         }
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
-        let config = config(stack.topology(), &endpoints, &queues, &secrets)?;
+        let config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
         let app = Arc::new(App::from_config(&config).await?);
 
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
         report(invoke(RECONCILE_TIMEOUT, reconcile(Arc::clone(&app))).await);
 
         let identity = || Identity::new(secrets.identity.as_bytes());
-        let gateway = Gateway::start(Arc::clone(&app), identity(), options.port, options.routes)
-            .await
-            .map_err(|source| Error::Port { port: options.port, source })?;
-        let sources = start_sources(&app, &sqs, &queues, options.reconcile_seconds);
+        let account = Concurrency::new(limits.as_ref());
+        let (port, routes) = (options.port, options.routes);
+        let (app_of, limited) = (Arc::clone(&app), limits.as_ref());
+        let gateway =
+            Gateway::start_within(app_of, identity(), port, routes, limited, account.clone())
+                .await
+                .map_err(|source| Error::Port { port, source })?;
+        let (seconds, of) = (options.reconcile_seconds, options.limits);
+        let sources = start_sources(&app, &sqs, &queues, seconds, &account, of);
+        let recorder = recorder(&data_dir, kept_in.is_some(), of, throttles, &stack)?;
         let gateway_url = format!("http://{}", gateway.address());
         let endpoints = Endpoints { gateway: gateway_url, ..endpoints };
         endpoints.write(data_dir.path())?;
@@ -226,6 +244,7 @@ impl Engine {
             secrets,
             provider,
             stack,
+            recorder,
             data_dir,
         })
     }
@@ -264,6 +283,12 @@ impl Engine {
     #[must_use]
     pub fn provider(&self) -> &PaymentProvider {
         &self.provider
+    }
+
+    /// What its servers have refused for their limits.
+    #[must_use]
+    pub fn throttled(&self) -> Throttled {
+        self.recorder.throttled()
     }
 
     /// The queues.
@@ -345,6 +370,9 @@ impl Engine {
     /// The first [`Error`]; nothing is left running.
     pub async fn stop(self) -> Result<(), Error> {
         let removed = Endpoints::remove(self.data_dir.path());
+        if let Err(error) = self.recorder.finish() {
+            tracing::warn!(%error, "throttling is not recorded");
+        }
         self.gateway.stop().await;
         for source in self.sources {
             source.stop().await;
@@ -353,6 +381,23 @@ impl Engine {
         self.stack.stop().await?;
         Ok(removed?)
     }
+}
+
+/// Records what is refused, in the data directory; an engine whose state is kept goes on counting.
+fn recorder(
+    data_dir: &DataDir,
+    is_kept: bool,
+    limits: Limits,
+    throttles: Throttles,
+    stack: &Stack,
+) -> Result<Recorder, Error> {
+    let file = data_dir.path().join(throttled::FILE);
+    if is_kept {
+        throttles.resume(&throttled::read(&file));
+    }
+    let redis = stack.redis().filter(|_| limits != Limits::None);
+    let redis = redis.map(|redis| redis::Client::open(redis.url())).transpose();
+    Ok(Recorder::start(limits, throttles, file, redis.map_err(servers::Error::from)?))
 }
 
 /// Says at the start that fewer files may be open than an engine needs, and not when the first buyers
@@ -383,13 +428,18 @@ pub fn config(
     let secret = |text: &str| Secret(text.as_bytes().to_vec());
     let provider = ProviderId::new(payment::PROVIDER)?;
     Ok(Config {
-        redis: RedisConfig { topology },
+        redis: RedisConfig { topology, kind: None },
+        sales: SalesConfig::default(),
         dynamodb: DynamoDbConfig {
             tables: Tables::with_prefix(&endpoints.table_prefix),
             endpoint: Some(endpoints.dynamodb.clone()),
         },
         sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs.clone()) },
         admission: AdmissionConfig { keys: vec![("local".to_owned(), secret(&secrets.admission))] },
+        // Another key than the admissions', made from it: so a data directory needs no new secret.
+        attendees: AttendeeConfig {
+            keys: vec![("local".to_owned(), secret(&format!("attendees:{}", secrets.admission)))],
+        },
         payments: PaymentConfig {
             secrets: vec![(provider.clone(), secret(&secrets.stripe))],
             tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
@@ -401,6 +451,8 @@ pub fn config(
                 key: secret(fake_payments::API_KEY),
             }],
             grace: endpoints.grace(),
+            call_rate: CallRate::default(),
+            list_lag: endpoints.list_lag(),
         },
         metrics: MetricsConfig::Off,
         ca_file: None,

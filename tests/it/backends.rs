@@ -7,8 +7,10 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use engine::domain::call_rate::CallRate;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
+use fake_limits::Limits;
 use fake_payments::API_KEY;
 use local::endpoints::Endpoints;
 use local::payment;
@@ -88,7 +90,8 @@ pub fn up_arguments(prefix: &str) -> Vec<String> {
     let servers = [("--dynamodb-url", dynamodb_url), ("--sqs-url", sqs_url)];
     let named = servers.into_iter().filter_map(|(option, url)| Some([option.to_owned(), url?]));
     let prefix = ["--prefix".to_owned(), prefix.to_owned()];
-    std::iter::once(prefix).chain(named).flatten().collect()
+    let limits = Limits::None.arguments();
+    std::iter::once(prefix).chain(named).flatten().chain(limits).collect()
 }
 
 /// One server, which is stopped when this is dropped if it is ours.
@@ -132,7 +135,9 @@ pub fn providers(provider: &PaymentProvider) -> ProvidersConfig {
         url: Some(provider.url()),
         key: Secret(API_KEY.as_bytes().to_vec()),
     };
-    ProvidersConfig { apis: vec![api], grace: Grace::NONE }
+    // Tests are about other things than waiting for turns.
+    let call_rate = CallRate::from_per_second(1000).unwrap();
+    ProvidersConfig { apis: vec![api], grace: Grace::NONE, call_rate, ..ProvidersConfig::default() }
 }
 
 /// True if a server is not ours, so that a test about our own has nothing to test; it says so, and

@@ -8,6 +8,7 @@ use chaos::faults::{Fault, FaultContext, Kind, Struck};
 use chaos::rig::{Profile, Setup};
 use chaos::{self, Error, Options, Plan};
 use engine::domain::order::OrderState;
+use fake_limits::Limits;
 use futures_util::future::BoxFuture;
 use local::stores::sdk_config;
 use ops::audit::{self, DynamoDbTarget};
@@ -24,6 +25,7 @@ fn options(deadline: Duration) -> Options {
         pay_window_seconds: 5,
         seats: 0,
         seed: 11,
+        limits: Limits::None,
     };
     Options { setup, buyers: 8, deadline }
 }

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;
+use local::concurrency::Concurrency;
 use local::event_sources::{Mapping, Source, poll, schedule};
 use local::queues::{QueuePair, Queues, Redelivery};
 use local::servers::FakeSqs;
 use local::stores;
+use shared::runtime::functions::Function;
 
 use crate::backends::{self, Server};
 
@@ -81,6 +83,9 @@ impl Fixture {
             window,
             concurrency: 1,
             timeout: Duration::from_secs(5),
+            function: Function::SyncDb,
+            account: Concurrency::default(),
+            grows: false,
         };
         poll(self.sqs.clone(), mapping, function)
     }

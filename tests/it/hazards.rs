@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::repository::{read, root};
 use engine::domain::choice::{Choice, Together};
+use engine::domain::guard::{Guard, without};
 use engine::domain::ids::{Epoch, Legs, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
@@ -20,6 +21,7 @@ use engine::flows::expire::expire;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{self, Reservation, reserve};
 use engine::ports::{Published, Stored};
+use futures_util::FutureExt as _;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
@@ -227,4 +229,43 @@ async fn the_places_of_those_who_left_are_given_to_the_next() {
     let late = NOW.plus_seconds(601);
     expire(&ports, published.sale.id(), numbers[0], late).await.unwrap();
     admit(&ports, &published, &user("e"), 2, late).await.unwrap();
+}
+
+/// Tries this number of names, each beside one who has a ticket, so that no order is ever made. Returns
+/// of how many there was an answer.
+async fn learned(names: usize) -> usize {
+    let (ports, published) = four_places().await;
+    let lines = |names: &[&str]| {
+        let count = u16::try_from(names.len()).unwrap();
+        let choice = Choice::Best { count, together: Together::Preferred };
+        let line = Line { tier: TierId::new("all").unwrap(), legs: Legs::ONE, choice };
+        let attendees = names.iter().map(|name| model_stores::attendee(name)).collect();
+        vec![RequestedLine { line, price_minor: MinorUnits(1000), attendees }]
+    };
+    let request = async |buyer: &str, lines| {
+        let number = Mint::new(1).mint(NOW, &user(buyer));
+        let published = published.clone();
+        let reservation = Reservation { published, number, user: user(buyer), lines };
+        reserve(&ports, &reservation, NOW).await
+    };
+    request("a", lines(&["bait"])).await.unwrap();
+    let mut learned = 0;
+    for name in 0..names {
+        let name = format!("p{name}");
+        match request("stranger", lines(&[name.as_str(), "bait"])).await {
+            Err(reserve::Refusal::AttendeeTaken(_)) => learned += 1,
+            Err(reserve::Refusal::AttendeeLimit { max_named: 12 }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    learned
+}
+
+#[test]
+fn a_stranger_learns_of_few_people_and_of_all_without_the_guard() {
+    // The model's stores answer at once, so that all of it happens on this thread.
+    let all = || learned(1000).now_or_never().unwrap();
+    let (with_guard, without_guard) = (all(), without(Guard::AttendeeLimit, all));
+    println!("of 1000 people a stranger learns of {with_guard}, without the guard {without_guard}");
+    assert_eq!((with_guard, without_guard), (10, 1000));
 }

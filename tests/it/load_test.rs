@@ -9,6 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use engine::domain::grace::Grace;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
+use fake_limits::Limits;
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::demo;
@@ -410,6 +411,7 @@ async fn a_published_on_sale_is_replayed_in_small() {
     }
     let published = Published::named("tixcraft-2024").unwrap();
     let options = replay::Options {
+        limits: Limits::None,
         published,
         scale: 0.001,
         load: open(890, 1.0, 100),

@@ -29,6 +29,7 @@ mod hostile;
 mod importers;
 mod kill;
 mod lambda;
+mod limits;
 mod load_test;
 mod metrics;
 mod openapi;

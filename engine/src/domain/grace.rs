@@ -1,7 +1,7 @@
 //! The grace: how long an unpaid order waits past its deadline for a payment that was made in time.
 
 use crate::domain::guard::{Guard, stands};
-use crate::domain::time::Timestamp;
+use crate::domain::time::{BoundedSeconds, Timestamp};
 
 /// Seconds beyond the grace in which an unpaid order must have ended (I7): the sweeper runs every
 /// minute, and may fail once.
@@ -12,43 +12,27 @@ const SWEEPS_SECONDS: u32 = 120;
 /// A provider may list a capture late, and its callback may be lost. What it lists at the end of the
 /// grace has every capture that was made by the deadline, if the grace is longer than the
 /// provider's lag. So an order that was paid in time is not ended as unpaid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Grace {
-    seconds: u32,
-}
+/// The longest is an hour: an outage of the provider's search.
+pub type Grace = BoundedSeconds<3600>;
 
 impl Grace {
     /// None: an unpaid order ends at its deadline.
-    pub const NONE: Self = Self { seconds: 0 };
+    pub const NONE: Self = Self::new(0);
     /// Twice the minute within which Stripe's search usually has a capture.
     /// Source: <https://docs.stripe.com/search#data-freshness>
-    pub const DEFAULT: Self = Self { seconds: 120 };
-    /// The longest grace, in seconds: an outage of the provider's search.
-    pub const MAX_SECONDS: u32 = 3600;
-
-    /// A grace of some seconds; `None` if it is longer than [`Grace::MAX_SECONDS`].
-    #[must_use]
-    pub const fn from_seconds(seconds: u32) -> Option<Self> {
-        if seconds > Self::MAX_SECONDS { None } else { Some(Self { seconds }) }
-    }
-
-    /// The grace in seconds.
-    #[must_use]
-    pub const fn seconds(self) -> u32 {
-        self.seconds
-    }
+    pub const DEFAULT: Self = Self::new(120);
 
     /// The time at which an unpaid order ends that was to be paid by `pay_by`.
     #[must_use]
     pub fn end_from(self, pay_by: Timestamp) -> Timestamp {
-        let seconds = if stands(Guard::Grace) { self.seconds } else { 0 };
+        let seconds = if stands(Guard::Grace) { self.seconds() } else { 0 };
         pay_by.plus_seconds(seconds.into())
     }
 
     /// Seconds past its deadline after which no order may be pending (I7).
     #[must_use]
     pub const fn bound_seconds(self) -> u32 {
-        self.seconds + SWEEPS_SECONDS
+        self.seconds() + SWEEPS_SECONDS
     }
 }
 

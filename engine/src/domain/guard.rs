@@ -21,6 +21,8 @@ pub enum Guard {
     BuyerLimit,
     /// An attendee has one ticket of a sale (DynamoDB).
     AttendeeOnce,
+    /// The number of attendees that a buyer names in a sale is bounded (DynamoDB).
+    AttendeeLimit,
     /// A payment is decided once, however often its callback comes (DynamoDB).
     CallbackDedupe,
     /// An order is counted once in its sale's statistics (DynamoDB).
@@ -39,6 +41,10 @@ pub enum Guard {
     EpochFence,
     /// A load replaces only the inventory that its caller saw (Redis).
     LoadExpected,
+    /// A load is published only if all of its parts are in place (Redis).
+    LoadComplete,
+    /// A sale has no epoch before its load is published (Redis).
+    LoadUnnamed,
     /// The same attempt is answered with the same hold (Redis).
     HoldReplay,
     /// A sale sells between its opening and its closing, and not while it is paused (Redis).
@@ -59,24 +65,31 @@ pub enum Guard {
     AskProvider,
     /// An unpaid order waits for what the provider lists late before it expires.
     Grace,
+    /// What a provider has listed late is found: each pass over its list reads the last minutes again.
+    ReadAgain,
+    /// What a pass has read counts as read only up to the lag of the list.
+    ListLag,
     /// A payment pays an order only if its amount and currency are the order's.
     AmountCheck,
     /// The orders are asked before a buyer is refused: Redis may have forgotten.
     AskBeforeRefusing,
     /// An admission used again for something else is refused.
     FingerprintCheck,
+    /// A sale is archived only when nothing of it is undecided.
+    ArchiveDecided,
     /// A buyer cancels only an own order.
     BuyerCheck,
 }
 
 impl Guard {
     /// Every guard, for the test that removes each.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 34] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
         Self::BuyerLimit,
         Self::AttendeeOnce,
+        Self::AttendeeLimit,
         Self::CallbackDedupe,
         Self::SyncOnce,
         Self::LeaseFence,
@@ -86,6 +99,8 @@ impl Guard {
         Self::ReleaseKeepsSold,
         Self::EpochFence,
         Self::LoadExpected,
+        Self::LoadComplete,
+        Self::LoadUnnamed,
         Self::HoldReplay,
         Self::SaleWindow,
         Self::MarkTaken,
@@ -96,9 +111,12 @@ impl Guard {
         Self::Deadline,
         Self::AskProvider,
         Self::Grace,
+        Self::ReadAgain,
+        Self::ListLag,
         Self::AmountCheck,
         Self::AskBeforeRefusing,
         Self::FingerprintCheck,
+        Self::ArchiveDecided,
         Self::BuyerCheck,
     ];
 }

@@ -172,6 +172,17 @@ text_id!(
     schemars::json_schema!({ "type": "string", "pattern": "^[!\"$-~]{1,128}$" })
 );
 text_id!(
+    /// A place in a provider's list, as the provider names the entry before it.
+    PageMark, 128, "page mark", "1 to 128 printable ASCII bytes",
+    |text| !text.is_empty() && text.len() <= PageMark::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()),
+    schemars::json_schema!({ "type": "string", "pattern": "^[!-~]{1,128}$" })
+);
+text_id!(
+    /// One run of the reader of a provider's list. Its lease on the cursor is of this name, which no
+    /// other run has.
+    ReaderId, 32, "reader", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ReaderId::MAX_BYTES), slug_schema(ReaderId::MAX_BYTES)
+);
+text_id!(
     /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
     /// another fingerprint is refused.
     RequestFingerprint, 16, "content fingerprint", "16 hexadecimal digits",

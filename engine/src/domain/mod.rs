@@ -1,6 +1,11 @@
 //! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
 
+pub mod archive;
+pub mod attendee;
 pub mod bitmap;
+pub mod call_rate;
+pub mod capacity;
+pub mod captures;
 pub mod choice;
 pub mod gate;
 pub mod grace;

@@ -1,6 +1,6 @@
 //! The order: what a buyer asked for and was given, and the one table of its states.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,8 @@ pub use super::payment::{
     decide_payment,
 };
 
-use crate::domain::ids::{
-    AttendeeId, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
-};
+use crate::domain::attendee::{Attendee, AttendeeHash};
+use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
@@ -156,19 +155,18 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
 }
 
 /// One ticket of an order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ticket {
     /// The seat of the line's tier.
     pub seat: Seat,
     /// Its name, as printed.
     pub name: SeatName,
     /// The person who will use it, if named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attendee: Option<AttendeeId>,
+    pub attendee: Option<Attendee>,
 }
 
 /// Tickets of one tier on one journey at one price.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OrderLine {
     /// Id of the tier.
     pub tier: TierId,
@@ -195,7 +193,7 @@ impl OrderLine {
 }
 
 /// An order. One without lines is a tombstone: it says that its number will never be an order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Order {
     /// Its number, unique among all sales.
     pub number: OrderNumber,
@@ -210,7 +208,6 @@ pub struct Order {
     /// Its price.
     pub total: Money,
     /// The fingerprint of the request.
-    #[serde(rename = "content")]
     pub fingerprint: RequestFingerprint,
     /// Time of its creation.
     pub created_at: Timestamp,
@@ -267,11 +264,22 @@ impl Order {
     }
 
     /// Every attendee it names.
-    pub fn attendees(&self) -> impl Iterator<Item = &AttendeeId> {
+    pub fn attendees(&self) -> impl Iterator<Item = &Attendee> {
         self.lines
             .iter()
             .flat_map(|line| &line.tickets)
             .filter_map(|ticket| ticket.attendee.as_ref())
+    }
+
+    /// The hashes that it claims for them: of each attendee one by each key.
+    pub fn attendee_claims(&self) -> impl Iterator<Item = AttendeeHash> {
+        self.attendees().flat_map(|attendee| &attendee.hashes).copied()
+    }
+
+    /// The attendees as they are counted against what its buyer may name.
+    #[must_use]
+    pub fn named(&self) -> BTreeSet<AttendeeHash> {
+        self.attendees().filter_map(Attendee::counted).collect()
     }
 }
 

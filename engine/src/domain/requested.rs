@@ -2,8 +2,9 @@
 
 use sha2::{Digest, Sha256};
 
+use super::attendee::Attendee;
 use super::choice::{Choice, Together};
-use super::ids::{AttendeeId, RequestFingerprint, SeatName};
+use super::ids::{RequestFingerprint, SeatName};
 use super::inventory::{HoldRecord, Line};
 use super::money::MinorUnits;
 use super::order::{OrderLine, Ticket};
@@ -23,11 +24,13 @@ pub struct RequestedLine {
     /// The price of each ticket.
     pub price_minor: MinorUnits,
     /// Users of the tickets: none, or one a ticket in the order of the seats.
-    pub attendees: Vec<AttendeeId>,
+    pub attendees: Vec<Attendee>,
 }
 
 /// The fingerprint of a request: the first eight bytes, in hexadecimal, of the SHA-256 of its
-/// lines in a canonical text. The price is not part of it: it follows from the rest.
+/// lines in a canonical text. The price is not part of it: it follows from the rest. An attendee is in
+/// it by the keyed hash: a fingerprint of few digits of an id, which anybody could try all of, would
+/// keep what is erased.
 #[must_use]
 pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
     let mut hash = Sha256::new();
@@ -57,7 +60,10 @@ pub fn fingerprint(lines: &[RequestedLine]) -> RequestFingerprint {
                 offsets.iter().for_each(|at| part(&format!("{} {}", at.row, at.column)));
             }
         }
-        attendees.iter().for_each(|attendee| part(&format!("attendee {attendee}")));
+        for attendee in attendees {
+            let hash = attendee.counted().map(|hash| hash.to_string()).unwrap_or_default();
+            part(&format!("attendee {hash}"));
+        }
     }
     let digest = hash.finalize();
     let text: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
@@ -110,7 +116,9 @@ mod tests {
 
     fn requested(tier: &str, choice: Choice, attendees: &[&str]) -> RequestedLine {
         let line = Line { tier: TierId::new(tier).unwrap(), legs: Legs::ONE, choice };
-        let attendees = attendees.iter().map(|id| AttendeeId::new(*id).unwrap()).collect();
+        let hashes = |id: &&str| vec![id.repeat(32).parse().unwrap()];
+        let attendee = |id: &&str| Attendee { id: None, hashes: hashes(id) };
+        let attendees = attendees.iter().map(attendee).collect();
         RequestedLine { line, price_minor: MinorUnits(1), attendees }
     }
 
@@ -123,8 +131,8 @@ mod tests {
             vec![requested("b", best(2, Together::Required), &[])],
             vec![requested("a", best(3, Together::Required), &[])],
             vec![requested("a", best(2, Together::Preferred), &[])],
-            vec![requested("a", best(2, Together::Required), &["x", "y"])],
-            vec![requested("a", best(2, Together::Required), &["y", "x"])],
+            vec![requested("a", best(2, Together::Required), &["a", "b"])],
+            vec![requested("a", best(2, Together::Required), &["b", "a"])],
             vec![requested("a", Choice::Seats(vec![Seat(1), Seat(2)]), &[])],
             vec![requested("a", Choice::Seats(vec![Seat(12)]), &[])],
             vec![requested("a", Choice::Pattern { column: 1, offsets: vec![at(0, 1)] }, &[])],

@@ -56,6 +56,33 @@ impl Timestamp {
     }
 }
 
+/// A length of time in whole seconds, from 0 to `MAX`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BoundedSeconds<const MAX: u32>(u32);
+
+impl<const MAX: u32> BoundedSeconds<MAX> {
+    /// The longest, in seconds.
+    pub const MAX_SECONDS: u32 = MAX;
+
+    /// A length that is known to be within the bound, which the compiler checks where it is a constant.
+    pub(crate) const fn new(seconds: u32) -> Self {
+        assert!(seconds <= MAX, "it is longer than its bound");
+        Self(seconds)
+    }
+
+    /// A length of some seconds; `None` if it is longer than the bound.
+    #[must_use]
+    pub const fn from_seconds(seconds: u32) -> Option<Self> {
+        if seconds > MAX { None } else { Some(Self(seconds)) }
+    }
+
+    /// The length in seconds.
+    #[must_use]
+    pub const fn seconds(self) -> u32 {
+        self.0
+    }
+}
+
 /// What tells the time to work that may take long enough for it to matter.
 ///
 /// A moment is a clock that stands still: for work that is over before anything changes, and for

@@ -18,6 +18,9 @@ pub enum Refusal {
     /// The sale is over, or paused.
     #[error("the sale takes no reservations now")]
     SaleClosed,
+    /// The sale is archived: it sells nothing any more.
+    #[error("the sale is archived: it sells nothing any more")]
+    SaleArchived,
     /// Nothing is left, and nothing is held that could come back.
     #[error("the sale is sold out")]
     SoldOut,
@@ -50,6 +53,9 @@ pub async fn admit(
     now: Timestamp,
 ) -> Result<(), Refusal> {
     let sale = &published.sale;
+    if published.lifecycle.is_over() {
+        return Err(Refusal::SaleArchived);
+    }
     check_window(sale, now)?;
     let gate = sale.file().gate;
     let mut command = Admit {

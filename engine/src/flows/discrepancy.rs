@@ -14,8 +14,8 @@ use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms, Tie
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentKey};
 use crate::domain::sale::{Sale, Tier};
-use crate::flows::load::{Owned, owned_seats};
-use crate::ports::{Claim, Ports, Published, Seats, Snapshot, Stored};
+use crate::flows::load::Owned;
+use crate::ports::{Claim, Ports, Published, Seats, Stored};
 
 /// Most seats that an explanation names; of more it gives the number.
 const SEATS_NAMED: usize = 8;
@@ -299,8 +299,10 @@ fn is_settled(grid: &TierGrid, leg: Leg, seat: Seat) -> bool {
 
 /// One sale in both stores.
 pub(crate) struct SaleSnapshot {
-    /// Tier by tier, what Redis has.
-    snapshots: BTreeMap<TierId, Snapshot>,
+    /// The bitmaps of each tier in Redis.
+    grids: BTreeMap<TierId, TierGrid>,
+    /// Every hold of the sale in Redis.
+    holds: BTreeMap<OrderNumber, HoldRecord>,
     /// Everything that DynamoDB claims, and every order that can differ: that holds, or claims what
     /// Redis does not have as sold.
     owned: Owned,
@@ -308,7 +310,9 @@ pub(crate) struct SaleSnapshot {
 
 impl SaleSnapshot {
     /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
-    /// its bitmaps, the holds after them), then what DynamoDB claims, then the orders. A seat-leg
+    /// its bitmaps), then the holds, once for all tiers, then what DynamoDB claims, then the orders. The
+    /// hold of a bit that was seen is among the holds unless it was given back, which raises the counter,
+    /// or sold, which its order tells. A seat-leg
     /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
     /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
     /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
@@ -325,18 +329,20 @@ impl SaleSnapshot {
     /// not settled. What is found of holds and of leaked seats needs no owner: orders that hold are
     /// read whatever they claim, and a claim counts whoever's it is.
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
-        let mut snapshots = BTreeMap::new();
+        let mut grids = BTreeMap::new();
         for tier in sale.tiers() {
-            let snapshot = ports.seats().snapshot(sale.id(), &tier.tier, sale.leg_count()).await?;
-            snapshots.insert(tier.tier.clone(), snapshot);
+            let grid = ports.seats().grid(sale.id(), &tier.tier, sale.leg_count()).await?;
+            grids.insert(tier.tier.clone(), grid);
         }
-        let held = snapshots.values().flat_map(Snapshot::orders).collect();
+        let holds: BTreeMap<OrderNumber, HoldRecord> =
+            ports.seats().holds(sale.id()).await?.into_iter().collect();
+        let held = holds.keys().copied().collect();
         let differs = |tier: &TierId, claim: &Claim| {
-            let snapshot: Option<&Snapshot> = snapshots.get(tier);
-            !snapshot.is_some_and(|snapshot| is_settled(&snapshot.grid, claim.leg, claim.seat))
+            let grid: Option<&TierGrid> = grids.get(tier);
+            !grid.is_some_and(|grid| is_settled(grid, claim.leg, claim.seat))
         };
-        let owned = owned_seats(ports, sale, differs, held, None).await?;
-        Ok(Self { snapshots, owned })
+        let owned = Owned::read(ports, sale, differs, held).await?;
+        Ok(Self { grids, holds, owned })
     }
 
     /// Everything in which Redis differs from DynamoDB: first the holds that go, then what was
@@ -351,21 +357,15 @@ impl SaleSnapshot {
 
     /// Number of free seat-legs.
     pub(crate) fn available(&self) -> u64 {
-        let bitmaps = self.snapshots.values().flat_map(|snapshot| &snapshot.grid.taken).flatten();
+        let bitmaps = self.grids.values().flat_map(|grid| &grid.taken).flatten();
         bitmaps.map(|byte| u64::from(byte.count_zeros())).sum()
-    }
-
-    /// Every hold that was seen. Those of later tiers are the newer ones.
-    fn holds(&self) -> BTreeMap<OrderNumber, &HoldRecord> {
-        let holds = self.snapshots.values().flat_map(|snapshot| &snapshot.holds);
-        holds.map(|(number, record)| (*number, record)).collect()
     }
 
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
     /// reservation under way, or waits for its deadline.
     fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {
-        self.holds().into_iter().filter_map(|(number, record)| {
-            let order = self.owned.orders.get(&number)?;
+        self.holds.iter().filter_map(|(number, record)| {
+            let order = self.owned.orders.get(number)?;
             let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
             let differs = || Discrepancy::HoldDiffers(Box::new(order.clone()), record.clone());
             (!agrees).then(differs)
@@ -375,9 +375,8 @@ impl SaleSnapshot {
     /// Orders that own seats and that Redis does not know of, or whose seats it has as free: another
     /// hold of the same seats, taken while theirs was forgotten, may have given them back.
     fn forgotten(&self, published: &Published) -> impl Iterator<Item = Discrepancy> {
-        let holds = self.holds();
         self.owned.orders.values().filter_map(move |order| {
-            let is_held = holds.contains_key(&order.number);
+            let is_held = self.holds.contains_key(&order.number);
             let restore = || self.restore(published, order);
             let boxed = || Box::new(order.clone());
             match (order.state, is_held) {
@@ -404,7 +403,7 @@ impl SaleSnapshot {
     /// What writes an order's hold; `None` before the first load, or if a tier is not of the sale.
     fn restore(&self, published: &Published, order: &Order) -> Option<Restore> {
         let record = order.hold_record();
-        let freed = |line: &HeldLine| Some(self.snapshots.get(&line.tier)?.grid.freed);
+        let freed = |line: &HeldLine| Some(self.grids.get(&line.tier)?.freed);
         let freed = record.lines.iter().map(freed).collect::<Option<Vec<u64>>>()?;
         let (sale, epoch) = (order.sale.clone(), published.epoch.clone()?);
         Some(Restore { sale, epoch, order: order.number, record, freed })
@@ -413,7 +412,7 @@ impl SaleSnapshot {
     /// True if Redis has every seat-leg of the lines as taken.
     fn has_taken(&self, lines: &[HeldLine]) -> bool {
         lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
-            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            let grid = self.grids.get(&at.tier);
             grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat))
         })
     }
@@ -421,17 +420,17 @@ impl SaleSnapshot {
     /// True if Redis has every seat-leg of the lines as sold.
     fn has_sold(&self, lines: &[HeldLine]) -> bool {
         lines.iter().flat_map(HeldLine::seat_legs).all(|at| {
-            let grid = self.snapshots.get(&at.tier).map(|snapshot| &snapshot.grid);
+            let grid = self.grids.get(&at.tier);
             grid.is_some_and(|grid| is_settled(grid, at.leg, at.seat))
         })
     }
 
     /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
     fn leaked(&self, published: &Published, tier: &Tier) -> Option<Discrepancy> {
-        let Snapshot { grid, holds } = self.snapshots.get(&tier.tier)?;
+        let grid = self.grids.get(&tier.tier)?;
         let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
         let mut owned: HashSet<(Leg, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
-        let held_lines = holds.iter().flat_map(|(_, record)| &record.lines);
+        let held_lines = self.holds.values().flat_map(|record| &record.lines);
         for line in held_lines.filter(|line| line.tier == tier.tier) {
             owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
         }

@@ -1,10 +1,16 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
 //!
-//! Before a pending order ends, the payment provider is asked what it has captured for it: the
-//! callback may be lost or late. Money that is found is decided as if its callback had come.
-//! The answer may lack the last captures, so the order is asked about at its deadline, to find what is
-//! older, and again when the [grace](crate::domain::grace) is over: what was captured by the deadline
-//! is listed then. If the provider does not answer by the end of the grace, the order ends unasked.
+//! A callback may be lost or late, so the provider's word is needed before a pending order ends. Where a
+//! reader goes over what the provider lists ([`crate::flows::captures`]), an order ends as soon as that was
+//! read past its deadline: what could have paid it is decided then, and nobody is asked.
+//!
+//! Otherwise the provider is asked what it has captured for the order. Money that is found is decided as
+//! if its callback had come. The answer may lack the last captures, so the order is asked about at its
+//! deadline, to find what is older, and again when the [grace](crate::domain::grace) is over: what was
+//! captured by the deadline is found then. Where lists are read, it is asked about at the end of the grace
+//! alone, if the reader has not come that far. While the limit on searches is used up, the order waits a
+//! little longer, `FOR_THE_LIMIT_SECONDS` at most; and if the provider does not answer by the end, the
+//! order ends unasked.
 //! No money is lost by that: a capture that comes to light later is rescued or refunded
 //! ([`crate::flows::pay`]), as it is for a cancelled order, for which nobody is asked.
 
@@ -12,6 +18,7 @@ use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
+use crate::domain::captures::{Coverage, Listing};
 use crate::domain::grace::Grace;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::SaleId;
@@ -23,13 +30,20 @@ use crate::domain::time::Timestamp;
 use crate::flows::hold::{align, release, sale_of, sell};
 use crate::flows::pay::pay;
 use crate::ports::{
-    ChangeReply, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError, Stored,
+    ChangeReply, Cursors, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError, Stored,
 };
 
 /// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
 /// Seconds after which a provider that did not answer is asked again.
 const ASK_AGAIN_SECONDS: i64 = 15;
+/// Parts of the grace after each of which an order whose providers' lists are being read is checked
+/// again, and the most seconds of one part.
+const RECHECKS_IN_GRACE: u32 = 8;
+const MAX_RECHECK_SECONDS: u32 = 15;
+/// Seconds past its grace that an order waits for the limit on searches. Within the two minutes beyond
+/// the grace of I7, with a minute for the sweeper.
+const FOR_THE_LIMIT_SECONDS: i64 = 30;
 /// Orders that are ended at once, each with a request to the provider.
 const TOGETHER: usize = 16;
 
@@ -125,28 +139,23 @@ async fn end(
     mut order: Option<Order>,
     now: Timestamp,
 ) -> Stored<Expired> {
-    let mut is_asked = !stands(Guard::AskProvider);
-    let mut again = None;
+    let mut finding = None;
     for attempt in 1..=ATTEMPTS {
         if let Some(pending) = order.as_ref().filter(|order| is_overdue(order, now))
-            && !is_asked
+            && finding.is_none()
         {
-            is_asked = true;
             // Boxed: what deciding a payment needs would be room in every expiry.
-            match Box::pin(decide_captures(ports, pending, now)).await? {
-                Money::None => {}
-                Money::Decided => order = ports.orders().get(number).await?,
-                Money::Unknown => again = Some(now.plus_seconds(ASK_AGAIN_SECONDS)),
+            let found = Box::pin(inspect(ports, pending, now)).await?;
+            if found.is_decided {
+                order = ports.orders().get(number).await?;
             }
+            finding = Some(found);
+        }
+        let again = order.as_ref().and_then(|order| not_yet(order, finding.as_ref(), now));
+        if let Some(again) = again {
+            return Ok(Expired::NotDue(again));
         }
         let ended = match order {
-            Some(order)
-                if stands(Guard::Deadline)
-                    && order.state == OrderState::Pending
-                    && ports.grace().end_from(order.pay_by) > now =>
-            {
-                return Ok(Expired::NotDue(look_again(ports.grace(), order.pay_by, again, now)));
-            }
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
                 None => {
@@ -196,19 +205,92 @@ fn is_overdue(order: &Order, now: Timestamp) -> bool {
     order.state == OrderState::Pending && order.pay_by <= now
 }
 
-/// When an order is looked at again that may not end yet: at its deadline, `again` if the provider did
-/// not answer, at the end of its grace.
-fn look_again(
-    grace: Grace,
-    pay_by: Timestamp,
-    again: Option<Timestamp>,
-    now: Timestamp,
-) -> Timestamp {
-    if now < pay_by {
-        return pay_by;
+/// The time at which an order that may not end yet is checked again; `None` if it may end.
+fn not_yet(order: &Order, finding: Option<&Finding>, now: Timestamp) -> Option<Timestamp> {
+    if !stands(Guard::Deadline) || order.state != OrderState::Pending {
+        return None;
     }
-    let end = grace.end_from(pay_by);
-    again.map_or(end, |again| again.min(end))
+    let end = finding.map_or(order.pay_by, |finding| finding.end);
+    let again = finding.and_then(|finding| finding.recheck_at).unwrap_or(end);
+    (now < end).then(|| again.min(end))
+}
+
+/// What is known of a pending order past its deadline.
+#[derive(Debug)]
+struct Finding {
+    /// The time from which it may end.
+    end: Timestamp,
+    /// The time to check again before that, if it is worth it.
+    recheck_at: Option<Timestamp>,
+    /// True if money was found, of which it is now decided what it does.
+    is_decided: bool,
+}
+
+/// Finds out if an order may end: from what was read of its providers' lists, else by asking them.
+async fn inspect(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Finding> {
+    let (coverage, read_from) = coverage_of(ports, order, now).await;
+    let end = ports.grace().end_of(order, coverage);
+    let mut finding = Finding { end, recheck_at: None, is_decided: false };
+    match coverage {
+        Coverage::Read => return Ok(finding),
+        Coverage::BeingRead if now < end => {
+            finding.recheck_at =
+                Some(now.max(read_from).plus_seconds(recheck_seconds(ports.grace())));
+            return Ok(finding);
+        }
+        Coverage::BeingRead | Coverage::Unread if !stands(Guard::AskProvider) => {
+            return Ok(finding);
+        }
+        Coverage::BeingRead | Coverage::Unread => {}
+    }
+    let again = now.plus_seconds(ASK_AGAIN_SECONDS);
+    match decide_captures(ports, order, now).await? {
+        Money::None => {}
+        Money::Decided => finding.is_decided = true,
+        Money::Unknown => finding.recheck_at = Some(again),
+        Money::Limited(seconds) => {
+            finding.recheck_at = Some(again.max(now.plus_seconds(seconds.into())));
+            if end <= now {
+                finding.end = end.plus_seconds(FOR_THE_LIMIT_SECONDS);
+            }
+        }
+    }
+    warn_of_silence(order, &finding, now);
+    Ok(finding)
+}
+
+/// Says that an order waits for its provider, or ends though the provider was not heard.
+fn warn_of_silence(order: &Order, finding: &Finding, now: Timestamp) {
+    let order = order.number;
+    match finding.recheck_at {
+        None => {}
+        Some(_) if now < finding.end => tracing::warn!(%order, "it waits for the provider"),
+        Some(_) => tracing::warn!(%order, "it ends though the provider was not heard"),
+    }
+}
+
+/// Seconds until an order is checked again while its providers' lists are being read.
+fn recheck_seconds(grace: Grace) -> i64 {
+    (grace.seconds() / RECHECKS_IN_GRACE).clamp(1, MAX_RECHECK_SECONDS).into()
+}
+
+/// What was read of the lists of all providers that can be asked, and the time before which nobody can
+/// have read past the order's deadline.
+async fn coverage_of(ports: &impl Ports, order: &Order, now: Timestamp) -> (Coverage, Timestamp) {
+    let mut read = Vec::new();
+    let mut longest = 0;
+    for Listing { provider, lag } in ports.listings() {
+        let Some(lag) = lag else { return (Coverage::Unread, order.pay_by) };
+        match ports.cursors().cursor(&provider).await {
+            Ok(cursor) => read.push((lag, cursor)),
+            Err(error) => {
+                tracing::warn!(%provider, %error, "nobody knows how far its captures were read");
+                return (Coverage::Unread, order.pay_by);
+            }
+        }
+        longest = longest.max(lag.seconds());
+    }
+    (Coverage::of_order(order, &read, now), order.pay_by.plus_seconds(longest.into()))
 }
 
 /// What the provider says of an order that should end.
@@ -219,20 +301,17 @@ enum Money {
     Decided,
     /// It does not answer.
     Unknown,
+    /// It is not asked for these seconds: the limit on searches is used up.
+    Limited(u32),
 }
 
 /// Asks the provider for captures of an order, and decides each as its callback would.
 async fn decide_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Money> {
     let captures = match ports.provider().captures(order).await {
         Ok(captures) => captures.unwrap_or_default(),
+        Err(StoreError::Limited(seconds)) => return Ok(Money::Limited(seconds)),
         Err(error) => {
-            let waits = now < ports.grace().end_from(order.pay_by);
-            let order = order.number;
-            if waits {
-                tracing::warn!(%order, %error, "it waits for the provider");
-            } else {
-                tracing::warn!(%order, %error, "it ends though the provider was not heard");
-            }
+            tracing::warn!(order = %order.number, %error, "the provider does not answer");
             return Ok(Money::Unknown);
         }
     };

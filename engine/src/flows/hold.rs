@@ -42,13 +42,17 @@ pub async fn release(ports: &impl Ports, sale: &SaleId, order: OrderNumber) -> S
     Err(StoreError::Unavailable(format!("the hold of order {order} keeps changing")))
 }
 
-/// Marks the seats of a paid order sold, in the epoch that Redis has now.
+/// Marks the seats of a paid order sold, in the epoch that Redis has now. Of an archived sale Redis has
+/// nothing: there is nothing to mark.
 ///
 /// # Errors
 /// `Unavailable` while the sale is being loaded again.
 pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
     for freshness in [Freshness::Cached, Freshness::Fresh] {
         let published = sale_of(ports, &order.sale, freshness).await?;
+        if published.lifecycle.is_over() {
+            return Ok(());
+        }
         let command = Sell {
             sale: order.sale.clone(),
             epoch: epoch_of(&published)?.clone(),

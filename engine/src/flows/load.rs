@@ -6,6 +6,9 @@
 //! lease has run out. The lease only saves work. What keeps a loader that was frozen, and resumes
 //! after others have loaded the sale and sold seats, from putting its old snapshot in place is this:
 //! - the script writes only over the epoch that the loader has seen, so not over a later load;
+//! - a large sale is written in parts, and until the last one it has no epoch: whoever is cut off in
+//!   between leaves nothing that is sold from, and of two that write at once the one that began last
+//!   goes on, while the other finds its parts gone;
 //! - a loader that finds its lease taken or ended stops before it writes;
 //! - if Redis has lost the later load too, just after that check, the old snapshot gets in, but under an epoch that the catalogue
 //!   does not name: every script refuses it, and the next load writes over it;
@@ -17,12 +20,13 @@
 //! marked, and the reconciler restores, sells or releases what differs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::sync::Arc;
 
-use futures_util::stream::{self, StreamExt as _, TryStreamExt as _};
+use futures_util::stream::{self, StreamExt as _};
 
 use crate::domain::ids::{Epoch, SaleId, TierId, UserId};
-use crate::domain::inventory::{HoldRecord, Load, LoadReply, Terms, TierGrid};
+use crate::domain::inventory::{HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
@@ -33,9 +37,16 @@ use crate::ports::{
     StoreError, Stored,
 };
 
-/// Time for which a loader may be silent before another may begin, in milliseconds. It is the pause that
-/// a loader which dies adds; a read or write of a store, with all its attempts, takes less.
-pub const LEASE_MS: i64 = 8_000;
+/// Time for which a loader may be silent before another may begin, in milliseconds. It is the longest
+/// pause that a loader which dies adds. A loader that lives prolongs its lease once half of it is over,
+/// whenever a store has answered.
+pub const LEASE_MS: i64 = 30_000;
+/// Time that one read or write of a store may take, with all its attempts, in milliseconds: so long no
+/// loader is silent. The adapters assert that theirs take less.
+pub const MAX_REQUEST_MS: i64 = LEASE_MS / 2;
+/// Most reads that a load or a comparison repeats because a store has refused them: a sale of 500,000 orders
+/// takes thousands, and must not begin again because one of them came at a bad moment.
+const MAX_REPEATED_READS: usize = 32;
 /// Blocks of claims that are read at a time, each a page: 20 KB if every seat is owned on one leg,
 /// 250 KB if on 64.
 const BLOCKS_AT_ONCE: usize = 32;
@@ -60,6 +71,8 @@ pub enum Loaded {
     },
     /// Somebody else is loading it.
     Busy,
+    /// It is archived: it is never loaded again.
+    Archived,
 }
 
 /// The terms of a sale that scripts check.
@@ -94,8 +107,10 @@ pub async fn load(
     epoch: &Epoch,
     clock: impl Clock,
 ) -> Stored<Loaded> {
-    if let Found::Current = find(ports, id).await? {
-        return Ok(Loaded::Already);
+    match find(ports, id).await? {
+        Found::Current => return Ok(Loaded::Already),
+        Found::Archived => return Ok(Loaded::Archived),
+        Found::Other { .. } => {}
     }
     let Some(mut lease) = Lease::take(ports, id, epoch, &clock).await? else {
         return Ok(Loaded::Busy);
@@ -113,12 +128,17 @@ enum Found {
     Current,
     /// Nothing, or a load that the catalogue does not name: nobody sells from it.
     Other { sale: Arc<Sale>, epoch: Option<Epoch> },
+    /// Nothing that anybody may sell from: the sale is archived.
+    Archived,
 }
 
 async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
     let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
     let missing = || StoreError::Contract(format!("sale {id} is not in the catalogue"));
     let published = published.ok_or_else(missing)?;
+    if published.lifecycle.is_over() {
+        return Ok(Found::Archived);
+    }
     let epoch = ports.seats().epoch(id).await?;
     Ok(if epoch.is_some() && epoch == published.epoch {
         Found::Current
@@ -130,23 +150,16 @@ async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
 async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
     // Read again: another loader may have finished just before the lease was taken. From here
     // on the catalogue names no other epoch than ours, unless the lease is lost.
-    let Found::Other { sale, epoch: mut expected } = find(ports, lease.id).await? else {
-        return Ok(Loaded::Already);
+    let (sale, mut expected) = match find(ports, lease.id).await? {
+        Found::Current => return Ok(Loaded::Already),
+        Found::Archived => return Ok(Loaded::Archived),
+        Found::Other { sale, epoch } => (sale, epoch),
     };
-    let every_owner = |_: &TierId, _: &Claim| true;
-    let owned = owned_seats(ports, &sale, every_owner, BTreeSet::new(), Some(lease)).await?;
-    let orders = owned.orders.len();
-    let mut command = owned.into_load(&sale, None, lease.epoch.clone());
+    let owners = Owners::read(ports, &sale, lease).await?;
+    let orders = owners.orders;
+    let mut parts = owners.into_load(&sale, lease.epoch.clone()).into_parts(ports.part_limit());
     for _ in 0..ATTEMPTS {
-        // Before each attempt, not only the first: a loader that was frozen finds here that another
-        // has succeeded to its lease, and must not write over what that one has loaded. Whatever
-        // Redis has while the lease is ours, the catalogue does not name it.
-        lease.prolong().await?;
-        command.expected = expected;
-        match ports.seats().load(&command).await? {
-            // A loader that has lost its lease was late, or Redis has lost even that, or has the
-            // load that succeeded to ours: the next prolongation tells.
-            LoadReply::Stale(found) => expected = found,
+        match put_parts(ports, lease, &mut parts, expected).await? {
             LoadReply::Loaded | LoadReply::Updated => {
                 let loaded = ports.catalogue().loaded(lease.id, lease.epoch).await?;
                 return Ok(match loaded {
@@ -154,12 +167,44 @@ async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loa
                     ChangeReply::Conflict => Loaded::Busy,
                 });
             }
+            // A loader that has lost its lease was late and has begun to write, or Redis has lost even
+            // that, or has the load that succeeded to ours: the next prolongation tells.
+            LoadReply::Stale(found) => expected = found,
+            LoadReply::Staged => {
+                return Err(StoreError::Contract("the last part is no last one".to_owned()));
+            }
         }
     }
     Ok(Loaded::Busy)
 }
 
-/// The right to load a sale, for as long as it is prolonged.
+/// Writes the parts of a load, one after the other. Those that are there since an earlier attempt are
+/// not written again. Returns the reply of the last, or the first that says `Stale`.
+async fn put_parts<P: Ports>(
+    ports: &P,
+    lease: &mut Lease<'_, P>,
+    parts: &mut [LoadPart],
+    expected: Option<Epoch>,
+) -> Stored<LoadReply> {
+    let mut reply = LoadReply::Stale(None);
+    for part in parts {
+        // Before the first and the last of each attempt: a loader that was frozen finds here that
+        // another has succeeded to its lease, and must neither write over what that one has loaded nor
+        // publish. Whatever Redis has while the lease is ours, the catalogue does not name it.
+        match part.place == 0 || part.is_last {
+            true => lease.prolong().await?,
+            false => lease.keep().await?,
+        }
+        part.load.expected.clone_from(&expected);
+        reply = ports.seats().load_part(part).await?;
+        if let LoadReply::Stale(_) = reply {
+            break;
+        }
+    }
+    Ok(reply)
+}
+
+/// The right to load a sale or to archive it, for as long as it is prolonged.
 pub(crate) struct Lease<'a, P> {
     ports: &'a P,
     id: &'a SaleId,
@@ -170,7 +215,7 @@ pub(crate) struct Lease<'a, P> {
 
 impl<'a, P: Ports> Lease<'a, P> {
     /// Takes the lease; `None` if somebody else has it.
-    async fn take(
+    pub(crate) async fn take(
         ports: &'a P,
         id: &'a SaleId,
         epoch: &'a Epoch,
@@ -206,7 +251,7 @@ impl<'a, P: Ports> Lease<'a, P> {
     }
 
     /// Lets the next loader begin at once.
-    async fn give_back(self) {
+    pub(crate) async fn give_back(self) {
         let now = self.clock.time();
         if let Err(error) = self.ports.catalogue().prolong(self.id, self.epoch, now).await {
             tracing::warn!(sale = %self.id, %error, "the lease runs out by itself");
@@ -222,48 +267,154 @@ pub(crate) struct Owned {
     pub orders: BTreeMap<OrderNumber, Order>,
 }
 
-/// Reads the claims of every block of a sale, many blocks at a time, and then the orders that own a
-/// claim of which `is_asked` says so, and those `besides`. A loader keeps its `lease` meanwhile.
-pub(crate) async fn owned_seats<P: Ports>(
+impl Owned {
+    /// Reads the claims of a sale, and then the orders that own a claim of which `is_asked` says so, and
+    /// those `besides`.
+    pub(crate) async fn read<P: Ports>(
+        ports: &P,
+        sale: &Sale,
+        is_asked: impl Fn(&TierId, &Claim) -> bool + Send + Sync,
+        besides: BTreeSet<OrderNumber>,
+    ) -> Stored<Self> {
+        let mut numbers = besides;
+        let mut claims: BTreeMap<TierId, Vec<Claim>> = BTreeMap::new();
+        let take = |tier: &TierId, of_block: Vec<Claim>| {
+            let asked = of_block.iter().filter(|claim| is_asked(tier, claim));
+            numbers.extend(asked.map(|claim| claim.order));
+            claims.entry(tier.clone()).or_default().extend(of_block);
+        };
+        read_claims(ports, sale, None, take).await?;
+        let mut orders = BTreeMap::new();
+        let take = |order: Order| {
+            orders.insert(order.number, order);
+        };
+        read_orders(ports, numbers, None, take).await?;
+        Ok(Self { claims, orders })
+    }
+}
+
+/// What a load keeps of a sale's claims and of the orders that own them: of an order that is read only
+/// its buyer's count and, while it is pending, its hold.
+#[derive(Default)]
+struct Owners {
+    claims: BTreeMap<TierId, Vec<Claim>>,
+    orders: usize,
+    paid: BTreeSet<OrderNumber>,
+    holds: BTreeMap<OrderNumber, HoldRecord>,
+    bought: BTreeMap<UserId, Tickets>,
+}
+
+impl Owners {
+    /// Reads the claims, and then every order that owns one, and keeps the lease meanwhile.
+    async fn read<P: Ports>(ports: &P, sale: &Sale, lease: &mut Lease<'_, P>) -> Stored<Self> {
+        let mut owners = Self::default();
+        let mut numbers = BTreeSet::new();
+        let take = |tier: &TierId, of_block: Vec<Claim>| {
+            numbers.extend(of_block.iter().map(|claim| claim.order));
+            owners.claims.entry(tier.clone()).or_default().extend(of_block);
+        };
+        read_claims(ports, sale, Some(&mut *lease), take).await?;
+        read_orders(ports, numbers, Some(lease), |order| owners.add(&order)).await?;
+        Ok(owners)
+    }
+
+    fn add(&mut self, order: &Order) {
+        self.orders += 1;
+        if order.state == OrderState::Paid {
+            self.paid.insert(order.number);
+        }
+        if order.state.is_live() {
+            *self.bought.entry(order.user.clone()).or_default() += order.tickets();
+        }
+        if order.state == OrderState::Pending {
+            self.holds.insert(order.number, order.hold_record());
+        }
+    }
+}
+
+/// Reads every order that owns a seat of a sale, and keeps the lease meanwhile.
+pub(crate) async fn each_owner<P: Ports>(
     ports: &P,
     sale: &Sale,
-    is_asked: impl Fn(&TierId, &Claim) -> bool,
-    besides: BTreeSet<OrderNumber>,
-    mut lease: Option<&mut Lease<'_, P>>,
-) -> Stored<Owned> {
-    let mut numbers = besides;
-    let mut claims: BTreeMap<TierId, Vec<Claim>> = BTreeMap::new();
-    // Futures first and a stream of them then: the compiler cannot follow a closure in a stream.
-    let block_reads: Vec<_> = sale
-        .tiers()
-        .iter()
-        .flat_map(blocks_of)
-        .map(|(tier, block)| async move {
-            let claims = ports.orders().claims(sale.id(), tier, block).await?;
-            Stored::Ok((tier, claims))
-        })
-        .collect();
-    let mut blocks = stream::iter(block_reads).buffered(BLOCKS_AT_ONCE);
-    while let Some((tier, of_block)) = blocks.try_next().await? {
-        let asked = of_block.iter().filter(|claim| is_asked(tier, claim));
-        numbers.extend(asked.map(|claim| claim.order));
-        claims.entry(tier.clone()).or_default().extend(of_block);
-        if let Some(lease) = &mut lease {
-            lease.keep().await?;
-        }
-    }
+    lease: &mut Lease<'_, P>,
+    take: impl FnMut(Order) + Send,
+) -> Stored<()> {
+    let mut numbers = BTreeSet::new();
+    let owners = |_: &TierId, of_block: Vec<Claim>| {
+        numbers.extend(of_block.iter().map(|claim| claim.order));
+    };
+    read_claims(ports, sale, Some(&mut *lease), owners).await?;
+    read_orders(ports, numbers, Some(lease), take).await
+}
+
+/// Reads the claims of every block of a sale, many blocks at a time. A loader keeps its `lease`
+/// meanwhile.
+async fn read_claims<P: Ports>(
+    ports: &P,
+    sale: &Sale,
+    lease: Option<&mut Lease<'_, P>>,
+    mut take: impl FnMut(&TierId, Vec<Claim>) + Send,
+) -> Stored<()> {
+    let blocks: Vec<(&TierId, u32)> = sale.tiers().iter().flat_map(blocks_of).collect();
+    let mut pages = Pages { left: blocks, repeated: 0, at_once: BLOCKS_AT_ONCE };
+    let read = |(tier, block)| async move {
+        let claims = ports.orders().claims(sale.id(), tier, block).await;
+        ((tier, block), claims)
+    };
+    pages.read(read, lease, |(tier, _), claims| take(tier, claims)).await
+}
+
+/// Reads orders, many at a time. A loader keeps its `lease` meanwhile.
+async fn read_orders<P: Ports>(
+    ports: &P,
+    numbers: BTreeSet<OrderNumber>,
+    lease: Option<&mut Lease<'_, P>>,
+    mut take: impl FnMut(Order) + Send,
+) -> Stored<()> {
     let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
-    let mut orders = BTreeMap::new();
-    let requests = numbers.chunks(ORDERS_A_REQUEST);
-    let order_reads: Vec<_> = requests.map(|some| ports.orders().get_many(some)).collect();
-    let mut found = stream::iter(order_reads).buffered(ORDER_REQUESTS_AT_ONCE);
-    while let Some(found) = found.try_next().await? {
-        orders.extend(found.into_iter().map(|order| (order.number, order)));
-        if let Some(lease) = &mut lease {
-            lease.keep().await?;
+    let requests: Vec<&[OrderNumber]> = numbers.chunks(ORDERS_A_REQUEST).collect();
+    let read = |some| async move { (some, ports.orders().get_many(some).await) };
+    let mut pages = Pages { left: requests, repeated: 0, at_once: ORDER_REQUESTS_AT_ONCE };
+    pages.read(read, lease, |_, found| found.into_iter().for_each(&mut take)).await
+}
+
+/// Pages that are still to be read.
+struct Pages<T> {
+    left: Vec<T>,
+    /// Reads that a store has refused so far.
+    repeated: usize,
+    at_once: usize,
+}
+
+impl<T: Copy + Send> Pages<T> {
+    /// Reads every page. What a store refuses is asked for again after the others, up to
+    /// [`MAX_REPEATED_READS`] times in all. Between any two pages the lease is kept.
+    async fn read<P: Ports, R: Send, F: Future<Output = (T, Stored<R>)> + Send>(
+        &mut self,
+        read: impl Fn(T) -> F + Send,
+        mut lease: Option<&mut Lease<'_, P>>,
+        mut take: impl FnMut(T, R) + Send,
+    ) -> Stored<()> {
+        while !self.left.is_empty() {
+            // Futures first and a stream of them then: the compiler cannot follow a closure in a stream.
+            let reads: Vec<F> = self.left.drain(..).map(&read).collect();
+            let mut pages = stream::iter(reads).buffered(self.at_once);
+            while let Some((page, outcome)) = pages.next().await {
+                match outcome {
+                    Ok(found) => take(page, found),
+                    Err(error) if error.retryable() && self.repeated < MAX_REPEATED_READS => {
+                        self.repeated += 1;
+                        self.left.push(page);
+                    }
+                    Err(error) => return Err(error),
+                }
+                if let Some(lease) = &mut lease {
+                    lease.keep().await?;
+                }
+            }
         }
+        Ok(())
     }
-    Ok(Owned { claims, orders })
 }
 
 /// The blocks of a tier in which anything is for sale.
@@ -273,16 +424,9 @@ fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
     with_seats.map(move |(block, _)| (&tier.tier, block))
 }
 
-impl Owned {
-    fn into_load(self, sale: &Sale, expected: Option<Epoch>, epoch: Epoch) -> Load {
-        let mut holds: BTreeMap<OrderNumber, HoldRecord> = BTreeMap::new();
-        let mut bought: BTreeMap<UserId, Tickets> = BTreeMap::new();
-        for order in self.orders.values().filter(|order| order.state.is_live()) {
-            *bought.entry(order.user.clone()).or_default() += order.tickets();
-            if order.state == OrderState::Pending {
-                holds.insert(order.number, order.hold_record());
-            }
-        }
+impl Owners {
+    fn into_load(self, sale: &Sale, epoch: Epoch) -> Load {
+        let Self { claims, orders: _, paid, holds, bought } = self;
         let grid = |tier: &Tier| {
             let legs = usize::from(sale.leg_count());
             let initial = tier.layout.initial();
@@ -293,22 +437,14 @@ impl Owned {
                 sold: vec![vec![0; initial.len()]; legs],
                 freed: 0,
             };
-            for claim in self.claims.get(&tier.tier).into_iter().flatten() {
-                let owner = self.orders.get(&claim.order);
-                let is_paid = owner.is_some_and(|order| order.state == OrderState::Paid);
-                grid.claim(claim.leg, claim.seat, is_paid);
+            for claim in claims.get(&tier.tier).into_iter().flatten() {
+                grid.claim(claim.leg, claim.seat, paid.contains(&claim.order));
             }
             grid
         };
-        Load {
-            sale: sale.id().clone(),
-            terms: terms(sale),
-            expected,
-            epoch,
-            tiers: sale.tiers().iter().map(grid).collect(),
-            holds,
-            bought,
-        }
+        let tiers = sale.tiers().iter().map(grid).collect();
+        let (sale, terms) = (sale.id().clone(), terms(sale));
+        Load { sale, terms, expected: None, epoch, tiers, holds, bought }
     }
 }
 

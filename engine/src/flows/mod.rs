@@ -1,10 +1,13 @@
-//! What happens, step by step: admit, reserve, pay, refund, cancel, expire, sync, publish, load, reconcile.
+//! What happens, step by step: admit, reserve, pay, refund, cancel, expire, sync, publish, load, reconcile, archive,
+//! and the reading of captures.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
 //! after any step: the next run of it, or of another flow, finishes what was begun.
 
 pub mod admit;
+pub mod archive;
 pub mod cancel;
+pub mod captures;
 pub mod discrepancy;
 pub mod expire;
 pub mod hold;

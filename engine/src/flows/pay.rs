@@ -30,6 +30,31 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
     Ok(record)
 }
 
+/// [`pay`] where Redis is out of reach: the seats of an order that is paid are sold, and it is counted, by
+/// the consumer of the expiry queue, which it is brought up in at once.
+///
+/// # Errors
+/// As [`pay`].
+pub async fn pay_from_afar(
+    ports: &impl Ports,
+    capture: &Capture,
+    now: Timestamp,
+) -> Stored<PaymentRecord> {
+    let Decided { record, paid } = decide(ports, capture, now).await?;
+    match (paid, record.outcome) {
+        (Some(order), _) => bring_up(ports, &order, now, now).await,
+        (None, PaymentOutcome::Accepted) => {
+            let order = ports.orders().get(record.capture.order).await?;
+            let is_left = |order: &Order| order.state == OrderState::Paid && !order.synced;
+            if let Some(order) = order.filter(is_left) {
+                bring_up(ports, &order, now, now).await;
+            }
+        }
+        (None, PaymentOutcome::Refund(_)) => follow_up(ports, &record, now).await?,
+    }
+    Ok(record)
+}
+
 /// Decision on a payment.
 struct Decided {
     record: PaymentRecord,
@@ -47,7 +72,8 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
     let mut rescue = true;
     for _ in 0..ATTEMPTS {
         let order = ports.orders().get(capture.order).await?;
-        let (outcome, settlement) = match decide_payment(order.as_ref(), capture) {
+        let none = Tickets::NONE;
+        let (outcome, settlement, limit) = match decide_payment(order.as_ref(), capture) {
             PaymentDecision::AlreadyPaid => {
                 let known = ports.orders().payment(capture.order, &capture.key).await?;
                 let missing =
@@ -55,27 +81,28 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 return known.map(Decided::from).ok_or_else(missing);
             }
             PaymentDecision::Refund(reason) => {
-                (PaymentOutcome::Refund(reason), Settlement::RefundOnly)
+                (PaymentOutcome::Refund(reason), Settlement::RefundOnly, none)
             }
             PaymentDecision::Pay => {
-                (PaymentOutcome::Accepted, moved(order, OrderEvent::Pay, capture, now)?)
+                (PaymentOutcome::Accepted, moved(order, OrderEvent::Pay, capture, now)?, none)
             }
             PaymentDecision::Rescue if rescue => {
-                (PaymentOutcome::Accepted, moved(order, OrderEvent::Rescue, capture, now)?)
+                let missing = || StoreError::Contract("an order without a sale".to_owned());
+                let sale = order.as_ref().map(|order| &order.sale).ok_or_else(missing)?;
+                let published = sale_of(ports, sale, Freshness::Cached).await?;
+                // What an archived sale has sold is settled: nobody gets a ticket of it any more.
+                if published.lifecycle.is_over() {
+                    rescue = false;
+                    continue;
+                }
+                let rescued = moved(order, OrderEvent::Rescue, capture, now)?;
+                (PaymentOutcome::Accepted, rescued, published.sale.limit())
             }
             PaymentDecision::Rescue => (
                 PaymentOutcome::Refund(RefundReason::TooLate),
                 moved(order, OrderEvent::PayTooLate, capture, now)?,
+                none,
             ),
-        };
-        let limit = match &settlement {
-            Settlement::Rescue(order) => {
-                let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
-                published.sale.limit()
-            }
-            Settlement::Pay(_) | Settlement::PayTooLate(_) | Settlement::RefundOnly => {
-                Tickets::NONE
-            }
         };
         let record = PaymentRecord::decided(capture, outcome, now);
         match ports.orders().settle(&record, &settlement, limit).await? {
@@ -150,14 +177,17 @@ async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<
     match sell(ports, order).await {
         Err(error) if error.retryable() => {
             tracing::warn!(order = %order.number, %error, "paid; not sold in Redis yet");
-            let later = now.plus_seconds(AGAIN_SECONDS);
-            let asked = ports.queue().expire_later(&order.sale, order.number, now, later).await;
-            if let Err(error) = asked {
-                tracing::warn!(order = %order.number, %error, "left to the sweeper");
-            }
+            bring_up(ports, order, now, now.plus_seconds(AGAIN_SECONDS)).await;
             return Ok(());
         }
         sold => sold?,
     }
     if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
+}
+
+/// Brings a paid order up in the expiry queue, whose consumer sells it and has it counted.
+async fn bring_up(ports: &impl Ports, order: &Order, now: Timestamp, at: Timestamp) {
+    if let Err(error) = ports.queue().expire_later(&order.sale, order.number, now, at).await {
+        tracing::warn!(order = %order.number, %error, "left to the sweeper");
+    }
 }

@@ -18,6 +18,9 @@ pub enum Refusal {
     /// A sale with this id has other seats, stops or currency: those never change.
     #[error("a sale with this id has other seats, stops or currency")]
     SeatsDiffer,
+    /// The sale is archived: it sells nothing any more.
+    #[error("the sale is archived: it sells nothing any more")]
+    Archived,
     /// Somebody else publishes it at this moment.
     #[error("the sale is being published by someone else")]
     Busy,
@@ -39,6 +42,9 @@ pub async fn publish(
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
     let existing = catalogue.sale(sale.id(), Freshness::Fresh).await?;
+    if existing.as_ref().is_some_and(|existing| existing.lifecycle.is_over()) {
+        return Err(Refusal::Archived);
+    }
     if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
         return Err(Refusal::SeatsDiffer);
     }
@@ -52,6 +58,7 @@ pub async fn publish(
     match load(ports, sale.id(), epoch, now).await? {
         Loaded::Now { .. } => {}
         Loaded::Busy => return Err(Refusal::Busy),
+        Loaded::Archived => return Err(Refusal::Archived),
         Loaded::Already => replace_terms(ports, sale.id()).await?,
     }
     let published = catalogue.sale(sale.id(), Freshness::Fresh).await?;

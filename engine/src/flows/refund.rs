@@ -4,10 +4,14 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
 use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
-use crate::ports::{ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored};
+use crate::ports::{
+    ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
+};
 
 /// Most attempts; a payment that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
+/// Fewest seconds after which a message comes again that found the limit on calls used up.
+const AGAIN_SECONDS: i64 = 5;
 
 /// Puts a refund's request into the queue, also where it was before and nothing was heard of it
 /// since. Nothing is done for a payment that is not to be refunded, or that is refunded.
@@ -52,6 +56,28 @@ pub async fn refund(
     }
     let PaymentKey { provider, payment } = key;
     Err(StoreError::Unavailable(format!("payment {provider} {payment} keeps changing")))
+}
+
+/// [`refund`] as a message asks for it; while the limit on calls is used up, the message is put back with a
+/// delay. What is known of the refund now, if the provider was asked.
+///
+/// # Errors
+/// As [`refund`].
+pub async fn refund_or_requeue(
+    ports: &impl Ports,
+    message: messages::Refund,
+    now: Timestamp,
+) -> Stored<Option<Refund>> {
+    let messages::Refund { provider, payment, order, .. } = message.clone();
+    let key = PaymentKey { provider, payment };
+    match refund(ports, order, &key, now).await {
+        Err(StoreError::Limited(seconds)) => {
+            let delay = now.plus_seconds(AGAIN_SECONDS.max(seconds.into()));
+            let delay = delay_seconds(now, delay);
+            ports.queue().send(&message.into(), Some(delay)).await.map(|()| None)
+        }
+        refund => refund.map(Some),
+    }
 }
 
 /// A payment that is being refunded, and its refund.

@@ -2,6 +2,7 @@
 
 use futures_util::future::join;
 
+use crate::domain::attendee::{AttendeeHash, max_named};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{AttendeeId, RequestFingerprint, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{
@@ -16,7 +17,7 @@ use crate::domain::time::Timestamp;
 use crate::flows::hold::align_to;
 use crate::flows::load;
 use crate::ports::{
-    Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError,
+    Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError, Stored,
 };
 
 /// Most attempts; after a claim conflict other seats are chosen.
@@ -53,6 +54,9 @@ pub enum Refusal {
     /// The sale takes no reservations now.
     #[error("the sale takes no reservations now")]
     SaleClosed,
+    /// The sale is archived: it sells nothing any more.
+    #[error("the sale is archived: it sells nothing any more")]
+    SaleArchived,
     /// The order has more tickets than the buyer's limit allows.
     #[error("the limit allows {remaining} more tickets")]
     LimitReached {
@@ -82,6 +86,12 @@ pub enum Refusal {
     /// Another ticket of the sale names this attendee.
     #[error("an attendee has a ticket of this sale already")]
     AttendeeTaken(AttendeeId),
+    /// The buyer has named too many people in requests for this sale.
+    #[error("the limit allows a buyer to name {max_named} people in this sale")]
+    AttendeeLimit {
+        /// Most people whom the buyer may name in the sale, in all requests together.
+        max_named: usize,
+    },
     /// The number belongs to another buyer's order: one chance in 500,000 a second and gene.
     #[error("the admission's number is in use")]
     NumberClash,
@@ -112,7 +122,9 @@ pub async fn reserve(
     let fingerprint = fingerprint(&reservation.lines);
     for _ in 0..ATTEMPTS {
         let reply = hold(ports, reservation, &fingerprint, now).await?;
-        let (record, allowance) = match held(&reservation.published.sale, reply) {
+        let reply = reply.map_err(|Over| Refusal::SaleArchived);
+        let held = reply.and_then(|reply| held(&reservation.published.sale, reply));
+        let (record, allowance) = match held {
             Ok(held) => held,
             Err(refusal) => return existing_or(ports, reservation, &fingerprint, refusal).await,
         };
@@ -162,6 +174,9 @@ pub async fn repeat(
     }
 }
 
+/// The sale is archived: Redis has nothing of it, and nobody loads it.
+struct Over;
+
 /// Asks Redis for the seats; if it has another epoch than we know, once more with what the
 /// catalogue says now.
 async fn hold(
@@ -169,8 +184,11 @@ async fn hold(
     reservation: &Reservation,
     fingerprint: &RequestFingerprint,
     now: Timestamp,
-) -> Result<HoldReply, StoreError> {
+) -> Stored<Result<HoldReply, Over>> {
     let sale = &reservation.published.sale;
+    if reservation.published.lifecycle.is_over() {
+        return Ok(Err(Over));
+    }
     let pay_window = i64::from(sale.file().pay_window_seconds);
     let mut epoch = reservation.published.epoch.clone();
     for last in [false, true] {
@@ -191,17 +209,20 @@ async fn hold(
                 reply => reply?,
             };
             if reply != HoldReply::NotLoaded {
-                return Ok(reply);
+                return Ok(Ok(reply));
             }
         }
         if last {
             break;
         }
         let published = ports.catalogue().sale(sale.id(), Freshness::Fresh).await?;
+        if published.as_ref().is_some_and(|published| published.lifecycle.is_over()) {
+            return Ok(Err(Over));
+        }
         epoch = published.and_then(|published| published.epoch);
     }
     load::ask(ports, sale.id()).await;
-    Ok(HoldReply::NotLoaded)
+    Ok(Ok(HoldReply::NotLoaded))
 }
 
 /// What is held and what the buyer may still have, or the refusal in the buyer's words.
@@ -274,8 +295,20 @@ async fn claim(
         CreateReply::LimitReached { held } => {
             Claimed::Refused(Refusal::LimitReached { remaining: limit.saturating_sub(held) })
         }
-        CreateReply::AttendeeTaken(attendee) => Claimed::Refused(Refusal::AttendeeTaken(attendee)),
+        CreateReply::AttendeeTaken(hash) => Claimed::Refused(attendee_taken(reservation, hash)?),
+        CreateReply::AttendeeLimit => {
+            Claimed::Refused(Refusal::AttendeeLimit { max_named: max_named(limit) })
+        }
     })
+}
+
+/// The refusal that names the attendee of this hash as the request does.
+fn attendee_taken(reservation: &Reservation, hash: AttendeeHash) -> Result<Refusal, StoreError> {
+    let mut attendees = reservation.lines.iter().flat_map(|requested| &requested.attendees);
+    let taken = attendees.find(|attendee| attendee.hashes.contains(&hash));
+    let id = taken.and_then(|attendee| attendee.id.clone());
+    let unknown = || StoreError::Contract("nobody was asked for who is taken".to_owned());
+    id.map(Refusal::AttendeeTaken).ok_or_else(unknown)
 }
 
 /// Gives back the hold of an attempt that is refused: that very hold. Under its number there may be

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::Stored;
 use super::orders::ChangeReply;
+use crate::domain::archive::Lifecycle;
 use crate::domain::ids::{Epoch, SaleId};
-use crate::domain::sale::{Sale, SaleFile};
+use crate::domain::sale::{Sale, SaleFile, SaleState};
 use crate::domain::time::Timestamp;
 
 /// A sale as the catalogue has it.
@@ -14,10 +15,56 @@ use crate::domain::time::Timestamp;
 pub struct Published {
     /// The sale.
     pub sale: Arc<Sale>,
-    /// The epoch of its last load; `None` before the first.
+    /// The epoch of its last load; `None` before the first, and once it is archived.
     pub epoch: Option<Epoch>,
     /// Counts every publication.
     pub version: u64,
+    /// Where it is in its life.
+    pub lifecycle: Lifecycle,
+}
+
+/// A sale as the list of sales has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedSale {
+    /// Sale id.
+    pub sale: SaleId,
+    /// Its terms; `None` if it was published before the list had them, and not since.
+    pub terms: Option<ListedTerms>,
+}
+
+/// The terms of a sale that the list of sales repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedTerms {
+    /// Title for people.
+    pub title: String,
+    /// Beginning of selling.
+    pub opens_at: Timestamp,
+    /// End of selling.
+    pub closes_at: Timestamp,
+    /// Whether the operator has paused it.
+    pub state: SaleState,
+}
+
+impl ListedTerms {
+    /// The terms of a sale file.
+    #[must_use]
+    pub fn from_file(file: &SaleFile) -> Self {
+        Self {
+            title: file.title.clone(),
+            opens_at: file.opens_at,
+            closes_at: file.closes_at,
+            state: file.state,
+        }
+    }
+}
+
+/// A page of the list of sales.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SalesPage {
+    /// The sales, by id.
+    pub sales: Vec<ListedSale>,
+    /// The sale after which the next page begins; `None` at the end.
+    pub next: Option<SaleId>,
 }
 
 /// Age that a catalogue entry may have.
@@ -40,16 +87,24 @@ pub trait Catalogue: Send + Sync {
         id: &SaleId,
         freshness: Freshness,
     ) -> impl Future<Output = Stored<Option<Published>>> + Send;
-    /// Every sale's id, in order.
+    /// The id of every sale that is not archived, in order.
     fn sales(&self) -> impl Future<Output = Stored<Vec<SaleId>>> + Send;
-    /// Writes a sale if its version is still `replaces` (`None`: if it is new).
+    /// At most `most` sales that are not archived, by id, after a sale if one is named.
+    fn listed(
+        &self,
+        after: Option<&SaleId>,
+        most: u16,
+    ) -> impl Future<Output = Stored<SalesPage>> + Send;
+    /// Writes a sale if its version is still `replaces` (`None`: if it is new) and it is not
+    /// archived.
     fn publish(
         &self,
         file: &SaleFile,
         replaces: Option<u64>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
-    /// Takes the lease to load a sale as `epoch` until `until`, if nobody has one at `now`. The name
-    /// of the load is its fencing token.
+    /// Takes the lease to load a sale as `epoch` until `until`, if nobody has one at `now` and it is
+    /// not archived. The name of the load is its fencing token. Whoever archives a sale takes the lease
+    /// too.
     fn lease(
         &self,
         id: &SaleId,
@@ -72,4 +127,14 @@ pub trait Catalogue: Send + Sync {
         id: &SaleId,
         epoch: &Epoch,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Archives a sale of this version for good, under the lease that `epoch` has taken last: nobody
+    /// publishes or loads it any more. It stays listed until [`Catalogue::delist`].
+    fn retire(
+        &self,
+        id: &SaleId,
+        epoch: &Epoch,
+        version: u64,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Takes an archived sale, whose keys are removed from Redis, off the list.
+    fn delist(&self, id: &SaleId) -> impl Future<Output = Stored<ChangeReply>> + Send;
 }

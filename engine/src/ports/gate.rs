@@ -4,6 +4,7 @@ use std::future::Future;
 
 use super::Stored;
 use crate::domain::gate::{Admit, AdmitReply};
+use crate::domain::ids::SaleId;
 
 /// The admission gate (Redis, on slots of its own). The rules are in [`crate::domain::gate`].
 pub trait Gate: Send + Sync {
@@ -12,4 +13,10 @@ pub trait Gate: Send + Sync {
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).
     fn admit(&self, command: &Admit) -> impl Future<Output = Stored<AdmitReply>> + Send;
+    /// Removes the shards of the gate of a sale that is archived. Locks of buyers run out by
+    /// themselves.
+    ///
+    /// # Errors
+    /// Fails with a [`StoreError`](super::StoreError).
+    fn close(&self, sale: &SaleId, shards: u16) -> impl Future<Output = Stored<()>> + Send;
 }

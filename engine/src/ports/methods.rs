@@ -3,14 +3,16 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    Catalogue, ChangeReply, Claim, CreateReply, Due, Freshness, Gate, Orders, Page, Ports,
-    Provider, Published, Queue, Seats, SettleReply, Settlement, Snapshot, StoreError, Stored,
+    Catalogue, ChangeReply, Claim, CreateReply, CursorReply, Cursors, Due, Freshness, Gate, Orders,
+    Page, Ports, Provider, Published, Queue, SalesPage, Seats, SettleReply, Settlement, StoreError,
+    Stored,
 };
+pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::{Admit, AdmitReply};
-pub use crate::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+pub use crate::domain::ids::{Epoch, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId};
 pub use crate::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
+    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
+    ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
 };
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
@@ -32,13 +34,14 @@ macro_rules! port_methods {
         $callback! {
             $(for $port;)?
             Seats by seats {
-                Load: load(ref command: Load) -> LoadReply;
+                Load: load_part(ref part: LoadPart) -> LoadReply;
                 Hold: hold(ref command: Hold) -> HoldReply;
                 Sell: sell(ref command: Sell) -> SellReply;
                 Release: release(ref command: Release) -> ReleaseReply;
                 Mark: mark(ref command: Mark) -> MarkReply;
                 Restore: restore(ref command: Restore) -> RestoreReply;
                 Repair: repair(ref command: Repair) -> RepairReply;
+                Unload: unload(ref sale: SaleId, slice tiers: TierId, copy leg_count: u16) -> ();
                 Epoch: epoch(ref sale: SaleId) -> Option<Epoch>;
                 Head: head(ref sale: SaleId) -> Option<(Epoch, Terms)>;
                 Record: record(ref sale: SaleId, copy order: OrderNumber) -> Option<HoldRecord>;
@@ -49,10 +52,12 @@ macro_rules! port_methods {
                 CountTaken: count_taken(ref sale: SaleId, slice tiers: TierId, copy leg_count: u16)
                     -> u64;
                 CountHolds: count_holds(ref sale: SaleId) -> u64;
-                Snapshot: snapshot(ref sale: SaleId, ref tier: TierId, copy leg_count: u16) -> Snapshot;
+                Grid: grid(ref sale: SaleId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
+                Holds: holds(ref sale: SaleId) -> Vec<(OrderNumber, HoldRecord)>;
             }
             Gate by gate {
                 Admit: admit(ref command: Admit) -> AdmitReply;
+                CloseGate: close(ref sale: SaleId, copy shards: u16) -> ();
             }
             Orders by orders {
                 Create: create(ref order: Order, copy limit: Tickets) -> CreateReply;
@@ -79,6 +84,7 @@ macro_rules! port_methods {
             Catalogue by catalogue {
                 Sale: sale(ref id: SaleId, copy freshness: Freshness) -> Option<Published>;
                 Sales: sales() -> Vec<SaleId>;
+                Listed: listed(option after: SaleId, copy most: u16) -> SalesPage;
                 Publish: publish(ref file: SaleFile, copy replaces: Option<u64>) -> ChangeReply;
                 Lease: lease(
                     ref id: SaleId, ref epoch: Epoch, copy now: Timestamp, copy until: Timestamp
@@ -86,13 +92,29 @@ macro_rules! port_methods {
                 Prolong: prolong(ref id: SaleId, ref epoch: Epoch, copy until: Timestamp)
                     -> ChangeReply;
                 Loaded: loaded(ref id: SaleId, ref epoch: Epoch) -> ChangeReply;
+                Retire: retire(ref id: SaleId, ref epoch: Epoch, copy version: u64) -> ChangeReply;
+                Delist: delist(ref id: SaleId) -> ChangeReply;
             }
             Queue by queue {
                 Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();
             }
             Provider by provider {
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;
+                ListCaptures: list_captures(
+                    ref provider: ProviderId, copy from: Timestamp, option after: PageMark
+                ) -> CapturePage;
                 Refund: refund(ref payment: PaymentRecord) -> RefundReply;
+            }
+            Cursors by cursors {
+                Cursor: cursor(ref provider: ProviderId) -> Option<Cursor>;
+                TakeCursor: take_cursor(
+                    ref provider: ProviderId, ref reader: ReaderId, copy now: Timestamp,
+                    copy until: Timestamp
+                ) -> CursorReply;
+                MoveCursor: move_cursor(
+                    ref provider: ProviderId, ref reader: ReaderId, ref cursor: Cursor,
+                    copy until: Timestamp
+                ) -> ChangeReply;
             }
         }
     };

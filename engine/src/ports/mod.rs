@@ -8,15 +8,19 @@ pub mod messages;
 pub mod methods;
 
 mod catalogue;
+mod cursors;
 mod gate;
 mod orders;
 mod provider;
 mod queue;
 mod seats;
 
+use crate::domain::captures::Listing;
 use crate::domain::grace::Grace;
+use crate::domain::inventory::PartLimit;
 
-pub use catalogue::{Catalogue, Freshness, Published};
+pub use catalogue::{Catalogue, Freshness, ListedSale, ListedTerms, Published, SalesPage};
+pub use cursors::{CursorReply, Cursors};
 pub use gate::Gate;
 pub use orders::{
     ChangeReply, Claim, CreateReply, DUE_SHARDS, Due, FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS,
@@ -24,7 +28,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
-pub use seats::{Seats, Snapshot};
+pub use seats::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
 
 /// Why a store did not answer. The texts are for the log, never for a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
@@ -35,6 +39,10 @@ pub enum StoreError {
     /// It may have happened: ask again with the same number.
     #[error("outcome unknown: {0}")]
     Unknown(String),
+    /// It did not happen: the limit on calls to a provider is used up. Ask again after these seconds,
+    /// with others: it is a wait, and no fault.
+    #[error("the limit on calls is used up for {0} s")]
+    Limited(u32),
     /// Our own bug, or data that nobody but us writes and that is not what we write.
     #[error("contract broken: {0}")]
     Contract(String),
@@ -45,7 +53,7 @@ impl StoreError {
     #[must_use]
     pub fn retryable(&self) -> bool {
         match self {
-            Self::Unavailable(_) | Self::Unknown(_) => true,
+            Self::Unavailable(_) | Self::Unknown(_) | Self::Limited(_) => true,
             Self::Contract(_) => false,
         }
     }
@@ -68,6 +76,8 @@ pub trait Ports: Send + Sync {
     type Queue: Queue;
     /// The payment provider.
     type Provider: Provider;
+    /// How far the providers' lists were read.
+    type Cursors: Cursors;
 
     /// The inventory.
     fn seats(&self) -> &Self::Seats;
@@ -81,6 +91,14 @@ pub trait Ports: Send + Sync {
     fn queue(&self) -> &Self::Queue;
     /// The payment provider.
     fn provider(&self) -> &Self::Provider;
+    /// How far the providers' lists were read.
+    fn cursors(&self) -> &Self::Cursors;
     /// How long an unpaid order waits past its deadline.
     fn grace(&self) -> Grace;
+    /// How much one part of a load carries; smaller only where loads shall be cut off.
+    fn part_limit(&self) -> PartLimit {
+        PartLimit::STANDARD
+    }
+    /// The providers that can be asked, each with the lag of its list if it has one.
+    fn listings(&self) -> Vec<Listing>;
 }

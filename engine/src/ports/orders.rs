@@ -3,7 +3,8 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{AttendeeId, Leg, SaleId, Seat, TierId, UserId};
+use crate::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
+use crate::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
@@ -16,9 +17,9 @@ use crate::domain::time::Timestamp;
 pub const MAX_TRANSACTION_ITEMS: usize = 100;
 
 /// Items of the largest transaction of one order, the rescue by a late payment: the payment, the
-/// order, the buyer's count, and for each ticket its seat and its attendee. The legs of a seat are
-/// attributes of one item.
-const MAX_ITEMS_OF_ORDER: usize = 3 + 2 * MAX_SEATS_PER_ORDER;
+/// order, the buyer's count, and for each ticket its seat and its attendee by each key. The legs of a
+/// seat are attributes of one item.
+const MAX_ITEMS_OF_ORDER: usize = 3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
 
 /// Items that one order adds to the transaction which counts it: the order, each seat, and the
@@ -55,8 +56,12 @@ pub enum CreateReply {
         /// Tickets of the sale that the buyer has already.
         held: Tickets,
     },
-    /// Another ticket of the sale names this attendee.
-    AttendeeTaken(AttendeeId),
+    /// Another ticket of the sale names the attendee of this hash. Whom the order names is counted
+    /// among those whom its buyer has named, though it was not made.
+    AttendeeTaken(AttendeeHash),
+    /// The buyer would have named more attendees of the sale than
+    /// [`max_named`](crate::domain::attendee::max_named). Nothing is said of any of them.
+    AttendeeLimit,
 }
 
 /// The reply to a change of one order.
@@ -155,7 +160,9 @@ pub fn due_shard(order: OrderNumber) -> u8 {
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a write may have happened.
 pub trait Orders: Send + Sync {
-    /// Makes a pending order, in one transaction with its claims, under the buyer's limit.
+    /// Makes a pending order, in one transaction with its claims, under the buyer's limit and under
+    /// the bound of the attendees whom the buyer may name
+    /// ([`may_name`](crate::domain::attendee::may_name)).
     /// A lost reply is asked again inside the call, never as a new attempt.
     fn create(
         &self,

@@ -3,18 +3,32 @@
 use std::future::Future;
 
 use super::Stored;
+use crate::domain::captures::CapturePage;
+use crate::domain::ids::{PageMark, ProviderId};
 use crate::domain::order::{Capture, Order, PaymentRecord};
 use crate::domain::refund::RefundReply;
+use crate::domain::time::Timestamp;
 
 /// The payment provider: what it has captured, and money going back.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if a refund may have happened.
+/// Every method fails with a [`StoreError`](super::StoreError): `Limited` if the limit on calls to the
+/// endpoint is used up, `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
-    /// Every capture that it has for an order, oldest first. `None` if there is no provider that
-    /// can be asked. An answer may lack the last captures, by the provider's lag: the
+    /// Every capture that a search finds for an order, oldest first. `None` if there is no provider that
+    /// can be asked. An answer may lack the last captures, by the search's lag: the
     /// [grace](crate::domain::grace) is longer than that.
     fn captures(&self, order: &Order) -> impl Future<Output = Stored<Option<Vec<Capture>>>> + Send;
+    /// A page of the captures made since `from`, newest first: the first page, or the one behind a mark.
+    /// A capture is listed some time after it was made
+    /// ([`ListLag`](crate::domain::captures::ListLag)). Asking a provider that has no list breaks the
+    /// contract ([`Ports::listings`](super::Ports::listings)).
+    fn list_captures(
+        &self,
+        provider: &ProviderId,
+        from: Timestamp,
+        after: Option<&PageMark>,
+    ) -> impl Future<Output = Stored<CapturePage>> + Send;
     /// Sends a captured payment back, whole, and once however often it is asked: the payment is the
     /// idempotency key. Asked again, it says how far it is.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;

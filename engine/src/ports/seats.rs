@@ -5,8 +5,8 @@ use std::future::Future;
 use super::Stored;
 use crate::domain::ids::{Epoch, Legs, SaleId, TierId};
 use crate::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
+    Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
+    ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::requested::MAX_LINES_PER_ORDER;
@@ -31,23 +31,21 @@ const _: () = assert!(MAX_SETTLING_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 /// The most arguments of `repair`: for each leg two bitmaps, the leg and its seats.
 const MAX_REPAIR_ARGUMENTS: usize = PLAIN_ARGUMENTS + 4 * MAX_LEGS;
 const _: () = assert!(MAX_REPAIR_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
-// `load` has no such bound: it is sent every hold and every buyer of the sale.
-
-/// What Redis holds of one tier and of its sale's holds, for repairing.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Snapshot {
-    /// The bitmaps, with a `freed` counter that was read before them.
-    pub grid: TierGrid,
-    /// Every hold of the sale, read after the bitmaps.
-    pub holds: Vec<(OrderNumber, HoldRecord)>,
-}
-
-impl Snapshot {
-    /// Every order that held something.
-    pub fn orders(&self) -> impl Iterator<Item = OrderNumber> {
-        self.holds.iter().map(|(number, _)| *number)
-    }
-}
+/// What a part of `load` is sent besides its tiers, holds and buyers: the command, the script, the number
+/// of keys, five keys of the sale and fifteen plain arguments.
+pub const PLAIN_LOAD_ARGUMENTS: usize = 23;
+/// The most arguments of a part of `load`, but for the keys that it removes: a tier is never divided.
+const MAX_LOAD_ARGUMENTS: usize = PLAIN_LOAD_ARGUMENTS
+    + if PartLimit::STANDARD.arguments > PartLimit::tier_arguments(MAX_LEGS) {
+        PartLimit::STANDARD.arguments
+    } else {
+        PartLimit::tier_arguments(MAX_LEGS)
+    };
+// A first part has room besides for the keys of at least one tier of before.
+const _: () = assert!(MAX_LOAD_ARGUMENTS + 1 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUMENTS);
+/// The most arguments of one command of `unload`: a tier, and two bitmaps a leg.
+const MAX_UNLOAD_ARGUMENTS: usize = 2 + 2 * MAX_LEGS;
+const _: () = assert!(MAX_UNLOAD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 
 /// The inventory of seats (Redis). Each method that is given a command is one script; the
 /// rules are in [`crate::domain::inventory`].
@@ -55,8 +53,22 @@ impl Snapshot {
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if the reply was lost.
 pub trait Seats: Send + Sync {
-    /// Starts a sale, or replaces its terms.
-    fn load(&self, command: &Load) -> impl Future<Output = Stored<LoadReply>> + Send;
+    /// Puts a part of a load in place; the last one starts the sale, or replaces its terms.
+    fn load_part(&self, part: &LoadPart) -> impl Future<Output = Stored<LoadReply>> + Send;
+    /// [`Seats::load_part`] of every part of a load, for what keeps no lease meanwhile.
+    fn load(&self, command: &Load) -> impl Future<Output = Stored<LoadReply>> + Send {
+        let parts = command.clone().into_parts(PartLimit::STANDARD);
+        async move {
+            let mut reply = LoadReply::Stale(None);
+            for part in parts {
+                reply = self.load_part(&part).await?;
+                if let LoadReply::Stale(_) = reply {
+                    break;
+                }
+            }
+            Ok(reply)
+        }
+    }
     /// Holds the lines of an order, or none.
     fn hold(&self, command: &Hold) -> impl Future<Output = Stored<HoldReply>> + Send;
     /// Marks an order's seats sold.
@@ -69,6 +81,16 @@ pub trait Seats: Send + Sync {
     fn restore(&self, command: &Restore) -> impl Future<Output = Stored<RestoreReply>> + Send;
     /// Frees leaked seat-legs.
     fn repair(&self, command: &Repair) -> impl Future<Output = Stored<RepairReply>> + Send;
+
+    /// Removes every key of a sale that is archived: first what the scripts look for, so that none
+    /// answers from what is left, then tier by tier. Each command is bounded; repeating it finishes
+    /// what was cut off.
+    fn unload(
+        &self,
+        sale: &SaleId,
+        tiers: &[TierId],
+        leg_count: u16,
+    ) -> impl Future<Output = Stored<()>> + Send;
 
     /// The epoch of a sale; `None` if it is not loaded.
     fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send;
@@ -104,11 +126,17 @@ pub trait Seats: Send + Sync {
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
     fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send;
-    /// One tier and all holds, for repairing.
-    fn snapshot(
+    /// The bitmaps of one tier, with a `freed` counter that was read before them.
+    fn grid(
         &self,
         sale: &SaleId,
         tier: &TierId,
         leg_count: u16,
-    ) -> impl Future<Output = Stored<Snapshot>> + Send;
+    ) -> impl Future<Output = Stored<TierGrid>> + Send;
+    /// Every hold of a sale at one moment, but for those that are given back or sold while they are
+    /// read.
+    fn holds(
+        &self,
+        sale: &SaleId,
+    ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send;
 }

@@ -3,7 +3,7 @@
 //! Memory is the working state. With a file, each change is a line of it, written before the request is
 //! answered ([`Journal`]); a process that is killed loses nothing that was answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -25,7 +25,9 @@ use crate::ledger::{LedgerEntry, LedgerRefund};
 #[derive(Debug)]
 pub(crate) struct Accounts {
     book: Mutex<Book>,
-    search_lag_seconds: u32,
+    lags: Lags,
+    /// Requests that were answered, by the route's name. Stripe rations those that read.
+    calls: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 #[derive(Debug)]
@@ -38,6 +40,8 @@ struct Book {
 #[derive(Debug, Default)]
 struct State {
     intents: BTreeMap<PaymentId, Intent>,
+    /// The payments in the order in which they were captured.
+    by_time: BTreeSet<(i64, PaymentId)>,
     refunds: Vec<Refund>,
     keys: BTreeMap<String, Kept>,
 }
@@ -100,6 +104,15 @@ impl Intent {
         Ok(Capture { key, order: self.order, amount: self.amount })
     }
 
+    /// Source: <https://docs.stripe.com/api/events/object>
+    fn event(&self) -> Value {
+        json!({
+            "id": format!("{EVENT_PREFIX}{}", self.id), "object": "event",
+            "type": CAPTURED, "created": self.created_ms.div_euclid(1000),
+            "data": { "object": self.shown() }, "livemode": false, "pending_webhooks": 0,
+        })
+    }
+
     /// Source: <https://docs.stripe.com/api/payment_intents/object>
     pub(crate) fn shown(&self) -> Value {
         json!({
@@ -108,6 +121,26 @@ impl Intent {
             "currency": lower(&self.amount), "created": self.created_ms.div_euclid(1000),
             "metadata": { "order": self.order }, "livemode": false,
         })
+    }
+}
+
+/// The name of an event begins so, and ends with that of its payment.
+const EVENT_PREFIX: &str = "evt_";
+
+/// How late the provider shows a capture, in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Lags {
+    /// In its search.
+    pub search_seconds: u32,
+    /// In its list of events.
+    pub list_seconds: u32,
+}
+
+impl Lags {
+    /// A search that lags by `search_seconds`, and a list that lags half as much.
+    #[must_use]
+    pub const fn from_search_seconds(search_seconds: u32) -> Self {
+        Self { search_seconds, list_seconds: search_seconds.div_ceil(2) }
     }
 }
 
@@ -122,11 +155,14 @@ pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) 
 }
 
 const INVALID: &str = "invalid_request_error";
+/// The type of the event of a capture, the only one that there is here.
+pub(crate) const CAPTURED: &str = "payment_intent.succeeded";
 
 impl State {
     fn apply(&mut self, change: Change) {
         match change {
             Change::Captured(intent) => {
+                self.by_time.insert((intent.created_ms, intent.id.clone()));
                 self.intents.insert(intent.id.clone(), intent);
             }
             Change::Refunded(refund) => {
@@ -223,7 +259,7 @@ impl Accounts {
     ///
     /// # Errors
     /// The file cannot be opened, or a line of it not be read.
-    pub(crate) fn open(file: Option<&Path>, search_lag_seconds: u32) -> Result<Self, Error> {
+    pub(crate) fn open(file: Option<&Path>, lags: Lags) -> Result<Self, Error> {
         let mut state = State::default();
         let journal = match file {
             None => None,
@@ -231,12 +267,23 @@ impl Accounts {
                 serde_json::from_slice(line).map(|change| state.apply(change))
             })?),
         };
-        Ok(Self::new(state, journal, search_lag_seconds))
+        Ok(Self::new(state, journal, lags))
     }
 
-    fn new(state: State, journal: Option<Journal>, search_lag_seconds: u32) -> Self {
+    fn new(state: State, journal: Option<Journal>, lags: Lags) -> Self {
         let book = Mutex::new(Book { state, journal, plan: Plan::default() });
-        Self { book, search_lag_seconds }
+        Self { book, lags, calls: Mutex::default() }
+    }
+
+    /// Counts a request to a route.
+    pub(crate) fn count(&self, route: &'static str) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.entry(route).or_default() += 1;
+    }
+
+    /// The number of requests to each route.
+    pub(crate) fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn book(&self) -> MutexGuard<'_, Book> {
@@ -268,7 +315,7 @@ impl Accounts {
     /// The payments of an order that the search finds by now, newest first.
     pub(crate) fn found(&self, order: OrderNumber, now: Timestamp) -> Vec<Value> {
         let book = self.book();
-        let lag_seconds = i64::from(self.search_lag_seconds);
+        let lag_seconds = i64::from(self.lags.search_seconds);
         let is_found = |intent: &&Intent| {
             let found_from = Timestamp::from_ms(intent.created_ms).plus_seconds(lag_seconds);
             intent.order == order && (lag_seconds == 0 || found_from <= now)
@@ -276,6 +323,39 @@ impl Accounts {
         let mut of_order: Vec<&Intent> = book.state.intents.values().filter(is_found).collect();
         of_order.sort_by_key(|intent| std::cmp::Reverse(intent.created_ms));
         of_order.into_iter().map(Intent::shown).collect()
+    }
+
+    /// A page of the events of payments captured since a time, newest first, and whether more follow. One
+    /// that is not listed by now is left out. `None` if there is no event of the name `after`.
+    pub(crate) fn events(
+        &self,
+        since_seconds: i64,
+        after: Option<&str>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Option<(Vec<Value>, bool)> {
+        let book = self.book();
+        let state = &book.state;
+        let lag_seconds = i64::from(self.lags.list_seconds);
+        let listed_to_ms = match lag_seconds {
+            0 => i64::MAX,
+            lag_seconds => now.plus_seconds(-lag_seconds).ms(),
+        };
+        let older = match after {
+            None => state.by_time.range::<(i64, PaymentId), _>(..),
+            Some(after) => {
+                let payment = after.strip_prefix(EVENT_PREFIX)?;
+                let intent = state.intents.get(&PaymentId::new(payment).ok()?)?;
+                state.by_time.range(..(intent.created_ms, intent.id.clone()))
+            }
+        };
+        let mut listed = older
+            .rev()
+            .filter(|(created_ms, _)| *created_ms <= listed_to_ms)
+            .take_while(|(created_ms, _)| created_ms.div_euclid(1000) >= since_seconds)
+            .filter_map(|(_, payment)| state.intents.get(payment));
+        let page = listed.by_ref().take(limit).map(Intent::event).collect();
+        Some((page, listed.next().is_some()))
     }
 
     /// The refunds of a payment, newest first.
@@ -306,9 +386,10 @@ impl Accounts {
                 (error(400, INVALID, Some("balance_insufficient"), text), None)
             }
             Some(Fault::LeaveRefundPending) => book.refund(&request, true, now),
-            Some(Fault::LoseRefundAnswer | Fault::FailSearch | Fault::FindNothing) | None => {
-                book.refund(&request, false, now)
-            }
+            Some(
+                Fault::LoseRefundAnswer | Fault::FailSearch | Fault::FindNothing | Fault::FailList,
+            )
+            | None => book.refund(&request, false, now),
         };
         // Together: a refund without its key would be refused when it is asked for again.
         let kept = Kept { parameters: request.parameters, status, body: body.clone() };
@@ -321,6 +402,11 @@ impl Accounts {
     /// Takes the fault planned for a search, if there is one.
     pub(crate) fn search_fault(&self) -> Option<Fault> {
         self.book().plan.take(RequestKind::Search)
+    }
+
+    /// True if a fault was planned for a page of the list of events; it is taken.
+    pub(crate) fn list_fails(&self) -> bool {
+        self.book().plan.take(RequestKind::List).is_some()
     }
 
     pub(crate) fn next(&self, fault: Fault) {
@@ -394,19 +480,19 @@ mod tests {
             let _absent = std::fs::remove_file(&path);
             let disk = SmallDisk::new(&path, space);
             let journal = Journal::on(disk.medium(), 0);
-            let accounts = Accounts::new(State::default(), Some(journal), 0);
+            let accounts = Accounts::new(State::default(), Some(journal), Lags::default());
             let captured = capture(&accounts, "pi_1").is_ok();
             let refunded = captured && refund(&accounts).is_ok();
             let ledger = |accounts: &Accounts| serde_json::to_string(&accounts.ledger()).unwrap();
             assert!(refunded || space < 899, "the disk has space for all of it in the end");
-            let known = Accounts::open(Some(&path), 0).unwrap();
+            let known = Accounts::open(Some(&path), Lags::default()).unwrap();
             assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: what was said is kept");
 
             disk.grow();
             capture(&accounts, "pi_1").unwrap();
             capture(&accounts, "pi_2").unwrap();
             assert_eq!(refund(&accounts).unwrap().0, 200, "{space} bytes");
-            let known = Accounts::open(Some(&path), 0).unwrap();
+            let known = Accounts::open(Some(&path), Lags::default()).unwrap();
             assert_eq!(ledger(&known), ledger(&accounts), "{space} bytes: a start reads it");
             assert_eq!(known.ledger()[0].refunds.len(), 1, "{space} bytes");
         }
@@ -416,10 +502,10 @@ mod tests {
     fn a_start_names_the_line_that_it_cannot_read_and_what_to_do() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("provider.jsonl");
-        capture(&Accounts::open(Some(&path), 0).unwrap(), "pi_1").unwrap();
+        capture(&Accounts::open(Some(&path), Lags::default()).unwrap(), "pi_1").unwrap();
         let good = std::fs::read_to_string(&path).unwrap();
         std::fs::write(&path, format!("{good}{}\n{good}", &good[..20])).unwrap();
-        let why = Accounts::open(Some(&path), 0).map(drop).unwrap_err().to_string();
+        let why = Accounts::open(Some(&path), Lags::default()).map(drop).unwrap_err().to_string();
         let place = format!("{}, line 2", path.display());
         assert!(why.contains(&place) && why.contains("move the file away"), "{why}");
         let left = std::fs::read_to_string(&path).unwrap();
@@ -427,7 +513,32 @@ mod tests {
 
         // Half a line at the end was never answered: it is dropped.
         std::fs::write(&path, format!("{good}{}", &good[..20])).unwrap();
-        assert_eq!(Accounts::open(Some(&path), 0).unwrap().ledger().len(), 1);
+        assert_eq!(Accounts::open(Some(&path), Lags::default()).unwrap().ledger().len(), 1);
         assert_eq!(std::fs::read_to_string(&path).unwrap(), good);
+    }
+
+    #[test]
+    fn events_are_listed_newest_first_in_pages_and_late() {
+        let accounts = Accounts::new(State::default(), None, Lags::from_search_seconds(3));
+        for second in 0..5 {
+            let (id, at) = (format!("pi_{second}"), NOW.plus_seconds(second));
+            accounts.capture(Some(&id), "7".parse().unwrap(), amount(), at).unwrap();
+        }
+        let since = NOW.ms() / 1000;
+        let page = |since: i64, after: Option<&str>, now: i64| {
+            let page = accounts.events(since, after, 2, NOW.plus_seconds(now))?;
+            let names = page.0.iter().map(|event| event["id"].as_str().unwrap().to_owned());
+            Some((names.collect::<Vec<_>>(), page.1))
+        };
+        let names = |names: &[&str], more: bool| {
+            Some((names.iter().map(|name| format!("evt_pi_{name}")).collect::<Vec<_>>(), more))
+        };
+        assert_eq!(page(since, None, 6), names(&["4", "3"], true));
+        assert_eq!(page(since, Some("evt_pi_3"), 6), names(&["2", "1"], true));
+        assert_eq!(page(since, Some("evt_pi_1"), 6), names(&["0"], false));
+        assert_eq!(page(since + 2, Some("evt_pi_3"), 6), names(&["2"], false));
+        assert_eq!(page(since, None, 4), names(&["2", "1"], true), "two seconds late");
+        assert_eq!(page(since + 5, None, 9), names(&[], false));
+        assert_eq!(page(since, Some("evt_pi_9"), 6), None);
     }
 }

@@ -1,24 +1,30 @@
 //! The provider's HTTP API: forms in, JSON out, errors in Stripe's format.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::time::Timestamp;
 use futures_util::stream;
 use http::header::{AUTHORIZATION, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+use fake_limits::stripe::{self, Endpoint};
+use fake_limits::table::{STRIPE_REASON, STRIPE_THROTTLED, Service};
+use fake_limits::{Enforced, Throttles};
+
 use crate::API_KEY;
 use crate::Error;
-use crate::account::{Accounts, Answer, LOST, RefundRequest, error};
+use crate::account::{Accounts, Answer, CAPTURED, LOST, RefundRequest, error};
 use crate::faults::Fault;
 
 /// The largest form; Stripe's are smaller.
@@ -30,6 +36,7 @@ type Form = BTreeMap<String, String>;
 /// Serves connections until `end`, then finishes the requests that are under way.
 pub(crate) async fn serve(
     accounts: Arc<Accounts>,
+    limits: Option<Enforced>,
     listener: TcpListener,
     end: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<()> {
@@ -37,12 +44,72 @@ pub(crate) async fn serve(
         .route("/v1/payment_intents", post(create_intent))
         .route("/v1/payment_intents/search", get(search))
         .route("/v1/refunds", post(create_refund).get(list_refunds))
+        .route("/v1/events", get(list_events))
         .route("/ledger", get(ledger))
+        .route("/calls", get(calls))
         .route("/faults", post(plan_faults))
         // The route's former name.
         .route("/mischief", post(plan_faults))
+        // Every route stands above: those below would not be throttled.
+        .route_layer(middleware::from_fn_with_state(Arc::new(Rates::new(limits)), throttle))
         .with_state(accounts);
     axum::serve(listener, router).with_graceful_shutdown(end).await
+}
+
+/// The rates of the account; none without limits.
+struct Rates(Option<(Mutex<stripe::Account>, Throttles, Instant)>);
+
+impl Rates {
+    fn new(limits: Option<Enforced>) -> Self {
+        Self(limits.map(|Enforced { quotas, throttles }| {
+            let account = stripe::Account::new(quotas, Duration::ZERO);
+            (Mutex::new(account), throttles, Instant::now())
+        }))
+    }
+
+    /// Why a request is refused, if it is.
+    fn refused(&self, method: &Method, path: &str) -> Option<stripe::Throttle> {
+        let (account, throttles, started) = self.0.as_ref()?;
+        let endpoint = endpoint(method, path)?;
+        let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
+        let throttle = account.admit(&endpoint, started.elapsed()).err()?;
+        let reason = format!("{} ({})", throttle.reason(), endpoint.name());
+        throttles.one(Service::Stripe.name(), &reason);
+        Some(throttle)
+    }
+}
+
+/// The endpoint of a request: its operation, whatever object it names. What is not the provider's own
+/// API has none.
+fn endpoint(method: &Method, path: &str) -> Option<Endpoint> {
+    let mut parts = path.strip_prefix("/v1/")?.split('/');
+    let (objects, object) = (parts.next()?, parts.next());
+    Some(match (objects, object) {
+        ("payment_intents", None) if method == Method::POST => Endpoint::Pay,
+        (_, Some("search")) => Endpoint::Search,
+        (_, None) => Endpoint::Other(format!("{method} {objects}")),
+        (_, Some(_named)) => {
+            let verb = parts.next().map_or_else(String::new, |verb| format!("/{verb}"));
+            Endpoint::Other(format!("{method} {objects}/…{verb}"))
+        }
+    })
+}
+
+/// Refuses what comes too often, as Stripe does.
+async fn throttle(State(rates): State<Arc<Rates>>, request: Request, next: Next) -> Response {
+    let Some(throttle) = rates.refused(request.method(), request.uri().path()) else {
+        return next.run(request).await;
+    };
+    let body = json!({ "error": {
+        "code": "rate_limit",
+        "doc_url": "https://stripe.com/docs/error-codes/rate-limit",
+        "message": STRIPE_THROTTLED.text(),
+        "type": "invalid_request_error",
+    } });
+    let mut response = written((429, body));
+    let reason = http::HeaderValue::from_static(throttle.reason());
+    response.headers_mut().insert(STRIPE_REASON.text(), reason);
+    response
 }
 
 async fn create_intent(State(accounts): Shared, request: Request) -> Response {
@@ -68,6 +135,7 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
 
 async fn search(State(accounts): Shared, request: Request) -> Response {
     answered(request, |_, form| {
+        accounts.count("search_captures");
         let query = form.get("query").map(String::as_str).unwrap_or_default();
         let order =
             query.strip_prefix("metadata['order']:'").and_then(|rest| rest.strip_suffix('\''));
@@ -84,7 +152,8 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
                 Fault::FailRefund
                 | Fault::LoseRefundAnswer
                 | Fault::RefuseRefund
-                | Fault::LeaveRefundPending,
+                | Fault::LeaveRefundPending
+                | Fault::FailList,
             )
             | None => accounts.found(order, Timestamp::now()),
         };
@@ -97,8 +166,48 @@ async fn search(State(accounts): Shared, request: Request) -> Response {
     .await
 }
 
+/// The list of events, newest first, of the one type that there is.
+/// Source: <https://docs.stripe.com/api/events/list>
+async fn list_events(State(accounts): Shared, request: Request) -> Response {
+    answered(request, |_, form| {
+        accounts.count("list_events");
+        let invalid = |text: &str| Ok(error(400, "invalid_request_error", None, text));
+        if accounts.list_fails() {
+            return Ok(error(500, "api_error", None, "The list is not available."));
+        }
+        let kind = form.get("types[]").or_else(|| form.get("type"));
+        if kind.is_none_or(|kind| kind != CAPTURED) {
+            return invalid("This fake lists payment_intent.succeeded only.");
+        }
+        let number = |name: &str, default: i64| {
+            form.get(name).map_or(Some(default), |text| text.parse().ok())
+        };
+        let (since, limit) = (number("created[gte]", 0), number("limit", 10));
+        let limit = limit.filter(|limit| (1..=100).contains(limit));
+        let (Some(since), Some(limit)) =
+            (since, limit.and_then(|limit| usize::try_from(limit).ok()))
+        else {
+            return invalid("Invalid integer.");
+        };
+        let after = form.get("starting_after").map(String::as_str);
+        let Some((data, has_more)) = accounts.events(since, after, limit, Timestamp::now()) else {
+            let text = format!("No such event: '{}'", after.unwrap_or_default());
+            return Ok(error(404, "invalid_request_error", Some("resource_missing"), &text));
+        };
+        let list =
+            json!({ "object": "list", "url": "/v1/events", "data": data, "has_more": has_more });
+        Ok((200, list))
+    })
+    .await
+}
+
+async fn calls(State(accounts): Shared) -> Response {
+    written((200, json!(accounts.calls())))
+}
+
 async fn create_refund(State(accounts): Shared, request: Request) -> Response {
     answered(request, |headers, form| {
+        accounts.count("create_refund");
         let Some(payment) = form.get("payment_intent") else {
             let text = "One of the following params should be provided: payment_intent.";
             return Ok(error(400, "invalid_request_error", Some("parameter_missing"), text));
@@ -117,6 +226,7 @@ async fn create_refund(State(accounts): Shared, request: Request) -> Response {
 
 async fn list_refunds(State(accounts): Shared, request: Request) -> Response {
     answered(request, |_, form| {
+        accounts.count("list_refunds");
         let payment = form.get("payment_intent").map(String::as_str).unwrap_or_default();
         let found = accounts.refunds(payment);
         let list =
@@ -185,4 +295,36 @@ fn written((status, body): (u16, Value)) -> Response {
 fn lost() -> Response {
     let broken = std::io::Error::other("lost on purpose");
     Response::new(Body::from_stream(stream::iter([Err::<Bytes, _>(broken)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use fake_limits::Quotas;
+
+    use super::*;
+
+    #[test]
+    fn an_operation_is_an_endpoint_whatever_it_names() {
+        let at = |method: Method, path: &str| endpoint(&method, path);
+        assert_eq!(at(Method::POST, "/v1/payment_intents"), Some(Endpoint::Pay));
+        assert_eq!(at(Method::GET, "/v1/payment_intents/search"), Some(Endpoint::Search));
+        let other = |name: &str| Some(Endpoint::Other(name.to_owned()));
+        assert_eq!(at(Method::POST, "/v1/refunds"), other("POST refunds"));
+        let cancel = other("POST payment_intents/…/cancel");
+        assert_eq!(at(Method::POST, "/v1/payment_intents/pi_1/cancel"), cancel);
+        assert_eq!(at(Method::POST, "/v1/payment_intents/pi_2/cancel"), cancel);
+        assert_eq!(at(Method::GET, "/ledger"), None);
+    }
+
+    #[test]
+    fn searches_beyond_twenty_a_second_are_refused_and_counted() {
+        let throttles = Throttles::default();
+        let enforced = Enforced { quotas: Quotas::default(), throttles: throttles.clone() };
+        let rates = Rates::new(Some(enforced));
+        let ask = || rates.refused(&Method::GET, "/v1/payment_intents/search");
+        let refused = (0..200).filter_map(|_| ask()).count();
+        assert!((100..=180).contains(&refused), "{refused}");
+        assert_eq!(throttles.rows()[0].times, u64::try_from(refused).unwrap());
+        assert!(Rates::new(None).refused(&Method::GET, "/v1/payment_intents/search").is_none());
+    }
 }

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 pub(super) enum RequestKind {
     /// A search for the captures of an order.
     Search,
+    /// A page of the list of events.
+    List,
     /// The creation of a refund.
     Refund,
 }
@@ -21,6 +23,8 @@ pub enum Fault {
     FailSearch,
     /// A search finds nothing, as if the payments were too new.
     FindNothing,
+    /// A page of the list of events is answered with 500.
+    FailList,
     /// A refund is answered with 503, and not made.
     FailRefund,
     /// A refund is made, and its answer lost.
@@ -35,6 +39,7 @@ impl Fault {
     fn request_kind(self) -> RequestKind {
         match self {
             Self::FailSearch | Self::FindNothing => RequestKind::Search,
+            Self::FailList => RequestKind::List,
             Self::FailRefund
             | Self::LoseRefundAnswer
             | Self::RefuseRefund

@@ -5,12 +5,13 @@
 //! |---|---|
 //! | `POST /v1/payment_intents` | captures at once; `id` is our own addition, to choose it |
 //! | `GET /v1/payment_intents/search` | only `metadata['order']:'<number>'` |
+//! | `GET /v1/events` | only `payment_intent.succeeded`, by `created[gte]`, `limit`, `starting_after` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
 //!
-//! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit) and
-//! `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
-//! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key. Its search finds everything
-//! at once unless it is started to lag, as Stripe's does.
+//! Stripe's own Python library talks to it in a test. `GET /ledger` (for the audit), `GET /calls` (how
+//! often each route was asked: Stripe rations reads) and `POST /faults` (a list of [`Fault`]s to inject; also at `/mischief`) are not Stripe's. What is kept in a
+//! file survives `kill -9`. Unlike Stripe it never forgets an idempotency key. Its search and its list of
+//! events have everything at once unless it is started to lag, as Stripe's do.
 
 mod account;
 mod edge;
@@ -18,6 +19,7 @@ mod faults;
 mod journal;
 mod ledger;
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,11 +28,13 @@ use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Capture;
 use engine::domain::time::Timestamp;
+use fake_limits::Enforced;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
+pub use crate::account::Lags;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
 
@@ -83,27 +87,39 @@ pub struct PaymentProvider {
     accounts: Arc<Accounts>,
     stop: Option<oneshot::Sender<()>>,
     server: JoinHandle<std::io::Result<()>>,
-    search_lag_seconds: u32,
+    lags: Lags,
 }
 
 impl PaymentProvider {
     /// Starts a provider on this runtime: one that keeps what it knows in `file`, or in memory. Its
-    /// search finds everything at once.
+    /// search and its list have everything at once.
     ///
     /// # Errors
     /// [`Error::Io`] when no port is free, [`Error::Line`] when the file is not one of its own.
     pub fn start(file: Option<&Path>) -> Result<Self, Error> {
-        Self::start_lagging(file, 0)
+        Self::start_lagging(file, Lags::default())
     }
 
-    /// [`PaymentProvider::start`], with a search that finds a capture only after so many seconds by
+    /// [`PaymentProvider::start`], whose search and list have a capture only after their lag, by
     /// the clock.
     ///
     /// # Errors
     /// As [`PaymentProvider::start`].
-    pub fn start_lagging(file: Option<&Path>, search_lag_seconds: u32) -> Result<Self, Error> {
+    pub fn start_lagging(file: Option<&Path>, lags: Lags) -> Result<Self, Error> {
+        Self::start_within(file, lags, None)
+    }
+
+    /// [`PaymentProvider::start_lagging`], with the rates of Stripe if limits are given.
+    ///
+    /// # Errors
+    /// As [`PaymentProvider::start`].
+    pub fn start_within(
+        file: Option<&Path>,
+        lags: Lags,
+        limits: Option<Enforced>,
+    ) -> Result<Self, Error> {
         let listening = || Error::io("listening for the payment provider");
-        let accounts = Arc::new(Accounts::open(file, search_lag_seconds)?);
+        let accounts = Arc::new(Accounts::open(file, lags)?);
         let listener = listener(file).map_err(listening())?;
         listener.set_nonblocking(true).map_err(listening())?;
         let address = listener.local_addr().map_err(listening())?;
@@ -113,8 +129,8 @@ impl PaymentProvider {
         let end = async {
             let _dropped = stopped.await;
         };
-        let server = tokio::spawn(edge::serve(Arc::clone(&accounts), listener, end));
-        Ok(Self { address, accounts, stop: Some(stop), server, search_lag_seconds })
+        let server = tokio::spawn(edge::serve(Arc::clone(&accounts), limits, listener, end));
+        Ok(Self { address, accounts, stop: Some(stop), server, lags })
     }
 
     /// Its address: `http://127.0.0.1:PORT`.
@@ -126,7 +142,19 @@ impl PaymentProvider {
     /// How long its search lags, in seconds.
     #[must_use]
     pub fn search_lag_seconds(&self) -> u32 {
-        self.search_lag_seconds
+        self.lags.search_seconds
+    }
+
+    /// How long its list of events lags, in seconds.
+    #[must_use]
+    pub fn list_lag_seconds(&self) -> u32 {
+        self.lags.list_seconds
+    }
+
+    /// How often each route was asked: `search_captures`, `list_events`, `list_refunds`, `create_refund`.
+    #[must_use]
+    pub fn calls(&self) -> BTreeMap<&'static str, u64> {
+        self.accounts.calls()
     }
 
     /// Captures a buyer's payment without sending a callback. The same payment id again returns the same

@@ -4,21 +4,22 @@
 
 use std::collections::BTreeMap;
 
+use fake_limits::table::{MESSAGE_BYTES, QUEUE_DELAY, QUEUE_POLL, QUEUE_VISIBILITY};
 use serde_json::{Value, json};
 
 use crate::error::{ErrorKind, SqsError};
 
 /// The largest message, in bytes.
-pub(crate) const MESSAGE_BYTES_MAX: u64 = 1_048_576;
+pub(crate) const MESSAGE_BYTES_MAX: u64 = MESSAGE_BYTES.count();
 
 /// The longest visibility timeout, in seconds: twelve hours.
-pub(crate) const VISIBILITY_SECONDS_MAX: u64 = 43_200;
+pub(crate) const VISIBILITY_SECONDS_MAX: u64 = QUEUE_VISIBILITY.count();
 
 /// The longest delay, in seconds.
-pub(crate) const DELAY_SECONDS_MAX: u64 = 900;
+pub(crate) const DELAY_SECONDS_MAX: u64 = QUEUE_DELAY.count();
 
 /// The longest poll, in seconds.
-pub(crate) const WAIT_SECONDS_MAX: u64 = 20;
+pub(crate) const WAIT_SECONDS_MAX: u64 = QUEUE_POLL.count();
 
 /// The dead-letter queue of messages that were received too often.
 #[derive(Debug, Clone, PartialEq, Eq)]

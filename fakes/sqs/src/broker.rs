@@ -13,6 +13,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use fake_limits::Throttles;
+
 use crate::attributes::QueueAttributes;
 use crate::change::{Change, QueueRecord, Snapshot};
 use crate::error::SqsError;
@@ -37,6 +39,8 @@ pub(crate) struct Home {
     pub account: String,
     /// True if purges and deletions block the next one for sixty seconds, as at Amazon.
     pub cooldowns: bool,
+    /// Where refusals for a limit are counted.
+    pub throttles: Throttles,
 }
 
 /// The result of a receive, and what the server needs to wait for more.

@@ -49,6 +49,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use fake_limits::Throttles;
 use tokio::sync::oneshot;
 
 use crate::broker::{Broker, Home};
@@ -84,6 +85,8 @@ pub struct Options {
     /// Whether a queue can be purged only once in sixty seconds and a deleted queue's name used
     /// again only after sixty, as at Amazon. Off by default: tests start over more often.
     pub cooldowns: bool,
+    /// Where refusals for a limit are counted.
+    pub throttles: Throttles,
 }
 
 impl Default for Options {
@@ -95,6 +98,7 @@ impl Default for Options {
             account: "000000000000".to_owned(),
             faults: Faults::default(),
             cooldowns: false,
+            throttles: Throttles::default(),
         }
     }
 }
@@ -156,7 +160,7 @@ impl FakeSqs {
     /// # Errors
     /// The port cannot be listened on, or the file cannot be used.
     pub fn start(options: Options) -> Result<Self, StartError> {
-        let Options { file, port, region, account, faults, cooldowns } = options;
+        let Options { file, port, region, account, faults, cooldowns, throttles } = options;
         let (store, kept) = match file {
             None => (None, Snapshot::default()),
             Some(path) => {
@@ -168,7 +172,7 @@ impl FakeSqs {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         listener.set_nonblocking(true)?;
         let endpoint = format!("http://{}", listener.local_addr()?);
-        let home = Home { endpoint: endpoint.clone(), region, account, cooldowns };
+        let home = Home { endpoint: endpoint.clone(), region, account, cooldowns, throttles };
         // The keys of a hash map are random at each start: all the randomness ids need.
         let nonce = RandomState::new().hash_one(now_ms());
         let broker = Broker::new(home, faults, nonce, store.is_some(), kept, now_ms());

@@ -5,15 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use fake_limits::table::QUEUE_IN_FLIGHT;
+
 use crate::attributes::QueueAttributes;
 use crate::fifo::{Deduplication, Groups};
 use crate::message::{Message, Place, Seq};
 
 /// The number of a queue: never reused, so a queue created anew is another one.
 pub(crate) type QueueId = u64;
-
-/// Messages that may be in flight at once, as the quotas page says.
-const IN_FLIGHT_MAX: usize = 120_000;
 
 /// Messages one receive may send to the dead-letter queue before it gives up for now.
 const DEAD_LETTERS_PER_RECEIVE: usize = 1_000;
@@ -98,7 +97,7 @@ impl Queue {
 
     /// True if no more messages may be in flight.
     pub fn is_full_in_flight(&self) -> bool {
-        self.in_flight.len() >= IN_FLIGHT_MAX
+        self.in_flight.len() >= QUEUE_IN_FLIGHT.size()
     }
 
     /// Number of messages that have become available since the last call.

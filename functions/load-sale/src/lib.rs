@@ -42,7 +42,9 @@ async fn load_sale(app: &App, sale: &SaleId) -> Stored<()> {
             tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
             metrics::reloaded(1);
         }
-        Loaded::Already | Loaded::Busy => tracing::debug!(%sale, "nothing to load"),
+        Loaded::Already | Loaded::Busy | Loaded::Archived => {
+            tracing::debug!(%sale, "nothing to load");
+        }
     }
     Ok(())
 }

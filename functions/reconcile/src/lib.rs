@@ -17,7 +17,9 @@ use tokio::time::sleep;
 /// a run ends by itself, with its metrics and its report. A run may be longer than the minute
 /// between two runs, so that a single sale that takes long is compared to its end.
 pub const PARTS_END: [Duration; 3] =
-    [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(290)];
+    [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(280)];
+/// End of the archiving of old sales, which comes last: what there is no time for has another hour.
+pub const ARCHIVING_ENDS: Duration = Duration::from_secs(290);
 
 /// Runs once at the time of the system clock. The event says nothing but that a minute is over.
 ///
@@ -30,8 +32,24 @@ pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Report
 /// Sweeps and repairs every sale, counts what it found, and logs what there was to do.
 async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     let ends = PARTS_END.map(sleep);
+    let archiving_ends = sleep(ARCHIVING_ENDS);
     let run = flows::reconcile::run_until(&app.ports, &new_epoch(now)?, now, ends).await?;
     metrics::reconciled(&run);
+    if let Some(days) = app.archive_after_days {
+        let token = || new_epoch(now);
+        let archived = flows::archive::by_age(
+            &app.ports,
+            &run.over,
+            days,
+            token,
+            &Timestamp::now,
+            archiving_ends,
+        );
+        // What fails is logged, and has another hour.
+        if let Err(error) = archived.await {
+            tracing::warn!(%error, "no sale is archived by its age this time");
+        }
+    }
     let report = run.report;
     if !report.is_quiet() {
         tracing::info!(?report, "reconciled");

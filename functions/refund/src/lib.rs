@@ -1,7 +1,6 @@
 //! The refund queue: send payments back, and record what the provider says.
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
-use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::ports::Stored;
@@ -21,11 +20,10 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 /// failure of the message: the sweeper asks again when it is time.
 async fn refund(app: &App, messages: Vec<Refund>, now: Timestamp) -> Vec<Stored<()>> {
     let refunds = messages.into_iter().map(|message| async move {
-        let Refund { provider, payment, order, .. } = message;
-        let key = PaymentKey { provider, payment };
-        let refund = flows::refund::refund(&app.ports, order, &key, now).await?;
-        let PaymentKey { provider, payment } = &key;
-        tracing::info!(%order, %provider, %payment, state = refund.state.as_str(), "refund");
+        let Refund { provider, payment, order, .. } = message.clone();
+        let refund = flows::refund::refund_or_requeue(&app.ports, message, now).await?;
+        let state = refund.as_ref().map_or("waits for the limit", |refund| refund.state.as_str());
+        tracing::info!(%order, %provider, %payment, state, "refund");
         Ok(())
     });
     join_all(refunds).await

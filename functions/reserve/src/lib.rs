@@ -32,7 +32,7 @@ async fn reserve(
     let body = ReservationBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     let admission = app.admissions.check(body.admission()?, &sale, &buyer, now)?;
-    let lines = body.requested(&published.sale)?;
+    let lines = body.requested(&published.sale, &app.attendees)?;
     admission.check_tickets(&lines)?;
     let (number, user) = (admission.order(), buyer.user().clone());
     let reservation = Reservation { published, number, user, lines };

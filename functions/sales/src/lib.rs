@@ -2,10 +2,10 @@
 //! operator puts a sale on sale, and everyone sees what is sold and what is left. `GET /openapi.json`
 //! says how to ask for all of it.
 
-use engine::domain::ids::{Legs, SaleId, TierId};
+use engine::domain::ids::{Legs, SaleId};
 use engine::domain::time::Timestamp;
 use engine::flows;
-use engine::ports::{Catalogue as _, Freshness, Ports as _, Seats as _, Stored};
+use engine::ports::{Catalogue as _, Freshness, ListedSale, Ports as _, SalesPage, Stored};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Operator;
@@ -14,7 +14,8 @@ use shared::http::respond::{
     Answer, Cacheable, Document, MAX_PUBLISH, Reply as _, refuse, respond, respond_within,
 };
 use shared::http::routes::{NoRoute, Route};
-use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, SalesReply, tiers_on};
+use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
+use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
 use shared::http::{Problem, checks, problem, sale_body};
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::functions::Function;
@@ -34,7 +35,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
 async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
     match Route::from_request(request) {
         Ok(Route::ShowOpenApi) => OPENAPI.into_response(),
-        Ok(Route::ListSales) => respond(list(app, now)).await,
+        Ok(Route::ListSales) => respond(list(app, request, now)).await,
         Ok(Route::PublishSale(sale)) => {
             respond_within(MAX_PUBLISH, publish(app, request, &sale, now)).await
         }
@@ -63,20 +64,35 @@ async fn publish(
     let sale = sale_body::read(request, id)?;
     let published = flows::publish::publish(&app.ports, &sale, &new_epoch(now)?, now).await?;
     tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");
-    Ok(Answer(SaleReply::new(&published, now)))
+    Ok(Answer(SaleReply::new(&published, now).warned(&published, app.cache)))
 }
 
-/// Lists every sale.
-async fn list(app: &App, now: Timestamp) -> Result<Cacheable<SalesReply>, Problem> {
-    let body = SalesReply { sales: summaries(app, now).await? };
+/// Lists the sales that are not archived, a page at a time: one query, however many there ever were.
+async fn list(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Cacheable<SalesReply>, Problem> {
+    let cursor: Option<SalesCursor> = checks::query(request, "cursor")?;
+    let most = checks::query_within(request, "limit", 1..=MAX_SALES)?.unwrap_or(SALES);
+    let after = cursor.as_ref().map(SalesCursor::sale);
+    let page = app.ports.catalogue().listed(after, most).await?;
+    let next = page.next.clone().map(SalesCursor::after);
+    let body = SalesReply { sales: summaries(app, page, now).await?, next };
     Ok(Cacheable { body, max_age_seconds: MAX_AGE_SECONDS })
 }
 
-async fn summaries(app: &App, now: Timestamp) -> Stored<Vec<SaleSummary>> {
+async fn summaries(app: &App, page: SalesPage, now: Timestamp) -> Stored<Vec<SaleSummary>> {
     let mut summaries = Vec::new();
-    for id in app.ports.catalogue().sales().await? {
-        let published = app.ports.catalogue().sale(&id, Freshness::Cached).await?;
-        summaries.extend(published.map(|published| SaleSummary::new(&published.sale, now)));
+    for ListedSale { sale, terms } in page.sales {
+        match terms {
+            Some(terms) => summaries.push(SaleSummary::listed(sale, terms, now)),
+            // It was published before the list had its terms: its file has them.
+            None => {
+                let published = app.ports.catalogue().sale(&sale, Freshness::Cached).await?;
+                summaries.extend(published.map(|published| SaleSummary::new(&published, now)));
+            }
+        }
     }
     Ok(summaries)
 }
@@ -95,12 +111,17 @@ async fn availability(
     id: &SaleId,
     now: Timestamp,
 ) -> Result<Cacheable<AvailabilityReply>, Problem> {
-    let sale = checks::sale(&app.ports, id).await?.sale;
+    let published = checks::sale(&app.ports, id).await?;
+    if published.lifecycle.is_over() {
+        return Err(problem::sale_archived());
+    }
+    let sale = published.sale;
     let (from, to) = (checks::query(request, "from")?, checks::query(request, "to")?);
     let legs: Legs = journey(&sale, "from", from.as_ref(), to.as_ref())?;
-    let tiers: Vec<TierId> = tiers_on(&sale, legs).map(|tier| tier.tier.clone()).collect();
-    let taken = app.ports.seats().taken(id, &tiers, legs).await?;
-    let body = AvailabilityReply::new(&sale, legs, &taken, now, MAX_AGE_SECONDS);
+    let reading = app.availability.reading(&sale, now).await?;
+    let taken: Vec<Vec<u8>> =
+        tiers_on(&sale, legs).map(|tier| reading.taken(&tier.tier, legs)).collect();
+    let body = AvailabilityReply::new(&sale, legs, &taken, reading.as_of, MAX_AGE_SECONDS);
     let Some(body) = body else {
         flows::load::ask(&app.ports, id).await;
         return Err(problem::not_loaded());

@@ -6,6 +6,7 @@
 
 mod connections;
 pub mod event;
+mod limits;
 mod refusal;
 mod routes;
 
@@ -39,12 +40,15 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::concurrency::Concurrency;
 use crate::event_sources::{Failure, invoke};
 use crate::handlers::answer;
 use crate::open_files;
 use connections::{Deadlines, Progress};
 use event::ACCOUNT;
 use fake_identity::{Identity, Role};
+use fake_limits::Enforced;
+use limits::Metered;
 use refusal::Refusal;
 use routes::Matched;
 
@@ -90,6 +94,22 @@ impl Gateway {
         port: u16,
         routes: Routes,
     ) -> io::Result<Self> {
+        Self::start_within(app, identity, port, routes, None, Concurrency::default()).await
+    }
+
+    /// [`Gateway::start`], with the limits of API Gateway if they are given, and with functions that run
+    /// as `concurrency` allows.
+    ///
+    /// # Errors
+    /// The port is taken.
+    pub async fn start_within(
+        app: Arc<App>,
+        identity: Identity,
+        port: u16,
+        routes: Routes,
+        limits: Option<&Enforced>,
+        concurrency: Concurrency,
+    ) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await?;
         let address = listener.local_addr()?;
         let state = Arc::new(GatewayState {
@@ -100,6 +120,8 @@ impl Gateway {
             requests: AtomicU64::new(0),
             places: Arc::new(Semaphore::new(CONCURRENCY.into())),
             payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY.into())),
+            metered: limits.map(Metered::new),
+            concurrency,
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let service = Router::new()
@@ -162,6 +184,8 @@ struct GatewayState {
     requests: AtomicU64,
     places: Arc<Semaphore>,
     payment_places: Arc<Semaphore>,
+    metered: Option<Metered>,
+    concurrency: Concurrency,
 }
 
 /// Where a request comes from.
@@ -191,10 +215,11 @@ async fn serve(
     request: Request,
 ) -> Response {
     peer.progress.reads_body();
-    let response = match tokio::time::timeout(TIMEOUT, state.serve(&peer, request)).await {
+    let timeout = state.metered.as_ref().map_or(TIMEOUT, |_| Metered::timeout());
+    let response = match tokio::time::timeout(timeout, state.serve(&peer, request)).await {
         Ok(Ok(response)) => response,
-        Ok(Err(refusal)) => refusal.into_response(),
-        Err(_elapsed) => Refusal::TooSlow.into_response(),
+        Ok(Err(refusal)) => state.refuse(refusal),
+        Err(_elapsed) => state.refuse(Refusal::TooSlow),
     };
     peer.progress.answered();
     response
@@ -203,6 +228,9 @@ async fn serve(
 impl GatewayState {
     async fn serve(&self, peer: &Peer, request: Request) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
+        if let Some(metered) = &self.metered {
+            metered.check(&parts)?;
+        }
         check_host(&parts)?;
         let (route, path_parameters) = match self.routes.find(&parts.method, parts.uri.path()) {
             Matched::Route(route, parameters) => (route, parameters),
@@ -222,6 +250,22 @@ impl GatewayState {
         };
         let request = event::invocation(event::event(&parts, &body, facts));
         self.invoke(route.target, request).await
+    }
+
+    /// The answer that is a refusal.
+    fn refuse(&self, refusal: Refusal) -> Response {
+        match &self.metered {
+            Some(metered) => metered.answer(refusal),
+            None => refusal.into_response(),
+        }
+    }
+
+    /// The deadline of a function: its own where limits are enforced.
+    fn deadline(&self, target: Target) -> Duration {
+        match target {
+            Target::Function(function) if self.metered.is_some() => function.row().timeout,
+            Target::Function(_) | Target::Empty => TIMEOUT,
+        }
     }
 
     /// The caller as the route's authorizer describes it; `None` on a public route.
@@ -276,11 +320,16 @@ impl GatewayState {
         } else {
             common.await
         };
+        let invocation = match target {
+            Target::Function(function) => self.concurrency.begin(function),
+            Target::Empty => Concurrency::default().begin(Function::Sales),
+        };
+        let invocation = invocation.map_err(|_throttled| Refusal::NoConcurrency)?;
         let app = Arc::clone(&self.app);
-        let answered = invoke(TIMEOUT, async move {
+        let answered = invoke(self.deadline(target), async move {
             // Held until the function ends. Nobody closes the semaphores; were one closed, there
             // would be no limit.
-            let _place = place;
+            let (_place, _invocation) = (place, invocation);
             match target {
                 Target::Function(function) => answer(&app, function, request).await,
                 Target::Empty => Answer(serde_json::Map::new()).into_response(),
@@ -292,6 +341,8 @@ impl GatewayState {
                 tracing::error!(?target, %failure, "an invocation failed");
                 Err(match failure {
                     Failure::Panicked => Refusal::Failed,
+                    // A function that is ended by its own deadline has failed.
+                    Failure::TimedOut(_) if self.metered.is_some() => Refusal::Failed,
                     Failure::TimedOut(_) => Refusal::TooSlow,
                 })
             }
@@ -362,6 +413,13 @@ async fn read(parts: &http::request::Parts, body: Body) -> Result<Bytes, Refusal
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_table_of_limits() {
+        use fake_limits::table::{GATEWAY_BODY_BYTES, INVOCATION_BYTES};
+        let limits = (INVOCATION_BYTES.size(), GATEWAY_BODY_BYTES.size());
+        assert_eq!((MAX_BODY_BYTES, MAX_DRAIN_BYTES), limits);
+    }
 
     #[test]
     fn fewer_files_mean_fewer_connections() {

@@ -34,6 +34,12 @@ pub(super) enum Refusal {
     Failed,
     /// The function did not answer in time.
     TooSlow,
+    /// More requests come than the gateway takes.
+    Throttled,
+    /// The request line and the headers are too large.
+    HeadTooLarge,
+    /// No instance of the function is free, and there is no new one.
+    NoConcurrency,
 }
 
 impl Refusal {
@@ -71,6 +77,11 @@ impl Refusal {
             Self::Failed => {
                 let detail = "the fault is ours, and it is logged";
                 problem(Problem::new(Kind::Internal, detail))
+            }
+            // Limits have answers of their own; without limits none of these is.
+            Self::Throttled | Self::HeadTooLarge | Self::NoConcurrency => {
+                let detail = "there is too much to do; the same request again, later";
+                problem(Problem::new(Kind::Unavailable, detail).retry_after_ms(RETRY_MS))
             }
             Self::TooSlow => {
                 let detail = "it may have happened; the same request again finds out";

@@ -27,6 +27,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use fake_limits::Enforced;
 use shared::redis::Topology;
 
 /// Why a server could not be started, reached or stopped.
@@ -222,22 +223,37 @@ impl Stack {
     ///
     /// As [`Self::persistent`]. Whether an external server answers is not looked at here.
     pub async fn start(data_dir: Option<&Path>, external: &External) -> Result<Self, Error> {
+        Self::start_within(data_dir, external, None).await
+    }
+
+    /// [`Stack::start`], with servers of ours that enforce limits if they are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stack::start`].
+    pub async fn start_within(
+        data_dir: Option<&Path>,
+        external: &External,
+        limits: Option<&Enforced>,
+    ) -> Result<Self, Error> {
         let own = match data_dir {
             Some(dir) => RedisOptions::persistent(dir.join("redis")),
             None => RedisOptions::default(),
         };
+        let own = RedisOptions { serverless: limits.is_some(), ..own };
         // Redis first: its lock on the directory keeps a second process out of the whole stack.
         let redis = match &external.redis {
             Some(topology) => RedisSide::External(topology.clone()),
             None => RedisSide::Own(Box::new(RedisServer::start(own).await?)),
         };
         let dynamodb = Server::at(external.dynamodb_url.as_ref(), || match data_dir {
-            Some(dir) => DynamoDb::file(&dir.join("dynamodb.sqlite")),
-            None => DynamoDb::memory(),
+            Some(dir) => DynamoDb::file_within(&dir.join("dynamodb.sqlite"), limits.cloned()),
+            None => DynamoDb::memory_within(limits.cloned()),
         })?;
         let sqs = Server::at(external.sqs_url.as_ref(), || {
             let file = data_dir.map(|dir| dir.join("sqs.sqlite"));
-            FakeSqs::start(fake_sqs::Options { file, ..Default::default() })
+            let throttles = limits.map(|limits| limits.throttles.clone()).unwrap_or_default();
+            FakeSqs::start(fake_sqs::Options { file, throttles, ..Default::default() })
         })?;
         Ok(Self { redis, dynamodb, sqs })
     }
@@ -260,6 +276,15 @@ impl Stack {
     pub fn topology(&self) -> Topology {
         match &self.redis {
             RedisSide::Own(server) => Topology::Single(server.url()),
+            RedisSide::External(topology) => topology.clone(),
+        }
+    }
+
+    /// The same as the engine uses it.
+    #[must_use]
+    pub fn engine_topology(&self) -> Topology {
+        match &self.redis {
+            RedisSide::Own(server) => Topology::Single(server.engine_url()),
             RedisSide::External(topology) => topology.clone(),
         }
     }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use fake_limits::table::EVICTION;
 use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
@@ -24,6 +25,8 @@ const STOP_SECONDS: u64 = 10;
 const LOG_TAIL_LINES: usize = 12;
 /// File that the process which uses a data directory has locked.
 const LOCK_FILE: &str = "owner.lock";
+/// User of the engine at a server that is as the serverless cache, and its password.
+const ENGINE_USER: &str = "engine";
 /// File of the server's process id.
 const PID_FILE: &str = "server.pid";
 /// File of the server's log.
@@ -46,6 +49,9 @@ pub struct RedisOptions {
     pub node_timeout_ms: Option<u32>,
     /// Port of the master that it replicates.
     pub replica_of: Option<u16>,
+    /// True if it is as ElastiCache Serverless: it may evict what has an expiry, and the engine's user
+    /// may not run the commands that the service does not have.
+    pub serverless: bool,
 }
 
 impl RedisOptions {
@@ -148,6 +154,16 @@ impl RedisServer {
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.ports.clients)
+    }
+
+    /// The address that the engine uses: with a user of its own if it is as the serverless cache.
+    #[must_use]
+    pub fn engine_url(&self) -> String {
+        if self.options.serverless {
+            format!("redis://{ENGINE_USER}:{ENGINE_USER}@127.0.0.1:{}", self.ports.clients)
+        } else {
+            self.url()
+        }
     }
 
     /// The binary that runs.
@@ -317,6 +333,27 @@ impl RedisServer {
             }
             deadline.pause().await?;
         }
+        if self.options.serverless { self.restrict().await } else { Ok(()) }
+    }
+
+    /// Makes the engine's user, who may do what the serverless cache can.
+    async fn restrict(&self) -> Result<(), Error> {
+        let connection = self.connect().await?;
+        let user = |rules: &[&str]| {
+            let mut command = redis::cmd("ACL");
+            command.arg("SETUSER").arg(ENGINE_USER).arg(rules);
+            let mut connection = connection.clone();
+            async move { command.query_async::<()>(&mut connection).await }
+        };
+        let password = format!(">{ENGINE_USER}");
+        user(&["reset", "on", &password, "~*", "&*", "+@all"]).await?;
+        for rule in fake_limits::redis::acl_rules() {
+            match user(&[&rule]).await {
+                // A command that this server does not have needs no rule.
+                Err(error) if error.to_string().contains("Unknown command") => {}
+                done => done?,
+            }
+        }
         Ok(())
     }
 
@@ -337,8 +374,12 @@ impl RedisServer {
             ("--appendfsync", "everysec".to_owned()),
             // A replica is to be had at once, not when others might have come, too.
             ("--repl-diskless-sync-delay", "0".to_owned()),
-            // Inventory must never be evicted: a full server refuses writes instead.
-            ("--maxmemory-policy", "noeviction".to_owned()),
+            // Inventory must never be evicted: a full server refuses writes instead. It has no expiry,
+            // so the serverless cache, which has one policy only, does not evict it either.
+            (
+                "--maxmemory-policy",
+                if self.options.serverless { EVICTION.text() } else { "noeviction" }.to_owned(),
+            ),
         ]
         .into_iter()
         .flat_map(|(name, value)| [name.to_owned(), value])

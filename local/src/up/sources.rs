@@ -7,13 +7,17 @@ use std::time::Duration;
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use chrono::Utc;
 use engine::flows::reconcile::Report;
+use fake_limits::Limits;
 use shared::runtime::app::App;
 use shared::runtime::functions::{Consumer, Function, QueueName};
 
+use crate::concurrency::Concurrency;
 use crate::event_sources::{Failure, Mapping, Source, poll, schedule};
-use crate::handlers::consume;
+use crate::handlers::{consume, read_captures};
 use crate::queues::Queues;
 
+/// Time between two readings of captures: payment windows are seconds here, and reads cost nothing.
+const READ_EVERY: Duration = Duration::from_secs(1);
 /// Timeout of reconcile.
 pub(super) const RECONCILE_TIMEOUT: Duration = Function::Reconcile.row().timeout;
 
@@ -23,24 +27,36 @@ pub(super) fn start_sources(
     sqs: &aws_sdk_sqs::Client,
     queues: &Queues,
     reconcile_seconds: u32,
+    account: &Concurrency,
+    limits: Limits,
 ) -> Vec<Source> {
+    let grows = limits != Limits::None;
     let consumers = Function::ALL.into_iter().filter_map(|function| {
         let consumer = function.consumer()?;
         let app = Arc::clone(app);
-        Some(poll(sqs.clone(), mapping(queues, function, consumer), move |event| {
+        let mapping = mapping(queues, function, consumer);
+        let mapping = Mapping { account: account.clone(), grows, ..mapping };
+        Some(poll(sqs.clone(), mapping, move |event| {
             let app = Arc::clone(&app);
             async move { consume(&app, consumer.queue, event).await }
         }))
     });
     let mut sources: Vec<Source> = consumers.collect();
     let period = Duration::from_secs(u64::from(reconcile_seconds.max(1)));
-    let app = Arc::clone(app);
+    let (app, of_reader) = (Arc::clone(app), Arc::clone(app));
     let reconciled = move || {
         let app = Arc::clone(&app);
         async move { report(Ok(reconcile(app).await)) }
     };
     let name = Function::Reconcile.as_str();
     sources.push(schedule(name, period, RECONCILE_TIMEOUT, reconciled));
+    let captures_read = move || {
+        let app = Arc::clone(&of_reader);
+        async move { read(&app).await }
+    };
+    let name = Function::ReadCaptures.as_str();
+    let timeout = Function::ReadCaptures.row().timeout;
+    sources.push(schedule(name, READ_EVERY, timeout, captures_read));
     sources
 }
 
@@ -57,6 +73,9 @@ fn mapping(queues: &Queues, function: Function, consumer: Consumer) -> Mapping {
         window: Duration::from_secs(consumer.window_seconds.into()),
         concurrency: usize::from(consumer.max_concurrency).min(most),
         timeout: function.row().timeout,
+        function,
+        account: Concurrency::default(),
+        grows: false,
     }
 }
 
@@ -68,6 +87,15 @@ pub(super) async fn reconcile(app: Arc<App>) -> Result<Report, lambda_http::Erro
     event.time = Some(Utc::now());
     event.detail = serde_json::json!({});
     reconcile::handle(&app, event).await
+}
+
+/// Reads once what the provider lists, and logs what was found, or that it failed.
+async fn read(app: &App) {
+    match read_captures::read(app).await {
+        Ok(reading) if reading.decided > 0 => tracing::info!(?reading, "captures read"),
+        Ok(_) => {}
+        Err(error) => tracing::warn!(%error, "captures were not read; the next run tries again"),
+    }
 }
 
 /// Logs a run of reconcile that failed.

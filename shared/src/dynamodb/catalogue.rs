@@ -1,26 +1,36 @@
 //! The catalogue in DynamoDB: a sale's file, its version, the epoch it was loaded under.
 //!
 //! An item holds at most 400 KB and a hall's file can be longer, so a file lies in chunks and a
-//! header names them. The chunks of one publication have a name of their own that no other
+//! header names them; compressed [`copies`] of it lie elsewhere. The chunks of one publication have a name of their own that no other
 //! publication shares, and the header is written last: whoever reads a header finds the chunks of
 //! exactly that file, or none and reads the header again.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+mod copies;
+mod memory;
+
+use std::sync::Arc;
+use std::time::Instant;
 
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
+use futures_util::future::try_join_all;
 
 use super::dynamo::{Dynamo, random_hex};
-use super::expressions::{Value, keyed, update};
+use super::expressions::{Value, delete, keyed, update};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{SALE_HEADER, SALES_LIST};
 use super::transaction::Transacted;
+use engine::domain::archive::Lifecycle;
 use engine::domain::ids::{Epoch, SaleId};
-use engine::domain::sale::{Sale, SaleFile};
+use engine::domain::sale::{Sale, SaleFile, SaleState};
 use engine::domain::time::Timestamp;
-use engine::ports::{Catalogue, ChangeReply, Freshness, Published, StoreError, Stored};
+use engine::ports::{
+    Catalogue, ChangeReply, Freshness, ListedSale, ListedTerms, Published, SalesPage, StoreError,
+    Stored,
+};
+
+use copies::{COPIES, Copies};
+use memory::{Known, Memory, Recent};
 
 /// Bytes of one chunk.
 const CHUNK_BYTES: usize = 256 * 1024;
@@ -34,10 +44,22 @@ const _: () = assert!(CHUNK_BYTES + 1024 <= 400 * 1024);
 // Source: <https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html>
 const _: () = assert!(6 * 1024 * 1024 <= MAX_CHUNKS * CHUNK_BYTES);
 
+/// Sales of a page of the list while a process starts.
+const PRELOADED_PAGE: u16 = 200;
+/// Most bytes of a file.
+const MAX_FILE_BYTES: usize = MAX_CHUNKS * CHUNK_BYTES;
+
 /// Most attempts to read a file that is replaced meanwhile.
 const MAX_READS: usize = 5;
-/// Most sales that are remembered.
-const MAX_REMEMBERED: usize = 1024;
+/// The lifecycle of a sale whose keys are being removed from Redis.
+const UNLOADING: &str = "unloading";
+/// The lifecycle of a sale that is archived.
+const ARCHIVED: &str = "archived";
+/// The condition of whoever has taken the lease last, on a sale that is not archived.
+const HOLDS_LEASE: &str = "#lease = :epoch AND attribute_not_exists(#lifecycle)";
+/// The end of a lease that never ends: the year 9999. An archived sale has it, so that a release which
+/// knows of no archive does not load the sale either.
+const NEVER: Timestamp = Timestamp::from_ms(253_402_300_799_000);
 
 /// The catalogue of sales, in DynamoDB, with a small memory.
 #[derive(Debug, Clone)]
@@ -46,73 +68,16 @@ pub struct DynamoCatalogue {
     memory: Arc<Memory>,
 }
 
-/// The sales that were read lately.
-#[derive(Debug, Default)]
-struct Memory {
-    entries: Mutex<HashMap<SaleId, Entry>>,
-    /// Held while a file is read, so that many readers at once read and check it once.
-    reading: tokio::sync::Mutex<()>,
-}
-
-#[derive(Debug, Clone)]
-struct Entry {
-    checked: Instant,
-    found: Option<(String, Published)>,
-}
-
-impl Memory {
-    /// The entry, if it is young enough. Of many readers that find it too old, the first gets none and
-    /// reads it again, and the others get the old one meanwhile.
-    fn recent(&self, id: &SaleId, now: Instant, cache_for: Duration) -> Option<Option<Published>> {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = entries.get_mut(id)?;
-        if now.saturating_duration_since(entry.checked) >= cache_for {
-            entry.checked = now;
-            return None;
-        }
-        Some(entry.found.as_ref().map(|(_, published)| published.clone()))
-    }
-
-    /// The sale of a file that was read before: a file never changes under its name.
-    fn of_file(&self, id: &SaleId, file: &str) -> Option<Arc<Sale>> {
-        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let (known, published) = entries.get(id)?.found.as_ref()?;
-        (known == file).then(|| Arc::clone(&published.sale))
-    }
-
-    fn remember(&self, id: &SaleId, found: Option<(String, Published)>) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if entries.len() >= MAX_REMEMBERED && !entries.contains_key(id) {
-            entries.clear();
-        }
-        entries.insert(id.clone(), Entry { checked: Instant::now(), found });
-    }
-
-    /// Makes the next reader read again, and keeps the file.
-    fn doubt(&self, id: &SaleId) {
-        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Entry { found: None, .. }) = entries.get(id) {
-            entries.remove(id);
-        }
-        if let Some(entry) = entries.get_mut(id) {
-            // An entry whose age cannot be told is as good as none.
-            match entry.checked.checked_sub(Duration::from_secs(86_400)) {
-                Some(long_ago) => entry.checked = long_ago,
-                None => {
-                    entries.remove(id);
-                }
-            }
-        }
-    }
-}
-
 /// A sale's header.
 #[derive(Debug)]
 struct Header {
     version: u64,
     file: String,
     chunks: usize,
+    /// The compressed copies; `None` if the release that published it made none.
+    copies: Option<Copies>,
     epoch: Option<Epoch>,
+    lifecycle: Lifecycle,
 }
 
 /// The name of a publication's chunks; text order is version order.
@@ -134,6 +99,45 @@ fn is_obsolete(sk: &str, current: &str, version: u64) -> bool {
     theirs.is_some_and(|theirs| theirs <= version) && !sk.starts_with(&chunks_prefix(current))
 }
 
+/// The key of a sale in the list of sales.
+fn listed_key(sale: &SaleId) -> Item {
+    item([("pk", text(SALES_LIST)), ("sk", text(sale))])
+}
+
+/// A sale as the list has it; without its terms if it was published before the list had them.
+fn read_listed(item: &Item) -> Stored<ListedSale> {
+    let fields = Fields::from_item(item);
+    let sale: SaleId = fields.text("sk")?;
+    let Some(title) = fields.maybe_text("title")? else {
+        return Ok(ListedSale { sale, terms: None });
+    };
+    let time = |name: &str| fields.number(name).map(Timestamp::from_ms);
+    let state: String = fields.text("state")?;
+    let state = [SaleState::Open, SaleState::Paused]
+        .into_iter()
+        .find(|known| state_text(*known) == state)
+        .ok_or_else(|| broken(&sale, format!("it is listed as {state}")))?;
+    let (opens_at, closes_at) = (time("opens_ms")?, time("closes_ms")?);
+    Ok(ListedSale { sale, terms: Some(ListedTerms { title, opens_at, closes_at, state }) })
+}
+
+fn state_text(state: SaleState) -> &'static str {
+    match state {
+        SaleState::Open => "open",
+        SaleState::Paused => "paused",
+    }
+}
+
+/// Where a sale is in its life: a header without the attribute is of a listed sale.
+fn read_lifecycle(fields: &Fields<'_>) -> Stored<Lifecycle> {
+    match fields.maybe_text::<String>("lifecycle")?.as_deref() {
+        None => Ok(Lifecycle::Listed),
+        Some(UNLOADING) => Ok(Lifecycle::Unloading),
+        Some(ARCHIVED) => Ok(Lifecycle::Archived),
+        Some(other) => Err(StoreError::Contract(format!("a sale's lifecycle is {other}"))),
+    }
+}
+
 fn header_key(sale: &SaleId) -> Item {
     item([("pk", text(sale)), ("sk", text(SALE_HEADER))])
 }
@@ -142,56 +146,111 @@ impl DynamoCatalogue {
     /// The catalogue behind a client.
     #[must_use]
     pub fn new(db: Dynamo) -> Self {
-        Self { db, memory: Arc::default() }
+        let memory = Arc::new(Memory::new(db.config().catalogue_bytes));
+        Self { db, memory }
     }
 
     fn table(&self) -> &str {
         &self.db.tables().sales
     }
 
-    async fn header(&self, id: &SaleId) -> Stored<Option<Header>> {
-        let Some(item) = self.db.get(self.table(), header_key(id)).await? else { return Ok(None) };
+    async fn header(&self, id: &SaleId, is_consistent: bool) -> Stored<Option<Header>> {
+        let key = header_key(id);
+        let Some(item) = self.db.get_as(self.table(), key, is_consistent).await? else {
+            return Ok(None);
+        };
         let fields = Fields::from_item(&item);
+        let file: String = fields.text("file")?;
+        // A release that knows of no copies replaces the file and leaves what the header says of them.
+        let copies_of: Option<String> = fields.maybe_text("copies_of")?;
+        let counts = (fields.maybe_number("copies")?, fields.maybe_number("copy_chunks")?);
+        let copies = match counts {
+            (Some(count), Some(chunks)) if copies_of.as_ref() == Some(&file) => {
+                Some(Copies { count, chunks })
+            }
+            _ => None,
+        };
         Ok(Some(Header {
             version: fields.number("version")?,
-            file: fields.text("file")?,
+            file,
             chunks: fields.number("chunks")?,
+            copies,
             epoch: fields.maybe_text("epoch")?,
+            lifecycle: read_lifecycle(&fields)?,
         }))
     }
 
-    /// The sale as it is now.
-    async fn read(&self, id: &SaleId) -> Stored<Option<Published>> {
+    /// The sale as it is now, or, unless it is to be consistent, as it was a moment ago: never older than
+    /// what this process has seen, and never absent because a copy of the table is behind.
+    async fn read(&self, id: &SaleId, mut is_consistent: bool) -> Stored<Option<Published>> {
         for _ in 0..MAX_READS {
-            let Some(header) = self.header(id).await? else {
+            let header = self.header(id, is_consistent).await?;
+            let seen = self.memory.version(id).unwrap_or(0);
+            if !is_consistent && header.as_ref().is_none_or(|header| header.version < seen) {
+                is_consistent = true;
+                continue;
+            }
+            let Some(header) = header else {
                 self.memory.remember(id, None);
                 return Ok(None);
             };
-            if let Some(sale) = self.sale_of(id, &header).await? {
-                let Header { version, file, epoch, .. } = header;
-                let published = Published { sale, epoch, version };
-                self.memory.remember(id, Some((file, published.clone())));
+            if let Some((sale, file_bytes)) = self.sale_of(id, &header).await? {
+                let Header { version, file, epoch, lifecycle, .. } = header;
+                let published = Published { sale, epoch, version, lifecycle };
+                let known = Known { file, file_bytes, published: published.clone() };
+                self.memory.remember(id, Some(known));
                 return Ok(Some(published));
             }
+            // Another publication has cleaned the file away: who it was is in the header by now.
+            is_consistent = true;
         }
         Err(StoreError::Unavailable(format!("the file of {id} has no rest, or is incomplete")))
     }
 
-    /// The sale of a header; `None` if its chunks are gone, as after another publication.
-    async fn sale_of(&self, id: &SaleId, header: &Header) -> Stored<Option<Arc<Sale>>> {
-        if let Some(sale) = self.memory.of_file(id, &header.file) {
-            return Ok(Some(sale));
+    /// The sale of a header, and the length of its file in bytes; `None` if its chunks are gone, as
+    /// after another publication. However many ask at once, one of them reads the file.
+    async fn sale_of(&self, id: &SaleId, header: &Header) -> Stored<Option<(Arc<Sale>, usize)>> {
+        if let Some(known) = self.memory.of_file(id, &header.file) {
+            return Ok(Some(known));
         }
         let _reading = self.memory.reading.lock().await;
-        if let Some(sale) = self.memory.of_file(id, &header.file) {
-            return Ok(Some(sale));
+        if let Some(known) = self.memory.of_file(id, &header.file) {
+            return Ok(Some(known));
         }
-        let query = keyed(
-            self.db.client().query().table_name(self.table()),
-            "#pk = :sale AND begins_with(#sk, :chunks)",
-            [("sale", text(id)), ("chunks", text(chunks_prefix(&header.file)))],
-        );
-        let chunks = self.db.query(query.consistent_read(true), MAX_CHUNKS).await?;
+        let json = match self.copy_of(id, header).await? {
+            Some(json) => json,
+            None => match self.file_of(id, header).await? {
+                Some(json) => json,
+                None => return Ok(None),
+            },
+        };
+        let file: SaleFile = serde_json::from_slice(&json).map_err(|error| broken(id, error))?;
+        let sale =
+            Sale::from_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
+        let sale = Arc::new(sale);
+        // Before the lock is given back, so that whoever waits for it finds the file.
+        let Header { version, file, epoch, lifecycle, .. } = header;
+        let (epoch, lifecycle) = (epoch.clone(), *lifecycle);
+        let published = Published { sale: Arc::clone(&sale), epoch, version: *version, lifecycle };
+        let known = Known { file: file.clone(), file_bytes: json.len(), published };
+        self.memory.remember(id, Some(known));
+        Ok(Some((sale, json.len())))
+    }
+
+    /// The file of a header from one of its copies; `None` if it has none, or the one that was chosen is
+    /// not whole.
+    async fn copy_of(&self, id: &SaleId, header: &Header) -> Stored<Option<Vec<u8>>> {
+        let Some(Copies { count, chunks }) = header.copies.filter(|copies| copies.count > 0) else {
+            return Ok(None);
+        };
+        let chosen = copies::choose(count);
+        let found = self.chunks(&copies::partition(id, chosen), &header.file, false).await?;
+        Ok(if found.len() == chunks { copies::file_of(&found) } else { None })
+    }
+
+    /// The file of a header itself; `None` if its chunks are gone.
+    async fn file_of(&self, id: &SaleId, header: &Header) -> Stored<Option<Vec<u8>>> {
+        let chunks = self.chunks(&id.to_string(), &header.file, true).await?;
         if chunks.len() != header.chunks {
             return Ok(None);
         }
@@ -201,26 +260,28 @@ impl DynamoCatalogue {
             let data = data.ok_or_else(|| broken(id, "a chunk without data"))?;
             json.extend_from_slice(data.as_ref());
         }
-        let file: SaleFile = serde_json::from_slice(&json).map_err(|error| broken(id, error))?;
-        let sale =
-            Sale::from_published(file).map_err(|defects| broken(id, format!("{defects:?}")))?;
-        let sale = Arc::new(sale);
-        let Header { version, file, epoch, .. } = header;
-        let published =
-            Published { sale: Arc::clone(&sale), epoch: epoch.clone(), version: *version };
-        self.memory.remember(id, Some((file.clone(), published)));
-        Ok(Some(sale))
+        Ok(Some(json))
     }
 
-    async fn write_chunks(&self, id: &SaleId, file: &str, json: &[u8]) -> Stored<usize> {
-        let chunks = json.chunks(CHUNK_BYTES);
+    async fn chunks(&self, partition: &str, file: &str, is_consistent: bool) -> Stored<Vec<Item>> {
+        let query = keyed(
+            self.db.client().query().table_name(self.table()),
+            "#pk = :partition AND begins_with(#sk, :chunks)",
+            [("partition", text(partition)), ("chunks", text(chunks_prefix(file)))],
+        );
+        self.db.query(query.consistent_read(is_consistent), MAX_CHUNKS).await
+    }
+
+    async fn write_chunks(&self, partition: &str, file: &str, data: &[u8]) -> Stored<usize> {
+        let chunks = data.chunks(CHUNK_BYTES);
         let count = chunks.len();
         if count > MAX_CHUNKS {
-            return Err(broken(id, format!("a file of {} bytes", json.len())));
+            let what = format!("{partition}: a file of {} bytes", data.len());
+            return Err(StoreError::Contract(what));
         }
         for (index, chunk) in chunks.enumerate() {
             let chunk = item([
-                ("pk", text(id)),
+                ("pk", text(partition)),
                 ("sk", text(format!("{}{index:03}", chunks_prefix(file)))),
                 ("data", AttributeValue::B(Blob::new(chunk))),
             ]);
@@ -230,19 +291,79 @@ impl DynamoCatalogue {
         Ok(count)
     }
 
-    /// Deletes the chunks that nobody needs any more. One that stays is deleted after the next
-    /// publication.
-    async fn tidy(&self, id: &SaleId, is_obsolete: impl Fn(&str) -> bool) -> Stored<()> {
+    /// Writes the compressed copies of a file; the number of chunks of each.
+    async fn write_copies(&self, id: &SaleId, file: &str, json: &[u8]) -> Stored<usize> {
+        let data = copies::compressed(json).map_err(|error| broken(id, error))?;
+        let partitions: Vec<String> = (0..COPIES).map(|copy| copies::partition(id, copy)).collect();
+        // Futures first and the join then: the compiler cannot follow a closure in it.
+        let writes: Vec<_> =
+            partitions.iter().map(|partition| self.write_chunks(partition, file, &data)).collect();
+        let written = try_join_all(writes).await?;
+        Ok(written.first().copied().unwrap_or(0))
+    }
+
+    /// Deletes what nobody needs any more of the file and of its copies. What stays is deleted after the
+    /// next publication.
+    async fn tidy_all(&self, id: &SaleId, is_obsolete: impl Fn(&str) -> bool + Sync) -> Stored<()> {
+        let copies = (0..COPIES).map(|copy| copies::partition(id, copy));
+        let partitions: Vec<String> = std::iter::once(id.to_string()).chain(copies).collect();
+        let is_obsolete = &is_obsolete;
+        let tidied: Vec<_> =
+            partitions.iter().map(|partition| self.tidy(partition, is_obsolete)).collect();
+        try_join_all(tidied).await.map(drop)
+    }
+
+    /// Remembers the open sales before the first request: those first whose opening is nearest, until half
+    /// of the memory is full. The number of sales.
+    ///
+    /// # Errors
+    /// Fails if the list or a sale cannot be read; what was read stays.
+    pub async fn preload(&self, now: Timestamp) -> Stored<usize> {
+        let mut open: Vec<(i64, SaleId)> = Vec::new();
+        let mut after = None;
+        loop {
+            let page = self.listed(after.as_ref(), PRELOADED_PAGE).await?;
+            for ListedSale { sale, terms } in page.sales {
+                match terms {
+                    Some(terms) if terms.closes_at <= now => {}
+                    Some(terms) => open.push((terms.opens_at.ms_since(now).abs(), sale)),
+                    // The list does not say when it opens: last.
+                    None => open.push((i64::MAX, sale)),
+                }
+            }
+            match page.next {
+                Some(next) => after = Some(next),
+                None => break,
+            }
+        }
+        open.sort();
+        let mut loaded = 0;
+        for (_, sale) in open {
+            if self.memory.is_half_full() {
+                break;
+            }
+            self.read(&sale, false).await?;
+            loaded += 1;
+        }
+        Ok(loaded)
+    }
+
+    /// Deletes the chunks of one partition that nobody needs any more.
+    async fn tidy(
+        &self,
+        partition: &str,
+        is_obsolete: &(impl Fn(&str) -> bool + Sync),
+    ) -> Stored<()> {
         let query = keyed(
             self.db.client().query().table_name(self.table()),
-            "#pk = :sale AND begins_with(#sk, :chunks)",
-            [("sale", text(id)), ("chunks", text("file#"))],
+            "#pk = :partition AND begins_with(#sk, :chunks)",
+            [("partition", text(partition)), ("chunks", text("file#"))],
         );
         let query = query.projection_expression("#sk");
         for chunk in self.db.query(query, usize::MAX).await? {
             let sk: String = Fields::from_item(&chunk).text("sk")?;
             if is_obsolete(&sk) {
-                let key = item([("pk", text(id)), ("sk", text(sk))]);
+                let key = item([("pk", text(partition)), ("sk", text(sk))]);
                 let delete = self.db.client().delete_item();
                 let delete = delete.table_name(self.table()).set_key(Some(key));
                 self.db.write(|| delete.clone().send()).await?;
@@ -282,11 +403,12 @@ impl Catalogue for DynamoCatalogue {
             Freshness::Cached => {
                 let cache_for = self.db.config().cache_for;
                 match self.memory.recent(id, Instant::now(), cache_for) {
-                    Some(found) => Ok(found),
-                    None => self.read(id).await,
+                    Recent::Young(found) => Ok(found),
+                    Recent::Old | Recent::Nothing => self.read(id, false).await,
+                    Recent::Doubted => self.read(id, true).await,
                 }
             }
-            Freshness::Fresh => self.read(id).await,
+            Freshness::Fresh => self.read(id, true).await,
         }
     }
 
@@ -300,46 +422,77 @@ impl Catalogue for DynamoCatalogue {
         listed.iter().map(|item| Fields::from_item(item).text("sk")).collect()
     }
 
+    async fn listed(&self, after: Option<&SaleId>, most: u16) -> Stored<SalesPage> {
+        let table = self.db.client().query().table_name(self.table());
+        let query = match after {
+            None => keyed(table, "#pk = :list", [("list", text(SALES_LIST))]),
+            Some(after) => {
+                let with = [("list", text(SALES_LIST)), ("after", text(after))];
+                keyed(table, "#pk = :list AND #sk > :after", with)
+            }
+        };
+        // One more than the page, to know if another follows.
+        let found = self.db.query(query.consistent_read(true), usize::from(most) + 1).await?;
+        let is_more = found.len() > usize::from(most);
+        let page = found.iter().take(usize::from(most));
+        let sales = page.map(read_listed).collect::<Stored<Vec<ListedSale>>>()?;
+        let next = sales.last().filter(|_| is_more).map(|last| last.sale.clone());
+        Ok(SalesPage { sales, next })
+    }
+
     async fn publish(&self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {
         let id = &file.sale;
         let version = replaces.unwrap_or(0) + 1;
         let name = file_name(version, &random_hex(8)?);
         let json = serde_json::to_vec(file).map_err(|error| broken(id, error))?;
-        let chunks = self.write_chunks(id, &name, &json).await?;
+        let chunks = self.write_chunks(id.as_str(), &name, &json).await?;
+        let copy_chunks = self.write_copies(id, &name, &json).await?;
         let condition = match replaces {
-            Some(_) => "#version = :replaces",
+            Some(_) => "#version = :replaces AND attribute_not_exists(#lifecycle)",
             None => "attribute_not_exists(#version)",
         };
         let mut with: Vec<Value> = vec![
             ("version", number(version)),
             ("file", text(&name)),
             ("chunks", number(i128::try_from(chunks).map_err(|error| broken(id, error))?)),
+            ("copies", number(COPIES)),
+            (
+                "copy_chunks",
+                number(i128::try_from(copy_chunks).map_err(|error| broken(id, error))?),
+            ),
         ];
         with.extend(replaces.map(|replaces| ("replaces", number(replaces))));
         let header = update(
             self.table(),
             header_key(id),
-            "SET #version = :version, #file = :file, #chunks = :chunks",
+            "SET #version = :version, #file = :file, #chunks = :chunks, #copies = :copies, \
+             #copies_of = :file, #copy_chunks = :copy_chunks",
             condition,
             with,
         )?;
-        let entry = item([("pk", text(SALES_LIST)), ("sk", text(id))]);
         let listed = update(
             self.table(),
-            entry,
-            "SET #version = :version",
+            listed_key(id),
+            "SET #version = :version, #title = :title, #opens_ms = :opens_ms, \
+             #closes_ms = :closes_ms, #state = :state",
             "",
-            [("version", number(version))],
+            [
+                ("version", number(version)),
+                ("title", text(&file.title)),
+                ("opens_ms", number(file.opens_at.ms())),
+                ("closes_ms", number(file.closes_at.ms())),
+                ("state", text(state_text(file.state))),
+            ],
         )?;
         let written = self.db.transact(1, vec![header, listed]).await;
         self.memory.doubt(id);
         // An error leaves open which file is current, so that nothing may go.
         let reply = reply(written?);
         let tidied = match reply {
-            ChangeReply::Done => self.tidy(id, |sk| is_obsolete(sk, &name, version)).await,
+            ChangeReply::Done => self.tidy_all(id, |sk| is_obsolete(sk, &name, version)).await,
             ChangeReply::Conflict => {
                 let ours = chunks_prefix(&name);
-                self.tidy(id, |sk| sk.starts_with(&ours)).await
+                self.tidy_all(id, |sk| sk.starts_with(&ours)).await
             }
         };
         if let Err(error) = tidied {
@@ -355,7 +508,7 @@ impl Catalogue for DynamoCatalogue {
         now: Timestamp,
         until: Timestamp,
     ) -> Stored<ChangeReply> {
-        let condition = "attribute_exists(#version) \
+        let condition = "attribute_exists(#version) AND attribute_not_exists(#lifecycle) \
              AND (attribute_not_exists(#lease_until_ms) OR #lease_until_ms <= :now)";
         let with =
             [("epoch", text(epoch)), ("now", number(now.ms())), ("until", number(until.ms()))];
@@ -366,12 +519,38 @@ impl Catalogue for DynamoCatalogue {
     async fn prolong(&self, id: &SaleId, epoch: &Epoch, until: Timestamp) -> Stored<ChangeReply> {
         // Not if the lease is gone: another load may have taken it and ended it since.
         let with = [("epoch", text(epoch)), ("until", number(until.ms()))];
-        self.change_header(id, "SET #lease_until_ms = :until", "#lease = :epoch", with).await
+        self.change_header(id, "SET #lease_until_ms = :until", HOLDS_LEASE, with).await
     }
 
     async fn loaded(&self, id: &SaleId, epoch: &Epoch) -> Stored<ChangeReply> {
         let expression = "SET #epoch = :epoch REMOVE #lease, #lease_until_ms";
-        self.change_header(id, expression, "#lease = :epoch", [("epoch", text(epoch))]).await
+        self.change_header(id, expression, HOLDS_LEASE, [("epoch", text(epoch))]).await
+    }
+
+    async fn retire(&self, id: &SaleId, epoch: &Epoch, version: u64) -> Stored<ChangeReply> {
+        let expression = "SET #lifecycle = :unloading, #lease_until_ms = :never REMOVE #epoch";
+        let condition = format!("{HOLDS_LEASE} AND #version = :version");
+        let with = [
+            ("epoch", text(epoch)),
+            ("version", number(version)),
+            ("unloading", text(UNLOADING)),
+            ("never", number(NEVER.ms())),
+        ];
+        self.change_header(id, expression, &condition, with).await
+    }
+
+    async fn delist(&self, id: &SaleId) -> Stored<ChangeReply> {
+        let archived = update(
+            self.table(),
+            header_key(id),
+            "SET #lifecycle = :archived",
+            "attribute_exists(#lifecycle)",
+            [("archived", text(ARCHIVED))],
+        )?;
+        let unlisted = delete(self.table(), listed_key(id), "", [])?;
+        let written = self.db.transact(1, vec![archived, unlisted]).await;
+        self.memory.doubt(id);
+        Ok(reply(written?))
     }
 }
 
@@ -394,28 +573,5 @@ mod tests {
         for (sk, expected) in cases {
             assert_eq!(is_obsolete(&sk, &current, 12), expected, "{sk}");
         }
-    }
-
-    #[test]
-    fn one_of_many_readers_reads_again_what_has_grown_old() {
-        let memory = Memory::default();
-        let id = SaleId::new("s").unwrap();
-        let cache_for = Duration::from_secs(2);
-        let start = Instant::now();
-        assert!(memory.recent(&id, start, cache_for).is_none());
-        memory.remember(&id, None);
-        let later = Instant::now() + Duration::from_secs(3);
-        assert!(memory.recent(&id, start, cache_for).is_some());
-        assert!(memory.recent(&id, later, cache_for).is_none(), "the first reads again");
-        assert!(memory.recent(&id, later, cache_for).is_some(), "the second does not");
-    }
-
-    #[test]
-    fn what_was_changed_is_read_again() {
-        let memory = Memory::default();
-        let id = SaleId::new("s").unwrap();
-        memory.remember(&id, None);
-        memory.doubt(&id);
-        assert!(memory.recent(&id, Instant::now(), Duration::from_secs(2)).is_none());
     }
 }

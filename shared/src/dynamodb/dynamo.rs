@@ -14,6 +14,8 @@ use aws_sdk_dynamodb::config::retry::RetryConfig;
 use aws_sdk_dynamodb::config::timeout::TimeoutConfig;
 use aws_sdk_dynamodb::error::{ProvideErrorMetadata, SdkError};
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::UpdateItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use futures_util::FutureExt as _;
 
 use super::errors::{Failure, failure};
@@ -21,11 +23,23 @@ use super::expressions::built;
 use super::items::{Item, item, number, text};
 use super::tables::{SALES_LIST, Tables};
 use crate::runtime::connections::pause;
+use engine::flows::load::MAX_REQUEST_MS;
 use engine::ports::{StoreError, Stored};
 
 /// Most keys of one `BatchGetItem` (a quota of DynamoDB).
 /// Source: <https://docs.aws.amazon.com/amazondynamodb/latest/APIReference/API_BatchGetItem.html>
 const MAX_BATCH_GET_KEYS: usize = 100;
+
+/// Time limit of one attempt, in milliseconds.
+const ATTEMPT_TIMEOUT_MS: u64 = 1_500;
+/// Time after which no further attempt of a call is begun, in milliseconds.
+const CALL_TIMEOUT_MS: u64 = 5_000;
+// A loader's lease outlives its longest request: a batch of orders of which some were left out until the
+// time was over, and then once more as long with one last attempt.
+const _: () = assert!((2 * CALL_TIMEOUT_MS + ATTEMPT_TIMEOUT_MS).cast_signed() <= MAX_REQUEST_MS);
+/// Most bytes of the sales that a process remembers, unless configured: a quarter of the memory of a
+/// function (`template.yaml`).
+pub const DEFAULT_CATALOGUE_BYTES: usize = 64 * 1024 * 1024;
 
 /// A sort key that no item has.
 const NOTHING: &str = "#";
@@ -49,6 +63,8 @@ pub struct StoreConfig {
     pub backoff: Duration,
     /// Maximum age of a cached catalogue entry.
     pub cache_for: Duration,
+    /// Most bytes of the sales that a process remembers.
+    pub catalogue_bytes: usize,
 }
 
 impl StoreConfig {
@@ -58,11 +74,12 @@ impl StoreConfig {
         Self {
             tables,
             endpoint: None,
-            attempt_timeout: Duration::from_millis(1500),
-            call_timeout: Duration::from_secs(5),
+            attempt_timeout: Duration::from_millis(ATTEMPT_TIMEOUT_MS),
+            call_timeout: Duration::from_millis(CALL_TIMEOUT_MS),
             attempts: 12,
             backoff: Duration::from_millis(20),
             cache_for: Duration::from_secs(2),
+            catalogue_bytes: DEFAULT_CATALOGUE_BYTES,
         }
     }
 }
@@ -94,6 +111,12 @@ impl RetryBudget<'_> {
         tokio::time::sleep(pause).await;
         true
     }
+}
+
+/// True if an update was refused by its condition.
+fn is_conditional(error: &SdkError<UpdateItemError>) -> bool {
+    let refused = UpdateItemError::is_conditional_check_failed_exception;
+    error.as_service_error().is_some_and(refused)
 }
 
 /// The key of no order.
@@ -223,8 +246,36 @@ impl Dynamo {
 
     /// One item, strongly consistent.
     pub(super) async fn get(&self, table: &str, key: Item) -> Stored<Option<Item>> {
-        let get = self.client.get_item().table_name(table).set_key(Some(key)).consistent_read(true);
+        self.get_as(table, key, true).await
+    }
+
+    /// One item, strongly consistent or, at half the price, as it was a moment ago.
+    pub(super) async fn get_as(
+        &self,
+        table: &str,
+        key: Item,
+        is_consistent: bool,
+    ) -> Stored<Option<Item>> {
+        let get = self.client.get_item().table_name(table).set_key(Some(key));
+        let get = get.consistent_read(is_consistent);
         Ok(self.read(|| get.clone().send()).await?.item)
+    }
+
+    /// Updates one item under its condition: the item as it is then, or `None` if the condition does not
+    /// hold. An attempt whose answer is lost is repeated, so that a condition must hold again after it, or
+    /// the caller take `None` for an update that may have happened.
+    pub(super) async fn update(&self, update: UpdateItemFluentBuilder) -> Stored<Option<Item>> {
+        let attempt = || {
+            let update = update.clone();
+            async move {
+                match update.send().await {
+                    Ok(updated) => Ok(Some(updated.attributes.unwrap_or_default())),
+                    Err(error) if is_conditional(&error) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        self.write(attempt).await
     }
 
     /// Many items of one table, strongly consistent, in any order; absent ones are left out. No

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::BuildError;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
+use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::types::{
-    AttributeValue, Delete, Put, ReturnValuesOnConditionCheckFailure, TransactWriteItem, Update,
+    AttributeValue, Delete, Put, ReturnValue, ReturnValuesOnConditionCheckFailure,
+    TransactWriteItem, Update,
 };
 
 use super::items::Item;
@@ -69,7 +72,7 @@ pub(super) fn update(
     Ok(TransactWriteItem::builder().update(update.build().map_err(built)?).build())
 }
 
-/// Deletes an item under a condition.
+/// Deletes an item under a condition; an empty condition always holds.
 pub(super) fn delete(
     table: &str,
     key: Item,
@@ -79,11 +82,37 @@ pub(super) fn delete(
     let delete = Delete::builder()
         .table_name(table)
         .set_key(Some(key))
-        .condition_expression(condition)
+        .set_condition_expression((!condition.is_empty()).then(|| condition.to_owned()))
         .set_expression_attribute_names(names(&[condition]))
         .set_expression_attribute_values(values(with))
         .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
     Ok(TransactWriteItem::builder().delete(delete.build().map_err(built)?).build())
+}
+
+/// Sets a scan's filter.
+pub(super) fn filtered(
+    scan: ScanFluentBuilder,
+    filter: &str,
+    with: impl IntoIterator<Item = Value>,
+) -> ScanFluentBuilder {
+    scan.filter_expression(filter)
+        .set_expression_attribute_names(names(&[filter]))
+        .set_expression_attribute_values(values(with))
+}
+
+/// Sets what a single update does, its condition, and that it answers with the item as it is then.
+pub(super) fn conditional(
+    update: UpdateItemFluentBuilder,
+    expression: &str,
+    condition: &str,
+    with: impl IntoIterator<Item = Value>,
+) -> UpdateItemFluentBuilder {
+    update
+        .update_expression(expression)
+        .condition_expression(condition)
+        .set_expression_attribute_names(names(&[expression, condition]))
+        .set_expression_attribute_values(values(with))
+        .return_values(ReturnValue::AllNew)
 }
 
 /// Sets a query's condition on its keys.

@@ -9,7 +9,8 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::tables;
-use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, UserId};
+use engine::domain::attendee::{Attendee, AttendeeHash};
+use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::money::Money;
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
@@ -19,6 +20,11 @@ use engine::domain::order::{
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
 use engine::ports::{FOLLOW_UP_SECONDS, StoreError, Stored, block_of, due_shard};
+
+/// The attribute of a ticket that has its attendee's id, until it is erased.
+pub(super) const ATTENDEE: &str = "attendee";
+/// The attribute of a ticket that has its attendee's hashes.
+const ATTENDEE_HASHES: &str = "attendee_hashes";
 
 /// An item: its attributes by name.
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -59,8 +65,8 @@ pub(super) fn buyer_key(sale: &SaleId, user: &UserId) -> Item {
 }
 
 /// The key of an attendee's claim.
-pub(super) fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> Item {
-    orders_key(Gene::from_text(attendee.as_str()), tables::attendee_key(sale, attendee))
+pub(super) fn attendee_key(sale: &SaleId, hash: AttendeeHash) -> Item {
+    orders_key(Gene::from_text(&hash.to_string()), tables::attendee_key(sale, hash))
 }
 
 /// The key of a seat's claims.
@@ -84,7 +90,13 @@ impl<'a> Fields<'a> {
             Some(AttributeValue::S(text) | AttributeValue::N(text)) => text.clone(),
             _ => "-".to_owned(),
         };
-        let (gene, pk, sk) = (key("gene"), key("pk"), key("sk"));
+        let (gene, pk, mut sk) = (key("gene"), key("pk"), key("sk"));
+        // This may be logged, and no log has the hash of an attendee.
+        if let Some((sale, _)) =
+            sk.strip_prefix(tables::ATTENDEE_PREFIX).and_then(|key| key.split_once('#'))
+        {
+            sk = format!("{}{sale}#…", tables::ATTENDEE_PREFIX);
+        }
         StoreError::Contract(format!("item {gene} {pk} {sk}: attribute {name} {what}"))
     }
 
@@ -123,6 +135,15 @@ impl<'a> Fields<'a> {
     fn flag(&self, name: &str) -> Stored<bool> {
         let Some(value) = self.item.get(name) else { return Ok(false) };
         value.as_bool().copied().map_err(|_| self.broken(name, "is no boolean"))
+    }
+
+    /// A list of texts, parsed; empty if it is absent.
+    fn texts<T: FromStr>(&self, name: &str) -> Stored<Vec<T>> {
+        let Some(list) = self.item.get(name) else { return Ok(Vec::new()) };
+        let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
+        let parsed = |value: &AttributeValue| value.as_s().ok()?.parse().ok();
+        let texts: Option<Vec<T>> = list.iter().map(parsed).collect();
+        texts.ok_or_else(|| self.broken(name, "is no list of such texts"))
     }
 
     fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
@@ -206,8 +227,10 @@ fn line_value(line: &OrderLine) -> AttributeValue {
 
 fn ticket_value(ticket: &Ticket) -> AttributeValue {
     let mut map = item([("seat", number(ticket.seat.0)), ("name", text(&ticket.name))]);
-    if let Some(attendee) = &ticket.attendee {
-        add(&mut map, [("attendee", text(attendee))]);
+    if let Some(Attendee { id, hashes }) = &ticket.attendee {
+        let hashes = AttributeValue::L(hashes.iter().map(text).collect());
+        add(&mut map, [(ATTENDEE_HASHES, hashes)]);
+        add(&mut map, id.iter().map(|id| (ATTENDEE, text(id))));
     }
     AttributeValue::M(map)
 }
@@ -264,8 +287,16 @@ fn read_ticket(fields: &Fields<'_>) -> Stored<Ticket> {
     Ok(Ticket {
         seat: Seat(fields.number("seat")?),
         name: fields.text("name")?,
-        attendee: fields.maybe_text("attendee")?,
+        attendee: read_attendee(fields)?,
     })
+}
+
+/// The attendee of a ticket. Without an id it was erased; without hashes, as before there were any,
+/// nothing is claimed for it.
+fn read_attendee(fields: &Fields<'_>) -> Stored<Option<Attendee>> {
+    let id = fields.maybe_text(ATTENDEE)?;
+    let hashes = fields.texts(ATTENDEE_HASHES)?;
+    Ok((id.is_some() || !hashes.is_empty()).then_some(Attendee { id, hashes }))
 }
 
 /// A payment as an item. One that goes back is due until the money is back.
@@ -340,8 +371,8 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
 }
 
 /// The claim of an attendee as an item.
-pub(super) fn attendee_item(order: &Order, attendee: &AttendeeId) -> Item {
-    let mut item = attendee_key(&order.sale, attendee);
+pub(super) fn attendee_item(order: &Order, hash: AttendeeHash) -> Item {
+    let mut item = attendee_key(&order.sale, hash);
     add(&mut item, [("order", text(order.number))]);
     item
 }
@@ -349,7 +380,9 @@ pub(super) fn attendee_item(order: &Order, attendee: &AttendeeId) -> Item {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::ids::{PaymentId, ProviderId, RequestFingerprint, SeatName, TierId};
+    use engine::domain::ids::{
+        AttendeeId, PaymentId, ProviderId, RequestFingerprint, SeatName, TierId,
+    };
     use engine::domain::money::{Currency, MinorUnits};
 
     fn order(state: OrderState) -> Order {
@@ -358,7 +391,10 @@ mod tests {
         let ticket = |seat: u32, attendee: Option<&str>| Ticket {
             seat: Seat(seat),
             name: SeatName::new(format!("3-{seat}")).unwrap(),
-            attendee: attendee.map(|id| AttendeeId::new(id).unwrap()),
+            attendee: attendee.map(|id| Attendee {
+                id: Some(AttendeeId::new(id).unwrap()),
+                hashes: ["a", "b"].map(|digit| digit.repeat(32).parse().unwrap()).to_vec(),
+            }),
         };
         Order {
             number: engine::domain::number::Mint::new(77).mint(now, &user),
@@ -397,7 +433,11 @@ mod tests {
             let plain = order(state);
             let paid = Order { payment: Some(key()), synced: true, ..plain.clone() };
             let tombstone = Order { lines: Vec::new(), ..plain.clone() };
-            for order in [plain, paid, tombstone] {
+            let mut erased = plain.clone();
+            erased.lines[0].tickets[0].attendee.as_mut().unwrap().id = None;
+            let mut without_hashes = plain.clone();
+            without_hashes.lines[0].tickets[0].attendee.as_mut().unwrap().hashes.clear();
+            for order in [plain, paid, tombstone, erased, without_hashes] {
                 assert_eq!(read_order(&order_item(&order)), Ok(order));
             }
         }
@@ -445,6 +485,16 @@ mod tests {
             assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded, "{state:?}");
             assert_eq!(read_payment(&item), Ok(record));
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_attendees_claim_is_said_without_the_hash() {
+        let hash = "0123456789abcdef".repeat(2);
+        let sale = SaleId::new("g1").unwrap();
+        let key = attendee_key(&sale, hash.parse().unwrap());
+        let message = Fields::from_item(&key).text::<OrderNumber>("order").unwrap_err().to_string();
+        assert!(message.contains("attendee#g1#…: attribute order is absent"), "{message}");
+        assert!(!message.contains(&hash[..8]), "{message}");
     }
 
     #[test]

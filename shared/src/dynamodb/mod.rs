@@ -1,12 +1,15 @@
-//! What is right, in DynamoDB: the orders with their claims, and the catalogue of sales.
+//! What is right, in DynamoDB: the orders with their claims, the catalogue of sales, and what is kept of
+//! payment providers.
 //!
 //! [`tables`] names tables, keys and indexes in one place; [`DynamoOrders`] and
-//! [`DynamoCatalogue`] implement the ports over a shared [`Dynamo`]. `docs/tables.md` describes
+//! [`DynamoCatalogue`] and [`DynamoCursors`] implement the ports over a shared [`Dynamo`]. `docs/tables.md` describes
 //! every item.
 
 pub mod tables;
 
+mod calls;
 mod catalogue;
+mod cursors;
 mod dynamo;
 pub(crate) mod errors;
 mod expressions;
@@ -14,7 +17,9 @@ mod items;
 mod orders;
 mod transaction;
 
+pub use calls::DynamoCalls;
 pub use catalogue::DynamoCatalogue;
-pub use dynamo::{Dynamo, StoreConfig};
-pub use orders::DynamoOrders;
+pub use cursors::DynamoCursors;
+pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
+pub use orders::{DynamoOrders, Erased, Selection};
 pub use tables::{Tables, create_tables};

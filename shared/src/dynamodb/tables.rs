@@ -8,7 +8,8 @@ use aws_sdk_dynamodb::types::{
     LocalSecondaryIndex, Projection, ProjectionType, ScalarAttributeType,
 };
 
-use engine::domain::ids::{AttendeeId, Leg, SaleId, TierId, UserId};
+use engine::domain::attendee::AttendeeHash;
+use engine::domain::ids::{Leg, ProviderId, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
@@ -21,7 +22,7 @@ pub struct Tables {
     pub orders: String,
     /// Claims of seat-legs.
     pub seats: String,
-    /// The catalogue and the statistics.
+    /// The catalogue, the statistics, and what is kept of payment providers.
     pub sales: String,
 }
 
@@ -226,6 +227,21 @@ pub const SALES_LIST: &str = "#sales";
 /// The sort key of a sale's header.
 pub const SALE_HEADER: &str = "sale";
 
+/// The sort key of a provider's cursor.
+pub const CURSOR: &str = "captures";
+
+/// The partition of what is kept of a provider; no sale id has a `#`.
+#[must_use]
+pub fn provider_key(provider: &ProviderId) -> String {
+    format!("#provider#{provider}")
+}
+
+/// The sort key of the turns of an operation of a provider's.
+#[must_use]
+pub fn calls_key(operation: &str) -> String {
+    format!("calls#{operation}")
+}
+
 /// The partition of a block's claims.
 #[must_use]
 pub fn block_key(sale: &SaleId, tier: &TierId, block: u32) -> String {
@@ -269,16 +285,19 @@ pub fn payment_of_key(sk: &str) -> Option<PaymentKey> {
     Some(PaymentKey { provider: provider.parse().ok()?, payment: payment.parse().ok()? })
 }
 
+/// Begins the sort key of every claim of an attendee.
+pub const ATTENDEE_PREFIX: &str = "attendee#";
+
 /// The sort key of a buyer's count in a sale, in the partition of the buyer.
 #[must_use]
 pub fn buyer_key(sale: &SaleId, user: &UserId) -> String {
     format!("buyer#{sale}#{user}")
 }
 
-/// The sort key of an attendee's claim in a sale, in the partition of the attendee.
+/// The sort key of an attendee's claim in a sale, in the partition of the hash.
 #[must_use]
-pub fn attendee_key(sale: &SaleId, attendee: &AttendeeId) -> String {
-    format!("attendee#{sale}#{attendee}")
+pub fn attendee_key(sale: &SaleId, hash: AttendeeHash) -> String {
+    format!("{ATTENDEE_PREFIX}{sale}#{hash}")
 }
 
 /// The sort key of an order in the index of its buyer's orders.
@@ -317,7 +336,7 @@ pub fn tier_of_counter(sk: &str) -> Option<TierId> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::ids::{PaymentId, ProviderId};
+    use engine::domain::ids::PaymentId;
 
     #[test]
     fn keys_are_read_back_as_they_were_written() {

@@ -6,6 +6,7 @@
 //! is refused on the way becomes a problem document in one place, [`problem`].
 
 pub mod admission;
+pub mod attendees;
 pub mod checks;
 pub mod identity;
 pub mod journey_query;
@@ -18,6 +19,7 @@ pub mod respond;
 pub mod routes;
 pub mod sale_body;
 pub mod sale_reply;
+pub mod sales_page;
 pub mod tokens;
 
 pub use problem::Problem;

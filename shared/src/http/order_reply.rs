@@ -68,7 +68,7 @@ pub struct LineReply {
 pub struct TicketReply {
     /// Its seat.
     pub seat: SeatName,
-    /// Attendee who will use it, if named.
+    /// Attendee who will use it, if named and not erased since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attendee: Option<AttendeeId>,
 }
@@ -164,7 +164,7 @@ impl LineReply {
     fn new(sale: &Sale, line: &OrderLine) -> Self {
         let ticket = |ticket: &Ticket| TicketReply {
             seat: ticket.name.clone(),
-            attendee: ticket.attendee.clone(),
+            attendee: ticket.attendee.as_ref().and_then(|attendee| attendee.id.clone()),
         };
         Self {
             tier: line.tier.clone(),

@@ -5,11 +5,13 @@ use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use engine::domain::archive::Lifecycle;
+use engine::domain::capacity::CacheKind;
 use engine::domain::ids::{Legs, SaleId, StopId, TierId};
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Sale, SaleFile, SaleState, Tier};
 use engine::domain::time::Timestamp;
-use engine::ports::Published;
+use engine::ports::{ListedTerms, Published};
 
 /// State of a sale for a buyer: open, or why it takes no orders now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
@@ -23,18 +25,20 @@ pub enum Phase {
     Paused,
     /// It is over.
     Closed,
+    /// It was over long ago, and is in no list any more.
+    Archived,
 }
 
 impl Phase {
     /// The phase of a sale at a moment.
     #[must_use]
-    pub fn from_file(file: &SaleFile, now: Timestamp) -> Self {
-        if now >= file.closes_at {
+    pub fn from_terms(terms: &ListedTerms, now: Timestamp) -> Self {
+        if now >= terms.closes_at {
             return Self::Closed;
         }
-        match file.state {
+        match terms.state {
             SaleState::Paused => Self::Paused,
-            SaleState::Open if now < file.opens_at => Self::Upcoming,
+            SaleState::Open if now < terms.opens_at => Self::Upcoming,
             SaleState::Open => Self::Open,
         }
     }
@@ -58,23 +62,24 @@ pub struct SaleSummary {
 impl SaleSummary {
     /// A sale's summary at a moment.
     #[must_use]
-    pub fn new(sale: &Sale, now: Timestamp) -> Self {
-        let file = sale.file();
-        Self {
-            sale: file.sale.clone(),
-            title: file.title.clone(),
-            opens_at: file.opens_at,
-            closes_at: file.closes_at,
-            state: Phase::from_file(file, now),
+    pub fn new(published: &Published, now: Timestamp) -> Self {
+        let file = published.sale.file();
+        let summary = Self::listed(file.sale.clone(), ListedTerms::from_file(file), now);
+        match published.lifecycle {
+            Lifecycle::Listed => summary,
+            Lifecycle::Unloading | Lifecycle::Archived => {
+                Self { state: Phase::Archived, ..summary }
+            }
         }
     }
-}
 
-/// Every sale.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct SalesReply {
-    /// The sales, by id.
-    pub sales: Vec<SaleSummary>,
+    /// The summary of a listed sale at a moment.
+    #[must_use]
+    pub fn listed(sale: SaleId, terms: ListedTerms, now: Timestamp) -> Self {
+        let state = Phase::from_terms(&terms, now);
+        let ListedTerms { title, opens_at, closes_at, state: _ } = terms;
+        Self { sale, title, opens_at, closes_at, state }
+    }
 }
 
 /// A sale: its file, and how its seats lie in the bitmaps of availability.
@@ -89,6 +94,9 @@ pub struct SaleReply {
     pub file: SaleFile,
     /// The grid of each tier, in the order of the file.
     pub tiers: Vec<TierGridReply>,
+    /// What the operator who published it should know, in sentences; absent if there is nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The grid of one tier: seat *c* of row *r* is bit `r * row_bytes * 8 + c`.
@@ -116,11 +124,19 @@ impl SaleReply {
             seats: tier.layout.sellable(),
         };
         Self {
-            summary: SaleSummary::new(sale, now),
+            summary: SaleSummary::new(published, now),
             version: published.version,
             file: sale.file().clone(),
             tiers: sale.tiers().iter().map(grid).collect(),
+            warnings: Vec::new(),
         }
+    }
+
+    /// The same for the operator who published it, with what the cache does not carry.
+    #[must_use]
+    pub fn warned(self, published: &Published, cache: Option<CacheKind>) -> Self {
+        let warnings = cache.and_then(|cache| cache.shortfall(&published.sale));
+        Self { warnings: warnings.into_iter().collect(), ..self }
     }
 }
 
@@ -259,7 +275,9 @@ mod tests {
     #[test]
     fn the_phase_follows_the_window_and_the_operator() {
         let mut file = train().file().clone();
-        let at = |file: &SaleFile, time: &str| Phase::from_file(file, time.parse().unwrap());
+        let at = |file: &SaleFile, time: &str| {
+            Phase::from_terms(&ListedTerms::from_file(file), time.parse().unwrap())
+        };
         assert_eq!(at(&file, "2025-12-31T23:59:59Z"), Phase::Upcoming);
         assert_eq!(at(&file, "2026-01-01T00:00:00Z"), Phase::Open);
         assert_eq!(at(&file, "2030-01-01T00:00:00Z"), Phase::Closed);

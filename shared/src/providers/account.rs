@@ -1,4 +1,5 @@
-//! One account at a provider: requests with its key, a time limit, and what each answer means.
+//! One account at a provider: requests with its key, within its limits and a time limit, and what each
+//! answer means.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use http::{HeaderValue, Request, StatusCode, request};
 use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 
+use super::limit::{Limit, Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
 use crate::runtime::connections::https::Broken;
@@ -26,6 +28,7 @@ pub(super) struct Account {
     pub(super) url: String,
     authorization: HeaderValue,
     https: Https,
+    limit: Limit,
 }
 
 /// An answer: its status and its body.
@@ -58,7 +61,12 @@ impl Account {
     ///
     /// # Errors
     /// [`StoreError::Contract`] if the key cannot be a header.
-    pub(super) fn new(api: &ProviderApi, default_url: &str, https: Https) -> Stored<Self> {
+    pub(super) fn new(
+        api: &ProviderApi,
+        default_url: &str,
+        https: Https,
+        limits: &Limits,
+    ) -> Stored<Self> {
         // Text before the key must not be joined with it by `format!`: it would be copied.
         let bearer = [b"Bearer ".as_slice(), &api.key.0].concat();
         let mut authorization = HeaderValue::from_bytes(&bearer).map_err(|_| {
@@ -66,15 +74,19 @@ impl Account {
         })?;
         authorization.set_sensitive(true);
         let url = api.url.as_deref().unwrap_or(default_url).trim_end_matches('/').to_owned();
-        Ok(Self { provider: api.provider.clone(), url, authorization, https })
+        let provider = api.provider.clone();
+        let limit = limits.of(&provider);
+        Ok(Self { provider, url, authorization, https, limit })
     }
 
-    /// Makes one request, with the key added to its head.
+    /// Makes one request when it is its turn, with the key added to its head.
     ///
     /// # Errors
-    /// As [`Effect`] says, unless the request never left.
+    /// As [`Effect`] says, unless the request never left; [`StoreError::Limited`] if its turn would come
+    /// too late.
     pub(super) async fn ask(
         &self,
+        operation: Operation,
         head: request::Builder,
         body: Bytes,
         effect: Effect,
@@ -83,6 +95,7 @@ impl Account {
             .header(AUTHORIZATION, &self.authorization)
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
+        self.limit.turn(operation).await?;
         let answered = tokio::time::timeout(REQUEST_TIMEOUT, self.https.request(request)).await;
         let answered =
             answered.map_err(|_| effect.lost(format!("no answer within {REQUEST_TIMEOUT:?}")))?;

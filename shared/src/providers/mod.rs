@@ -8,6 +8,7 @@
 
 mod account;
 mod callback;
+mod limit;
 pub mod stripe;
 
 use std::collections::BTreeMap;
@@ -19,7 +20,8 @@ use http::HeaderMap;
 use self::stripe::Stripe;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
-use engine::domain::ids::ProviderId;
+use engine::domain::captures::{CapturePage, ListLag, Listing};
+use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::refund::RefundReply;
@@ -27,6 +29,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
+pub use self::limit::{Limits, Operation, Turns, TurnsWanted};
 /// The body of a callback, for its description in OpenAPI.
 pub use self::stripe::event::{CaptureEvent, PaymentEvent};
 
@@ -50,11 +53,29 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// Returns an [`EventDefect`] if a capture lacks what it must say.
     fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect>;
 
-    /// Every capture of an order that the provider finds.
+    /// Every capture of an order that the provider's search finds.
     ///
     /// # Errors
     /// As [`Provider::captures`].
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>>;
+
+    /// True if it lists its captures by time; else its orders are searched one by one.
+    fn has_list(&self) -> bool {
+        false
+    }
+
+    /// A page of that list; see [`Provider::list_captures`].
+    ///
+    /// # Errors
+    /// As [`Provider::list_captures`].
+    fn list_captures<'a>(
+        &'a self,
+        _from: Timestamp,
+        _after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<CapturePage>> {
+        let none = || StoreError::Contract("the provider has no list of captures".to_owned());
+        Box::pin(async move { Err(none()) })
+    }
 
     /// Sends a payment back, or says how far that is; see [`Provider::refund`].
     ///
@@ -73,6 +94,7 @@ struct Settings<'c> {
     /// Its API; `None` if it is not asked.
     api: Option<&'c ProviderApi>,
     https: &'c Https,
+    limits: &'c Limits,
 }
 
 /// The provider of a name: the one place that knows all forms.
@@ -105,6 +127,19 @@ impl Providers {
     /// # Errors
     /// [`StoreError::Contract`] if a key cannot be a header.
     pub fn new(callbacks: &PaymentConfig, apis: &ProvidersConfig, https: &Https) -> Stored<Self> {
+        Self::limited(callbacks, apis, https, &Limits::none())
+    }
+
+    /// [`Providers::new`], with limits on the calls to their APIs.
+    ///
+    /// # Errors
+    /// As [`Providers::new`].
+    pub fn limited(
+        callbacks: &PaymentConfig,
+        apis: &ProvidersConfig,
+        https: &Https,
+        limits: &Limits,
+    ) -> Stored<Self> {
         let PaymentConfig { secrets, tolerance_seconds } = callbacks;
         let names =
             secrets.iter().map(|(name, _)| name).chain(apis.apis.iter().map(|a| &a.provider));
@@ -120,6 +155,7 @@ impl Providers {
                 tolerance_seconds: *tolerance_seconds,
                 api: apis.apis.iter().find(|api| api.provider == *name),
                 https,
+                limits,
             };
             let (has_secret, has_key) = (!settings.secrets.is_empty(), settings.api.is_some());
             let provider = provider(&settings)?;
@@ -132,6 +168,17 @@ impl Providers {
     #[must_use]
     pub fn take_callbacks(&self) -> bool {
         self.by_name.values().any(|configured| configured.has_secret)
+    }
+
+    /// The providers that can be asked; those that list their captures with the lag of their lists.
+    #[must_use]
+    pub fn listings(&self, lag: ListLag) -> Vec<Listing> {
+        let asked = self.by_name.iter().filter(|(_, configured)| configured.has_key);
+        let listing = |(name, configured): (&ProviderId, &Configured)| Listing {
+            provider: name.clone(),
+            lag: configured.provider.has_list().then_some(lag),
+        };
+        asked.map(listing).collect()
     }
 
     /// Checks the signature of a callback of a provider.
@@ -174,6 +221,18 @@ impl Provider for Providers {
             return Ok(None);
         }
         Ok(Some(try_join_all(each).await?.concat()))
+    }
+
+    async fn list_captures(
+        &self,
+        provider: &ProviderId,
+        from: Timestamp,
+        after: Option<&PageMark>,
+    ) -> Stored<CapturePage> {
+        match self.by_name.get(provider).filter(|configured| configured.has_key) {
+            Some(configured) => configured.provider.list_captures(from, after).await,
+            None => Err(no_key(provider)),
+        }
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<RefundReply> {

@@ -7,7 +7,7 @@ use super::contract::Contract;
 use super::keys::SaleKeys;
 use super::script::Script;
 use engine::domain::inventory::HeldLine;
-use engine::ports::{StoreError, Stored};
+use engine::ports::{MAX_REQUEST_ARGUMENTS, StoreError, Stored};
 
 /// One call of a script, its keys and arguments named as the contract names them.
 #[derive(Debug)]
@@ -64,6 +64,24 @@ impl<'s> Call<'s> {
         debug_assert_eq!(self.args.len(), self.arg_names.len(), "{name} is not one argument");
     }
 
+    /// Number of the request's arguments: the command, the script, the number of keys, the keys, and the
+    /// script's own arguments.
+    fn argument_count(&self) -> usize {
+        3 + self.keys.len() + self.args.len()
+    }
+
+    /// Refuses what a cache would, and another would not.
+    fn refuse_too_many_arguments(&self) -> Stored<()> {
+        let (name, count) = (self.script.contract().script, self.argument_count());
+        if count > MAX_REQUEST_ARGUMENTS {
+            let text = format!(
+                "{name} is called with {count} arguments, the cache takes {MAX_REQUEST_ARGUMENTS}"
+            );
+            return Err(StoreError::Contract(text));
+        }
+        Ok(())
+    }
+
     /// The call as a command of Redis: `verb` is `EVAL` or `EVALSHA`, `script` its source or hash.
     fn command(&self, verb: &str, script: &str) -> Cmd {
         let mut command = redis::cmd(verb);
@@ -80,11 +98,16 @@ impl<'s> Call<'s> {
     }
 
     /// Sends the call, by hash first: the source follows only if the server does not know it.
+    ///
+    /// # Errors
+    /// As [`Connection::query`]; `Contract`, and nothing is sent, if it has more arguments than a request
+    /// to the cache may have.
     pub(super) async fn send(self, connection: &Connection) -> Stored<Reply> {
         let contract = self.script.contract();
         let name = contract.script;
         debug_assert!(contract.takes_keys(&self.key_names), "{name}: {:?}", self.key_names);
         debug_assert!(contract.takes_args(&self.arg_names), "{name}: {:?}", self.arg_names);
+        self.refuse_too_many_arguments()?;
         let value = match connection.call(&self.by_hash()).await? {
             Some(value) => value,
             None => {
@@ -139,5 +162,90 @@ impl Reply {
     pub(super) fn unexpected(&self) -> StoreError {
         let Self { script, tag, values } = self;
         StoreError::Contract(format!("{script} answered {tag:?} with {values:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::time::Duration;
+
+    use engine::domain::ids::{Epoch, SaleId, TierId, UserId};
+    use engine::domain::inventory::{Load, LoadPart, PartLimit, Terms, TierGrid};
+    use engine::domain::sale::SaleState;
+    use engine::domain::tickets::Tickets;
+    use engine::domain::time::Timestamp;
+    use engine::ports::MAX_REQUEST_ARGUMENTS;
+
+    use super::*;
+    use crate::redis::{Bounds, Scripts, Topology, load};
+
+    /// A load of some tiers of 64 legs, and some buyers.
+    fn load_of(tiers: usize, buyers: usize) -> Load {
+        let terms = Terms {
+            state: SaleState::Open,
+            opens_at: Timestamp::from_ms(0),
+            closes_at: Timestamp::from_ms(1),
+            limit: Tickets::new(4),
+            leg_count: 64,
+        };
+        let grid = |index: usize| TierGrid {
+            tier: TierId::new(format!("t{index}")).unwrap(),
+            row_bytes: 1,
+            taken: vec![vec![0]; 64],
+            sold: vec![vec![0]; 64],
+            freed: 0,
+        };
+        let buyer = |index: usize| (UserId::new(index.to_string()).unwrap(), Tickets::new(1));
+        Load {
+            sale: SaleId::new("s").unwrap(),
+            terms,
+            expected: None,
+            epoch: Epoch::new("e").unwrap(),
+            tiers: (0..tiers).map(grid).collect(),
+            holds: BTreeMap::new(),
+            bought: (0..buyers).map(buyer).collect(),
+        }
+    }
+
+    /// Sends a part to where nobody listens.
+    async fn send(part: &LoadPart, old_tiers: &str) -> (usize, Stored<Reply>) {
+        let bounds =
+            Bounds { connect: Duration::from_millis(200), attempts: 1, ..Bounds::default() };
+        let nobody = Topology::Single("redis://127.0.0.1:1".to_owned());
+        let connection = Connection::new(&nobody, bounds).unwrap();
+        let scripts = Scripts::standard();
+        let call = load::encode(&scripts.load, part, old_tiers).unwrap();
+        (call.argument_count(), call.send(&connection).await)
+    }
+
+    #[tokio::test]
+    async fn a_call_with_too_many_arguments_is_refused_before_it_is_sent() {
+        // Planted: a load in one part, as a sale of 30,000 buyers once was.
+        let (count, refused) = send(&load_of(1, 30_000).whole(), "").await;
+        assert_eq!(count, 60_000 + PartLimit::tier_arguments(64) + 23);
+        let Err(StoreError::Contract(says)) = refused else { panic!("{refused:?}") };
+        assert_eq!(says, format!("load is called with {count} arguments, the cache takes 3999"));
+        let most = (MAX_REQUEST_ARGUMENTS - 23) / 2;
+        let (count, fits) = send(&load_of(0, most).whole(), "").await;
+        assert_eq!(count, MAX_REQUEST_ARGUMENTS);
+        assert!(matches!(fits, Err(StoreError::Unavailable(_))), "it goes to the server: {fits:?}");
+        let (_, one_more) = send(&load_of(0, most + 1).whole(), "").await;
+        assert!(matches!(one_more, Err(StoreError::Contract(_))), "{one_more:?}");
+    }
+
+    #[tokio::test]
+    async fn every_part_of_the_largest_load_fits_a_request_also_over_the_largest_of_before() {
+        let parts = load_of(64, 30_000).into_parts(PartLimit::STANDARD);
+        let old: Vec<String> = (0..64).map(|index| format!("old{index}:64")).collect();
+        let mut most = 0;
+        for part in &parts {
+            let old_tiers = if part.place == 0 { old.join(";") } else { String::new() };
+            let (count, sent) = send(part, &old_tiers).await;
+            assert!(matches!(sent, Err(StoreError::Unavailable(_))), "{sent:?}");
+            most = most.max(count);
+        }
+        println!("{} parts, the largest with {most} arguments", parts.len());
+        assert!(most <= MAX_REQUEST_ARGUMENTS && parts.len() > 30);
     }
 }

@@ -11,6 +11,7 @@ use futures_util::FutureExt as _;
 use redis::aio::MultiplexedConnection;
 use redis::cluster::ClusterClient;
 use redis::cluster_async::ClusterConnection;
+use redis::cluster_read_routing::RandomReplicaStrategy;
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
@@ -112,6 +113,13 @@ impl Live {
     }
 }
 
+/// The nodes of a cluster that answer commands that only read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    Primary,
+    Replicas,
+}
+
 #[derive(Clone, Copy)]
 enum Request<'r> {
     One(&'r Cmd),
@@ -141,9 +149,24 @@ impl Connection {
     /// # Errors
     /// As [`Connection::new`].
     pub fn trusting(topology: &Topology, bounds: Bounds, trust: &Trust) -> Stored<Self> {
+        Self::reading(topology, bounds, trust, Reads::Primary)
+    }
+
+    /// As [`Connection::trusting`], for commands that only read: a cluster's replicas answer them, which
+    /// may lag a little.
+    ///
+    /// # Errors
+    /// As [`Connection::new`].
+    pub fn to_replicas(topology: &Topology, bounds: Bounds, trust: &Trust) -> Stored<Self> {
+        Self::reading(topology, bounds, trust, Reads::Replicas)
+    }
+
+    fn reading(topology: &Topology, bounds: Bounds, trust: &Trust, reads: Reads) -> Stored<Self> {
         let endpoint = match topology {
             Topology::Single(url) => Endpoint::Single(Box::new(single(url, bounds, trust)?)),
-            Topology::Cluster(urls) => Endpoint::Cluster(Box::new(cluster(urls, bounds, trust)?)),
+            Topology::Cluster(urls) => {
+                Endpoint::Cluster(Box::new(cluster(urls, bounds, trust, reads)?))
+            }
         };
         let current = Mutex::default();
         Ok(Self(Arc::new(Shared { endpoint, bounds, current })))
@@ -316,11 +339,14 @@ fn whole_ms(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn cluster(urls: &[String], bounds: Bounds, trust: &Trust) -> Stored<ClusterClient> {
+fn cluster(urls: &[String], bounds: Bounds, trust: &Trust, reads: Reads) -> Stored<ClusterClient> {
     let is_tls = urls.iter().all(|url| url.starts_with("rediss://"));
     let mut builder = ClusterClient::builder(urls.iter().map(String::as_str));
     if let Some(certificates) = certificates(trust).filter(|_| is_tls) {
         builder = builder.certs(certificates);
+    }
+    if reads == Reads::Replicas {
+        builder = builder.read_routing_strategy(RandomReplicaStrategy);
     }
     builder
         .retries(CLUSTER_RETRIES)

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use super::keys::GateKeys;
 use super::{Connection, Scripts, admit};
 use engine::domain::gate::{Admit, AdmitReply};
+use engine::domain::ids::SaleId;
 use engine::ports::{Gate, Stored};
 
 /// The gate in Redis; the rules are in [`engine::domain::gate`].
@@ -31,5 +33,15 @@ impl Gate for RedisGate {
     async fn admit(&self, command: &Admit) -> Stored<AdmitReply> {
         let call = admit::encode(&self.scripts.admit, command);
         admit::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn close(&self, sale: &SaleId, shards: u16) -> Stored<()> {
+        // Each shard is on a slot of its own.
+        for shard in 0..shards {
+            let mut command = redis::cmd("UNLINK");
+            command.arg(GateKeys { sale, shard }.gate());
+            let _removed: u64 = self.connection.query(&command).await?;
+        }
+        Ok(())
     }
 }

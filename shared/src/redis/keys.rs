@@ -2,8 +2,8 @@
 //!
 //! Everything of a sale has the hash tag `{sale}` and so lives in one slot: an order over several
 //! tiers is one atomic script. Every shard of a sale's gate has a tag of its own, so that the flood
-//! at the gate does not meet the sale. No key has a time to live but the locks of the gate: a
-//! serverless cache evicts keys that have one.
+//! at the gate does not meet the sale; so has every copy of what is left. No key has a time to live but the
+//! locks of the gate and the copies: a serverless cache evicts keys that have one.
 
 use engine::domain::ids::{Leg, SaleId, TierId, UserId};
 
@@ -35,6 +35,19 @@ impl SaleKeys<'_> {
         format!("{{{}}}:due", self.0)
     }
 
+    /// Hash: what there is of a load that is not yet published, as in [`SaleKeys::sale`], with the load's
+    /// epoch, the place of the part that comes next, and the tiers so far. A publication renames it.
+    #[must_use]
+    pub fn loading(self) -> String {
+        format!("{{{}}}:loading", self.0)
+    }
+
+    /// Sorted set: what becomes [`SaleKeys::due`] when the load is published.
+    #[must_use]
+    pub fn loading_due(self) -> String {
+        format!("{{{}}}:loading_due", self.0)
+    }
+
     /// Bitmap that lives for the length of one script.
     #[must_use]
     pub fn scratch(self) -> String {
@@ -58,6 +71,29 @@ impl SaleKeys<'_> {
     #[must_use]
     pub fn sold(self, tier: &TierId, leg: Leg) -> String {
         format!("{{{}}}:sold:{tier}:{leg}", self.0)
+    }
+}
+
+/// The keys of one copy of what is left of a sale.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyKeys<'a> {
+    /// The sale.
+    pub sale: &'a SaleId,
+    /// The copy, from 0.
+    pub copy: u16,
+}
+
+impl CopyKeys<'_> {
+    /// Text with a time to live: what was read, and when.
+    #[must_use]
+    pub fn copy(self) -> String {
+        format!("{{{}/left/{}}}:copy", self.sale, self.copy)
+    }
+
+    /// Text with a time to live: one process reads the sale.
+    #[must_use]
+    pub fn lock(self) -> String {
+        format!("{{{}/left/{}}}:lock", self.sale, self.copy)
     }
 }
 

@@ -7,9 +7,9 @@ use super::hold_record;
 use super::keys::{SaleKeys, buyer};
 use super::script::{Script, script};
 use engine::domain::ids::{Epoch, Leg, TierId};
-use engine::domain::inventory::{Load, LoadReply, TierGrid};
+use engine::domain::inventory::{Load, LoadPart, LoadReply, PartLimit, TierGrid};
 use engine::domain::sale::{MAX_BITMAP_BYTES, SaleState};
-use engine::ports::Stored;
+use engine::ports::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Stored};
 
 /// The keys, arguments and replies of `lua/load.lua`.
 pub(super) const CONTRACT: Contract = Contract {
@@ -18,6 +18,8 @@ pub(super) const CONTRACT: Contract = Contract {
         SALE,
         DUE,
         SCRATCH,
+        key("loading", KeyKind::Hash),
+        key("loading_due", KeyKind::Zset),
         key("tier[tier]", KeyKind::Hash),
         key("taken[tier,leg]", KeyKind::Bitmap),
         key("sold[tier,leg]", KeyKind::Bitmap),
@@ -26,12 +28,15 @@ pub(super) const CONTRACT: Contract = Contract {
     args: &[
         string("expected"),
         string("epoch"),
+        integer("place"),
+        integer("is_last"),
         string("state"),
         integer("opens_ms"),
         integer("closes_ms"),
         integer("limit"),
         integer("legs"),
         string("old_tiers"),
+        string("left_tiers"),
         string("tiers"),
         integer("tier_count"),
         integer("hold_count"),
@@ -48,6 +53,7 @@ pub(super) const CONTRACT: Contract = Contract {
         integer("tickets[buyer]"),
     ],
     replies: &[
+        reply("staged", &[]),
         reply("loaded", &[]),
         reply("updated", &[]),
         reply("stale", &["epoch"]),
@@ -59,10 +65,13 @@ pub(super) const CONTRACT: Contract = Contract {
 // A bitmap is one argument and one value: 512 MB.
 // Source: <https://redis.io/docs/latest/develop/data-types/strings/>
 const _: () = assert!(MAX_BITMAP_BYTES <= 512 * 1024 * 1024);
-// The bitmaps of what is taken and of what is sold are one request, with room for holds and buyers:
-// 1 GB, `client-query-buffer-limit`.
+// A tier is never divided, so the bitmaps of what is taken and of what is sold may be one request, with
+// room for holds and buyers: 1 GB, `client-query-buffer-limit`.
 // Source: <https://redis.io/docs/latest/develop/reference/clients/#query-buffer-hard-limit>
 const _: () = assert!(2 * MAX_BITMAP_BYTES <= 1024 * 1024 * 1024 / 2);
+// The script unpacks all keys of before, or all holds, at once: Lua's stack holds 8000 values.
+// Source: LUAI_MAXCSTACK in luaconf.h of Lua 5.1, <https://www.lua.org/source/5.1/luaconf.h.html>
+const _: () = assert!(MAX_REQUEST_ARGUMENTS < 8000);
 
 pub(super) fn script() -> Script {
     script!(CONTRACT, refused_when_full: "include/names.lua" "load.lua")
@@ -82,9 +91,8 @@ pub(super) fn state_from_text(text: &str) -> Option<SaleState> {
 }
 
 /// Lists tiers as `tier:legs` joined by `;`: from this a later load knows which keys to remove.
-fn tiers_to_text(tiers: &[TierGrid]) -> String {
-    let texts: Vec<String> =
-        tiers.iter().map(|grid| format!("{}:{}", grid.tier, grid.taken.len())).collect();
+fn tiers_to_text<'t>(tiers: impl Iterator<Item = (&'t TierId, usize)>) -> String {
+    let texts: Vec<String> = tiers.map(|(tier, legs)| format!("{tier}:{legs}")).collect();
     texts.join(";")
 }
 
@@ -111,27 +119,64 @@ pub(super) fn refuse_repeated_tiers<'t>(tiers: impl Iterator<Item = &'t TierId>)
     Ok(())
 }
 
-/// `old_tiers` is the field `tiers` of the sale as it was read a moment ago; empty if there is none.
+/// The tiers of before, and how many of them have their keys removed by a part: as many as fit.
+struct OldTiers {
+    tiers: Vec<(TierId, u16)>,
+    removed: usize,
+}
+
+impl OldTiers {
+    fn of_part(load: &Load, old_tiers: &str) -> Stored<Self> {
+        let groups = load.tiers.iter().map(|grid| PartLimit::tier_arguments(grid.taken.len()));
+        let given = groups.sum::<usize>() + 2 * (load.holds.len() + load.bought.len());
+        let mut room = MAX_REQUEST_ARGUMENTS.saturating_sub(PLAIN_LOAD_ARGUMENTS + given);
+        let tiers = tiers_from_text(old_tiers)?;
+        let fits = |(_, legs): &&(TierId, u16)| {
+            let keys = 1 + 2 * usize::from(*legs);
+            let has_room = keys <= room;
+            room = room.saturating_sub(keys);
+            has_room
+        };
+        let removed = tiers.iter().take_while(fits).count();
+        Ok(Self { tiers, removed })
+    }
+
+    fn left(&self) -> String {
+        let left = self.tiers.iter().skip(self.removed);
+        tiers_to_text(left.map(|(tier, legs)| (tier, usize::from(*legs))))
+    }
+}
+
+/// `old_tiers` is the field `tiers` of what the first part of a load removes, as it was read a moment
+/// ago; empty if there is none, and for every other part.
 ///
 /// # Errors
 /// [`Contract`](engine::ports::StoreError::Contract) if a tier is listed twice, if its bitmaps have
 /// no shape, or if `old_tiers` is no list of tiers.
-pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) -> Stored<Call<'s>> {
+pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -> Stored<Call<'s>> {
+    let LoadPart { place, is_last, load: command } = part;
     let keys = SaleKeys(&command.sale);
     let terms = &command.terms;
+    let old = OldTiers::of_part(command, old_tiers)?;
+    let tiers = command.tiers.iter().map(|grid| (&grid.tier, grid.taken.len()));
     let mut call = Call::new(script)
         .key("sale", keys.sale())
         .key("due", keys.due())
         .key("scratch", keys.scratch())
+        .key("loading", keys.loading())
+        .key("loading_due", keys.loading_due())
         .arg("expected", command.expected.as_ref().map_or("", Epoch::as_str))
         .arg("epoch", command.epoch.as_str())
+        .arg("place", *place)
+        .arg("is_last", u8::from(*is_last))
         .arg("state", state_text(terms.state))
         .arg("opens_ms", terms.opens_at.ms())
         .arg("closes_ms", terms.closes_at.ms())
         .arg("limit", terms.limit.get())
         .arg("legs", terms.leg_count)
         .arg("old_tiers", old_tiers)
-        .arg("tiers", tiers_to_text(&command.tiers))
+        .arg("left_tiers", old.left())
+        .arg("tiers", tiers_to_text(tiers))
         .arg("tier_count", command.tiers.len())
         .arg("hold_count", command.holds.len())
         .arg("bought_count", command.bought.len());
@@ -139,11 +184,11 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Load, old_tiers: &str) ->
     for grid in &command.tiers {
         add_grid(&mut call, keys, grid)?;
     }
-    for (tier, legs) in tiers_from_text(old_tiers)? {
-        call.add_key("old[old]", keys.tier(&tier));
-        for leg in Leg::first(legs) {
-            call.add_key("old[old]", keys.taken(&tier, leg));
-            call.add_key("old[old]", keys.sold(&tier, leg));
+    for (tier, legs) in old.tiers.iter().take(old.removed) {
+        call.add_key("old[old]", keys.tier(tier));
+        for leg in Leg::first(*legs) {
+            call.add_key("old[old]", keys.taken(tier, leg));
+            call.add_key("old[old]", keys.sold(tier, leg));
         }
     }
     for (order, record) in &command.holds {
@@ -178,9 +223,11 @@ fn add_grid(call: &mut Call<'_>, keys: SaleKeys<'_>, grid: &TierGrid) -> Stored<
     Ok(())
 }
 
-/// `None` if other tiers are loaded than the call was made for: read them again.
+/// `None` if other tiers are in the way than the call was made for, or more than fitted it: read them
+/// again.
 pub(super) fn decode(reply: &Reply) -> Stored<Option<LoadReply>> {
     match reply.tag() {
+        "staged" => Ok(Some(LoadReply::Staged)),
         "loaded" => Ok(Some(LoadReply::Loaded)),
         "updated" => Ok(Some(LoadReply::Updated)),
         "stale" => Ok(Some(LoadReply::Stale(Some(reply.value(0)?)))),

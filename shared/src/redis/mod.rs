@@ -6,9 +6,11 @@
 //! - [`contract`] is the form of a contract, `script` the scripts' sources, `call` one call.
 //! - [`hold_record`] is the text form of a hold.
 //! - [`keys`] names every key.
-//! - [`RedisSeats`] and [`RedisGate`] implement the ports; `reads` has what needs no script.
+//! - [`RedisSeats`] and [`RedisGate`] implement the ports; `reads` and `unload` have what needs no script.
+//! - [`availability`] reads what is left, seldom, for everyone who looks.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
 
+pub mod availability;
 pub mod connection;
 pub mod contract;
 pub mod hold_record;
@@ -27,6 +29,7 @@ mod restore;
 mod script;
 mod seats;
 mod sell;
+mod unload;
 
 use engine::ports::StoreError;
 

@@ -10,17 +10,23 @@ use engine::domain::inventory::{HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
-use engine::ports::{Snapshot, StoreError, Stored};
+use engine::ports::{StoreError, Stored};
 
 /// Most holds that are read in one command, so that it is a short one.
 const MAX_HOLDS_PER_COMMAND: usize = 1000;
 
-/// The tiers that were loaded last, as text; empty if there are none.
+/// The tiers whose keys are there, as text: of the load before, or of one that was not finished; empty
+/// if there are none.
 pub(super) async fn tiers(connection: &Connection, sale: &SaleId) -> Stored<String> {
-    let mut command = redis::cmd("HGET");
-    command.arg(SaleKeys(sale).sale()).arg("tiers");
-    let tiers: Option<String> = connection.query(&command).await?;
-    Ok(tiers.unwrap_or_default())
+    let keys = SaleKeys(sale);
+    for key in [keys.sale(), keys.loading()] {
+        let mut command = redis::cmd("HGET");
+        let tiers: Option<String> = connection.query(command.arg(key).arg("tiers")).await?;
+        if let Some(tiers) = tiers {
+            return Ok(tiers);
+        }
+    }
+    Ok(String::new())
 }
 
 pub(super) async fn epoch(connection: &Connection, sale: &SaleId) -> Stored<Option<Epoch>> {
@@ -80,6 +86,17 @@ pub(super) async fn taken(
     tiers: &[TierId],
     legs: Legs,
 ) -> Stored<Vec<Vec<u8>>> {
+    let bitmaps = bitmaps(connection, sale, tiers, legs).await?;
+    Ok(bitmaps.iter().map(|legs| union(legs)).collect())
+}
+
+/// What is taken in each of some tiers: a bitmap for each leg of a journey, empty where a tier is not loaded.
+pub(super) async fn bitmaps(
+    connection: &Connection,
+    sale: &SaleId,
+    tiers: &[TierId],
+    legs: Legs,
+) -> Stored<Vec<Vec<Vec<u8>>>> {
     let mut pipeline = redis::pipe();
     for tier in tiers {
         let keys: Vec<String> = legs.iter().map(|leg| SaleKeys(sale).taken(tier, leg)).collect();
@@ -89,13 +106,19 @@ pub(super) async fn taken(
         return Ok(Vec::new());
     }
     let bitmaps: Vec<Vec<Option<Vec<u8>>>> = connection.pipeline(&pipeline).await?;
-    let sum = |bitmaps: Vec<Option<Vec<u8>>>| {
-        bitmaps.into_iter().flatten().reduce(|mut sum, bitmap| {
-            sum.iter_mut().zip(bitmap).for_each(|(sum, byte)| *sum |= byte);
-            sum
-        })
-    };
-    Ok(bitmaps.into_iter().map(|legs| sum(legs).unwrap_or_default()).collect())
+    let each =
+        |legs: Vec<Option<Vec<u8>>>| legs.into_iter().map(Option::unwrap_or_default).collect();
+    Ok(bitmaps.into_iter().map(each).collect())
+}
+
+/// What is taken on any of some legs; empty if there is none, or one that is not loaded.
+pub(super) fn union(legs: &[Vec<u8>]) -> Vec<u8> {
+    let mut union = legs.first().cloned().unwrap_or_default();
+    for bitmap in legs {
+        union.truncate(bitmap.len());
+        union.iter_mut().zip(bitmap).for_each(|(sum, byte)| *sum |= byte);
+    }
+    union
 }
 
 pub(super) async fn count_taken(
@@ -123,26 +146,44 @@ pub(super) async fn count_holds(connection: &Connection, sale: &SaleId) -> Store
     connection.query(&command).await
 }
 
-pub(super) async fn snapshot(
+pub(super) async fn grid(
     connection: &Connection,
     sale: &SaleId,
     tier: &TierId,
     legs: u16,
-) -> Stored<Snapshot> {
+) -> Stored<TierGrid> {
     let keys = SaleKeys(sale);
     let taken: Vec<String> = Leg::first(legs).map(|leg| keys.taken(tier, leg)).collect();
     let sold: Vec<String> = Leg::first(legs).map(|leg| keys.sold(tier, leg)).collect();
-    // In this order, the guard of `repair` sees whatever came in between: a seat that was given
-    // back and taken again raises the counter, and the hold of a bit that was seen is among the
-    // holds unless it was given back, which raises the counter, or sold, which its order tells.
+    // In this order, the guard of `repair` sees whatever came in between: a seat that was given back
+    // and taken again raises the counter.
     let mut pipeline = redis::pipe();
     pipeline.cmd("HMGET").arg(keys.tier(tier)).arg("row_bytes").arg("freed");
     pipeline.cmd("MGET").arg(taken);
     pipeline.cmd("MGET").arg(sold);
-    pipeline.cmd("ZRANGE").arg(keys.due()).arg(0).arg(-1);
-    type Read =
-        ((Option<u32>, Option<u64>), Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>, Vec<String>);
-    let ((row_bytes, freed), taken, sold, orders): Read = connection.pipeline(&pipeline).await?;
+    type Read = ((Option<u32>, Option<u64>), Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>);
+    let ((row_bytes, freed), taken, sold): Read = connection.pipeline(&pipeline).await?;
+    let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
+    let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
+    Ok(TierGrid {
+        tier: tier.clone(),
+        row_bytes: row_bytes.ok_or_else(absent)?,
+        taken: whole(taken).ok_or_else(absent)?,
+        sold: whole(sold).ok_or_else(absent)?,
+        freed: freed.ok_or_else(absent)?,
+    })
+}
+
+pub(super) async fn holds(
+    connection: &Connection,
+    sale: &SaleId,
+) -> Stored<Vec<(OrderNumber, HoldRecord)>> {
+    let keys = SaleKeys(sale);
+    // All numbers at one moment: of a list that is read in pieces while it gets shorter, some would be
+    // passed over, and their seats taken for leaked.
+    let mut command = redis::cmd("ZRANGE");
+    command.arg(keys.due()).arg(0).arg(-1);
+    let orders: Vec<String> = connection.query(&command).await?;
     let mut holds = Vec::with_capacity(orders.len());
     for orders in orders.chunks(MAX_HOLDS_PER_COMMAND) {
         let mut command = redis::cmd("HMGET");
@@ -155,14 +196,5 @@ pub(super) async fn snapshot(
             holds.push((order, hold_record::from_text(&record).map_err(broken)?));
         }
     }
-    let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
-    let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
-    let grid = TierGrid {
-        tier: tier.clone(),
-        row_bytes: row_bytes.ok_or_else(absent)?,
-        taken: whole(taken).ok_or_else(absent)?,
-        sold: whole(sold).ok_or_else(absent)?,
-        freed: freed.ok_or_else(absent)?,
-    };
-    Ok(Snapshot { grid, holds })
+    Ok(holds)
 }

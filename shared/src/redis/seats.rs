@@ -4,18 +4,19 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::script::Scripts;
-use super::{hold, load, mark, reads, release, repair, restore, sell};
+use super::{hold, load, mark, reads, release, repair, restore, sell, unload};
 use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
 use engine::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair,
-    RepairReply, Restore, RestoreReply, Sell, SellReply, Terms,
+    Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Release, ReleaseReply,
+    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::{Seats, Snapshot, StoreError, Stored};
+use engine::ports::{Seats, StoreError, Stored};
 
-/// Most attempts of a load: it starts over when another load came between its two steps.
-const LOAD_ATTEMPTS: u32 = 3;
+/// Most attempts of a load's first part: it starts over when another load came between its two steps,
+/// and when more keys were in the way than fitted one call; of the largest sale, five calls.
+const LOAD_ATTEMPTS: u32 = 8;
 
 /// The inventory in Redis; the rules are in [`engine::domain::inventory`].
 #[derive(Debug, Clone)]
@@ -47,15 +48,19 @@ impl RedisSeats {
 }
 
 impl Seats for RedisSeats {
-    async fn load(&self, command: &Load) -> Stored<LoadReply> {
+    async fn load_part(&self, part: &LoadPart) -> Stored<LoadReply> {
+        let sale = &part.load.sale;
         for _ in 0..LOAD_ATTEMPTS {
-            let old_tiers = reads::tiers(&self.connection, &command.sale).await?;
-            let call = load::encode(&self.scripts.load, command, &old_tiers)?;
+            let old_tiers = match part.place {
+                0 => reads::tiers(&self.connection, sale).await?,
+                _ => String::new(),
+            };
+            let call = load::encode(&self.scripts.load, part, &old_tiers)?;
             if let Some(reply) = load::decode(&call.send(&self.connection).await?)? {
                 return Ok(reply);
             }
         }
-        Err(StoreError::Unavailable(format!("sale {} is being loaded by others", command.sale)))
+        Err(StoreError::Unavailable(format!("sale {sale} is being loaded by others")))
     }
 
     async fn hold(&self, command: &Hold) -> Stored<HoldReply> {
@@ -86,6 +91,10 @@ impl Seats for RedisSeats {
     async fn repair(&self, command: &Repair) -> Stored<RepairReply> {
         let call = repair::encode(&self.scripts.repair, command);
         repair::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn unload(&self, sale: &SaleId, tiers: &[TierId], leg_count: u16) -> Stored<()> {
+        unload::unload(&self.connection, sale, tiers, leg_count).await
     }
 
     fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send {
@@ -135,12 +144,19 @@ impl Seats for RedisSeats {
         reads::count_holds(&self.connection, sale)
     }
 
-    fn snapshot(
+    fn grid(
         &self,
         sale: &SaleId,
         tier: &TierId,
         legs: u16,
-    ) -> impl Future<Output = Stored<Snapshot>> + Send {
-        reads::snapshot(&self.connection, sale, tier, legs)
+    ) -> impl Future<Output = Stored<TierGrid>> + Send {
+        reads::grid(&self.connection, sale, tier, legs)
+    }
+
+    fn holds(
+        &self,
+        sale: &SaleId,
+    ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send {
+        reads::holds(&self.connection, sale)
     }
 }

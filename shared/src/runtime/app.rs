@@ -1,7 +1,7 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
 use std::env;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use aws_config::environment::{
@@ -10,20 +10,27 @@ use aws_config::environment::{
 use aws_config::{BehaviorVersion, Region, SdkConfig};
 use aws_lc_rs::rand;
 use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
-use futures_util::future::join_all;
+use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
-use crate::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig};
+use crate::dynamodb::{
+    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, StoreConfig,
+};
+use crate::http::attendees::AttendeeKeys;
 use crate::http::tokens::AdmissionKeys;
-use crate::providers::Providers;
+use crate::providers::{Limits, Providers, Turns, TurnsWanted};
+use crate::redis::availability::Availability;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
-use crate::runtime::config::{AdmissionConfig, CA_FILE, Config, Defect};
+use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
+use engine::domain::call_rate::Take;
+use engine::domain::capacity::CacheKind;
+use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
-use engine::domain::ids::{Epoch, InvalidId};
+use engine::domain::ids::{Epoch, InvalidId, ReaderId};
 use engine::domain::number::Mint;
 use engine::domain::time::Timestamp;
 use engine::ports::{Ports, StoreError, Stored};
@@ -34,6 +41,14 @@ pub const LOCAL_REGION: &str = "us-east-1";
 /// Time that a cold start waits for its connections. A service that has not answered by then is met
 /// by the first request, which says so to its buyer.
 pub const MAX_WARM_UP: Duration = Duration::from_secs(2);
+/// Time that an environment which was provisioned before anybody asks reads sales at most: an init of
+/// provisioned concurrency may take 130 seconds.
+/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html>
+pub const MAX_PRELOAD: Duration = Duration::from_secs(30);
+/// What Lambda says of how an environment came to be, and what it says of one that was provisioned.
+/// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-envvars.html>
+const INITIALIZATION_TYPE: &str = "AWS_LAMBDA_INITIALIZATION_TYPE";
+const PROVISIONED: &str = "provisioned-concurrency";
 
 /// What a function needs to start: services to which it connects before its first request, and
 /// secrets without which it does not start. Other services are connected to on their first use.
@@ -51,6 +66,8 @@ pub enum Need {
     Queues,
     /// The keys of admission tokens.
     AdmissionKeys,
+    /// The keys that hash attendees.
+    AttendeeKeys,
     /// The secrets of payment providers.
     PaymentSecrets,
 }
@@ -78,10 +95,11 @@ pub struct LivePorts {
     redis: Connection,
     seats: RedisSeats,
     gate: Counted<RedisGate>,
-    store: Lazy<Store>,
+    store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
     grace: Grace,
+    listings: Vec<Listing>,
 }
 
 #[derive(Debug)]
@@ -89,6 +107,18 @@ struct Store {
     dynamo: Dynamo,
     orders: Counted<DynamoOrders>,
     catalogue: DynamoCatalogue,
+    cursors: DynamoCursors,
+    calls: DynamoCalls,
+}
+
+/// The turns of calls to providers, in the store, which is built when the first one is taken.
+#[derive(Debug)]
+struct StoredTurns(Arc<Lazy<Store>>);
+
+impl Turns for StoredTurns {
+    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
+        Turns::take(&self.0.calls, wanted)
+    }
 }
 
 impl LivePorts {
@@ -100,24 +130,35 @@ impl LivePorts {
         let redis = Connection::trusting(&config.redis.topology, Bounds::default(), &trust)?;
         let store = StoreConfig {
             endpoint: config.dynamodb.endpoint.clone(),
+            catalogue_bytes: config.sales.memory_bytes,
             ..StoreConfig::new(config.dynamodb.tables.clone())
         };
         let queue = QueueConfig {
             endpoint: config.sqs.endpoint.clone(),
             ..QueueConfig::new(config.sqs.urls.clone())
         };
-        let provider = Providers::new(&config.payments, &config.providers, &https)?;
         let of_queue = sdk.clone();
+        let store: Lazy<Store> = LazyLock::new(Box::new(move || {
+            let dynamo = Dynamo::new(&sdk, store);
+            Store {
+                orders: Counted(DynamoOrders::new(dynamo.clone())),
+                catalogue: DynamoCatalogue::new(dynamo.clone()),
+                cursors: DynamoCursors::new(dynamo.clone()),
+                calls: DynamoCalls::new(dynamo.clone()),
+                dynamo,
+            }
+        }));
+        let store = Arc::new(store);
+        let turns = Arc::new(StoredTurns(Arc::clone(&store)));
+        let limits = Limits::new(turns, config.providers.call_rate);
+        let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?;
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
             gate: Counted(RedisGate::new(redis.clone())),
             redis,
-            store: LazyLock::new(Box::new(move || {
-                let dynamo = Dynamo::new(&sdk, store);
-                let orders = Counted(DynamoOrders::new(dynamo.clone()));
-                Store { orders, catalogue: DynamoCatalogue::new(dynamo.clone()), dynamo }
-            })),
+            store,
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
+            listings: provider.listings(config.providers.list_lag),
             provider,
             grace: config.providers.grace,
         })
@@ -130,7 +171,7 @@ impl LivePorts {
             Need::Order => self.store.dynamo.read_an_order().await,
             Need::Orders => self.store.dynamo.read_orders().await,
             Need::Queues => self.queue.0.connect().await,
-            Need::AdmissionKeys | Need::PaymentSecrets => Ok(()),
+            Need::AdmissionKeys | Need::AttendeeKeys | Need::PaymentSecrets => Ok(()),
         }
     }
 }
@@ -142,6 +183,7 @@ impl Ports for LivePorts {
     type Catalogue = DynamoCatalogue;
     type Queue = Counted<SqsQueue>;
     type Provider = Providers;
+    type Cursors = DynamoCursors;
 
     fn seats(&self) -> &RedisSeats {
         &self.seats
@@ -167,8 +209,16 @@ impl Ports for LivePorts {
         &self.provider
     }
 
+    fn cursors(&self) -> &DynamoCursors {
+        &self.store.cursors
+    }
+
     fn grace(&self) -> Grace {
         self.grace
+    }
+
+    fn listings(&self) -> Vec<Listing> {
+        self.listings.clone()
     }
 }
 
@@ -181,8 +231,16 @@ pub struct App {
     pub mint: Mint,
     /// Signs and checks admission tokens.
     pub admissions: AdmissionKeys,
+    /// The kind of cache, if it is known.
+    pub cache: Option<CacheKind>,
+    /// What is left of each sale.
+    pub availability: Availability,
+    /// Hashes attendees.
+    pub attendees: AttendeeKeys,
     /// Counts what comes of each request.
     pub metrics: Metrics,
+    /// Days after its closing at which a sale is archived by itself; `None` never.
+    pub archive_after_days: Option<u16>,
 }
 
 impl App {
@@ -195,7 +253,22 @@ impl App {
         let app = Self::from_config(&Config::from_env()?).await?;
         app.has(function.needs())?;
         app.warm_up(function.needs()).await;
+        let is_provisioned = env::var(INITIALIZATION_TYPE).is_ok_and(|kind| kind == PROVISIONED);
+        if is_provisioned && function.needs().contains(&Need::Sales) {
+            app.preload().await;
+        }
         Ok(app)
+    }
+
+    /// Reads the open sales, so that the first request finds its own. What cannot be read within
+    /// [`MAX_PRELOAD`] is left to the requests that want it.
+    pub async fn preload(&self) {
+        let preloaded = self.ports.store.catalogue.preload(Timestamp::now());
+        match timeout(MAX_PRELOAD, preloaded).await {
+            Ok(Ok(sales)) => tracing::info!(sales, "remembered before the first request"),
+            Ok(Err(error)) => tracing::warn!(%error, "started without every open sale"),
+            Err(late) => tracing::warn!(%late, "started without every open sale"),
+        }
     }
 
     /// The engine that a configuration describes.
@@ -203,16 +276,24 @@ impl App {
     /// # Errors
     /// Returns why it could not be built.
     pub async fn from_config(config: &Config) -> Result<Self, Error> {
+        let ports = LivePorts::new(config).await?;
+        let (topology, bounds) = (&config.redis.topology, Bounds::default());
+        let replicas = Connection::to_replicas(topology, bounds, &trust(config)?)?;
         Ok(Self {
-            ports: LivePorts::new(config).await?,
+            availability: Availability::new(ports.redis.clone(), replicas, random_u32()?),
+            cache: config.redis.kind,
+            ports,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
+            attendees: attendee_keys(&config.attendees),
             metrics: Metrics::new(&config.metrics),
+            archive_after_days: config.sales.archive_after_days,
         })
     }
 
     /// A function that signs or checks admissions does not start without a key, rather than turn
-    /// every buyer away; one that takes callbacks not without a secret.
+    /// every buyer away; one that takes names not without the key that hashes them, one that takes
+    /// callbacks not without a secret.
     ///
     /// # Errors
     /// Returns the variable that is missing.
@@ -221,6 +302,9 @@ impl App {
         let missing = |variable| Err(Defect { variable, rule: "must be set" });
         if lacks(Need::AdmissionKeys, self.admissions.is_empty()) {
             return missing("ONSALE_ADMISSION_KEYS");
+        }
+        if lacks(Need::AttendeeKeys, self.attendees.is_empty()) {
+            return missing("ONSALE_ATTENDEE_KEYS");
         }
         if lacks(Need::PaymentSecrets, !self.ports.provider.take_callbacks()) {
             return missing("ONSALE_PAYMENT_SECRETS");
@@ -249,6 +333,16 @@ impl App {
 pub fn new_epoch(now: Timestamp) -> Result<Epoch, StoreError> {
     let random = random_u32().map_err(|error| StoreError::Unavailable(error.to_string()))?;
     Epoch::new(format!("{:x}-{random:08x}", now.ms()))
+        .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
+}
+
+/// A name for a run of the reader of captures that no other run has: the time, and random digits.
+///
+/// # Errors
+/// As [`new_epoch`].
+pub fn new_reader(now: Timestamp) -> Result<ReaderId, StoreError> {
+    let random = random_u32().map_err(|error| StoreError::Unavailable(error.to_string()))?;
+    ReaderId::new(format!("{:x}-{random:08x}", now.ms()))
         .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
 }
 
@@ -299,6 +393,10 @@ fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
     AdmissionKeys::new(config.keys.iter().map(|(kid, secret)| (kid.as_str(), secret.0.as_slice())))
 }
 
+fn attendee_keys(config: &AttendeeConfig) -> AttendeeKeys {
+    AttendeeKeys::new(config.keys.iter().map(|(_, secret)| secret.0.as_slice()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,5 +427,7 @@ mod tests {
         assert_eq!(missing.to_string(), "ONSALE_ADMISSION_KEYS must be set");
         let missing = app(&key, "").await.has(&SECRETS).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
+        let missing = app(&key, secret).await.has(&[Need::AttendeeKeys]).unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_ATTENDEE_KEYS must be set");
     }
 }

@@ -8,16 +8,27 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::dynamodb::Tables;
+use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::redis::Topology;
 use crate::sqs::QueueUrls;
+use engine::domain::attendee::MAX_ATTENDEE_KEYS;
+use engine::domain::call_rate::CallRate;
+use engine::domain::capacity::CacheKind;
+use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 
-/// Fewest bytes of an admission key: those of a SHA-256 (RFC 7518, section 3.2).
+/// Fewest bytes of a key of admissions or attendees: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;
 /// Names a file of certificate authorities.
 pub const CA_FILE: &str = "ONSALE_CA_FILE";
+/// Days after its closing at which a sale is archived by itself, unless configured: late enough for the
+/// money that banks return or capture late.
+pub const DEFAULT_ARCHIVE_AFTER_DAYS: u16 = 30;
+/// Most days after which a sale is archived by itself.
+pub const MAX_ARCHIVE_AFTER_DAYS: u16 = 3650;
+/// Fewest bytes of the sales that a process remembers.
+pub const MIN_CATALOGUE_BYTES: usize = 1024 * 1024;
 /// Most seconds by which a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
 
@@ -28,10 +39,14 @@ pub struct Config {
     pub redis: RedisConfig,
     /// The tables in DynamoDB.
     pub dynamodb: DynamoDbConfig,
+    /// How sales are remembered and archived.
+    pub sales: SalesConfig,
     /// The queues in SQS.
     pub sqs: SqsConfig,
     /// The keys of admission tokens; empty in functions that neither admit nor reserve.
     pub admission: AdmissionConfig,
+    /// The keys that hash attendees; empty in functions that take no names.
+    pub attendees: AttendeeConfig,
     /// The secrets of payment providers; empty in functions that take no callbacks.
     pub payments: PaymentConfig,
     /// The payment providers that can be asked; empty in functions that ask none.
@@ -47,6 +62,8 @@ pub struct Config {
 pub struct RedisConfig {
     /// One server or a cluster. An address may hold a password.
     pub topology: Topology,
+    /// The kind of cache; `None` if nobody says, as on one machine.
+    pub kind: Option<CacheKind>,
 }
 
 /// The tables in DynamoDB.
@@ -56,6 +73,22 @@ pub struct DynamoDbConfig {
     pub tables: Tables,
     /// Address of a DynamoDB emulator; `None` for the service of the region.
     pub endpoint: Option<String>,
+}
+
+/// How sales are remembered and archived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SalesConfig {
+    /// Most bytes of the sales that a process remembers.
+    pub memory_bytes: usize,
+    /// Days after its closing at which a sale is archived by itself; `None` never.
+    pub archive_after_days: Option<u16>,
+}
+
+impl Default for SalesConfig {
+    fn default() -> Self {
+        let archive_after_days = Some(DEFAULT_ARCHIVE_AFTER_DAYS);
+        Self { memory_bytes: DEFAULT_CATALOGUE_BYTES, archive_after_days }
+    }
 }
 
 /// The queues in SQS.
@@ -71,6 +104,13 @@ pub struct SqsConfig {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AdmissionConfig {
     /// Key id and secret: the first signs, all are accepted.
+    pub keys: Vec<(String, Secret)>,
+}
+
+/// The keys that hash attendees.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AttendeeConfig {
+    /// Key id and secret: one, or two while one is replaced, the old one last.
     pub keys: Vec<(String, Secret)>,
 }
 
@@ -90,6 +130,10 @@ pub struct ProvidersConfig {
     pub apis: Vec<ProviderApi>,
     /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
+    /// Calls a second to each operation of each provider.
+    pub call_rate: CallRate,
+    /// The longest that a provider's list has a capture late.
+    pub list_lag: ListLag,
 }
 
 /// The API of a payment provider: its address and its key.
@@ -158,6 +202,18 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         self.optional(variable).ok_or(Defect { variable, rule: "must be set" })
     }
 
+    /// A number that `value` makes a setting of; `None` if the variable is not set.
+    fn number<T>(
+        &self,
+        variable: &'static str,
+        rule: &'static str,
+        value: impl Fn(u32) -> Option<T>,
+    ) -> Result<Option<T>, Defect> {
+        let Some(text) = self.optional(variable) else { return Ok(None) };
+        let number = text.parse().ok().and_then(value);
+        number.map(Some).ok_or(Defect { variable, rule })
+    }
+
     /// A list `name:value,name:value`; a value may contain colons.
     fn pairs(&self, variable: &'static str) -> Result<Vec<(String, String)>, Defect> {
         let text = self.optional(variable).unwrap_or_default();
@@ -169,6 +225,26 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
             Some(_) | None => Err(Defect { variable, rule: "must be name:value,name:value" }),
         };
         items.map(pair).collect()
+    }
+
+    /// A list of keys by id, `kid:secret,kid:secret`, the secrets in base64.
+    fn keys(&self, variable: &'static str) -> Result<Vec<(String, Secret)>, Defect> {
+        let key = |(kid, secret): (String, String)| {
+            let bytes = STANDARD
+                .decode(secret)
+                .map_err(|_| Defect { variable, rule: "must hold secrets in base64" })?;
+            if bytes.len() < MIN_KEY_BYTES {
+                return Err(Defect { variable, rule: "must hold secrets of at least 32 bytes" });
+            }
+            Ok((kid, Secret(bytes)))
+        };
+        let keys: Vec<(String, Secret)> =
+            self.pairs(variable)?.into_iter().map(key).collect::<Result<_, _>>()?;
+        let is_again = |index: usize| keys[..index].iter().any(|(kid, _)| *kid == keys[index].0);
+        if (0..keys.len()).any(is_again) {
+            return Err(Defect { variable, rule: "must not name a key twice" });
+        }
+        Ok(keys)
     }
 }
 
@@ -190,8 +266,10 @@ impl Config {
         Ok(Self {
             redis: RedisConfig::read(&variables)?,
             dynamodb: DynamoDbConfig::read(&variables),
+            sales: SalesConfig::read(&variables)?,
             sqs: SqsConfig::read(&variables)?,
             admission: AdmissionConfig::read(&variables)?,
+            attendees: AttendeeConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
@@ -218,7 +296,14 @@ impl RedisConfig {
             }
             (Some(_), _) => return Err(Defect { variable, rule: "must be true or false" }),
         };
-        Ok(Self { topology })
+        let variable = "ONSALE_CACHE_KIND";
+        let kind = match variables.optional(variable).as_deref() {
+            None => None,
+            Some("serverless") => Some(CacheKind::Serverless),
+            Some("nodes") => Some(CacheKind::Nodes),
+            Some(_) => return Err(Defect { variable, rule: "must be serverless or nodes" }),
+        };
+        Ok(Self { topology, kind })
     }
 }
 
@@ -232,6 +317,32 @@ impl DynamoDbConfig {
     }
 }
 
+impl SalesConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const BYTES: &str = "ONSALE_CATALOGUE_BYTES";
+        const DAYS: &str = "ONSALE_ARCHIVE_AFTER_DAYS";
+        let unset = Self::default();
+        let memory_bytes = match variables.optional(BYTES) {
+            None => unset.memory_bytes,
+            Some(text) => {
+                let rule = "must be a whole number of bytes, at least 1048576";
+                let bytes = text.parse().ok().filter(|bytes| *bytes >= MIN_CATALOGUE_BYTES);
+                bytes.ok_or(Defect { variable: BYTES, rule })?
+            }
+        };
+        let archive_after_days = match variables.optional(DAYS).as_deref() {
+            None => unset.archive_after_days,
+            Some("never") => None,
+            Some(text) => {
+                let rule = "must be a whole number of days, at most 3650, or never";
+                let days = text.parse().ok().filter(|days| *days <= MAX_ARCHIVE_AFTER_DAYS);
+                Some(days.ok_or(Defect { variable: DAYS, rule })?)
+            }
+        };
+        Ok(Self { memory_bytes, archive_after_days })
+    }
+}
+
 impl SqsConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
         let urls = QueueUrls::try_each(|queue| variables.required(queue.url_variable()))?;
@@ -241,21 +352,16 @@ impl SqsConfig {
 
 impl AdmissionConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
-        let variable = "ONSALE_ADMISSION_KEYS";
-        let key = |(kid, secret): (String, String)| {
-            let bytes = STANDARD
-                .decode(secret)
-                .map_err(|_| Defect { variable, rule: "must hold secrets in base64" })?;
-            if bytes.len() < MIN_KEY_BYTES {
-                return Err(Defect { variable, rule: "must hold secrets of at least 32 bytes" });
-            }
-            Ok((kid, Secret(bytes)))
-        };
-        let keys: Vec<(String, Secret)> =
-            variables.pairs(variable)?.into_iter().map(key).collect::<Result<_, _>>()?;
-        let is_again = |index: usize| keys[..index].iter().any(|(kid, _)| *kid == keys[index].0);
-        if (0..keys.len()).any(is_again) {
-            return Err(Defect { variable, rule: "must not name a key twice" });
+        Ok(Self { keys: variables.keys("ONSALE_ADMISSION_KEYS")? })
+    }
+}
+
+impl AttendeeConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        let variable = "ONSALE_ATTENDEE_KEYS";
+        let keys = variables.keys(variable)?;
+        if keys.len() > MAX_ATTENDEE_KEYS {
+            return Err(Defect { variable, rule: "must hold at most two keys" });
         }
         Ok(Self { keys })
     }
@@ -299,6 +405,8 @@ impl ProvidersConfig {
         const KEYS: &str = "ONSALE_PROVIDER_KEYS";
         const URLS: &str = "ONSALE_PROVIDER_URLS";
         const GRACE: &str = "ONSALE_PAYMENT_GRACE_SECONDS";
+        const CALLS: &str = "ONSALE_PROVIDER_CALLS_PER_SECOND";
+        const LIST_LAG: &str = "ONSALE_PROVIDER_LIST_LAG_SECONDS";
         let provider = |variable: &'static str, name: String| {
             ProviderId::new(name)
                 .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })
@@ -323,15 +431,14 @@ impl ProvidersConfig {
             let rule = "must not name a provider that has no key";
             api.ok_or(Defect { variable: URLS, rule })?.url = Some(url);
         }
-        let grace = match variables.optional(GRACE) {
-            None => Grace::DEFAULT,
-            Some(text) => {
-                let rule = "must be a whole number of seconds, at most 3600";
-                let grace = text.parse().ok().and_then(Grace::from_seconds);
-                grace.ok_or(Defect { variable: GRACE, rule })?
-            }
-        };
-        Ok(Self { apis, grace })
+        let seconds = "must be a whole number of seconds, at most 3600";
+        let grace = variables.number(GRACE, seconds, Grace::from_seconds)?.unwrap_or_default();
+        let rule = "must be a whole number of calls, 1 to 10,000";
+        let call_rate = variables.number(CALLS, rule, CallRate::from_per_second)?;
+        let rule = "must be a whole number of seconds, at most 240";
+        let list_lag = variables.number(LIST_LAG, rule, ListLag::from_seconds)?;
+        let (call_rate, list_lag) = (call_rate.unwrap_or_default(), list_lag.unwrap_or_default());
+        Ok(Self { apis, grace, call_rate, list_lag })
     }
 }
 
@@ -365,9 +472,13 @@ mod tests {
         assert_eq!(config.dynamodb.tables, Tables::with_prefix(""));
         assert_eq!((config.dynamodb.endpoint, config.sqs.endpoint), (None, None));
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
+        assert!(config.attendees.keys.is_empty());
         assert_eq!(config.payments.tolerance_seconds, 300);
         assert!(config.providers.apis.is_empty() && config.ca_file.is_none());
         assert_eq!(config.providers.grace.seconds(), 120);
+        assert_eq!(config.sales, SalesConfig::default());
+        assert_eq!(config.providers.call_rate.per_second(), 20);
+        assert_eq!(config.providers.list_lag.seconds(), 60);
         assert_eq!(config.metrics, MetricsConfig::Off);
     }
 
@@ -378,6 +489,20 @@ mod tests {
             read(&changes).map(|config| config.providers.grace.seconds())
         };
         assert_eq!((grace("0"), grace("3600")), (Ok(0), Ok(3600)));
+    }
+
+    #[test]
+    fn sales_are_archived_after_days_or_never_and_remembered_in_bytes() {
+        let days = |text: &str| {
+            let changes = [("ONSALE_ARCHIVE_AFTER_DAYS", text)];
+            read(&changes).map(|config| config.sales.archive_after_days)
+        };
+        assert_eq!(
+            (days("0"), days("3650"), days("never")),
+            (Ok(Some(0)), Ok(Some(3650)), Ok(None))
+        );
+        let bytes = read(&[("ONSALE_CATALOGUE_BYTES", "1048576")]);
+        assert_eq!(bytes.map(|config| config.sales.memory_bytes), Ok(MIN_CATALOGUE_BYTES));
     }
 
     #[test]
@@ -409,12 +534,14 @@ mod tests {
         let keys = format!("new:{KEY}, old:{KEY}");
         let changes = [
             ("ONSALE_ADMISSION_KEYS", keys.as_str()),
+            ("ONSALE_ATTENDEE_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:whsec_1,stripe:whsec:2"),
             ("ONSALE_REDIS_CLUSTER", "true"),
         ];
         let config = read(&changes).unwrap();
         let kids: Vec<&str> = config.admission.keys.iter().map(|(kid, _)| kid.as_str()).collect();
         assert_eq!(kids, ["new", "old"]);
+        assert_eq!(config.attendees.keys, config.admission.keys);
         assert_eq!(config.payments.secrets[1].1, Secret(b"whsec:2".to_vec()));
         assert!(matches!(config.redis.topology, Topology::Cluster(_)));
     }
@@ -422,6 +549,7 @@ mod tests {
     #[test]
     fn a_defect_names_its_variable_and_shows_no_value() {
         let twice = format!("a:{KEY},a:{KEY}");
+        let thrice = format!("a:{KEY},b:{KEY},c:{KEY}");
         let cases = [
             ("ONSALE_REDIS_URL", ""),
             ("ONSALE_REDIS_URL", "hunter2"),
@@ -431,6 +559,8 @@ mod tests {
             ("ONSALE_ADMISSION_KEYS", "a:hunter2"),
             ("ONSALE_ADMISSION_KEYS", "a:aHVudGVyMg=="),
             ("ONSALE_ADMISSION_KEYS", twice.as_str()),
+            ("ONSALE_ATTENDEE_KEYS", "a:aHVudGVyMg=="),
+            ("ONSALE_ATTENDEE_KEYS", thrice.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
             ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
             ("ONSALE_PROVIDER_KEYS", "Stripe:hunter2"),
@@ -439,7 +569,14 @@ mod tests {
             ("ONSALE_PROVIDER_URLS", "stripe:https://hunter2"),
             ("ONSALE_PAYMENT_GRACE_SECONDS", "hunter2"),
             ("ONSALE_PAYMENT_GRACE_SECONDS", "3601"),
+            ("ONSALE_PROVIDER_CALLS_PER_SECOND", "hunter2"),
+            ("ONSALE_PROVIDER_CALLS_PER_SECOND", "0"),
+            ("ONSALE_PROVIDER_LIST_LAG_SECONDS", "241"),
             ("ONSALE_METRICS", "hunter2"),
+            ("ONSALE_CATALOGUE_BYTES", "hunter2"),
+            ("ONSALE_CATALOGUE_BYTES", "1048575"),
+            ("ONSALE_ARCHIVE_AFTER_DAYS", "hunter2"),
+            ("ONSALE_ARCHIVE_AFTER_DAYS", "3651"),
         ];
         for (variable, value) in cases {
             // An empty variable of the least configuration must not fall back to it.
@@ -469,6 +606,7 @@ mod tests {
         let keys = format!("a:{KEY}");
         let changes = [
             ("ONSALE_ADMISSION_KEYS", keys.as_str()),
+            ("ONSALE_ATTENDEE_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
         ];

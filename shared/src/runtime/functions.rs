@@ -227,7 +227,7 @@ macro_rules! functions {
 functions! {
     Sales: "sales", Trigger::Http, [Redis, Sales], 256 MiB, 29 s;
     TokenGate: "token-gate", Trigger::Http, [Redis, Sales, AdmissionKeys], 256 MiB, 10 s;
-    Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys], 256 MiB, 10 s;
+    Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, AttendeeKeys], 256 MiB, 10 s;
     Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     PayCallback: "pay-callback",
@@ -235,8 +235,10 @@ functions! {
     ExpireOrders: "expire-orders",
         queue(QueueName::Expiry, 10, 0, 20), [Redis, Sales, Queues], 256 MiB, 30 s;
     SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders], 256 MiB, 30 s;
-    LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 30 s;
+    LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 120 s;
     Refund: "refund", queue(QueueName::Refund, 10, 0, 2), [Order], 256 MiB, 30 s;
+    ReadCaptures: "read-captures",
+        Trigger::Schedule { every_seconds: 60 }, [Orders, Queues], 256 MiB, 90 s;
     Reconcile: "reconcile",
         Trigger::Schedule { every_seconds: 60 }, [Redis, Sales], 1024 MiB, 300 s;
 }

@@ -7,11 +7,17 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use super::corruption::{Change, Corruptions, Snapshot, number, text, with, without};
 use super::fixture::Numbers;
 
+/// The hash of an attendee, as the fixture makes it.
+fn hash_of(name: &str) -> String {
+    model_stores::attendee(name).hashes[0].to_string()
+}
+
 /// I1 and I2, with what Redis makes of it.
 pub(super) fn wrong_claims(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let Numbers { paid, pending, cancelled, .. } = orders;
     let (a1, spot) = (snapshot.seat("a", 0), snapshot.seat("ga", 0));
-    let attendee = snapshot.item("orders", None, "attendee#g1#p");
+    let attendee = snapshot.item("orders", None, &format!("attendee#g1#{}", hash_of("p")));
+    let p = hash_of("p");
     vec![
         (
             // Both orders name A1 on leg 1, and their claims lie in two blocks.
@@ -76,13 +82,13 @@ pub(super) fn wrong_claims(snapshot: &Snapshot, orders: &Numbers) -> Corruptions
         ),
         (
             Change::Delete("orders", attendee.clone()),
-            vec![format!("I2 g1: attendee p is named by live order {paid} without a claim")],
+            vec![format!("I2 g1: attendee {p} is named by live order {paid} without a claim")],
         ),
         (
             Change::Put("orders", with(attendee, [("order", text(pending))])),
             vec![
-                format!("I2 g1: attendee p is claimed by order {pending}, which does not name them"),
-                format!("I2 g1: attendee p is named by live order {paid} without a claim"),
+                format!("I2 g1: attendee {p} is claimed by order {pending}, which does not name them"),
+                format!("I2 g1: attendee {p} is named by live order {paid} without a claim"),
             ],
         ),
     ]

@@ -4,8 +4,10 @@ use super::corruption::{Change, Corruptions, Snapshot, named, number, redis, wit
 use super::fixture::Numbers;
 
 /// I3, with what Redis makes of it.
-pub(super) fn wrong_counts(snapshot: &Snapshot, _: &Numbers) -> Corruptions {
+pub(super) fn wrong_counts(snapshot: &Snapshot, orders: &Numbers) -> Corruptions {
     let alice = snapshot.item("orders", None, "buyer#g1#alice");
+    let uncounted =
+        format!("I3 g1: order {} names 2 people who are not counted for its buyer", orders.paid);
     vec![
         (
             Change::Put("orders", with(alice.clone(), [("tickets", number(1))])),
@@ -19,7 +21,10 @@ pub(super) fn wrong_counts(snapshot: &Snapshot, _: &Numbers) -> Corruptions {
                 Change::Delete("orders", alice.clone()),
                 redis(["HDEL", "{g1}:sale", "@alice"]),
             ]),
-            named(["I3 g1: buyer alice has 2 tickets in live orders but a count of 0"]),
+            vec![
+                uncounted,
+                "I3 g1: buyer alice has 2 tickets in live orders but a count of 0".to_owned(),
+            ],
         ),
         (
             Change::Put("orders", with(alice, [("gene", number(5))])),

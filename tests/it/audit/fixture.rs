@@ -21,7 +21,9 @@ use local::servers::{DynamoDb, RedisOptions, RedisServer};
 use local::stores::sdk_config;
 use ops::audit::{self, Options, Report, Target};
 use redis::aio::MultiplexedConnection;
-use shared::dynamodb::{Dynamo, DynamoCatalogue, DynamoOrders, StoreConfig, Tables, create_tables};
+use shared::dynamodb::{
+    Dynamo, DynamoCatalogue, DynamoCursors, DynamoOrders, StoreConfig, Tables, create_tables,
+};
 use shared::providers::Providers;
 use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 
@@ -95,6 +97,7 @@ impl Fixture {
                 catalogue: DynamoCatalogue::new(db.clone()),
                 queue: Nowhere,
                 provider: Providers::default(),
+                cursors: DynamoCursors::new(db.clone()),
             },
             mint: Mint::new(7),
             target: Target::at(url, &dynamodb.url, &prefix),
@@ -148,7 +151,7 @@ impl Fixture {
         let other = publish(&self.engine, &show, &epoch(), NOW).await.unwrap();
 
         let mut line = requested("a", (0, 2), seats(&[0, 1]), 50);
-        line.attendees = vec![id("p"), id("q")];
+        line.attendees = ["p", "q"].map(model_stores::attendee).to_vec();
         let paid = self.reserve(&g1, "alice", line, NOW).await;
         assert_eq!(self.pay(&train, paid, "pi_1", 100).await, PaymentOutcome::Accepted);
         let second = PaymentOutcome::Refund(RefundReason::SecondPayment);

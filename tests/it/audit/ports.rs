@@ -1,9 +1,10 @@
 //! The engine's adapters over the audited stores.
 
+use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::ports::messages::QueueMessage;
 use engine::ports::{Ports, Queue, Stored};
-use shared::dynamodb::{DynamoCatalogue, DynamoOrders};
+use shared::dynamodb::{DynamoCatalogue, DynamoCursors, DynamoOrders};
 use shared::providers::Providers;
 use shared::redis::{RedisGate, RedisSeats};
 
@@ -16,6 +17,7 @@ pub(super) struct Engine {
     pub(super) catalogue: DynamoCatalogue,
     pub(super) queue: Nowhere,
     pub(super) provider: Providers,
+    pub(super) cursors: DynamoCursors,
 }
 
 pub(super) struct Nowhere;
@@ -33,6 +35,7 @@ impl Ports for Engine {
     type Catalogue = DynamoCatalogue;
     type Queue = Nowhere;
     type Provider = Providers;
+    type Cursors = DynamoCursors;
 
     fn seats(&self) -> &RedisSeats {
         &self.seats
@@ -52,7 +55,13 @@ impl Ports for Engine {
     fn provider(&self) -> &Providers {
         &self.provider
     }
+    fn cursors(&self) -> &DynamoCursors {
+        &self.cursors
+    }
     fn grace(&self) -> Grace {
         Grace::NONE
+    }
+    fn listings(&self) -> Vec<Listing> {
+        Vec::new()
     }
 }

@@ -18,7 +18,7 @@ use super::crashing::{Crashing, Cut};
 use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
 
 /// More calls than any flow makes.
-const MAX_CALLS: i64 = 40;
+const MAX_CALLS: i64 = 60;
 
 /// What Redis does between the crash and the next attempt.
 #[derive(Debug, Clone, Copy)]

@@ -24,6 +24,7 @@ pub struct Crashing<'a, P> {
     left: AtomicI64,
     cut: Cut,
     freeze: Option<Freeze>,
+    part_limit: PartLimit,
 }
 
 /// A point at which a call waits until it is resumed.
@@ -36,12 +37,18 @@ struct Freeze {
 impl<'a, P: Ports> Crashing<'a, P> {
     /// Dies at call number `at`, counted from 0.
     pub fn at(inner: &'a P, at: i64, cut: Cut) -> Self {
-        Self { inner, left: AtomicI64::new(at), cut, freeze: None }
+        let part_limit = inner.part_limit();
+        Self { inner, left: AtomicI64::new(at), cut, freeze: None, part_limit }
     }
 
     /// Freezes before call number `at`, counted from 0, until [`Crashing::while_frozen`] resumes it.
     pub fn frozen_at(inner: &'a P, at: i64) -> Self {
         Self { freeze: Some(Freeze::default()), ..Self::at(inner, at, Cut::BeforeTheCall) }
+    }
+
+    /// Loads in parts of this size.
+    pub fn in_parts(self, part_limit: PartLimit) -> Self {
+        Self { part_limit, ..self }
     }
 
     /// Returns when the call is reached; never, if the flow ends before it.
@@ -120,6 +127,13 @@ macro_rules! each_call_is_a_step {
             fn grace(&self) -> Grace {
                 self.inner.grace()
             }
+            fn part_limit(&self) -> PartLimit {
+                self.part_limit
+            }
+
+            fn listings(&self) -> Vec<Listing> {
+                self.inner.listings()
+            }
         }
 
         $(impl<P: Ports> $trait for Crashing<'_, P> {
@@ -131,3 +145,53 @@ macro_rules! each_call_is_a_step {
 }
 
 port_methods!(each_call_is_a_step);
+
+/// Ports whose reads of claims and of many orders are refused a number of times.
+pub struct Refusing<'a, P> {
+    inner: &'a P,
+    left: AtomicI64,
+}
+
+impl<'a, P: Ports> Refusing<'a, P> {
+    /// Refuses the first `count` of these reads.
+    pub fn reads(inner: &'a P, count: i64) -> Self {
+        Self { inner, left: AtomicI64::new(count) }
+    }
+
+    async fn read<T>(&self, name: &str, call: impl Future<Output = Stored<T>>) -> Stored<T> {
+        let is_page = matches!(name, "claims" | "get_many");
+        if is_page && self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
+            return Err(StoreError::Unavailable("throttled".to_owned()));
+        }
+        call.await
+    }
+}
+
+macro_rules! some_reads_are_refused {
+    ($($trait:ident by $port:ident { $(
+        $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
+    )* })*) => {
+        impl<P: Ports> Ports for Refusing<'_, P> {
+            $(
+                type $trait = Self;
+                fn $port(&self) -> &Self {
+                    self
+                }
+            )*
+            fn grace(&self) -> Grace {
+                self.inner.grace()
+            }
+            fn listings(&self) -> Vec<Listing> {
+                self.inner.listings()
+            }
+        }
+
+        $(impl<P: Ports> $trait for Refusing<'_, P> {
+            $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
+                self.read(stringify!($name), self.inner.$port().$name($($arg),*)).await
+            })*
+        })*
+    };
+}
+
+port_methods!(some_reads_are_refused);

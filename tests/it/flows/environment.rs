@@ -23,8 +23,8 @@ use shared::dynamodb::Dynamo;
 use shared::redis::Topology;
 use shared::runtime::app::{App, LivePorts};
 use shared::runtime::config::{
-    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig,
-    RedisConfig, SqsConfig,
+    AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
+    ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
 };
 
 use crate::backends::{self, Servers};
@@ -44,7 +44,8 @@ pub struct Fixture {
     pub provider: PaymentProvider,
     /// The servers that the ports were built from.
     pub config: Config,
-    dynamo: Dynamo,
+    /// The tables.
+    pub dynamo: Dynamo,
     mint: Mint,
 }
 
@@ -79,13 +80,15 @@ impl Fixture {
         let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
             backends::servers().await;
         let config = Config {
-            redis: RedisConfig { topology: Topology::Single(endpoints.redis) },
+            redis: RedisConfig { topology: Topology::Single(endpoints.redis), kind: None },
+            sales: SalesConfig::default(),
             dynamodb: DynamoDbConfig {
                 tables: dynamo.config().tables.clone(),
                 endpoint: Some(endpoints.dynamodb),
             },
             sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig::default(),
+            attendees: AttendeeConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             metrics: MetricsConfig::Off,
@@ -130,14 +133,19 @@ impl Fixture {
         memory
     }
 
-    /// Everything that DynamoDB knows, by table and key.
+    /// Everything that DynamoDB knows of sales and orders, by table and key; not the turns of calls to providers,
+    /// which asking takes, too.
     pub async fn items(&self) -> BTreeMap<String, HashMap<String, AttributeValue>> {
         let tables = &self.dynamo.config().tables;
         let mut items = BTreeMap::new();
         for table in [&tables.orders, &tables.seats, &tables.sales] {
             let scan = self.dynamo.client().scan().table_name(table).into_paginator().items();
             let of_table: Vec<_> = scan.send().collect::<Result<_, _>>().await.unwrap();
-            for item in of_table {
+            let is_of_provider = |item: &HashMap<String, AttributeValue>| {
+                let partition = item.get("pk").and_then(|partition| partition.as_s().ok());
+                partition.is_some_and(|partition| partition.starts_with("#provider#"))
+            };
+            for item in of_table.into_iter().filter(|item| !is_of_provider(item)) {
                 let partition = item.get("gene").or_else(|| item.get("pk"));
                 let key = format!("{table} {partition:?} {:?}", item.get("sk"));
                 assert_eq!(items.insert(key, item), None, "a key is duplicated");

@@ -1,5 +1,7 @@
 //! The flows on real servers, cut off or frozen at every step, and after Redis has forgotten.
 
+mod archiving;
+mod captures;
 mod comparing;
 mod connecting;
 mod crash_points;

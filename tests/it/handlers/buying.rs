@@ -263,3 +263,54 @@ async fn a_train_sells_journeys_with_attendees() {
     fixture.get(Sender::Nobody, &on("")).await.problem(422, "invalid");
     fixture.get(Sender::Nobody, &on("?from=JGK&to=VNP")).await.problem(422, "invalid");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_list_of_sales_is_paged_and_leaves_out_what_is_archived() {
+    let fixture = Fixture::start().await;
+    for name in ["a", "b", "c", "d"] {
+        let mut file = hall();
+        file["sale"] = json!(name);
+        if name == "b" {
+            file["opens_at"] = json!("2020-01-01T00:00:00Z");
+            file["closes_at"] = json!("2020-01-02T00:00:00Z");
+        }
+        fixture.publish(&file).await.ok(200);
+    }
+    let page = async |query: &str| fixture.get(Sender::Nobody, &format!("/sales{query}")).await;
+    let names = |page: &Value| -> Vec<String> {
+        let listed = page["sales"].as_array().unwrap().iter();
+        listed.map(|sale| sale["sale"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = page("").await.ok(200);
+    assert_eq!(
+        (names(&all), &all["next"]),
+        (["a", "b", "c", "d"].map(str::to_owned).to_vec(), &Value::Null)
+    );
+    assert_eq!(
+        (&all["sales"][1]["state"], &all["sales"][0]["state"]),
+        (&json!("closed"), &json!("open"))
+    );
+    let first = page("?limit=3").await.ok(200);
+    assert_eq!(names(&first), ["a", "b", "c"]);
+    let next = first["next"].as_str().unwrap();
+    let last = page(&format!("?limit=3&cursor={next}")).await.ok(200);
+    assert_eq!((names(&last), &last["next"]), (vec!["d".to_owned()], &Value::Null));
+    for wrong in
+        ["?cursor=d", "?cursor=", "?cursor=%23", "?limit=0", "?limit=201", "?cursor=a&cursor=b"]
+    {
+        page(wrong).await.problem(422, "invalid");
+    }
+
+    let b = SaleId::new("b").unwrap();
+    let now = Timestamp::now();
+    let token = shared::runtime::app::new_epoch(now).unwrap();
+    let archived = engine::flows::archive::archive(&fixture.app.ports, &b, &token, now).await;
+    assert!(archived.is_ok(), "{archived:?}");
+    assert_eq!(names(&page("").await.ok(200)), ["a", "c", "d"]);
+    let shown = fixture.get(Sender::Nobody, "/sales/b").await.ok(200);
+    assert_eq!(shown["state"], "archived");
+    fixture.get(Sender::Nobody, "/sales/b/availability").await.problem(410, "sale-archived");
+    let mut again = hall();
+    again["sale"] = json!("b");
+    fixture.publish(&again).await.problem(410, "sale-archived");
+}

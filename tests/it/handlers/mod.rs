@@ -1,6 +1,8 @@
 //! The functions as they run in Lambda, over real Redis and fakes of DynamoDB and SQS: from an
 //! API Gateway event to the response, and what every refusal looks like.
 
+mod attendees;
+mod availability;
 mod buying;
 mod lost_sales;
 mod messages;
@@ -21,8 +23,8 @@ use shared::providers::stripe::signature::sign;
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::config::{
-    AdmissionConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig, RedisConfig, Secret,
-    SqsConfig,
+    AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
+    RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 
 use crate::backends::{self, Servers};
@@ -178,10 +180,12 @@ impl Fixture {
         let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
         let urls = queues.urls();
         let config = Config {
-            redis: RedisConfig { topology: Topology::Single(endpoints.redis) },
+            redis: RedisConfig { topology: Topology::Single(endpoints.redis), kind: None },
+            sales: SalesConfig::default(),
             dynamodb: DynamoDbConfig { tables, endpoint: Some(endpoints.dynamodb) },
             sqs: SqsConfig { urls, endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig { keys: vec![("k1".to_owned(), Secret(vec![7; 32]))] },
+            attendees: AttendeeConfig { keys: vec![("k1".to_owned(), Secret(vec![8; 32]))] },
             payments: PaymentConfig {
                 secrets: vec![(
                     ProviderId::new("stripe").unwrap(),
@@ -249,6 +253,22 @@ impl Fixture {
         let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
+    }
+
+    /// Another instance of a function, on the same servers.
+    pub async fn another_process(&self) -> App {
+        App::from_config(&self.config).await.unwrap()
+    }
+
+    /// How often Redis has run a command.
+    pub async fn redis_calls(&self, command: &str) -> u64 {
+        let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let info = redis::cmd("INFO").arg("commandstats").clone();
+        let info: String = info.query_async(&mut connection).await.unwrap();
+        let line =
+            info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
+        line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
     /// The engine reaches DynamoDB no longer.

@@ -32,15 +32,24 @@ fn missing(template: &str, variables: &Variables) -> BTreeMap<String, Vec<String
 async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
     let (_engine, variables) = engine().await;
     let template = std::fs::read_to_string(root().join("template.yaml")).unwrap();
-    let secrets = ["ONSALE_ADMISSION_KEYS", "ONSALE_PAYMENT_SECRETS", "ONSALE_PROVIDER_KEYS"];
-    let [admission, payment, provider] = secrets;
+    let secrets = [
+        "ONSALE_ADMISSION_KEYS",
+        "ONSALE_ATTENDEE_KEYS",
+        "ONSALE_PAYMENT_SECRETS",
+        "ONSALE_PROVIDER_KEYS",
+    ];
+    let [admission, attendee, payment, provider] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
     for (function, missing) in missing_of_each {
         let own: &[&str] = match function.as_str() {
-            "TokenGateFunction" | "ReserveFunction" => &[admission],
+            "TokenGateFunction" => &[admission],
+            "ReserveFunction" => &[admission, attendee],
             "PayCallbackFunction" => &[payment],
-            "ExpireOrdersFunction" | "ReconcileFunction" | "RefundFunction" => &[provider],
+            "ExpireOrdersFunction"
+            | "ReadCapturesFunction"
+            | "ReconcileFunction"
+            | "RefundFunction" => &[provider],
             _ => &[],
         };
         let others = secrets.into_iter().filter(|secret| !own.contains(secret));

@@ -106,8 +106,8 @@ fn callback(secret: &[u8]) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, ExpireOrders, LoadSale, Orders, PayCallback, Reconcile, Refund, Reserve, Sales,
-        SyncDb, TokenGate,
+        Cancel, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures, Reconcile, Refund,
+        Reserve, Sales, SyncDb, TokenGate,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let get = |target: &str| Request::get(Sender::Nobody, target);
@@ -175,6 +175,7 @@ pub fn samples() -> Vec<Sample> {
             batch("load", &[json!({ "sale": SALE }).to_string()]),
         ),
         (Refund, "refund", "1 failure", batch("refund", &[refund.to_string()])),
+        (ReadCaptures, "read-captures", "report", schedule()),
         (Reconcile, "reconcile", "report", schedule()),
     ];
     let sample = |(function, name, answer, event)| Sample { function, name, answer, event };

@@ -320,15 +320,16 @@ async fn a_load_starts_over_when_another_came_between_its_steps() {
     let keys = SaleKeys(&show);
     // Read no tiers, as before the first load, and yet expects what the first load has written.
     let mut late = redis::cmd("EVAL");
-    late.arg(Scripts::standard().load.source()).arg(3);
-    late.arg(&[keys.sale(), keys.due(), keys.scratch()]);
-    late.arg(&[epoch().as_str(), "e2", "open", "0", "1", "4", "1", "", "", "0", "0", "0"]);
+    late.arg(Scripts::standard().load.source()).arg(5);
+    late.arg(&[keys.sale(), keys.due(), keys.scratch(), keys.loading(), keys.loading_due()]);
+    late.arg(&[epoch().as_str(), "e2", "0", "1", "open", "0", "1", "4", "1", "", "", ""]);
+    late.arg(&["0", "0", "0"]);
     let mut connection = server.connect().await.unwrap();
     let reply: Vec<String> = late.query_async(&mut connection).await.unwrap();
     assert_eq!(reply, ["other_tiers"]);
     assert_eq!(first.epoch(&sale()).await, Ok(Some(epoch())), "nothing was written");
 
-    let condition = "(sale[2] or '') ~= old_tiers";
+    let condition = "(sale[2] or loading[3] or '') ~= old_tiers";
     let once = with_mistake("load", condition, "call('HSETNX', sale_key, 'other', '1') == 1");
     let again = Load { expected: Some(epoch()), epoch: Epoch::new("e2").unwrap(), ..load(1) };
     let seats = RedisSeats::with_scripts(connect(&server), once);

@@ -1,13 +1,13 @@
 //! Random commands on a small sale, drawn so that refusals, replays and conflicts are frequent.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, GateShard, Share, TopUp};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
-    HeldLine, Hold, HoldRecord, Inventory, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
-    Sell, Terms, TierGrid,
+    HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release, Repair,
+    Restore, SeatLeg, Sell, Terms, TierGrid,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -20,6 +20,7 @@ use rand::{RngExt as _, SeedableRng as _};
 #[derive(Debug, Clone)]
 pub enum Command {
     Load(Load),
+    LoadPart(LoadPart),
     Hold(Hold),
     Sell(Sell),
     Release(Release),
@@ -52,6 +53,8 @@ pub struct SeededRng {
     holds: Vec<Hold>,
     records: Vec<(OrderNumber, HoldRecord)>,
     last: Option<Command>,
+    /// The parts of a load that are still to be sent.
+    parts: VecDeque<LoadPart>,
 }
 
 fn tier(name: &str) -> TierId {
@@ -89,6 +92,7 @@ impl SeededRng {
             holds: Vec::new(),
             records: Vec::new(),
             last: None,
+            parts: VecDeque::new(),
             rng,
         }
     }
@@ -128,6 +132,7 @@ impl SeededRng {
             return last;
         }
         let command = match self.rng.random_range(0..1000) {
+            _ if !self.parts.is_empty() && self.rng.random_bool(0.7) => self.load_part(),
             _ if model.loaded.is_none() && self.rng.random_bool(0.8) => self.load(model),
             _ if self.is_at_the_gate && self.rng.random_bool(0.9) => self.admit(shards),
             0..480 => self.hold(model),
@@ -400,6 +405,13 @@ impl SeededRng {
         TierGrid { tier, row_bytes, taken, sold, freed: self.rng.random_range(0..5) }
     }
 
+    /// The next part of the load under way; seldom one that is missing its predecessor.
+    fn load_part(&mut self) -> Command {
+        let skipped = usize::from(self.parts.len() > 1 && self.rng.random_bool(0.05));
+        let next = self.parts.drain(..=skipped).next_back();
+        next.map_or(Command::Forget, Command::LoadPart)
+    }
+
     fn load(&mut self, model: &Inventory) -> Command {
         let current = model.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         let opens_at = self.now.plus_ms(self.pick(&[-1000, -1, 0, 1, 5000]).unwrap());
@@ -452,7 +464,15 @@ impl SeededRng {
             }
         }
         let sale = self.sale.clone();
-        Command::Load(Load { sale, terms, expected, epoch, tiers, holds, bought })
+        let load = Load { sale, terms, expected, epoch, tiers, holds, bought };
+        if self.rng.random_bool(0.5) {
+            return Command::Load(load);
+        }
+        // Whatever was left of another load in parts is never sent.
+        let limits = [PartLimit::SMALLEST, PartLimit { arguments: 20, bytes: 4096 }];
+        let limit = self.pick(&limits).unwrap_or(PartLimit::STANDARD);
+        self.parts = load.into_parts(limit).into();
+        self.load_part()
     }
 
     fn share(&mut self) -> Share {

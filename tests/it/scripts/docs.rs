@@ -5,14 +5,17 @@ use std::fs;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, TierId, UserId};
-use engine::domain::inventory::{Hold, HoldReply, Line, Load, Terms, TierGrid};
+use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::inventory::{
+    HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Terms, TierGrid,
+};
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
-use shared::redis::keys::{GateKeys, SaleKeys};
+use redis::aio::MultiplexedConnection;
+use shared::redis::keys::{CopyKeys, GateKeys, SaleKeys};
 use shared::redis::{RedisGate, RedisSeats};
 
 use super::{connect, server};
@@ -52,6 +55,7 @@ async fn the_docs_name_every_key_and_field() {
     let user = UserId::new("user").unwrap();
     let keys = SaleKeys(&sale);
     let gate = GateKeys { sale: &sale, shard: 0 };
+    let copy = CopyKeys { sale: &sale, copy: 0 };
     // As the docs write them, and as they are for tier t, leg 0, shard 0 and one user.
     let ours = [
         ("{sale}:sale", keys.sale()),
@@ -59,20 +63,41 @@ async fn the_docs_name_every_key_and_field() {
         ("{sale}:taken:<t>:<leg>", keys.taken(&tier, Leg(0))),
         ("{sale}:sold:<t>:<leg>", keys.sold(&tier, Leg(0))),
         ("{sale}:due", keys.due()),
+        ("{sale}:loading", keys.loading()),
+        ("{sale}:loading_due", keys.loading_due()),
         ("{sale}:scratch", keys.scratch()),
         ("{sale/gate/k}:gate", gate.gate()),
         ("{sale/gate/k}:lock:<user>", gate.lock(&user)),
+        ("{sale/left/k}:copy", copy.copy()),
+        ("{sale/left/k}:lock", copy.lock()),
     ];
     let names: BTreeSet<&str> = ours.iter().map(|(name, _)| *name).collect();
     assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
     for (name, key) in &ours {
-        let spelt = [("<t>", "t"), ("<leg>", "0"), ("gate/k", "gate/0"), ("<user>", "user")];
+        let spelt = [
+            ("<t>", "t"),
+            ("<leg>", "0"),
+            ("gate/k", "gate/0"),
+            ("left/k", "left/0"),
+            ("<user>", "user"),
+        ];
         let spelt = spelt.iter().fold((*name).to_owned(), |key, (what, by)| key.replace(what, by));
         assert_eq!(spelt, *key);
     }
 
     let server = server(Flavour::Valkey).await;
-    fill(&RedisSeats::new(connect(&server)), &sale, &tier, &user).await;
+    let seats = RedisSeats::new(connect(&server));
+    let mut connection = server.connect().await.unwrap();
+    // While a load is under way it has keys of its own, and the sale none.
+    let (while_loading, ours): (Vec<_>, Vec<_>) =
+        ours.into_iter().partition(|(name, _)| name.starts_with("{sale}:loading"));
+    begin(&seats, &sale, &tier, &user).await;
+    check(&mut connection, &described, &while_loading).await;
+    fill(&seats, &sale, &tier, &user).await;
+    for (name, key) in &while_loading {
+        let left: bool = redis::cmd("EXISTS").arg(key).query_async(&mut connection).await.unwrap();
+        assert!(!left, "{name}");
+    }
     let admit = Admit {
         sale: sale.clone(),
         shard: 0,
@@ -90,18 +115,28 @@ async fn the_docs_name_every_key_and_field() {
     let gate = RedisGate::new(connect(&server));
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);
 
-    let mut connection = server.connect().await.unwrap();
-    for (name, key) in ours {
+    check(&mut connection, &described, &ours).await;
+}
+
+/// Checks that keys are of the type and have the fields that the docs say.
+async fn check(
+    connection: &mut MultiplexedConnection,
+    described: &BTreeMap<String, (String, BTreeSet<String>)>,
+    keys: &[(&str, String)],
+) {
+    for (name, key) in keys {
+        let name = *name;
         let (kind, expected) = &described[name];
-        let found: String =
-            redis::cmd("TYPE").arg(&key).query_async(&mut connection).await.unwrap();
+        let found: String = redis::cmd("TYPE").arg(key).query_async(connection).await.unwrap();
         match (kind.as_str(), found.as_str()) {
             ("bitmap" | "string", "string") | ("sorted set", "zset") => {}
+            // Written when somebody looks at what is left.
+            ("string", "none") => assert!(name.starts_with("{sale/left/"), "{name}"),
             // It lives for the length of one script.
             ("bitmap", "none") => assert_eq!(name, "{sale}:scratch"),
             ("hash", "hash") => {
                 let all: Vec<String> =
-                    redis::cmd("HKEYS").arg(&key).query_async(&mut connection).await.unwrap();
+                    redis::cmd("HKEYS").arg(key).query_async(connection).await.unwrap();
                 assert_eq!(&fields(all.iter().map(String::as_str)), expected, "{name}");
             }
             _ => panic!("{name} is a {found}, not a {kind}"),
@@ -109,8 +144,32 @@ async fn the_docs_name_every_key_and_field() {
     }
 }
 
-/// A sale of one tier and two legs, with a hold.
-async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
+/// All parts but the last of a load with a hold and a buyer.
+async fn begin(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
+    let record = HoldRecord {
+        user: user.clone(),
+        fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+        deadline: NOW,
+        lines: vec![HeldLine {
+            tier: tier.clone(),
+            legs: Legs::new(0, 2).unwrap(),
+            seats: vec![Seat(0)],
+        }],
+    };
+    let load = Load {
+        epoch: Epoch::new("e0").unwrap(),
+        holds: BTreeMap::from([("7".parse().unwrap(), record)]),
+        bought: BTreeMap::from([(user.clone(), Tickets::new(1))]),
+        ..load(sale, tier)
+    };
+    let parts = load.into_parts(PartLimit::SMALLEST);
+    for part in &parts[..parts.len() - 1] {
+        assert_eq!(seats.load_part(part).await, Ok(LoadReply::Staged));
+    }
+}
+
+/// A sale of one tier and two legs.
+fn load(sale: &SaleId, tier: &TierId) -> Load {
     let terms = Terms {
         state: SaleState::Open,
         opens_at: NOW,
@@ -121,17 +180,22 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
     let empty = || vec![vec![0; 2]; 2];
     let grid =
         TierGrid { tier: tier.clone(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
-    let epoch = Epoch::new("e1").unwrap();
-    let load = Load {
+    Load {
         sale: sale.clone(),
         terms,
         expected: None,
-        epoch: epoch.clone(),
+        epoch: Epoch::new("e1").unwrap(),
         tiers: vec![grid],
         holds: BTreeMap::new(),
         bought: BTreeMap::new(),
-    };
-    seats.load(&load).await.unwrap();
+    }
+}
+
+/// A sale of one tier and two legs, with a hold.
+async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
+    let load = load(sale, tier);
+    let epoch = load.epoch.clone();
+    assert_eq!(seats.load(&load).await, Ok(LoadReply::Loaded));
     let choice = Choice::Best { count: 2, together: Together::Required };
     let hold = Hold {
         sale: sale.clone(),

@@ -5,12 +5,13 @@ use std::fmt::Debug;
 
 use engine::domain::gate::GateShard;
 use engine::domain::ids::{Leg, Legs, TierId};
-use engine::domain::inventory::{Inconsistency, Inventory};
+use engine::domain::inventory::{HoldRecord, Inconsistency, Inventory, TierGrid};
+use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _, Stored};
 use shared::redis::keys::{GateKeys, SaleKeys};
-use shared::redis::{Connection, RedisGate, RedisSeats, Scripts};
+use shared::redis::{Connection, RedisGate, RedisSeats, Scripts, hold_record};
 
 use super::commands::{Command, SeededRng};
 
@@ -88,7 +89,7 @@ impl Fixture {
 
     /// Checks the invariants of the model after a command, unless it was loaded without them.
     fn check_model(&mut self, command: &Command) -> Result<(), Inconsistency> {
-        if matches!(command, Command::Load(_)) {
+        if matches!(command, Command::Load(_) | Command::LoadPart(_)) {
             self.is_consistent = self.model.check().is_ok();
         }
         if self.is_consistent { self.model.check() } else { Ok(()) }
@@ -105,6 +106,7 @@ impl Fixture {
         }
         match command {
             Command::Load(load) => both!(load, load),
+            Command::LoadPart(part) => both!(load_part, part),
             Command::Hold(hold) => both!(hold, hold),
             Command::Sell(sell) => both!(sell, sell),
             Command::Release(release) => both!(release, release),
@@ -144,12 +146,11 @@ impl Fixture {
         let mut legs = 1;
         for (tier, grid) in &model.tiers {
             legs = grid.taken.len() as u16;
-            let snapshot = seats.snapshot(sale, tier, legs).await.map_err(|e| e.to_string())?;
-            let mut read = snapshot.holds;
-            read.sort_by_key(|(order, _)| *order);
-            same("grid", &Ok(&snapshot.grid), &grid)?;
-            same("holds", &Ok(read), &holds)?;
+            same("grid", &seats.grid(sale, tier, legs).await, grid)?;
         }
+        let mut read = seats.holds(sale).await.map_err(|error| error.to_string())?;
+        read.sort_by_key(|(order, _)| *order);
+        same("holds", &Ok(read), &holds)?;
         for (order, _) in &holds {
             let record = model.holds.get(order).cloned();
             same("record", &seats.record(sale, *order).await, &record)?;
@@ -192,7 +193,36 @@ impl Fixture {
             let expected = fields.map(|(field, value)| (field.to_owned(), value)).into();
             same("terms", &Ok(read), &expected)?;
         }
+        self.compare_staging().await?;
         self.compare_gate().await
+    }
+
+    /// What is there of a load that is not yet published.
+    async fn compare_staging(&self) -> Result<(), String> {
+        let keys = SaleKeys(self.rng.sale());
+        let read: BTreeMap<String, String> =
+            self.read("HGETALL", &keys.loading()).await.map_err(|error| error.to_string())?;
+        let expected: Option<BTreeMap<String, String>> =
+            self.model.staging.as_ref().map(|staging| {
+                let listed =
+                    |(tier, grid): (&TierId, &TierGrid)| format!("{tier}:{}", grid.taken.len());
+                let tiers: Vec<String> = self.model.tiers.iter().map(listed).collect();
+                let mut fields = BTreeMap::from([
+                    ("load".to_owned(), staging.epoch.to_string()),
+                    ("next".to_owned(), staging.next.to_string()),
+                    ("tiers".to_owned(), tiers.join(";")),
+                ]);
+                let record = |(order, record): (&OrderNumber, &HoldRecord)| {
+                    (order.to_string(), hold_record::to_text(record))
+                };
+                fields.extend(staging.holds.iter().map(record));
+                let bought = staging.bought.iter();
+                fields.extend(bought.map(|(user, count)| (format!("@{user}"), count.to_string())));
+                fields
+            });
+        same("staging", &Ok(read), &expected.unwrap_or_default())?;
+        let held = self.model.staging.as_ref().map_or(0, |staging| staging.holds.len());
+        same("staged deadlines", &self.read("ZCARD", &keys.loading_due()).await, &held)
     }
 
     async fn compare_gate(&self) -> Result<(), String> {
@@ -231,7 +261,7 @@ impl Fixture {
     /// Removes the sale, and finds nothing that should not have been there.
     async fn clean_up(&self) -> Result<(), String> {
         let keys = SaleKeys(self.rng.sale());
-        let mut known = vec![keys.sale(), keys.due()];
+        let mut known = vec![keys.sale(), keys.due(), keys.loading(), keys.loading_due()];
         for (tier, grid) in &self.model.tiers {
             known.push(keys.tier(tier));
             for leg in Leg::first(grid.taken.len() as u16) {

@@ -12,11 +12,16 @@ pub struct Log(Arc<Mutex<Vec<u8>>>);
 impl Log {
     /// Keeps everything from now on, for as long as the guard lives.
     pub fn keep() -> (Self, DefaultGuard) {
+        Self::keep_up_to(tracing::Level::TRACE)
+    }
+
+    /// The same, of this level and those above it.
+    pub fn keep_up_to(level: tracing::Level) -> (Self, DefaultGuard) {
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
             .json()
-            .with_max_level(tracing::Level::TRACE)
+            .with_max_level(level)
             .with_writer(move || writer.clone())
             .finish();
         (log, tracing::subscriber::set_default(subscriber))

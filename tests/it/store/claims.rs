@@ -1,8 +1,8 @@
 //! Claims: one order a number, one owner a seat, and the limit of a buyer.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Put, TransactWriteItem, Update};
-use engine::domain::ids::{AttendeeId, Leg, Seat};
-use engine::domain::number::OrderNumber;
+use engine::domain::ids::{Leg, Seat, UserId};
+use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Order, OrderEvent, OrderLine, PaymentOutcome};
 use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, Claim, CreateReply, Orders, Settlement, StoreError, block_of};
@@ -12,7 +12,7 @@ use super::{Fixture, LIMIT, after, line, record, sale, seat_leg, seats, tier};
 
 pub(super) fn for_attendees(mut line: OrderLine, attendees: &[&str]) -> OrderLine {
     for (ticket, attendee) in line.tickets.iter_mut().zip(attendees) {
-        ticket.attendee = Some(AttendeeId::new(*attendee).unwrap());
+        ticket.attendee = Some(model_stores::attendee(attendee));
     }
     line
 }
@@ -53,16 +53,15 @@ async fn every_refusal_has_its_rank() {
     let elsewhere = |attendee| vec![for_attendees(line("a", (0, 4), &[5, 6]), &[attendee, "p3"])];
     let rival = fixture.order("alice", elsewhere("p1"));
     assert_eq!(create(&rival, 2).await, CreateReply::LimitReached { held: Tickets::new(1) });
-    let p1 = AttendeeId::new("p1").unwrap();
-    assert_eq!(create(&rival, 3).await, CreateReply::AttendeeTaken(p1));
+    let hash_of = |name| model_stores::attendee(name).hashes[0];
+    assert_eq!(create(&rival, 3).await, CreateReply::AttendeeTaken(hash_of("p1")));
 
     // More than the limit at once, by somebody who has none yet.
     let rival = fixture.order("bob", elsewhere("p4"));
     assert_eq!(create(&rival, 1).await, CreateReply::LimitReached { held: Tickets::NONE });
     // One person on two seats of one order.
-    let p3 = AttendeeId::new("p3").unwrap();
     let twice = fixture.order("bob", elsewhere("p3"));
-    assert_eq!(create(&twice, 3).await, CreateReply::AttendeeTaken(p3));
+    assert_eq!(create(&twice, 3).await, CreateReply::AttendeeTaken(hash_of("p3")));
 
     // The same number with other content outranks every other refusal.
     let other = Order { lines: elsewhere("p1"), ..first.clone() };
@@ -76,6 +75,118 @@ async fn every_refusal_has_its_rank() {
     assert_eq!(fixture.tickets_of("bob").await, "none");
     let rival = fixture.order("bob", vec![for_attendees(line("a", (0, 1), &[0]), &["p2"])]);
     fixture.create(&rival).await;
+}
+
+/// The people whom a buyer has named, as the buyer's count has them.
+async fn named_by(fixture: &Fixture, user: &str) -> Vec<String> {
+    let user = UserId::new(user).unwrap();
+    let gene = Gene::from_text(user.as_str()).get();
+    let item = fixture
+        .db
+        .client()
+        .get_item()
+        .table_name(&fixture.db.config().tables.orders)
+        .key("gene", AttributeValue::N(gene.to_string()))
+        .key("sk", AttributeValue::S(tables::buyer_key(&sale(), &user)))
+        .consistent_read(true);
+    let item = item.send().await.unwrap().item.unwrap_or_default();
+    let mut named = item.get("named").map_or_else(Vec::new, |set| set.as_ss().unwrap().clone());
+    named.sort();
+    named
+}
+
+#[tokio::test]
+async fn a_buyer_names_three_people_a_ticket_and_is_told_of_no_more() {
+    let fixture = Fixture::new().await;
+    let taken = fixture.order("alice", vec![for_attendees(line("a", (0, 1), &[0]), &["p0"])]);
+    fixture.create(&taken).await;
+    let limit = Tickets::new(1);
+    let naming = |people: &[&str]| {
+        let seats: Vec<u32> = (10..).take(people.len()).collect();
+        fixture.order("bob", vec![for_attendees(line("a", (0, 1), &seats), people)])
+    };
+    let create = async |order: &Order| fixture.orders.create(order, limit).await.unwrap();
+    let hash_of = |name| model_stores::attendee(name).hashes[0];
+
+    // One that is refused for its people counts them, and makes a count of no tickets.
+    assert_eq!(create(&naming(&["p0"])).await, CreateReply::AttendeeTaken(hash_of("p0")));
+    assert_eq!(fixture.tickets_of("bob").await, "0");
+    let bob = UserId::new("bob").unwrap();
+    assert_eq!(fixture.orders.tickets_of(&sale(), &bob).await, Ok(Tickets::NONE));
+    // One that is refused for more tickets than the limit does not.
+    let over = create(&naming(&["p1", "p2"])).await;
+    assert_eq!(over, CreateReply::LimitReached { held: Tickets::NONE });
+    assert_eq!(named_by(&fixture, "bob").await, [hash_of("p0").to_string()]);
+    // One that is made does, and it stays counted when it ends.
+    for person in ["p1", "p2"] {
+        let order = naming(&[person]);
+        assert_eq!(create(&order).await, CreateReply::Created);
+        let ended = after(&order, OrderEvent::Cancel, None);
+        assert_eq!(fixture.orders.end(&ended).await, Ok(ChangeReply::Done));
+    }
+    assert_eq!(named_by(&fixture, "bob").await.len(), 3);
+    // A fourth is not, with a ticket or without; those named before may be named again.
+    assert_eq!(create(&naming(&["p3"])).await, CreateReply::AttendeeLimit);
+    let fourth = fixture.order("carol", vec![for_attendees(line("a", (0, 1), &[9]), &["p3"])]);
+    assert_eq!(create(&fourth).await, CreateReply::Created);
+    assert_eq!(create(&naming(&["p3"])).await, CreateReply::AttendeeLimit);
+    assert_eq!(create(&naming(&["p0"])).await, CreateReply::AttendeeTaken(hash_of("p0")));
+    assert_eq!(create(&naming(&["p2"])).await, CreateReply::Created);
+    assert_eq!(named_by(&fixture, "bob").await.len(), 3);
+}
+
+/// Many requests at once, each for somebody else who has a ticket: no more are told than may be named.
+#[tokio::test]
+async fn of_many_requests_at_once_no_more_are_told_than_may_be_named() {
+    let fixture = Fixture::new().await;
+    let people: Vec<String> = (0..24).map(|person| format!("p{person}")).collect();
+    let order = |user: &str, seat: u32, person: &str| {
+        fixture.order(user, vec![for_attendees(line("a", (0, 1), &[seat]), &[person])])
+    };
+    for (seat, person) in (0..).zip(&people) {
+        fixture.create(&order(&format!("buyer-{seat}"), seat, person)).await;
+    }
+    let mut requests = tokio::task::JoinSet::new();
+    for (seat, person) in (100..).zip(&people) {
+        let (orders, order) = (fixture.orders.clone(), order("stranger", seat, person));
+        requests.spawn(async move { orders.create(&order, Tickets::new(2)).await.unwrap() });
+    }
+    let replies = requests.join_all().await;
+    let told = replies.iter().filter(|reply| matches!(reply, CreateReply::AttendeeTaken(_)));
+    assert_eq!(told.count(), 6);
+    let refused = replies.iter().filter(|reply| **reply == CreateReply::AttendeeLimit);
+    assert_eq!(refused.count(), 18);
+}
+
+/// What erasing relies on: a path into a list of maps in a list of maps can be removed, again and again.
+#[tokio::test]
+async fn what_lies_deep_in_an_order_is_removed_alone() {
+    let fixture = Fixture::new().await;
+    let lines = vec![
+        for_attendees(line("a", (0, 1), &[0, 1]), &["p1", "p2"]),
+        for_attendees(line("b", (0, 1), &[7]), &["p3"]),
+    ];
+    let order = fixture.order("alice", lines);
+    fixture.create(&order).await;
+    let path = "REMOVE #lines[0].#tickets[1].#attendee, #lines[1].#tickets[0].#attendee";
+    for _ in 0..2 {
+        let remove = fixture
+            .db
+            .client()
+            .update_item()
+            .table_name(&fixture.db.config().tables.orders)
+            .key("gene", AttributeValue::N(order.number.gene().get().to_string()))
+            .key("sk", AttributeValue::S(tables::order_key(order.number)))
+            .update_expression(path)
+            .expression_attribute_names("#lines", "lines")
+            .expression_attribute_names("#tickets", "tickets")
+            .expression_attribute_names("#attendee", "attendee");
+        remove.send().await.unwrap();
+        let mut expected = order.clone();
+        expected.lines[0].tickets[1].attendee.as_mut().unwrap().id = None;
+        expected.lines[1].tickets[0].attendee.as_mut().unwrap().id = None;
+        assert_eq!(fixture.orders.get(order.number).await, Ok(Some(expected)));
+    }
 }
 
 #[tokio::test]

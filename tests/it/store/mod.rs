@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod claims;
+mod cold;
 mod endings;
 mod faults;
 mod reading;

@@ -2,8 +2,7 @@
 //! frequent.
 
 use engine::domain::ids::{
-    AttendeeId, Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName,
-    TierId, UserId,
+    Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -16,7 +15,7 @@ use engine::domain::sale::SaleFile;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{DUE_SHARDS, Freshness, Settlement};
-use model_stores::{Call, Stores};
+use model_stores::{Call, Stores, attendee as attendee_of};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
@@ -25,6 +24,8 @@ use serde_json::json;
 const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 /// Seats that are asked for: two of each block.
 const SEATS: [u32; 4] = [0, 1, 128, 130];
+/// The people whom tickets name: more than a buyer with a small limit may.
+const PEOPLE: [&str; 6] = ["ada", "bob", "cleo", "dan", "eve", "fay"];
 const LEGS: u16 = 3;
 const PRICE: MinorUnits = MinorUnits(500);
 
@@ -83,11 +84,11 @@ impl SeededRng {
     }
 
     fn ticket(&mut self, seat: u32) -> Ticket {
-        let attendee = self.once_in(3).then(|| self.of(&["ada", "bob", "cleo"]));
+        let attendee = self.once_in(2).then(|| self.of(&PEOPLE));
         Ticket {
             seat: Seat(seat),
             name: SeatName::new(format!("x-{seat}")).unwrap(),
-            attendee: attendee.map(|name| AttendeeId::new(name).unwrap()),
+            attendee: attendee.map(attendee_of),
         }
     }
 
@@ -227,7 +228,7 @@ impl SeededRng {
     fn of_the_catalogue(&mut self, stores: &Stores) -> Call {
         let id = self.sale();
         let now = self.now;
-        match self.rng.random_range(0..6) {
+        match self.rng.random_range(0..9) {
             0 => {
                 let file = self.file();
                 let version = stores.catalogue.sales.get(&file.sale).map(|sale| sale.version);
@@ -244,6 +245,18 @@ impl SeededRng {
                 Call::Loaded { id, epoch }
             }
             4 => Call::Sale { id, freshness: Freshness::Fresh },
+            5 => {
+                let after = self.once_in(2).then(|| self.sale());
+                Call::Listed { after, most: self.of(&[1, 2, 10]) }
+            }
+            // Seldom: nothing happens to an archived sale any more.
+            6 if self.once_in(3) => {
+                let epoch = self.epoch_of(&id, stores);
+                let version = stores.catalogue.sales.get(&id).map(|sale| sale.version);
+                let version = if self.once_in(4) { 1 } else { version.unwrap_or(1) };
+                Call::Retire { id, epoch, version }
+            }
+            7 if self.once_in(2) => Call::Delist { id },
             _ => Call::Sales {},
         }
     }

@@ -2,9 +2,11 @@
 //! under its own name, and Redis as the cache's user.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_lambda_events::eventbridge::EventBridgeEvent;
+use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
@@ -20,17 +22,19 @@ use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
-    cancel, expire_orders, load_sale, orders, pay_callback, reconcile, refund, reserve, sales,
-    sync_db, token_gate,
+    cancel, expire_orders, load_sale, orders, pay_callback, read_captures, reconcile, refund,
+    reserve, sales, sync_db, token_gate,
 };
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
+use shared::dynamodb::Dynamo;
 use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
+use tokio::time::sleep;
 
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
@@ -52,6 +56,7 @@ pub struct Deployed {
     sqs: aws_sdk_sqs::Client,
     queues: Queues,
     provider: PaymentProvider,
+    dynamo: Dynamo,
     _stack: Stack,
 }
 
@@ -72,8 +77,7 @@ impl Made {
 impl Deployed {
     /// Starts the servers, with a user of Redis who may do what `access` says.
     pub async fn start(access: &str) -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
-            backends::servers().await;
+        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = backends::servers().await;
         let mut redis = stack.redis().unwrap().connect().await.unwrap();
         user(&mut redis, "engine", access).await;
         let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();
@@ -90,6 +94,7 @@ impl Deployed {
                 ("ONSALE_DYNAMODB_ENDPOINT", endpoint.clone()),
                 ("ONSALE_SQS_ENDPOINT", endpoint),
                 ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
+                ("ONSALE_ATTENDEE_KEYS", format!("k:{}", "B".repeat(64))),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
@@ -99,7 +104,7 @@ impl Deployed {
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
         }
-        Self { recorder, redis, apps, sqs, queues, provider, _stack: stack }
+        Self { recorder, redis, apps, sqs, queues, provider, dynamo, _stack: stack }
     }
 
     fn app(&self, function: &str) -> &App {
@@ -237,6 +242,7 @@ impl Deployed {
         self.payments().await;
         self.ends().await;
         self.losses().await;
+        self.reads().await;
         self.repairs().await;
         self.sample_events().await;
     }
@@ -366,8 +372,14 @@ impl Deployed {
         let admission = self.admission("leo").await;
         self.lose_redis().await;
         let line = "GET /sales/hall/availability";
-        let left = self.http("sales", Sender::Nobody, line, &json!({})).await;
-        assert_eq!(left["type"], "/problems/not-loaded");
+        let lost = Instant::now();
+        let mut left = self.http("sales", Sender::Nobody, line, &json!({})).await;
+        // The process tells for a second what it has seen before.
+        while left["type"] != "/problems/not-loaded" {
+            assert!(lost.elapsed() < Duration::from_secs(10), "{left}");
+            sleep(Duration::from_millis(50)).await;
+            left = self.http("sales", Sender::Nobody, line, &json!({})).await;
+        }
         let refused = self.reserve("leo", &admission, "3-5", "leo").await;
         assert_eq!(refused["type"], "/problems/not-loaded");
         self.callback("pi_9", &pays.number, PRICE).await;
@@ -416,13 +428,56 @@ impl Deployed {
         let until = later.plus_seconds(60);
         catalogue.lease(&sale(), &new_epoch(now).unwrap(), later, until).await.unwrap();
         self.reconcile_at(later).await;
+        self.archive("gone").await;
         let event = EventBridgeEvent::<Value>::default();
         reconcile::handle(self.app("reconcile"), event).await.unwrap();
+    }
+
+    /// Captures that no callback reported are read: an order that is paid, one that is rescued, and money that goes
+    /// back, once there is a turn for it.
+    async fn reads(&self) {
+        let paid = self.buy("tess", "4-5").await;
+        let rescued = self.buy("uri", "4-6").await;
+        self.cancel(&rescued).await;
+        self.captured("pi_20", paid.number());
+        self.captured("pi_21", rescued.number());
+        self.captured("pi_22", "2048".parse().unwrap());
+        self.buy("vera", "4-7").await;
+        let reading = read_captures::read(self.app("read-captures")).await.unwrap();
+        assert!(reading.decided >= 3 && reading.unfinished == 0, "{reading:?}");
+
+        let key = [("pk", "#provider#stripe"), ("sk", "calls#list-refunds")];
+        let next_us = Timestamp::now().plus_seconds(8).ms() * 1000;
+        let mut put = self.dynamo.client().put_item();
+        for (name, value) in key {
+            put = put.item(name, AttributeValue::S(value.to_owned()));
+        }
+        let put = put.item("next_us", AttributeValue::N(next_us.to_string()));
+        put.table_name(&self.dynamo.config().tables.sales).send().await.unwrap();
+        let batch = self.batch(&self.queues.refund.url).await;
+        all_done(&refund::handle(self.app("refund"), batch).await);
     }
 
     async fn reconcile_at(&self, now: Timestamp) {
         let ports = &self.app("reconcile").ports;
         flows::reconcile::reconcile(ports, &new_epoch(now).unwrap(), now).await.unwrap();
+    }
+
+    /// A sale that was over long ago is archived.
+    async fn archive(&self, id: &str) {
+        let file = json!({
+            "sale": id, "title": "Gone", "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2020-01-02T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900,
+            "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
+        });
+        self.put(&file).await;
+        let ports = &self.app("reconcile").ports;
+        let now = Timestamp::now();
+        let over = [(SaleId::new(id).unwrap(), "2020-01-02T00:00:00Z".parse().unwrap())];
+        let token = || new_epoch(now);
+        let archived = flows::archive::by_age(ports, &over, 30, token, now, std::future::pending());
+        assert_eq!(archived.await, Ok(vec![over[0].0.clone()]));
     }
 
     /// A hold whose reservation died before it made the order.

@@ -14,6 +14,7 @@ use redis::aio::MultiplexedConnection;
 use serde_json::Value;
 use shared::redis::{Bounds, Connection, RedisSeats, Topology};
 use shared::runtime::app::Need;
+use shared::runtime::connections::Trust;
 use shared::runtime::functions::Function;
 
 use super::deployed::{Deployed, FUNCTIONS, user};
@@ -179,7 +180,7 @@ async fn each_role_allows_what_its_function_does_and_nothing_else() {
 }
 
 /// What only a cluster is asked.
-const CLUSTER_COMMANDS: [&str; 1] = ["cluster|slots"];
+const CLUSTER_COMMANDS: [&str; 2] = ["cluster|slots", "readonly"];
 
 fn access(stack: &Stack) -> String {
     let (_, user) = stack.all("AWS::ElastiCache::User").next().unwrap();
@@ -209,11 +210,19 @@ async fn the_caches_user_may_use_a_cluster() {
         assert_eq!(as_user("engine").load(&empty(id)).await.unwrap(), LoadReply::Loaded);
         assert!(as_user("lacking").load(&empty(id)).await.is_err(), "the control");
     }
+    // What is left is read from replicas, where there are some.
+    let urls = cluster.urls().into_iter();
+    let urls = urls.map(|url| url.replace("://", "://engine:secret@")).collect();
+    let (topology, bounds) = (Topology::Cluster(urls), Bounds::default());
+    let replicas = Connection::to_replicas(&topology, bounds, &Trust::public()).unwrap();
+    for id in &ids {
+        assert!(RedisSeats::new(replicas.clone()).epoch(id).await.unwrap().is_some());
+    }
     let mut commands = BTreeSet::new();
     for node in &mut nodes {
         commands.extend(seen_commands(node).await);
     }
-    assert!(commands.contains(CLUSTER_COMMANDS[0]));
+    assert!(CLUSTER_COMMANDS.iter().all(|command| commands.contains(*command)), "{commands:?}");
 }
 
 /// A sale without seats.
@@ -254,6 +263,7 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
         Need::Orders => may("dynamodb:BatchGetItem", "table orders"),
         Need::Queues => may("sqs:SendMessage", "queue "),
         Need::AdmissionKeys => has("ONSALE_ADMISSION_KEYS"),
+        Need::AttendeeKeys => has("ONSALE_ATTENDEE_KEYS"),
         Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
     };
     let unmet = needs.iter().filter(|need| !is_met(need));

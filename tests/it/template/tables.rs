@@ -162,7 +162,7 @@ const fn edit(after: &'static str, from: &'static str, to: &'static str) -> Edit
     Edit { after, from, to }
 }
 
-const MISTAKES: [Edit; 10] = [
+const MISTAKES: [Edit; 11] = [
     edit("  LoadSaleFunction:", "MemorySize: 1024", "MemorySize: 512"),
     edit("  RefundFunction:", "Timeout: 30", "Timeout: 29"),
     edit("Globals:", "MemorySize: 256", "MemorySize: 128"),
@@ -171,6 +171,7 @@ const MISTAKES: [Edit; 10] = [
     edit("  RefundFunction:", "MaximumConcurrency: 2", "MaximumConcurrency: 3"),
     edit("  LoadSaleFunction:", "Queue: !GetAtt LoadQueue.Arn", "Queue: !GetAtt SyncQueue.Arn"),
     edit("  ReconcileFunction:", "rate(1 minute)", "rate(5 minutes)"),
+    edit("  ReadCapturesFunction:", "Timeout: 90", "Timeout: 60"),
     edit("      RouteSettings:", "ThrottlingBurstLimit: 750", "ThrottlingBurstLimit: 700"),
     edit("      RouteSettings:", "!Ref ReadRate", "!Ref OtherRate"),
 ];

@@ -25,6 +25,16 @@ pub trait Driver: Send + Sync {
     fn grace(&self) -> Grace {
         Grace::NONE
     }
+
+    /// How much one part of a load carries: as in a deployment, unless the driver says so.
+    fn part_limit(&self) -> PartLimit {
+        PartLimit::STANDARD
+    }
+
+    /// The providers that can be asked: none that lists its captures, unless the driver says so.
+    fn listings(&self) -> Vec<Listing> {
+        Vec::new()
+    }
 }
 
 /// All ports, each call of which a driver answers.
@@ -106,6 +116,13 @@ macro_rules! calls {
             fn grace(&self) -> Grace {
                 self.0.grace()
             }
+            fn part_limit(&self) -> PartLimit {
+                self.0.part_limit()
+            }
+
+            fn listings(&self) -> Vec<Listing> {
+                self.0.listings()
+            }
         }
 
         $(impl<D: Driver> $trait for Caller<D> {
@@ -140,6 +157,8 @@ pub enum Effect {
     Message,
     /// The payment provider: money goes back.
     Money,
+    /// How far captures were read, in DynamoDB.
+    Cursor,
 }
 
 impl Call {
@@ -153,8 +172,9 @@ impl Call {
             | Self::Release { .. }
             | Self::Mark { .. }
             | Self::Restore { .. }
-            | Self::Repair { .. } => Effect::Inventory,
-            Self::Admit { .. } => Effect::Gate,
+            | Self::Repair { .. }
+            | Self::Unload { .. } => Effect::Inventory,
+            Self::Admit { .. } | Self::CloseGate { .. } => Effect::Gate,
             Self::Create { .. }
             | Self::End { .. }
             | Self::WriteTombstone { .. }
@@ -164,9 +184,12 @@ impl Call {
             Self::Publish { .. }
             | Self::Lease { .. }
             | Self::Prolong { .. }
-            | Self::Loaded { .. } => Effect::Catalogue,
+            | Self::Loaded { .. }
+            | Self::Retire { .. }
+            | Self::Delist { .. } => Effect::Catalogue,
             Self::Send { .. } => Effect::Message,
             Self::Refund { .. } => Effect::Money,
+            Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
             Self::Epoch { .. }
             | Self::Head { .. }
             | Self::Record { .. }
@@ -174,19 +197,23 @@ impl Call {
             | Self::Taken { .. }
             | Self::CountTaken { .. }
             | Self::CountHolds { .. }
-            | Self::Snapshot { .. }
+            | Self::Grid { .. }
+            | Self::Holds { .. }
             | Self::Order { .. }
             | Self::ManyOrders { .. }
             | Self::Payment { .. }
             | Self::Payments { .. }
             | Self::Captures { .. }
+            | Self::ListCaptures { .. }
+            | Self::Cursor { .. }
             | Self::OrdersOf { .. }
             | Self::TicketsOf { .. }
             | Self::Due { .. }
             | Self::Claims { .. }
             | Self::Statistics { .. }
             | Self::Sale { .. }
-            | Self::Sales {} => return None,
+            | Self::Sales {}
+            | Self::Listed { .. } => return None,
         })
     }
 }
@@ -199,7 +226,7 @@ impl Stores {
     /// Fails as the real stores do of themselves: `Contract` for what no flow may ask.
     pub fn apply(&mut self, now: Timestamp, call: &Call) -> Stored<Reply> {
         Ok(match call {
-            Call::Load { command } => Reply::Load(self.seats.of(&command.sale).load(command)),
+            Call::Load { part } => Reply::Load(self.seats.of(&part.load.sale).load_part(part)),
             Call::Hold { command } => Reply::Hold(self.seats.of(&command.sale).hold(command)),
             Call::Sell { command } => Reply::Sell(self.seats.of(&command.sale).sell(command)),
             Call::Release { command } => {
@@ -210,6 +237,10 @@ impl Stores {
                 Reply::Restore(self.seats.of(&command.sale).restore(command))
             }
             Call::Repair { command } => Reply::Repair(self.seats.of(&command.sale).repair(command)),
+            Call::Unload { sale, tiers: _, leg_count: _ } => {
+                self.seats.unload(sale);
+                Reply::Unload(())
+            }
             Call::Epoch { sale } => Reply::Epoch(self.seats.epoch(sale)),
             Call::Head { sale } => Reply::Head(self.seats.head(sale)),
             Call::Record { sale, order } => Reply::Record(self.seats.record(sale, *order)),
@@ -221,12 +252,15 @@ impl Stores {
                 Reply::CountTaken(self.seats.count_taken(sale, tiers, *leg_count))
             }
             Call::CountHolds { sale } => Reply::CountHolds(self.seats.count_holds(sale)),
-            Call::Snapshot { sale, tier, leg_count: _ } => {
-                Reply::Snapshot(self.seats.snapshot(sale, tier)?)
-            }
+            Call::Grid { sale, tier, leg_count: _ } => Reply::Grid(self.seats.grid(sale, tier)?),
+            Call::Holds { sale } => Reply::Holds(self.seats.holds(sale)),
             Call::Admit { command } => {
                 let shard = self.gate.entry((command.sale.clone(), command.shard)).or_default();
                 Reply::Admit(shard.admit(command))
+            }
+            Call::CloseGate { sale, shards: _ } => {
+                self.gate.retain(|(of, _), _| of != sale);
+                Reply::CloseGate(())
             }
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
@@ -257,6 +291,9 @@ impl Stores {
             Call::Statistics { sale } => Reply::Statistics(self.orders.statistics(sale)),
             Call::Sale { id, freshness: _ } => Reply::Sale(self.catalogue.sale(id)),
             Call::Sales {} => Reply::Sales(self.catalogue.sales()),
+            Call::Listed { after, most } => {
+                Reply::Listed(self.catalogue.listed(after.as_ref(), *most))
+            }
             Call::Publish { file, replaces } => {
                 Reply::Publish(self.catalogue.publish(file, *replaces)?)
             }
@@ -267,6 +304,10 @@ impl Stores {
                 Reply::Prolong(self.catalogue.prolong(id, epoch, *until))
             }
             Call::Loaded { id, epoch } => Reply::Loaded(self.catalogue.loaded(id, epoch)),
+            Call::Retire { id, epoch, version } => {
+                Reply::Retire(self.catalogue.retire(id, epoch, *version))
+            }
+            Call::Delist { id } => Reply::Delist(self.catalogue.delist(id)),
             Call::Send { message, delay_seconds } => {
                 // The delay is what the caller's clock says; it begins when SQS has the message.
                 let delay_seconds = delay_seconds.unwrap_or_default();
@@ -275,6 +316,16 @@ impl Stores {
             }
             Call::Captures { order } => {
                 Reply::Captures(Some(self.provider.captures(order.number, now)))
+            }
+            Call::ListCaptures { provider: _, from, after } => {
+                Reply::ListCaptures(self.provider.list(*from, after.as_ref(), now))
+            }
+            Call::Cursor { provider } => Reply::Cursor(self.cursors.cursor(provider)),
+            Call::TakeCursor { provider, reader, now, until } => {
+                Reply::TakeCursor(self.cursors.take(provider, reader, *now, *until))
+            }
+            Call::MoveCursor { provider, reader, cursor, until } => {
+                Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
         })

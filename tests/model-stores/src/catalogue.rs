@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use engine::domain::archive::Lifecycle;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Epoch, SaleId};
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
-use engine::ports::{ChangeReply, Published, StoreError, Stored};
+use engine::ports::{
+    ChangeReply, ListedSale, ListedTerms, Published, SalesPage, StoreError, Stored,
+};
 
 /// One sale of the catalogue.
 #[derive(Debug, Clone)]
@@ -22,22 +25,30 @@ pub struct Listed {
     pub epoch: Option<Epoch>,
     /// Who has the lease to load it: the epoch of that load, and until when.
     pub lease: Option<(Epoch, Timestamp)>,
+    /// Where it is in its life.
+    pub lifecycle: Lifecycle,
 }
 
 impl Listed {
     /// The entry as a reader gets it.
     #[must_use]
     pub fn published(&self) -> Published {
-        let Self { sale, version, epoch, lease: _ } = self;
-        Published { sale: Arc::clone(sale), epoch: epoch.clone(), version: *version }
+        let Self { sale, version, epoch, lease: _, lifecycle } = self;
+        Published {
+            sale: Arc::clone(sale),
+            epoch: epoch.clone(),
+            version: *version,
+            lifecycle: *lifecycle,
+        }
     }
 }
 
 impl PartialEq for Listed {
     fn eq(&self, other: &Self) -> bool {
-        let Self { sale, version, epoch, lease } = self;
+        let Self { sale, version, epoch, lease, lifecycle } = self;
         let is_same_file = Arc::ptr_eq(sale, &other.sale) || sale.file() == other.sale.file();
-        (version, epoch, lease) == (&other.version, &other.epoch, &other.lease) && is_same_file
+        let same = (&other.version, &other.epoch, &other.lease, &other.lifecycle);
+        (version, epoch, lease, lifecycle) == same && is_same_file
     }
 }
 
@@ -45,11 +56,11 @@ impl Eq for Listed {}
 
 impl Hash for Listed {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        let Self { sale, version, epoch, lease } = self;
+        let Self { sale, version, epoch, lease, lifecycle } = self;
         // Of a file only what an operator changes while a sale runs; the rest is compared.
         let file = sale.file();
         (&file.sale, file.state, file.limit_per_buyer, file.opens_at, file.closes_at).hash(state);
-        (version, epoch, lease).hash(state);
+        (version, epoch, lease, lifecycle).hash(state);
     }
 }
 
@@ -67,10 +78,30 @@ impl CatalogueModel {
         self.sales.get(id).map(Listed::published)
     }
 
-    /// Every sale's id, in order.
+    /// The sales that are listed, in order.
+    fn all_listed(&self) -> impl Iterator<Item = (&SaleId, &Listed)> {
+        self.sales.iter().filter(|(_, listed)| listed.lifecycle != Lifecycle::Archived)
+    }
+
+    /// The id of every listed sale, in order.
     #[must_use]
     pub fn sales(&self) -> Vec<SaleId> {
-        self.sales.keys().cloned().collect()
+        self.all_listed().map(|(id, _)| id.clone()).collect()
+    }
+
+    /// At most `most` listed sales after a sale.
+    #[must_use]
+    pub fn listed(&self, after: Option<&SaleId>, most: u16) -> SalesPage {
+        let of = |(id, listed): (&SaleId, &Listed)| ListedSale {
+            sale: id.clone(),
+            terms: Some(ListedTerms::from_file(listed.sale.file())),
+        };
+        let rest = self.all_listed().filter(|(id, _)| after.is_none_or(|after| *id > after));
+        let mut sales: Vec<ListedSale> = rest.map(of).take(usize::from(most) + 1).collect();
+        let is_more = sales.len() > usize::from(most);
+        sales.truncate(most.into());
+        let next = sales.last().filter(|_| is_more).map(|last| last.sale.clone());
+        SalesPage { sales, next }
     }
 
     /// Writes a sale if its version is still `replaces`.
@@ -78,7 +109,9 @@ impl CatalogueModel {
     /// # Errors
     /// `Contract` for a file with defects: nobody publishes one.
     pub fn publish(&mut self, file: &SaleFile, replaces: Option<u64>) -> Stored<ChangeReply> {
-        if self.sales.get(&file.sale).map(|listed| listed.version) != replaces {
+        let existing = self.sales.get(&file.sale);
+        let is_over = existing.is_some_and(|listed| listed.lifecycle.is_over());
+        if existing.map(|listed| listed.version) != replaces || is_over {
             return Ok(ChangeReply::Conflict);
         }
         let broken = |defects| StoreError::Contract(format!("sale {}: {defects:?}", file.sale));
@@ -87,7 +120,8 @@ impl CatalogueModel {
         match self.sales.get_mut(&file.sale) {
             Some(listed) => (listed.sale, listed.version) = (sale, version),
             None => {
-                let listed = Listed { sale, version, epoch: None, lease: None };
+                let lifecycle = Lifecycle::Listed;
+                let listed = Listed { sale, version, epoch: None, lease: None, lifecycle };
                 self.sales.insert(file.sale.clone(), listed);
             }
         }
@@ -103,7 +137,9 @@ impl CatalogueModel {
         until: Timestamp,
     ) -> ChangeReply {
         let has_run_out = |(_, until): &(Epoch, Timestamp)| *until <= now;
-        let is_free = |listed: &&mut Listed| listed.lease.as_ref().is_none_or(has_run_out);
+        let is_free = |listed: &&mut Listed| {
+            listed.lease.as_ref().is_none_or(has_run_out) && !listed.lifecycle.is_over()
+        };
         match self.sales.get_mut(id).filter(is_free) {
             Some(listed) => {
                 listed.lease = Some((epoch.clone(), until));
@@ -136,11 +172,35 @@ impl CatalogueModel {
         }
     }
 
-    /// The sale, if `epoch` has taken its lease last and not ended it.
+    /// Archives a sale of this version for good, under the lease that `epoch` has.
+    pub fn retire(&mut self, id: &SaleId, epoch: &Epoch, version: u64) -> ChangeReply {
+        match self.holder(id, epoch).filter(|listed| listed.version == version) {
+            Some(listed) => {
+                (listed.epoch, listed.lease) = (None, None);
+                listed.lifecycle = Lifecycle::Unloading;
+                ChangeReply::Done
+            }
+            None => ChangeReply::Conflict,
+        }
+    }
+
+    /// Takes an archived sale off the list.
+    pub fn delist(&mut self, id: &SaleId) -> ChangeReply {
+        match self.sales.get_mut(id).filter(|listed| listed.lifecycle.is_over()) {
+            Some(listed) => {
+                listed.lifecycle = Lifecycle::Archived;
+                ChangeReply::Done
+            }
+            None => ChangeReply::Conflict,
+        }
+    }
+
+    /// The sale, if `epoch` has taken its lease last and not ended it, and it is not archived.
     fn holder(&mut self, id: &SaleId, epoch: &Epoch) -> Option<&mut Listed> {
         let is_holder = |listed: &&mut Listed| {
             let holder = listed.lease.as_ref().map(|(holder, _)| holder);
-            !stands(Guard::LeaseFence) || holder == Some(epoch)
+            let is_theirs = !stands(Guard::LeaseFence) || holder == Some(epoch);
+            is_theirs && !listed.lifecycle.is_over()
         };
         self.sales.get_mut(id).filter(is_holder)
     }

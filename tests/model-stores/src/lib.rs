@@ -9,7 +9,9 @@
 
 mod call;
 mod catalogue;
+mod cursors;
 mod orders;
+mod people;
 mod provider;
 mod queues;
 mod seats;
@@ -18,8 +20,10 @@ mod stores;
 
 pub use call::{Call, Caller, Driver, Effect, Reply};
 pub use catalogue::{CatalogueModel, Listed};
+pub use cursors::{CursorsModel, KeptCursor};
 pub use orders::{OrdersModel, Place};
-pub use provider::ProviderModel;
+pub use people::attendee;
+pub use provider::{InList, ProviderModel};
 pub use queues::{Message, QueuesModel, Sent};
 pub use seats::SeatsModel;
 pub use seed::{seed_in, seed_of_commit};

@@ -6,8 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::attendee::{AttendeeHash, may_name};
 use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
@@ -41,7 +42,9 @@ pub struct OrdersModel {
     /// The tickets of each buyer's live orders; never zero.
     pub counts: BTreeMap<(SaleId, UserId), Tickets>,
     /// The order whose ticket names an attendee.
-    pub attendees: BTreeMap<(SaleId, AttendeeId), OrderNumber>,
+    pub attendees: BTreeMap<(SaleId, AttendeeHash), OrderNumber>,
+    /// The attendees whom each buyer has named; never empty.
+    pub named: BTreeMap<(SaleId, UserId), BTreeSet<AttendeeHash>>,
     /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
     /// The seat-legs that are marked as sold.
@@ -63,9 +66,9 @@ fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {
 }
 
 /// The attendee that an order names twice.
-fn named_twice(order: &Order) -> Option<&AttendeeId> {
+fn named_twice(order: &Order) -> Option<AttendeeHash> {
     let mut seen = BTreeSet::new();
-    order.attendees().find(|attendee| !seen.insert(*attendee))
+    order.attendee_claims().find(|hash| !seen.insert(*hash))
 }
 
 /// The number of items of a transaction is limited, and it names each once: the order, its payment, its seats,
@@ -78,7 +81,7 @@ fn must_fit(order: &Order, besides: usize) -> Stored<()> {
         .flat_map(|line| line.tickets.iter().map(|ticket| (&line.tier, ticket.seat)));
     must(order, tickets.all(|seat| seats.insert(seat)), "names a seat twice")?;
     must(order, named_twice(order).is_none(), "names an attendee twice")?;
-    let items = besides + seats.len() + 1 + order.attendees().count();
+    let items = besides + seats.len() + 1 + order.attendee_claims().count();
     must(order, items <= MAX_TRANSACTION_ITEMS, "is too long for a transaction")
 }
 
@@ -88,8 +91,10 @@ enum Conflict {
     Seats(Vec<SeatLeg>),
     /// The buyer has this number of tickets.
     Tickets(Tickets),
+    /// The buyer would have named too many people.
+    Named,
     /// Another order's ticket names this attendee.
-    Attendee(AttendeeId),
+    Attendee(AttendeeHash),
     /// Only the order's own claims do.
     Itself,
 }
@@ -108,8 +113,24 @@ impl OrdersModel {
         }
     }
 
-    /// The first thing that stands against everything an order takes when it comes to life.
-    fn conflict(&self, order: &Order, limit: Tickets) -> Option<Conflict> {
+    /// The people whom a buyer has named.
+    fn named_by(&self, order: &Order) -> BTreeSet<AttendeeHash> {
+        let key = (order.sale.clone(), order.user.clone());
+        self.named.get(&key).cloned().unwrap_or_default()
+    }
+
+    /// Counts the people of an order among those whom its buyer has named.
+    fn name(&mut self, order: &Order) {
+        let key = (order.sale.clone(), order.user.clone());
+        let people = order.named();
+        if !people.is_empty() {
+            self.named.entry(key).or_default().extend(people);
+        }
+    }
+
+    /// The first thing that stands against everything an order takes when it comes to life, for the
+    /// first time (`is_new`) or again.
+    fn conflict(&self, order: &Order, limit: Tickets, is_new: bool) -> Option<Conflict> {
         let owner = |place: &Place| self.claims.get(place).copied();
         let mut is_own = false;
         let mut lost = Vec::new();
@@ -128,12 +149,13 @@ impl OrdersModel {
         if stands(Guard::BuyerLimit) && is_over {
             return Some(Conflict::Tickets(count));
         }
-        for attendee in order.attendees() {
-            match self.attendees.get(&(order.sale.clone(), attendee.clone())) {
+        if is_new && !may_name(&self.named_by(order), &order.named(), limit) {
+            return Some(Conflict::Named);
+        }
+        for hash in order.attendee_claims() {
+            match self.attendees.get(&(order.sale.clone(), hash)) {
                 Some(number) if *number == order.number => is_own = true,
-                Some(_) if stands(Guard::AttendeeOnce) => {
-                    return Some(Conflict::Attendee(attendee.clone()));
-                }
+                Some(_) if stands(Guard::AttendeeOnce) => return Some(Conflict::Attendee(hash)),
                 Some(_) | None => {}
             }
         }
@@ -145,8 +167,8 @@ impl OrdersModel {
             self.claims.insert(place, order.number);
         }
         self.set_count(order, self.count(order).saturating_add(order.tickets()));
-        for attendee in order.attendees() {
-            self.attendees.insert((order.sale.clone(), attendee.clone()), order.number);
+        for hash in order.attendee_claims() {
+            self.attendees.insert((order.sale.clone(), hash), order.number);
         }
     }
 
@@ -156,8 +178,8 @@ impl OrdersModel {
         places(order).all(|place| mine(self.claims.get(&place)))
             && self.count(order) >= order.tickets()
             && order
-                .attendees()
-                .all(|name| mine(self.attendees.get(&(order.sale.clone(), name.clone()))))
+                .attendee_claims()
+                .all(|hash| mine(self.attendees.get(&(order.sale.clone(), hash))))
     }
 
     fn free(&mut self, order: &Order) {
@@ -165,8 +187,8 @@ impl OrdersModel {
             self.claims.remove(&place);
         }
         self.set_count(order, self.count(order).saturating_sub(order.tickets()));
-        for attendee in order.attendees() {
-            self.attendees.remove(&(order.sale.clone(), attendee.clone()));
+        for hash in order.attendee_claims() {
+            self.attendees.remove(&(order.sale.clone(), hash));
         }
     }
 
@@ -174,7 +196,8 @@ impl OrdersModel {
         self.due.retain(|(_, due)| due != work);
     }
 
-    /// Makes a pending order, with its claims, under the buyer's limit.
+    /// Makes a pending order, with its claims, under the buyer's limit. The people of one that is
+    /// refused for an attendee are counted: its buyer is told of one of them.
     ///
     /// # Errors
     /// `Contract` for what the flows never ask for.
@@ -183,22 +206,27 @@ impl OrdersModel {
         must(order, !order.is_tombstone(), "is created without lines")?;
         let exists = self.orders.get(&order.number).cloned();
         if let Some(attendee) = named_twice(order) {
-            let reply = || CreateReply::AttendeeTaken(attendee.clone());
+            let reply = || CreateReply::AttendeeTaken(attendee);
             return Ok(exists.map_or_else(reply, |order| CreateReply::Exists(Box::new(order))));
         }
         must_fit(order, 1)?;
         if let Some(existing) = exists.filter(|_| stands(Guard::NumberOnce)) {
             return Ok(CreateReply::Exists(Box::new(existing)));
         }
-        match self.conflict(order, limit) {
+        match self.conflict(order, limit, true) {
             Some(Conflict::Seats(lost)) => Ok(CreateReply::SeatsTaken(lost)),
             Some(Conflict::Tickets(count)) => Ok(CreateReply::LimitReached { held: count }),
-            Some(Conflict::Attendee(attendee)) => Ok(CreateReply::AttendeeTaken(attendee)),
+            Some(Conflict::Named) => Ok(CreateReply::AttendeeLimit),
+            Some(Conflict::Attendee(hash)) => {
+                self.name(order);
+                Ok(CreateReply::AttendeeTaken(hash))
+            }
             Some(Conflict::Itself) => {
                 must(order, false, "has claims and does not exist").map(|()| CreateReply::Created)
             }
             None => {
                 self.claim(order);
+                self.name(order);
                 self.orders.insert(order.number, order.clone());
                 self.due.insert((order.pay_by, Due::Order(order.number)));
                 Ok(CreateReply::Created)
@@ -286,7 +314,7 @@ impl OrdersModel {
             let is_as_read = from.contains(&order.state) && order.payment.is_none();
             !stands(Guard::StateCondition) || is_as_read
         };
-        if is_rescue && self.conflict(order, limit).is_some() {
+        if is_rescue && self.conflict(order, limit, false).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
             return Ok(if is_there { SettleReply::Gone } else { SettleReply::Conflict });
         }

@@ -2,12 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::captures::CapturePage;
 use engine::domain::guard::{Guard, stands};
+use engine::domain::ids::PageMark;
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
+
+/// Captures on a page of the list: few, so that a pass has several.
+const PAGE: usize = 2;
+
+/// When a capture was made, and from when on the provider's list has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct InList {
+    /// The time of the capture.
+    pub made_at: Timestamp,
+    /// The time from which the list has it.
+    pub from: Timestamp,
+}
 
 /// Everything a provider knows. Money goes back at most once, because the payment is the name of its
 /// refund.
@@ -15,8 +29,10 @@ use engine::domain::time::Timestamp;
 pub struct ProviderModel {
     /// The captures.
     pub captured: BTreeMap<PaymentKey, Capture>,
-    /// The times from which it lists captures; one without a time it lists at once.
+    /// The times from which its search finds captures; one without a time it finds at once.
     pub listed_at: BTreeMap<PaymentKey, Timestamp>,
+    /// The captures that its list has or will have; one that is not here it never lists.
+    pub in_list: BTreeMap<PaymentKey, InList>,
     /// The refunds.
     pub refunded: BTreeMap<PaymentKey, Money>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
@@ -33,6 +49,26 @@ impl ProviderModel {
     pub fn capture_listed_at(&mut self, capture: Capture, listed_at: Timestamp) {
         self.listed_at.insert(capture.key.clone(), listed_at);
         self.capture(capture);
+    }
+
+    /// A page of the list as it is at `now`: what was captured since `from`, newest first.
+    #[must_use]
+    pub fn list(&self, from: Timestamp, after: Option<&PageMark>, now: Timestamp) -> CapturePage {
+        let listed = self.in_list.iter().filter(|(_, one)| one.made_at >= from && one.from <= now);
+        let mut listed: Vec<(Timestamp, &PaymentKey)> =
+            listed.map(|(key, one)| (one.made_at, key)).collect();
+        listed.sort_unstable_by(|one, other| other.cmp(one));
+        // A mark names the last entry of a page; what is listed late never moves it.
+        let begin = after.map_or(0, |mark| {
+            let is_it = |(_, key): &(Timestamp, &PaymentKey)| key.payment.as_str() == mark.as_str();
+            listed.iter().position(is_it).map_or(listed.len(), |at| at + 1)
+        });
+        let rest = &listed[begin..];
+        let page = &rest[..rest.len().min(PAGE)];
+        let captures = page.iter().filter_map(|(_, key)| self.captured.get(*key)).cloned();
+        let mark = |key: &PaymentKey| PageMark::new(key.payment.as_str()).ok();
+        let next = page.last().filter(|_| rest.len() > PAGE).and_then(|(_, key)| mark(key));
+        CapturePage { captures: captures.collect(), unreadable: 0, next }
     }
 
     /// Every capture for an order that is listed at `now`.

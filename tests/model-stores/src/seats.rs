@@ -6,7 +6,7 @@ use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
 use engine::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::{Snapshot, StoreError, Stored};
+use engine::ports::{StoreError, Stored};
 
 /// The sales that Redis knows. The scripts are the methods of [`Inventory`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -24,6 +24,12 @@ impl SeatsModel {
     #[must_use]
     pub fn get(&self, sale: &SaleId) -> Option<&Inventory> {
         self.sales.get(sale)
+    }
+
+    /// Removes all of a sale. What Redis removes last, the bitmaps, no script reaches without the
+    /// epoch, which it removes first: the model removes them at once.
+    pub fn unload(&mut self, sale: &SaleId) {
+        self.sales.remove(sale);
     }
 
     /// The sales that are loaded.
@@ -56,21 +62,22 @@ impl SeatsModel {
         self.get(sale).map_or_else(Vec::new, |inventory| inventory.due(now, most))
     }
 
-    fn grid(&self, sale: &SaleId, tier: &TierId) -> Option<&TierGrid> {
+    fn grid_of(&self, sale: &SaleId, tier: &TierId) -> Option<&TierGrid> {
         self.get(sale)?.tiers.get(tier)
     }
 
     /// What is taken in each of some tiers on any leg of a journey.
     #[must_use]
     pub fn taken(&self, sale: &SaleId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>> {
-        let bits = |tier| self.grid(sale, tier).map_or_else(Vec::new, |grid| grid.taken_over(legs));
+        let bits =
+            |tier| self.grid_of(sale, tier).map_or_else(Vec::new, |grid| grid.taken_over(legs));
         tiers.iter().map(bits).collect()
     }
 
     /// The number of seat-legs that are taken.
     #[must_use]
     pub fn count_taken(&self, sale: &SaleId, tiers: &[TierId], leg_count: u16) -> u64 {
-        let grids = tiers.iter().filter_map(|tier| self.grid(sale, tier));
+        let grids = tiers.iter().filter_map(|tier| self.grid_of(sale, tier));
         let bitmaps = grids.flat_map(|grid| grid.taken.iter().take(usize::from(leg_count)));
         bitmaps.flatten().map(|byte| u64::from(byte.count_ones())).sum()
     }
@@ -81,15 +88,19 @@ impl SeatsModel {
         self.get(sale).map_or(0, |inventory| inventory.holds.len() as u64)
     }
 
-    /// One tier and all holds.
+    /// The bitmaps of one tier.
     ///
     /// # Errors
     /// `Unavailable` if the tier is not loaded.
-    pub fn snapshot(&self, sale: &SaleId, tier: &TierId) -> Stored<Snapshot> {
+    pub fn grid(&self, sale: &SaleId, tier: &TierId) -> Stored<TierGrid> {
         let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
-        let inventory = self.get(sale).ok_or_else(absent)?;
-        let grid = inventory.tiers.get(tier).cloned().ok_or_else(absent)?;
-        let holds = inventory.holds.iter().map(|(order, record)| (*order, record.clone()));
-        Ok(Snapshot { grid, holds: holds.collect() })
+        self.grid_of(sale, tier).cloned().ok_or_else(absent)
+    }
+
+    /// Every hold of a sale.
+    #[must_use]
+    pub fn holds(&self, sale: &SaleId) -> Vec<(OrderNumber, HoldRecord)> {
+        let holds = self.get(sale).into_iter().flat_map(|inventory| &inventory.holds);
+        holds.map(|(order, record)| (*order, record.clone())).collect()
     }
 }

@@ -6,6 +6,7 @@ use engine::domain::gate::GateShard;
 use engine::domain::ids::SaleId;
 
 use crate::catalogue::CatalogueModel;
+use crate::cursors::CursorsModel;
 use crate::orders::OrdersModel;
 use crate::provider::ProviderModel;
 use crate::queues::QueuesModel;
@@ -26,6 +27,8 @@ pub struct Stores {
     pub queues: QueuesModel,
     /// The payment provider.
     pub provider: ProviderModel,
+    /// How far its list of captures was read, in DynamoDB.
+    pub cursors: CursorsModel,
 }
 
 impl Stores {

@@ -24,7 +24,7 @@ fn places(order: &Order) -> Vec<Place> {
 }
 
 /// I1, I2, I3, I5 and I6, in what DynamoDB and the provider know, and that Redis has nothing as sold
-/// that is not.
+/// that is not, and no sale in part.
 ///
 /// # Errors
 /// Says which of them is broken.
@@ -33,6 +33,7 @@ pub fn stores(stores: &Stores) -> Checked {
     counts(stores)?;
     payments(stores)?;
     sold(stores)?;
+    loaded(stores)?;
     let orders = &stores.orders;
     let counted = totals(orders.orders.values().filter(|order| order.synced));
     must(counted == orders.counters, || format!("I6: {counted:?}, counted {:?}", orders.counters))
@@ -79,14 +80,26 @@ fn sold(stores: &Stores) -> Checked {
     Ok(())
 }
 
+/// A sale that has an epoch in Redis has every tier of its file.
+fn loaded(stores: &Stores) -> Checked {
+    for (sale, inventory) in stores.seats.loaded() {
+        let listed = stores.catalogue.sales.get(sale);
+        for tier in listed.into_iter().flat_map(|listed| listed.sale.tiers()) {
+            let is_there = inventory.tiers.contains_key(&tier.tier);
+            must(is_there, || format!("Redis has sale {sale} without its tier {}", tier.tier))?;
+        }
+    }
+    Ok(())
+}
+
 fn counts(stores: &Stores) -> Checked {
     let mut counts: BTreeMap<(SaleId, UserId), Tickets> = BTreeMap::new();
     let mut attendees = BTreeSet::new();
     for order in live(stores) {
         *counts.entry((order.sale.clone(), order.user.clone())).or_default() += order.tickets();
-        for attendee in order.attendees() {
-            let is_first = attendees.insert((&order.sale, attendee));
-            must(is_first, || format!("two tickets name {attendee}"))?;
+        for hash in order.attendee_claims() {
+            let is_first = attendees.insert((&order.sale, hash));
+            must(is_first, || format!("two tickets name {hash}"))?;
         }
     }
     let counted = &stores.orders.counts;

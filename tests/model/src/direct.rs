@@ -6,7 +6,9 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
+use engine::domain::inventory::PartLimit;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -23,6 +25,8 @@ struct Direct<'a> {
     stores: &'a Mutex<Stores>,
     now: Timestamp,
     grace: Grace,
+    part_limit: PartLimit,
+    listings: Vec<Listing>,
 }
 
 impl Direct<'_> {
@@ -39,6 +43,14 @@ impl Driver for Direct<'_> {
     fn grace(&self) -> Grace {
         self.grace
     }
+
+    fn part_limit(&self) -> PartLimit {
+        self.part_limit
+    }
+
+    fn listings(&self) -> Vec<Listing> {
+        self.listings.clone()
+    }
 }
 
 /// Runs a flow to its end.
@@ -50,7 +62,9 @@ pub(crate) fn run(
 ) -> Outcome {
     let shared = Mutex::new(std::mem::take(stores));
     let outcome = {
-        let ports = Caller(Direct { stores: &shared, now, grace: scenario.grace });
+        let (grace, part_limit, listings) =
+            (scenario.grace, scenario.part_limit, scenario.listings());
+        let ports = Caller(Direct { stores: &shared, now, grace, part_limit, listings });
         let mut future = pin!(flow.run(scenario, &ports));
         let mut context = Context::from_waker(Waker::noop());
         let mut polls = (0..MAX_POLLS).map(|_| future.as_mut().poll(&mut context));

@@ -7,13 +7,13 @@ use engine::domain::ids::Epoch;
 use engine::domain::order::{PaymentKey, PaymentOutcome};
 use engine::ports::due_shard;
 use engine::ports::{SettleReply, Settlement, StoreError, Stored};
-use model_stores::{Call, Message, Reply, SeatsModel, Sent};
+use model_stores::{Call, InList, Message, Reply, SeatsModel, Sent};
 use stateright::{Model, Property};
 
 use crate::check;
 use crate::flow::{Flow, Outcome};
 use crate::rest::Rest;
-use crate::scenario::{Buyer, LAG_SECONDS, Scenario, epoch};
+use crate::scenario::{Buyer, LAG_SECONDS, LIST_LAG_SECONDS, Scenario, epoch, reader};
 use crate::state::State;
 use crate::task::{Answer, Task};
 
@@ -50,6 +50,8 @@ pub enum Action {
     Sweep,
     /// Somebody begins to load the sale.
     Load,
+    /// The reader of the provider's list begins.
+    Read,
     /// A call of a task, by its place.
     Call(usize, usize, CallOutcome),
     /// The process of a task dies.
@@ -156,6 +158,7 @@ impl Engine {
             | Flow::Cancel { .. }
             | Flow::Pay { .. }
             | Flow::Load { .. }
+            | Flow::Read { .. }
             | Flow::Sweep { .. } => false,
         };
         state.tasks.iter().filter(|task| is_of(&task.flow)).count()
@@ -272,6 +275,11 @@ impl Engine {
         seen.is_paid_in_time |= order.is_some_and(|order| now < order.pay_by);
         state.callbacks.insert(capture.key.clone(), state.left.callbacks);
         let provider = &mut Arc::make_mut(&mut state.stores).provider;
+        if self.scenario.lists.is_some() {
+            let lag_seconds = if is_listed_late { LIST_LAG_SECONDS } else { 0 };
+            let in_list = InList { made_at: now, from: now.plus_seconds(lag_seconds) };
+            provider.in_list.insert(capture.key.clone(), in_list);
+        }
         if is_listed_late {
             provider.capture_listed_at(capture, now.plus_seconds(LAG_SECONDS));
         } else {
@@ -324,6 +332,11 @@ impl Engine {
                 state.left.loads -= 1;
                 let epoch = next_epoch(&mut state);
                 self.begin(&mut state, Flow::Load { epoch, now });
+            }
+            Action::Read => {
+                state.left.reads -= 1;
+                let reader = reader(state.left.reads);
+                self.begin(&mut state, Flow::Read { reader, now });
             }
             Action::Call(task, place, fate) => self.call(&mut state, *task, *place, *fate)?,
             Action::Crash(task) => {
@@ -389,6 +402,11 @@ impl Model for Engine {
         let is_lost = state.stores.seats.loaded().next().is_none();
         if state.left.loads > 0 && is_lost {
             actions.push(Action::Load);
+        }
+        // One reader at a time: a second one would find the lease taken.
+        let reads = |flow: &Flow| matches!(flow, Flow::Read { .. });
+        if state.left.reads > 0 && !state.tasks.iter().any(|task| reads(&task.flow)) {
+            actions.push(Action::Read);
         }
         Self::calls(state, actions);
         if state.moment + 1 < self.scenario.times.len() {

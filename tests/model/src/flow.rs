@@ -1,9 +1,10 @@
 //! The flows as values: which one runs, with which arguments. What they do is in `engine::flows`.
 
-use engine::domain::ids::Epoch;
+use engine::domain::ids::{Epoch, ReaderId};
 use engine::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::{self, cancel};
+use engine::flows::captures::read_captures;
 use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
@@ -15,6 +16,9 @@ use engine::ports::{Ports, StoreError, Stored};
 use model_stores::{Message, Sent};
 
 use crate::scenario::Scenario;
+
+/// Most pages of a run of the reader.
+const MAX_PAGES: u32 = 2;
 
 /// A flow with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,6 +61,13 @@ pub enum Flow {
     Load {
         /// The name it would get.
         epoch: Epoch,
+        /// The time at which it began.
+        now: Timestamp,
+    },
+    /// A run of the reader of the provider's list.
+    Read {
+        /// The name of the run.
+        reader: ReaderId,
         /// The time at which it began.
         now: Timestamp,
     },
@@ -105,7 +116,7 @@ impl Outcome {
         };
         match error {
             StoreError::Contract(what) => Some(what),
-            StoreError::Unavailable(_) | StoreError::Unknown(_) => None,
+            StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Limited(_) => None,
         }
     }
 }
@@ -143,6 +154,7 @@ impl Flow {
                 done(consume(ports, sent, epoch, *now).await)
             }
             Self::Load { epoch, now } => done(load(ports, scenario.id(), epoch, *now).await),
+            Self::Read { reader, now } => done(read_captures(ports, reader, *now, MAX_PAGES).await),
             Self::Sweep { epoch, now } => done(reconcile(ports, epoch, *now).await),
         }
     }

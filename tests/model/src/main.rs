@@ -27,6 +27,9 @@ struct Arguments {
     /// Number of further runs of the sweeper.
     #[arg(long)]
     sweeps: Option<u8>,
+    /// Number of runs of the reader of the provider's list.
+    #[arg(long)]
+    reads: Option<u8>,
     /// Number of threads that explore; one finds the shortest way to what is broken.
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -42,6 +45,7 @@ impl Arguments {
             (&mut budget.callbacks, self.callbacks),
             (&mut budget.losses, self.losses),
             (&mut budget.sweeps, self.sweeps),
+            (&mut budget.reads, self.reads),
         ];
         for (setting, value) in settings {
             *setting = value.unwrap_or(*setting);

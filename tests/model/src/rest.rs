@@ -38,7 +38,9 @@ impl Rest {
     pub fn check(&self, scenario: &Scenario, state: &State) -> Checked {
         let is_idle = state.tasks.is_empty();
         let came_twice = state.buyer_states.iter().any(|seen| seen.requests > 1);
-        if is_idle && !came_twice && state.is_fault_free(scenario) {
+        // What the reader decides is sold by the consumer of a message.
+        let is_read = scenario.budget.reads > 0;
+        if is_idle && !came_twice && !is_read && state.is_fault_free(scenario) {
             let said = "though nothing went wrong and nothing was repaired";
             check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
         }

@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use engine::domain::archive::Lifecycle;
+use engine::domain::captures::{ListLag, Listing};
 use engine::domain::choice::Choice;
 use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{
-    AttendeeId, Epoch, Legs, PaymentId, ProviderId, SaleId, Seat, TierId, UserId,
+    Epoch, Legs, PaymentId, ProviderId, ReaderId, SaleId, Seat, TierId, UserId,
 };
-use engine::domain::inventory::Line;
+use engine::domain::inventory::{Line, PartLimit};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey};
@@ -30,6 +32,8 @@ pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
 pub const PAY_WINDOW_SECONDS: i64 = 60;
 /// Seconds by which a provider that lags lists a capture late; below the grace.
 pub const LAG_SECONDS: i64 = 100;
+/// Seconds by which its list then has a capture late; below the lag that is stated.
+pub const LIST_LAG_SECONDS: i64 = 50;
 /// The price of a ticket.
 pub const PRICE_MINOR: MinorUnits = MinorUnits(500);
 
@@ -59,6 +63,8 @@ pub struct Budget {
     pub copies: u8,
     /// Runs of the sweeper.
     pub sweeps: u8,
+    /// Runs of the reader of the provider's list.
+    pub reads: u8,
     /// Loads, by whoever finds that Redis has lost the sale.
     pub loads: u8,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
@@ -112,8 +118,14 @@ pub struct Scenario {
     pub budget: Budget,
     /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
+    /// How much one part of a load carries.
+    pub part_limit: PartLimit,
+    /// True if Redis has lost everything before the start: the first loss of the budget.
+    pub is_lost: bool,
     /// True if the provider may list a capture [`LAG_SECONDS`] late.
     pub lags: bool,
+    /// The lag that is stated of the provider's list; `None` if it has none.
+    pub lists: Option<ListLag>,
     /// The queues that deliver. The sweeper must compensate for the others, at rest.
     pub delivers: Delivers,
     /// The guard that is away.
@@ -145,6 +157,16 @@ pub fn epoch(load: usize) -> Epoch {
     Epoch::new(format!("e{load}")).unwrap()
 }
 
+/// The name of a run of the reader, by how many may still come.
+#[must_use]
+pub fn reader(left: u8) -> ReaderId {
+    ReaderId::new(format!("r{left}")).unwrap()
+}
+
+fn provider() -> ProviderId {
+    ProviderId::new("bank").unwrap()
+}
+
 impl Buyer {
     /// A buyer who asks once. Numbers share a shard of the index of what is due.
     #[must_use]
@@ -165,7 +187,7 @@ impl Buyer {
     /// This buyer, naming an attendee.
     #[must_use]
     pub fn naming(mut self, attendee: &str) -> Self {
-        self.lines[0].attendees = vec![AttendeeId::new(attendee).unwrap()];
+        self.lines[0].attendees = vec![model_stores::attendee(attendee)];
         self
     }
 
@@ -201,7 +223,10 @@ impl Scenario {
             ordered: Vec::new(),
             budget: Budget::default(),
             grace: Grace::NONE,
+            part_limit: PartLimit::STANDARD,
+            is_lost: false,
             lags: false,
+            lists: None,
             delivers: Delivers::default(),
             without: None,
         };
@@ -242,6 +267,25 @@ impl Scenario {
         Self { grace: Grace::DEFAULT, lags: true, ..self }
     }
 
+    /// Redis has lost everything before the start, and loads are in as many parts as they can be.
+    #[must_use]
+    pub fn lost_and_loaded_in_parts(mut self) -> Self {
+        self.stores.lose_redis();
+        Self { part_limit: PartLimit::SMALLEST, is_lost: true, ..self }
+    }
+
+    /// This scenario at a provider that lists its captures.
+    #[must_use]
+    pub fn listing(self) -> Self {
+        Self { lists: Some(ListLag::DEFAULT), ..self }
+    }
+
+    /// The provider, as the ports name it.
+    #[must_use]
+    pub fn listings(&self) -> Vec<Listing> {
+        self.lists.map(|lag| Listing { provider: provider(), lag: Some(lag) }).into_iter().collect()
+    }
+
     /// A buyer has an order at the start, and knows it.
     #[must_use]
     pub fn with_order(mut self, buyer: usize) -> Self {
@@ -264,7 +308,12 @@ impl Scenario {
     #[must_use]
     pub fn reservation(&self, buyer: usize, epoch: Option<Epoch>) -> Reservation {
         let Buyer { user, number, lines, .. } = &self.buyers[buyer];
-        let published = Published { sale: Arc::clone(&self.sale), epoch, version: 1 };
+        let published = Published {
+            sale: Arc::clone(&self.sale),
+            epoch,
+            version: 1,
+            lifecycle: Lifecycle::Listed,
+        };
         Reservation { published, number: *number, user: user.clone(), lines: lines.clone() }
     }
 
@@ -273,7 +322,7 @@ impl Scenario {
     pub fn capture(&self, buyer: usize, payment: usize) -> Capture {
         let Buyer { number, payments, .. } = &self.buyers[buyer];
         let key = PaymentKey {
-            provider: ProviderId::new("bank").unwrap(),
+            provider: provider(),
             payment: PaymentId::new(format!("p{}.{}", buyer + 1, payment + 1)).unwrap(),
         };
         let amount = Money { amount_minor: payments[payment], ..self.sale.money(MinorUnits::ZERO) };

@@ -2,6 +2,7 @@
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::money::MinorUnits;
+use engine::flows::load::LEASE_MS;
 
 use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
 
@@ -9,6 +10,10 @@ use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
 const WHOLE: (u16, u16) = (0, 2);
 /// Just after the payment window of an order that was made at the start.
 const PAST_THE_DEADLINE: i64 = 61;
+/// Just after the lease of a loader that began at the start; the order's window is not over.
+const PAST_THE_LEASE: i64 = LEASE_MS / 1000 + 1;
+/// Within the payment window, before a list that lags has what was paid at the start.
+const BEFORE_THE_DEADLINE: i64 = 20;
 /// Just after its grace.
 const PAST_THE_GRACE: i64 = 181;
 
@@ -54,6 +59,32 @@ pub fn payment_listed_late() -> Scenario {
         .until(&[PAST_THE_DEADLINE, PAST_THE_GRACE])
         .delivering(EXPIRY)
         .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
+}
+
+/// A provider's list is read once, while a payment comes in that it may have late and of which nobody
+/// calls back.
+#[must_use]
+pub fn captures_that_are_read() -> Scenario {
+    Scenario::new("captures that are read", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .lagging()
+        .listing()
+        .until(&[BEFORE_THE_DEADLINE, PAST_THE_DEADLINE, PAST_THE_GRACE])
+        .delivering(EXPIRY)
+        .budget(Budget { reads: 1, ..Budget::default() })
+}
+
+/// The list is read before the deadline and again past the grace: the first time without the payment, if
+/// the provider has it late.
+#[must_use]
+pub fn captures_that_are_read_again() -> Scenario {
+    Scenario::new("captures that are read again", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .lagging()
+        .listing()
+        .until(&[BEFORE_THE_DEADLINE, PAST_THE_GRACE])
+        .delivering(EXPIRY)
+        .budget(Budget { reads: 2, ..Budget::default() })
 }
 
 /// A buyer pays and cancels at once, and anything may fail once.
@@ -143,6 +174,17 @@ pub fn reload_against_traffic() -> Scenario {
         .budget(Budget { callbacks: 1, losses: 1, loads: 1, ..Budget::default() })
 }
 
+/// Redis has lost the sale, and two loaders write it in parts, the second once the lease of the first may
+/// be over, while Redis forgets once more and a call fails.
+#[must_use]
+pub fn load_in_parts() -> Scenario {
+    Scenario::new("load in parts", 2, vec![first()])
+        .with_order(0)
+        .lost_and_loaded_in_parts()
+        .until(&[PAST_THE_LEASE])
+        .budget(Budget { losses: 2, loads: 2, ..Budget::default() })
+}
+
 /// Every message and callback comes again.
 #[must_use]
 pub fn duplicates() -> Scenario {
@@ -208,6 +250,8 @@ pub fn small() -> Vec<Scenario> {
     vec![
         expiry_against_payment(),
         payment_listed_late(),
+        captures_that_are_read(),
+        captures_that_are_read_again(),
         cancel_against_payment(),
         rescue_against_another_buyer(),
         refund(),
@@ -216,6 +260,7 @@ pub fn small() -> Vec<Scenario> {
         forgetting_against_claims(),
         forgetting_against_payment(),
         reload_against_traffic(),
+        load_in_parts(),
         duplicates(),
         crash_at_every_step(),
         sweeper_against_traffic(),
@@ -242,11 +287,20 @@ pub fn large() -> Vec<Scenario> {
         named("large: a payment listed late and a message that comes twice", {
             more(payment_listed_late(), |budget| budget.copies = 1)
         }),
+        named("large: captures that are read twice", {
+            more(captures_that_are_read(), |budget| budget.reads = 2)
+        }),
+        named("large: captures that are read, their callback and a fault", {
+            more(captures_that_are_read(), |budget| (budget.callbacks, budget.faults) = (1, 1))
+        }),
         named("large: cancel, payment and two faults", {
             more(cancel_against_payment(), |budget| budget.faults = 2)
         }),
         named("large: two loaders and live traffic", {
             more(reload_against_traffic(), |budget| budget.loads = 2)
+        }),
+        named("large: a load in parts while something fails", {
+            more(load_in_parts(), |budget| budget.faults = 1)
         }),
         named("large: Redis forgets while something fails", {
             more(forgetting_against_claims(), |budget| budget.faults = 1)

@@ -74,7 +74,10 @@ impl State {
             replica: None,
             tasks: Vec::new(),
             moment: 0,
-            left: scenario.budget,
+            left: Budget {
+                losses: scenario.budget.losses - u8::from(scenario.is_lost),
+                ..scenario.budget
+            },
             callbacks: BTreeMap::new(),
             deliveries: BTreeMap::new(),
             buyer_states: (0..scenario.buyers.len()).map(first).collect(),

@@ -12,7 +12,9 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
+use engine::domain::inventory::PartLimit;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply};
 
@@ -71,7 +73,9 @@ impl Task {
     }
 
     fn after(scenario: &Scenario, flow: Flow, answers: Vec<Answer>, print: u64) -> Self {
-        let script = Script { slots: Arc::default(), grace: scenario.grace };
+        let (grace, part_limit, listings) =
+            (scenario.grace, scenario.part_limit, scenario.listings());
+        let script = Script { slots: Arc::default(), grace, part_limit, listings };
         let ports = Caller(script.clone());
         let outcome = {
             let mut future = pin!(flow.run(scenario, &ports));
@@ -122,6 +126,8 @@ pub(crate) fn text(reply: &Stored<Reply>) -> String {
 struct Script {
     slots: Arc<Mutex<Vec<Slot>>>,
     grace: Grace,
+    part_limit: PartLimit,
+    listings: Vec<Listing>,
 }
 
 /// A call that was made.
@@ -190,5 +196,13 @@ impl Driver for Script {
 
     fn grace(&self) -> Grace {
         self.grace
+    }
+
+    fn part_limit(&self) -> PartLimit {
+        self.part_limit
+    }
+
+    fn listings(&self) -> Vec<Listing> {
+        self.listings.clone()
     }
 }

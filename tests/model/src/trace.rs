@@ -2,9 +2,8 @@
 
 use engine::domain::inventory::{HeldLine, HoldReply};
 use engine::domain::number::OrderNumber;
-use engine::ports::messages::{Expiry, QueueMessage, Sync};
 use engine::ports::{CreateReply, Settlement, Stored};
-use model_stores::{Call, Message, Reply, Sent, Stores};
+use model_stores::{Call, Message, Reply, Stores};
 
 use crate::engine::{Action, CallOutcome, Engine};
 use crate::flow::Flow;
@@ -40,10 +39,15 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
             format!("buyer {} pays at the provider, which lists it {LAG_SECONDS} s late", buyer + 1)
         }
         Action::Callback(key) => format!("the provider calls back about {}", key.payment),
-        Action::Deliver(sent, false) => format!("{} is delivered", message(scenario, sent)),
-        Action::Deliver(sent, true) => format!("{} is delivered besides", message(scenario, sent)),
+        Action::Deliver(sent, false) => {
+            format!("{} is delivered", message(scenario, &sent.message))
+        }
+        Action::Deliver(sent, true) => {
+            format!("{} is delivered besides", message(scenario, &sent.message))
+        }
         Action::Sweep => "the sweeper begins".to_owned(),
         Action::Load => "a loader begins".to_owned(),
+        Action::Read => "the reader of the provider's list begins".to_owned(),
         Action::Crash(task) => {
             format!("the process of {} dies", who(scenario, &state.tasks[*task].flow))
         }
@@ -81,8 +85,8 @@ fn order(scenario: &Scenario, number: OrderNumber) -> String {
     }
 }
 
-fn message(scenario: &Scenario, sent: &Sent) -> String {
-    match &sent.message {
+fn message(scenario: &Scenario, message: &Message) -> String {
+    match message {
         Message::Expiry { order: number, .. } => {
             format!("the expiry message of {}", order(scenario, *number))
         }
@@ -97,8 +101,9 @@ fn who(scenario: &Scenario, flow: &Flow) -> String {
         Flow::Reserve { buyer, .. } => format!("request of buyer {}", buyer + 1),
         Flow::Cancel { buyer, .. } => format!("cancellation of buyer {}", buyer + 1),
         Flow::Pay { capture, .. } => format!("callback of {}", capture.key.payment),
-        Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, sent)),
+        Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, &sent.message)),
         Flow::Load { epoch, .. } => format!("loader of {epoch}"),
+        Flow::Read { reader, .. } => format!("reader {reader}"),
         Flow::Sweep { .. } => "sweeper".to_owned(),
     }
 }
@@ -142,19 +147,12 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         Call::Count { orders } => {
             orders.iter().map(|order| of(&order.number)).collect::<Vec<_>>().join(", ")
         }
-        Call::Load { command } => format!("as {}", command.epoch),
+        Call::Load { part } => format!("part {} as {}", part.place, part.load.epoch),
         Call::Loaded { epoch, .. } | Call::Lease { epoch, .. } | Call::Prolong { epoch, .. } => {
             format!("as {epoch}")
         }
-        Call::Send { message: QueueMessage::Expiry(Expiry { order: number, .. }), .. } => {
-            format!("the expiry of {}", of(number))
-        }
-        Call::Send { message: QueueMessage::Sync(Sync { order: number }), .. } => {
-            format!("the sync of {}", of(number))
-        }
-        Call::Send { message: QueueMessage::Load(_), .. } => "the load".to_owned(),
-        Call::Send { message: QueueMessage::Refund(refund), .. } => {
-            format!("the refund of {}", refund.payment)
+        Call::Send { message: sent, .. } => {
+            Message::from_engine(sent).map_or_else(String::new, |sent| message(scenario, &sent))
         }
         _ => String::new(),
     };

@@ -35,6 +35,8 @@ macro_rules! races {
 races! {
     expiry_against_payment
     payment_listed_late
+    captures_that_are_read
+    captures_that_are_read_again
     cancel_against_payment
     rescue_against_another_buyer
     refund
@@ -43,6 +45,7 @@ races! {
     forgetting_against_claims
     forgetting_against_payment
     reload_against_traffic
+    load_in_parts
     duplicates
     crash_at_every_step
     sweeper_against_traffic
@@ -52,7 +55,7 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 14] = [
+const PLANTED: [(Guard, fn() -> Scenario); 18] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -62,11 +65,15 @@ const PLANTED: [(Guard, fn() -> Scenario); 14] = [
     (Guard::RefundOnce, scenarios::refund),
     (Guard::ReleaseOnlyHeld, scenarios::rescue_against_another_buyer),
     (Guard::ReleaseKeepsSold, scenarios::rescue_against_another_buyer),
+    (Guard::LoadComplete, scenarios::load_in_parts),
+    (Guard::LoadUnnamed, scenarios::load_in_parts),
     (Guard::HoldReplay, scenarios::one_attendee),
     (Guard::Tombstone, scenarios::crash_at_every_step),
     (Guard::AmountCheck, scenarios::second_and_wrong_payments),
     (Guard::AskProvider, scenarios::expiry_against_payment),
     (Guard::Grace, scenarios::payment_listed_late),
+    (Guard::ReadAgain, scenarios::captures_that_are_read_again),
+    (Guard::ListLag, scenarios::captures_that_are_read),
 ];
 
 #[test]

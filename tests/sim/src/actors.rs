@@ -4,20 +4,23 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::archive::{Lifecycle, NotYet};
+use engine::domain::ids::{Epoch, ReaderId, SaleId};
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Capture, OrderState, PaymentKey};
+use engine::domain::order::{Capture, OrderState};
 use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
+use engine::flows::archive::{self, archive};
+use engine::flows::captures::read_captures;
 use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
 use engine::flows::publish::{Refusal, publish};
 use engine::flows::reconcile::reconcile;
-use engine::flows::refund::refund;
+use engine::flows::refund::refund_or_requeue;
 use engine::flows::sync::sync;
-use engine::ports::Stored;
 use engine::ports::messages::Refund;
+use engine::ports::{Due, Stored};
 use model_stores::{Message, Sent};
 
 use crate::executor::Executor;
@@ -33,6 +36,12 @@ const MAX_RECEIVES: u32 = 10;
 const MAX_TOGETHER: usize = 10;
 /// Time between two runs of the sweeper, in milliseconds (`template.yaml`).
 const SWEEP_MS: i64 = 60_000;
+/// Number of times that an operator tries to archive the sale.
+const ARCHIVINGS: u64 = 80;
+/// Time between two runs of the reader, in milliseconds.
+const READ_MS: i64 = 15_000;
+/// Most pages of one of its runs.
+const MAX_PAGES: u32 = 2;
 /// Number of sweeps of a storm of them.
 const STORM_SWEEPS: u64 = 40;
 /// Seconds after which the provider calls again.
@@ -58,7 +67,7 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
             })
             .await;
         match done {
-            Some(Ok(_)) | Some(Err(Refusal::SeatsDiffer)) => return,
+            Some(Ok(_)) | Some(Err(Refusal::SeatsDiffer | Refusal::Archived)) => return,
             Some(Err(Refusal::Busy | Refusal::Store(_))) | None => executor.sleep(5_000).await,
         }
     }
@@ -92,10 +101,44 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
     }
 }
 
+/// An operator archives the sale once it has closed, again until it is done: often too early, while
+/// orders are pending and money is on its way.
+pub(crate) async fn archivist(executor: Executor, closes_ms: i64, place: u64) {
+    let seed = executor.environment.lock().plan.seed;
+    let mut rng = SeededRng::from_label(seed, place);
+    executor.sleep(closes_ms + rng.between(-2_000, 60_000)).await;
+    for turn in 0..ARCHIVINGS {
+        let token = new_epoch(&executor);
+        let done = executor
+            .invoke(format!("archive {turn}"), mix(place, turn), |ports, _| async move {
+                archive(&ports, &sale_id(), &token, ports.0.clone()).await
+            })
+            .await;
+        let reached = match &done {
+            Some(Ok(_)) => "archived",
+            Some(Err(archive::Refusal::NotYet(NotYet::Sells(_)))) => "archiving refused: sells",
+            Some(Err(archive::Refusal::NotYet(NotYet::Undecided(_)))) => {
+                "archiving refused: undecided"
+            }
+            Some(Err(archive::Refusal::NoSuchSale | archive::Refusal::Busy)) => "archiving busy",
+            Some(Err(archive::Refusal::Store(_))) | None => "archiving failed",
+        };
+        executor.environment.lock().tally.reach(reached);
+        if matches!(done, Some(Ok(_))) {
+            return;
+        }
+        executor.sleep(rng.between(1_000, 90_000)).await;
+    }
+}
+
 /// What the sweeper has to do, as far as it can be seen from outside.
 fn is_anything_due(executor: &Executor) -> bool {
     let environment = executor.environment.lock();
     let soon = environment.now.plus_ms(4_000);
+    if let Some(lifecycle) = environment.over() {
+        let due = environment.stores.orders.due.first().is_some_and(|(at, _)| *at <= soon);
+        return due || lifecycle == Lifecycle::Unloading;
+    }
     let named = environment.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
     let inventory = environment.stores.seats.get(&sale_id());
     let is_loaded = named.is_some() && environment.stores.seats.epoch(&sale_id()) == named;
@@ -164,6 +207,7 @@ async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) 
         ("sweep restored", report.restored),
         ("sweep sold", report.sold),
         ("sweep freed", report.freed),
+        ("sweep unloaded", report.unloaded),
         ("sweep failed in part", report.failed),
     ];
     for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
@@ -172,6 +216,43 @@ async fn sweep(executor: Executor, place: u64, quiet: Rc<RefCell<Option<u64>>>) 
     // Quiet is what was so from the first read on: a sweep that was frozen has an old snapshot.
     let is_quiet = report.is_quiet() && environment.changes == before;
     *quiet.borrow_mut() = is_quiet.then_some(before);
+}
+
+/// The reader of the provider's list: a run every quarter of a minute while anything is due. It reads few
+/// pages, so that a pass takes several runs.
+pub(crate) async fn reader(executor: Executor) {
+    for turn in 0.. {
+        let (place, is_anything_due) = {
+            let environment = executor.environment.lock();
+            let mut due = environment.stores.orders.due.iter();
+            // A refund that is asked about again in a day is nothing to read for.
+            let is_anything_due = due.any(|(_, due)| matches!(due, Due::Order(_)));
+            (mix(mix(environment.plan.seed, 0x4ead), turn), is_anything_due)
+        };
+        executor.sleep(if is_anything_due { READ_MS } else { SWEEP_MS }).await;
+        if !is_anything_due {
+            continue;
+        }
+        let reader = ReaderId::new(format!("r{place:x}")).expect("it is a slug");
+        let reading = executor
+            .invoke("reader".to_owned(), place, |ports, _| async move {
+                read_captures(&ports, &reader, ports.0.clone(), MAX_PAGES).await
+            })
+            .await;
+        let mut environment = executor.environment.lock();
+        let Some(Ok(reading)) = reading else {
+            environment.tally.reach("reader failed");
+            continue;
+        };
+        let counts = [
+            ("reader read", reading.pages),
+            ("reader decided", reading.decided),
+            ("reader unfinished", reading.unfinished),
+        ];
+        for (name, _) in counts.into_iter().filter(|(_, count)| *count > 0) {
+            environment.tally.reach(name);
+        }
+    }
 }
 
 /// Function that a message is for.
@@ -324,9 +405,8 @@ async fn consume(
             executor
                 .invoke("refund".to_owned(), place, |ports, now| async move {
                     let mut done = Vec::new();
-                    for Refund { provider, payment, order, .. } in requests {
-                        let key = PaymentKey { provider, payment };
-                        done.push(refund(&ports, order, &key, now).await.map(|_| ()));
+                    for request in requests {
+                        done.push(refund_or_requeue(&ports, request, now).await.map(|_| ()));
                     }
                     done
                 })

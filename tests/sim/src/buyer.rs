@@ -1,7 +1,8 @@
 //! The buyers: what they request, and what they do when they get it or not.
 
+use engine::domain::attendee::Attendee;
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{AttendeeId, Legs, PaymentId, ProviderId, Seat, UserId};
+use engine::domain::ids::{Legs, PaymentId, Seat, UserId};
 use engine::domain::inventory::Line as Wish;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
@@ -12,18 +13,21 @@ use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::ports::{Catalogue as _, Freshness, StoreError};
+use model_stores::InList;
 
 use crate::actors::{call_back, never_call};
 use crate::executor::Executor;
 use crate::fault::Fault;
 use crate::oracle::debug_head;
-use crate::plan::{FAULTS_FROM_MS, MAX_LAG_MS, START, sale_id};
+use crate::plan::{FAULTS_FROM_MS, MAX_LAG_MS, MAX_LIST_LAG_MS, START, provider_id, sale_id};
 use crate::random::{SeededRng, mix};
 
 /// The number of orders that a buyer tries to make in a storm.
 const STORM_ROUNDS: u64 = 8;
 /// The number of requests for one order.
 const ATTEMPTS: u64 = 7;
+/// The number of people whom one who tries out names asks for: more than the largest limit allows.
+const PROBES: u64 = 20;
 
 /// One buyer.
 struct Buyer {
@@ -60,6 +64,9 @@ pub(crate) async fn buyer(executor: Executor, index: u64) {
         let (executor, user, sale) = (executor.clone(), user.clone(), sale.clone());
         let key = mix(key, round);
         let buyer = Buyer { executor, index, round, key, user, number, sale, is_storm };
+        if rng.chance(150) {
+            buyer.probe(&mut rng).await;
+        }
         if let Some(order) = buyer.order(&mut rng).await {
             buyer.decide(&mut rng, order).await;
         }
@@ -98,6 +105,39 @@ impl Buyer {
             }
         }
         None
+    }
+
+    /// Tries out who has a ticket: names somebody who has one and, each time, somebody else. All of
+    /// these are learned of, until the engine says no more.
+    async fn probe(&self, rng: &mut SeededRng) {
+        let first = self.index * STORM_ROUNDS + self.round;
+        for turn in 0..PROBES {
+            self.executor.sleep(rng.between(200, 5_000)).await;
+            let Some(known) = self.somebody_with_a_ticket() else { continue };
+            let mut line = wants(rng, &self.sale).remove(0);
+            let other = model_stores::attendee(&format!("q{}", first * PROBES + turn));
+            line.line.choice = Choice::Best { count: 2, together: Together::Preferred };
+            line.attendees = vec![other, known];
+            let place = mix(self.key, 700 + turn);
+            let stops = match self.reserve(&[line], place).await {
+                Some(Ok(_) | Err(Refusal::TokenReused(_))) => true,
+                Some(Err(refusal)) => matches!(refusal, Refusal::AttendeeLimit { .. }),
+                None => false,
+            };
+            if stops {
+                return;
+            }
+        }
+    }
+
+    /// Somebody else whose name is on a ticket.
+    fn somebody_with_a_ticket(&self) -> Option<Attendee> {
+        let environment = self.executor.environment.lock();
+        let mut orders = environment.stores.orders.orders.values();
+        let order = orders.find(|order| {
+            order.state.is_live() && order.user != self.user && order.attendees().next().is_some()
+        });
+        order?.attendees().next().cloned()
     }
 
     async fn pass_the_gate(&self) {
@@ -295,7 +335,7 @@ impl Buyer {
         let place = mix(self.key, 600 + turn);
         let payment = PaymentId::new(format!("pi-{}-{}-{turn}", self.index, self.round))
             .expect("it is ASCII");
-        let key = PaymentKey { provider: ProviderId::new("test").expect("it is a slug"), payment };
+        let key = PaymentKey { provider: provider_id(), payment };
         let mut environment = self.executor.environment.lock();
         let mut strikes = |fault, label| environment.strikes(fault, mix(place, label), rng);
         let is_wrong = strikes(Fault::WrongAmount, 1);
@@ -314,7 +354,11 @@ impl Buyer {
         }
         let lag_ms = SeededRng::from_label(place, 9).between(0, MAX_LAG_MS);
         let listed_at = environment.now.plus_ms(lag_ms);
-        environment.stores.provider.capture_listed_at(capture.clone(), listed_at);
+        let list_lag_ms = SeededRng::from_label(place, 10).between(0, MAX_LIST_LAG_MS);
+        let (made_at, from) = (environment.now, environment.now.plus_ms(list_lag_ms));
+        let provider = &mut environment.stores.provider;
+        provider.capture_listed_at(capture.clone(), listed_at);
+        provider.in_list.insert(capture.key.clone(), InList { made_at, from });
         environment.changes += 1;
         drop(environment);
         let act = |wait: i64, place: u64| {
@@ -407,7 +451,7 @@ fn line(rng: &mut SeededRng, sale: &Sale, tier: &Tier, people: &mut Vec<u64>) ->
         let person = rng.below(14);
         if !people.contains(&person) {
             people.push(person);
-            attendees.push(AttendeeId::new(format!("p{person}")).expect("it is plain text"));
+            attendees.push(model_stores::attendee(&format!("p{person}")));
         }
     }
     let price_minor = tier.price_minor(legs).unwrap_or_default();

@@ -10,8 +10,10 @@ use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
+use engine::domain::archive::Lifecycle;
+use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
-use engine::domain::inventory::{LoadReply, SeatLeg};
+use engine::domain::inventory::{LoadReply, PartLimit, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
 use engine::ports::messages::QueueMessage;
@@ -20,7 +22,7 @@ use model_stores::{Call, Driver, Effect, Reply, Stores};
 
 use crate::fault::Fault;
 use crate::oracle::Oracle;
-use crate::plan::{GRACE, Plan, START};
+use crate::plan::{GRACE, LIST_LAG, Plan, START, provider_id, sale_id};
 use crate::random::{SeededRng, mix};
 use crate::redis_log::RedisLog;
 use crate::tally::Tally;
@@ -211,6 +213,15 @@ impl Driver for PortHandle {
     fn grace(&self) -> Grace {
         GRACE
     }
+
+    fn part_limit(&self) -> PartLimit {
+        self.environment.lock().plan.part_limit
+    }
+
+    fn listings(&self) -> Vec<Listing> {
+        let lists = self.environment.lock().plan.lists;
+        vec![Listing { provider: provider_id(), lag: lists.then_some(LIST_LAG) }]
+    }
 }
 
 /// True for a script of Redis that writes a sale's inventory.
@@ -226,6 +237,11 @@ pub(crate) fn writes_orders(call: &Call) -> bool {
 /// True for every other call that changes something that a flow may rely on.
 fn writes_elsewhere(call: &Call) -> bool {
     matches!(call.effect(), Some(Effect::Catalogue | Effect::Money)) || sends(call)
+}
+
+/// True for a call that moves a cursor: nothing of what is at rest.
+fn writes_cursor(call: &Call) -> bool {
+    call.effect() == Some(Effect::Cursor)
 }
 
 /// True for a call that sends a message, but for the one that asks for a load: it may be lost.
@@ -260,6 +276,12 @@ impl Environment {
             environment.set_clock(process);
         }
         environment
+    }
+
+    /// Where the sale is in its life, if it is archived.
+    pub(crate) fn over(&self) -> Option<Lifecycle> {
+        let listed = self.stores.catalogue.sales.get(&sale_id())?;
+        listed.lifecycle.is_over().then_some(listed.lifecycle)
     }
 
     /// Milliseconds since the run began.
@@ -367,13 +389,21 @@ impl Environment {
 
     /// The fault that strikes at a call, if one does.
     fn fault_at(&mut self, call: &Call, place: u64, rng: &mut SeededRng) -> Option<Fault> {
-        let writes = writes_redis(call) || writes_orders(call) || writes_elsewhere(call);
+        let writes = writes_redis(call)
+            || writes_orders(call)
+            || writes_elsewhere(call)
+            || writes_cursor(call);
         let may = |fault: Fault| match fault {
             Fault::Late => writes,
             Fault::Twice => writes_redis(call) || sends(call),
             Fault::IndexBehind => matches!(call, Call::Due { .. }),
             Fault::RefundFault => matches!(call, Call::Refund { .. }),
-            Fault::Silence => matches!(call, Call::Captures { .. }),
+            Fault::Silence => matches!(call, Call::Captures { .. } | Call::ListCaptures { .. }),
+            Fault::Limited => {
+                let limited =
+                    |call: &Call| matches!(call, Call::Captures { .. } | Call::ListCaptures { .. });
+                limited(call) || matches!(call, Call::Refund { .. })
+            }
             _ => true,
         };
         let kinds = [
@@ -388,6 +418,7 @@ impl Environment {
             Fault::IndexBehind,
             Fault::RefundFault,
             Fault::Silence,
+            Fault::Limited,
         ];
         kinds.into_iter().filter(|fault| may(*fault)).find(|fault| self.strikes(*fault, place, rng))
     }
@@ -400,7 +431,10 @@ impl Environment {
         let mut rng = SeededRng::new(place);
         let fault = self.fault_at(&call, place, &mut rng);
         let tie = rng.draw();
-        let writes = writes_redis(&call) || writes_orders(&call) || writes_elsewhere(&call);
+        let writes = writes_redis(&call)
+            || writes_orders(&call)
+            || writes_elsewhere(&call)
+            || writes_cursor(&call);
         // In a storm the sweeper is slow, so that much happens between what it reads and its repairs.
         let is_slow = self.plan.is_storm && self.invocations[invocation].name == "sweep";
         let there = self.now.plus_ms(rng.between(1, if is_slow { 80 } else { 12 }));
@@ -442,6 +476,11 @@ impl Environment {
                 arrives = None;
                 reply = Some(Err(StoreError::Unavailable("throttled, or in conflict".to_owned())));
             }
+            Some(Fault::Limited) => {
+                arrives = None;
+                let seconds = u32::try_from(rng.between(1, 30)).unwrap_or(1);
+                reply = Some(Err(StoreError::Limited(seconds)));
+            }
             Some(Fault::Late) => {
                 let late_ms = if rng.chance(800) { 20_000 } else { 300_000 };
                 arrives = Some(gave_up.plus_ms(rng.between(1, late_ms)));
@@ -464,9 +503,7 @@ impl Environment {
         if let Some(at) = arrives {
             self.at(at, tie, Event::Arrive(op));
         }
-        // A snapshot is answered when its second half is read.
-        let is_in_halves = matches!(call, Call::Snapshot { .. }) && reply.is_none();
-        if let Some(at) = answered.filter(|_| !is_in_halves) {
+        if let Some(at) = answered {
             self.at(at, tie, Event::Answer(op));
         }
         let is_answered = false;
@@ -525,18 +562,6 @@ impl Environment {
             self.hear(op, Ok(Reply::Sale(remembered)));
             return;
         }
-        if let (Call::Snapshot { sale, .. }, Some(Ok(Reply::Snapshot(half)))) =
-            (&call, &mut self.ops[op].reply)
-        {
-            // The holds are read after the bitmaps: others may have come between.
-            let inventory = self.stores.seats.get(sale);
-            let holds = inventory.into_iter().flat_map(|inventory| &inventory.holds);
-            half.holds = holds.map(|(order, record)| (*order, record.clone())).collect();
-            if fault != Some(Fault::Die) {
-                self.at(self.now.plus_ms(5), mix(op as u64, 4), Event::Answer(op));
-            }
-            return;
-        }
         let mut reply = self.apply(invocation, &call);
         if fault == Some(Fault::Twice) && self.violation.is_none() {
             reply = self.apply(invocation, &call);
@@ -549,13 +574,8 @@ impl Environment {
             self.broken("contract", what);
         }
         self.trace_call(op, Some(&reply));
-        if matches!(call, Call::Snapshot { .. }) && self.ops[op].reply.is_none() {
-            let tie = mix(op as u64, 3);
-            let mut rng = SeededRng::new(tie);
-            let most_ms = if rng.chance(900) { 20 } else { 1_000 };
-            let later = self.now.plus_ms(rng.between(1, most_ms));
-            let next = if reply.is_ok() { Event::Arrive(op) } else { Event::Answer(op) };
-            self.at(later, tie, next);
+        if matches!(reply, Ok(Reply::Load(LoadReply::Staged))) {
+            self.fail_over_between_parts(invocation);
         }
         self.hear(op, reply);
     }
@@ -627,6 +647,18 @@ impl Environment {
         (self.stores.seats, self.stores.gate) = (seats, gate);
         self.oracle.given_back += 1;
         self.changes += 1;
+    }
+
+    /// Redis may forget the parts of a load that came last, before the next one: seldom enough that
+    /// loads come through.
+    fn fail_over_between_parts(&mut self, invocation: usize) {
+        let Invocation { key, calls, .. } = self.invocations[invocation];
+        let place = mix(key, 0xfa11_0000 + calls);
+        let mut rng = SeededRng::new(place);
+        let writes = rng.between(1, 4) as usize;
+        if rng.chance(200) && self.plan.strikes(Fault::Failover, place, &mut rng, self.now) {
+            self.fail_over(place, writes);
+        }
     }
 
     /// Redis loses everything.

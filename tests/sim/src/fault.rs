@@ -56,11 +56,13 @@ pub enum Fault {
     RefundFault,
     /// The provider does not answer what it has captured.
     Silence,
+    /// The limit on calls to the provider is used up.
+    Limited,
 }
 
 impl Fault {
     /// Every kind.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::Die,
         Self::LoseRequest,
         Self::LoseReply,
@@ -85,6 +87,7 @@ impl Fault {
         Self::PayTwice,
         Self::RefundFault,
         Self::Silence,
+        Self::Limited,
     ];
 
     /// The highest rate of such a fault in a run where it is alone, in thousandths. What
@@ -107,7 +110,8 @@ impl Fault {
             | Self::WrongAmount
             | Self::PayTwice
             | Self::RefundFault
-            | Self::Silence => 500,
+            | Self::Silence
+            | Self::Limited => 500,
             Self::Skew | Self::Failover | Self::Flush => 1000,
         }
     }

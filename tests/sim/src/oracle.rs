@@ -7,13 +7,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{AttendeeId, Epoch, Leg, SaleId, Seat, UserId};
+use engine::domain::archive::Lifecycle;
+use engine::domain::attendee::{AttendeeHash, max_named};
+use engine::domain::ids::{Epoch, Leg, SaleId, Seat, UserId};
 use engine::domain::inventory::{
-    HeldLine, HoldRecord, HoldReply, Inventory, LoadReply, MarkReply, ReleaseReply, RepairReply,
-    Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
+    HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
+    RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
 };
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState, PaymentKey, PaymentOutcome, RefundReason, totals};
+use engine::domain::order::{
+    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason, totals,
+};
 use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -22,7 +26,7 @@ use model_stores::{Call, Place, Reply};
 
 use crate::environment::{Environment, writes_orders, writes_redis};
 use crate::fault::Fault;
-use crate::plan::sale_id;
+use crate::plan::{LIST_LAG, provider_id, sale_id};
 
 /// The error of a clock at most, in milliseconds: an order may expire that much early.
 const CLOCKS_MS: i64 = 4_000;
@@ -48,12 +52,27 @@ pub(crate) struct Oracle {
     pending: BTreeMap<OrderNumber, Timestamp>,
     /// The first of those times.
     first_deadline: Option<Timestamp>,
+    /// The people of whom each buyer was told, or could find out, whether they have a ticket.
+    learned: BTreeMap<UserId, BTreeSet<AttendeeHash>>,
+    /// What was undecided when an archiving began to look, by invocation.
+    undecided: BTreeMap<usize, Undecided>,
     /// The highest limit that the sale ever had.
     pub highest_limit: u16,
     /// The epoch that was loaded last.
     last_load: Option<Epoch>,
+    /// The parts of each load that have reached Redis, whatever it said.
+    parts: BTreeMap<Epoch, BTreeMap<u32, LoadPart>>,
     /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
+}
+
+/// What was undecided at one moment.
+#[derive(Debug)]
+struct Undecided {
+    /// Pending orders, and paid ones that were not counted.
+    orders: BTreeSet<OrderNumber>,
+    /// Payments of orders that were to go back and had not.
+    refunds: BTreeSet<(OrderNumber, PaymentKey)>,
 }
 
 /// What there was before a call took effect, of what the rules compare.
@@ -105,7 +124,8 @@ impl Environment {
         if matches!(call, Call::Sell { .. }) {
             return Before::Epoch(epoch());
         }
-        if let Call::Load { command } = call {
+        if let Call::Load { part } = call {
+            let command = &part.load;
             let named = self.stores.catalogue.sales.get(&command.sale);
             let named = named.and_then(|listed| listed.epoch.clone());
             let current = epoch();
@@ -152,6 +172,13 @@ impl Environment {
         before: Before,
         reply: &Stored<Reply>,
     ) {
+        // What expects its own epoch is to replace terms.
+        if let Call::Load { part } = call
+            && part.load.expected.as_ref() != Some(&part.load.epoch)
+        {
+            let parts = self.oracle.parts.entry(part.load.epoch.clone()).or_default();
+            parts.insert(part.place, part.clone());
+        }
         let Ok(reply) = reply else { return };
         self.count(call, reply);
         self.check_epoch(call, &before, reply);
@@ -168,12 +195,19 @@ impl Environment {
                     self.broken("repair", what);
                 }
             }
-            (Call::Load { command }, Reply::Load(LoadReply::Loaded), Before::Load(is_in_order)) => {
-                self.oracle.last_load = Some(command.epoch.clone());
+            (
+                Call::Load { part },
+                Reply::Load(reply @ (LoadReply::Loaded | LoadReply::Staged)),
+                Before::Load(is_in_order),
+            ) => {
                 self.oracle.given_back += 1;
                 if is_in_order {
                     let what = "an inventory that nothing was wrong with is replaced".to_owned();
                     self.broken("reload", what);
+                }
+                if *reply == LoadReply::Loaded {
+                    self.oracle.last_load = Some(part.load.epoch.clone());
+                    self.check_whole(part);
                 }
             }
             (Call::Loaded { epoch, .. }, Reply::Loaded(ChangeReply::Done), _)
@@ -210,6 +244,11 @@ impl Environment {
                 // The loser's own release of the rest is no giving back of these.
                 (invocation.lost, invocation.lost_at) = (lost.clone(), given_back);
             }
+            (
+                Call::Create { order, .. },
+                Reply::Create(CreateReply::Created | CreateReply::AttendeeTaken(_)),
+                _,
+            ) => self.check_learned(order),
             // Redis has forgotten the hold: there was nothing left of it that could stay taken.
             (Call::Mark { .. }, Reply::Mark(MarkReply::NotHeld | MarkReply::Conflict), _) => {
                 self.oracle.given_back += 1;
@@ -227,7 +266,19 @@ impl Environment {
             (Call::WriteTombstone { tombstone }, Reply::WriteTombstone(ChangeReply::Done), _) => {
                 self.check_not_early(tombstone);
             }
+            (Call::CountHolds { .. }, Reply::CountHolds(_), _)
+                if self.invocations[invocation].name.starts_with("archive") =>
+            {
+                let undecided = self.undecided();
+                self.oracle.undecided.insert(invocation, undecided);
+            }
+            (Call::Retire { .. }, Reply::Retire(ChangeReply::Done), _) => {
+                self.check_decided(invocation);
+            }
             (Call::Publish { file, .. }, Reply::Publish(ChangeReply::Done), _) => {
+                if self.over().is_some() {
+                    self.broken("archive", "an archived sale is published".to_owned());
+                }
                 let limit = self.oracle.highest_limit.max(file.limit_per_buyer);
                 self.oracle.highest_limit = limit;
             }
@@ -238,6 +289,25 @@ impl Environment {
         }
         if writes_orders(call) || writes_redis(call) {
             self.check_redis();
+        }
+    }
+
+    /// A sale that is published has everything that the parts of its load carried, and nothing else.
+    fn check_whole(&mut self, last: &LoadPart) {
+        let parts = self.oracle.parts.get(&last.load.epoch);
+        let given: Vec<&LoadPart> = parts.into_iter().flat_map(BTreeMap::values).collect();
+        let Some(inventory) = self.stores.seats.get(&sale_id()) else { return };
+        let mut tiers = given.iter().flat_map(|part| &part.load.tiers);
+        let holds = given.iter().flat_map(|part| &part.load.holds);
+        let bought = given.iter().flat_map(|part| &part.load.bought);
+        let is_whole = given.len() == last.place as usize + 1
+            && inventory.tiers.len() == self.plan.sale.tiers().len()
+            && tiers.all(|grid| inventory.tiers.get(&grid.tier) == Some(grid))
+            && holds.eq(&inventory.holds)
+            && bought.eq(&inventory.bought);
+        if !is_whole {
+            let what = format!("{} is published, and is not what was loaded", last.load.epoch);
+            self.broken("whole", what);
         }
     }
 
@@ -257,6 +327,8 @@ impl Environment {
             Reply::Repair(reply) => debug_head(reply),
             Reply::Lease(reply) => debug_head(reply),
             Reply::Loaded(reply) => debug_head(reply),
+            Reply::Retire(reply) => debug_head(reply),
+            Reply::Delist(reply) => debug_head(reply),
             Reply::Admit(reply) => debug_head(reply),
             _ => return,
         };
@@ -293,6 +365,46 @@ impl Environment {
         }
     }
 
+    fn undecided(&self) -> Undecided {
+        let db = &self.stores.orders;
+        let is_open = |order: &&Order| {
+            order.state == OrderState::Pending || order.state == OrderState::Paid && !order.synced
+        };
+        let orders = db.orders.values().filter(is_open).map(|order| order.number).collect();
+        let is_due = |record: &PaymentRecord| {
+            let state = record.refund.as_ref().map(|refund| refund.state);
+            state.is_some_and(|state| state != RefundState::Refunded)
+        };
+        // Money for an order that does not exist is of no sale.
+        let of_orders =
+            db.payments.iter().filter(|((number, _), _)| db.orders.contains_key(number));
+        let refunds = of_orders.filter(|(_, record)| is_due(record)).map(|(key, _)| key.clone());
+        Undecided { orders, refunds: refunds.collect() }
+    }
+
+    /// Nothing that was undecided when an archiving began to look is undecided when the sale is
+    /// archived, and the sale has closed. What comes up meanwhile is decided without the sale.
+    fn check_decided(&mut self, invocation: usize) {
+        let now = self.undecided();
+        let Some(then) = self.oracle.undecided.remove(&invocation) else {
+            return self.broken("archive", "it is archived without a look".to_owned());
+        };
+        let early = self.plan.sale.file().closes_at.ms_since(self.now);
+        if early > CLOCKS_MS {
+            self.broken("archive", format!("it is archived {early} ms before it closes"));
+        }
+        if let Some(order) = then.orders.intersection(&now.orders).next() {
+            self.broken("archive", format!("it is archived, and {order} is undecided"));
+        }
+        // The index of due work may be behind its table.
+        let is_behind = self.plan.rates.of_fault(Fault::IndexBehind) > 0;
+        if let Some(refund) = then.refunds.intersection(&now.refunds).next()
+            && !is_behind
+        {
+            self.broken("archive", format!("it is archived, and {refund:?} has not gone back"));
+        }
+    }
+
     /// Nobody is offered a seat twice in one attempt that turned out to be another's.
     fn check_not_lost_again(&mut self, invocation: usize, lines: &[HeldLine]) {
         let Some(of) = self.invocations.get(invocation) else { return };
@@ -312,6 +424,19 @@ impl Environment {
         }
     }
 
+    /// A buyer learns of a bounded number of people whether they have a ticket: whoever is named by an order
+    /// that is made has none elsewhere, and of one that is refused somebody has.
+    fn check_learned(&mut self, order: &Order) {
+        let most = max_named(Tickets::new(self.oracle.highest_limit));
+        let learned = self.oracle.learned.entry(order.user.clone()).or_default();
+        learned.extend(order.named());
+        let count = learned.len();
+        if count > most {
+            let what = format!("{} learned of {count} people, the bound is {most}", order.user);
+            self.broken("named", what);
+        }
+    }
+
     fn check_not_early(&mut self, end: &Order) {
         let early = end.pay_by.ms_since(self.now);
         if early > CLOCKS_MS {
@@ -321,9 +446,15 @@ impl Environment {
     }
 
     /// An order that was paid in time does not end as unpaid, however late the provider lists and
-    /// calls, if it answers at all.
+    /// calls, if it answers at all; and whatever goes wrong, not if its list was read past the deadline.
     fn check_not_paid_in_time(&mut self, end: &Order) {
-        if self.oracle.paid_in_time.contains(&end.number) && self.plan.provider_answers() {
+        let cursor = self.stores.cursors.cursor(&provider_id());
+        let is_read = cursor.is_some_and(|cursor| cursor.covers(end, LIST_LAG));
+        if is_read {
+            self.tally.reach("order expired, and its provider's list was read");
+        }
+        let is_found = is_read || self.plan.provider_answers();
+        if self.oracle.paid_in_time.contains(&end.number) && is_found {
             let what = format!("order {} was paid in time, and expires", end.number);
             self.broken("in time", what);
         }
@@ -351,7 +482,7 @@ impl Environment {
         let db = &self.stores.orders;
         let mut claims = 0;
         let mut counts: BTreeMap<(&SaleId, &UserId), Tickets> = BTreeMap::new();
-        let mut attendees: BTreeMap<&AttendeeId, OrderNumber> = BTreeMap::new();
+        let mut attendees: BTreeMap<AttendeeHash, OrderNumber> = BTreeMap::new();
         for order in db.orders.values().filter(|order| order.state.is_live()) {
             for place in places(order) {
                 claims += 1;
@@ -368,10 +499,10 @@ impl Environment {
                 }
             }
             *counts.entry((&order.sale, &order.user)).or_default() += order.tickets();
-            for attendee in order.attendees() {
-                if let Some(other) = attendees.insert(attendee, order.number) {
+            for hash in order.attendee_claims() {
+                if let Some(other) = attendees.insert(hash, order.number) {
                     let number = order.number;
-                    return Some(("attendee", format!("{number} and {other} name {attendee}")));
+                    return Some(("attendee", format!("{number} and {other} name {hash}")));
                 }
             }
         }
@@ -518,7 +649,7 @@ impl Environment {
                 return Some(("redis", format!("{at:?} is sold, and no paid order's")));
             }
         }
-        if !self.plan.redis_remembers() || inventory.loaded.is_none() {
+        if !self.plan.redis_remembers() || inventory.loaded.is_none() || self.over().is_some() {
             return None;
         }
         // A hold that was given back and is written again may meet another of the same seats.
@@ -653,6 +784,11 @@ impl Environment {
             if let Some(what) = crate::money::unfinished(record, &self.stores.provider) {
                 return Some(("I5", what));
             }
+        }
+        match self.over() {
+            Some(Lifecycle::Archived) => return None,
+            Some(lifecycle) => return Some(("archive", format!("it is {lifecycle:?} at rest"))),
+            None => {}
         }
         let inventory = self.stores.seats.get(&sale_id())?;
         let named = self.stores.catalogue.sales.get(&sale_id())?.epoch.clone();

@@ -3,8 +3,10 @@
 
 use std::collections::BTreeSet;
 
+use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::inventory::PartLimit;
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use serde_json::{Value, json};
@@ -22,6 +24,12 @@ pub(crate) const GRACE: Grace = Grace::DEFAULT;
 /// The most by which the provider lists a capture late, in milliseconds: below the grace, also by a
 /// clock that is wrong.
 pub(crate) const MAX_LAG_MS: i64 = 110_000;
+
+/// The lag of the provider's list, as a deployment states it.
+pub(crate) const LIST_LAG: ListLag = ListLag::DEFAULT;
+/// The most by which that list has a capture late, in milliseconds: below what is stated, also by clocks
+/// that are wrong.
+pub(crate) const MAX_LIST_LAG_MS: i64 = 50_000;
 
 /// What a run leaves out: nothing, unless a failure is being made small.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,8 +67,12 @@ pub(crate) struct Plan {
     pub sale: Sale,
     /// The number of buyers.
     pub buyers: u64,
+    /// True if the provider lists its captures, and a reader goes over its list.
+    pub lists: bool,
     /// True if the sweeper runs all the time, and buyers come again and again.
     pub is_storm: bool,
+    /// How much one part of a load carries: in half of the runs loads are in many parts.
+    pub part_limit: PartLimit,
     /// The time of the first sweep, in milliseconds from the start.
     pub first_sweep_ms: i64,
     /// The time over which the buyers arrive, in milliseconds.
@@ -69,6 +81,8 @@ pub(crate) struct Plan {
     pub calm_from: Timestamp,
     /// Incidents, each with its time in milliseconds from the start and the name of its place.
     pub incidents: Vec<(i64, u64, Incident)>,
+    /// When the sale closes, in milliseconds from the start, if it is to be archived then.
+    pub archives_from_ms: Option<i64>,
     /// Parts that are left out.
     pub without: Without,
 }
@@ -81,11 +95,20 @@ impl Plan {
         let mut rng = SeededRng::from_label(seed, 0x10);
         let pay_window = rng.pick(&[20, 60, 60, 240, 1000]);
         let arrivals_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
-        let closes_ms = if rng.chance(150) { arrivals_ms / 2 + 10_000 } else { 86_400_000 * 30 };
+        let closes_early = rng.chance(150);
+        let closes_ms = if closes_early { arrivals_ms / 2 + 10_000 } else { 86_400_000 * 30 };
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
         // In a few, the sweeper runs all the time while they come again and again.
         let is_storm = SeededRng::from_label(seed, 0x12).chance(50);
+        let lists = SeededRng::from_label(seed, 0x13).chance(500);
         let is_tight = rng.chance(330) || is_storm;
+        let mut parts = SeededRng::from_label(seed, 0x13);
+        let part_limit = parts.pick(&[
+            PartLimit::STANDARD,
+            PartLimit::STANDARD,
+            PartLimit::SMALLEST,
+            PartLimit { arguments: 6, bytes: 1024 },
+        ]);
         let arrivals_ms = if is_storm { 2_000 } else { arrivals_ms };
         let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
@@ -119,11 +142,14 @@ impl Plan {
             rates,
             sale,
             buyers,
+            lists,
             is_storm,
+            part_limit,
             first_sweep_ms,
             arrivals_ms,
             calm_from,
             incidents,
+            archives_from_ms: closes_early.then_some(closes_ms),
             without,
         }
     }
@@ -143,8 +169,9 @@ impl Plan {
 
     /// True if a question to the provider is always answered: an order ends unasked only if it is not.
     pub(crate) fn provider_answers(&self) -> bool {
-        let loses = [Fault::LoseRequest, Fault::LoseReply, Fault::Refuse, Fault::Silence];
-        loses.into_iter().all(|fault| self.rates.of_fault(fault) == 0)
+        let (lost, refused) = ([Fault::LoseRequest, Fault::LoseReply], [Fault::Refuse]);
+        let unheard = [Fault::Silence, Fault::Limited];
+        lost.into_iter().chain(refused).chain(unheard).all(|fault| self.rates.of_fault(fault) == 0)
     }
 
     /// True if a fault of this kind strikes at this place and time.
@@ -203,4 +230,9 @@ fn rows(count: i64) -> Value {
 /// The sale's id.
 pub(crate) fn sale_id() -> SaleId {
     SaleId::new("sim").expect("it is a slug")
+}
+
+/// The provider's id.
+pub(crate) fn provider_id() -> ProviderId {
+    ProviderId::new("test").expect("it is a slug")
 }

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use engine::domain::inventory::{HeldLine, HoldReply};
+use engine::domain::inventory::{HeldLine, HoldRecord, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
-use engine::ports::messages::{Expiry, QueueMessage, Sync};
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
-use model_stores::{Call, Reply};
+use model_stores::{Call, Message, Reply};
 
 use crate::fault::Fault;
 use crate::plan::START;
@@ -120,8 +119,10 @@ fn numbers_of(numbers: &[OrderNumber]) -> String {
 
 fn request_line(call: &Call) -> String {
     match call {
-        Call::Load { command } => {
-            format!("load {} instead of {:?}", command.epoch, command.expected)
+        Call::Load { part } => {
+            let (place, last) = (part.place, if part.is_last { ", the last," } else { "" });
+            let (epoch, expected) = (&part.load.epoch, &part.load.expected);
+            format!("load part {place}{last} of {epoch} instead of {expected:?}")
         }
         Call::Hold { command } => {
             let requested: Vec<String> = command
@@ -149,7 +150,8 @@ fn request_line(call: &Call) -> String {
             format!("repair {} {:?}", command.tier, leaked.collect::<Vec<_>>())
         }
         Call::Record { order, .. } => format!("record of {order}"),
-        Call::Snapshot { tier, .. } => format!("snapshot of {tier}"),
+        Call::Grid { tier, .. } => format!("bitmaps of {tier}"),
+        Call::Holds { .. } => "every hold".to_owned(),
         Call::Create { order: new, limit } => format!("create {} under {limit}", order(new)),
         Call::End { end } => format!("end {}", order(end)),
         Call::WriteTombstone { tombstone } => format!("tombstone {}", tombstone.number),
@@ -169,16 +171,10 @@ fn request_line(call: &Call) -> String {
         }
         Call::Payment { payment, .. } => format!("payment {}", payment.payment),
         Call::Claims { tier, block, .. } => format!("claims in block {block} of {tier}"),
-        Call::Send { message: QueueMessage::Expiry(Expiry { order, due_at, .. }), .. } => {
-            format!("message: expire {order} at {} s", due_at.ms_since(START) / 1000)
-        }
-        Call::Send { message: QueueMessage::Sync(Sync { order }), .. } => {
-            format!("message: count {order}")
-        }
-        Call::Send { message: QueueMessage::Refund(refund), .. } => {
-            format!("message: refund {}", refund.payment)
-        }
-        Call::Send { message: QueueMessage::Load(_), .. } => "message: load the sale".to_owned(),
+        Call::Send { message, .. } => match Message::from_engine(message) {
+            Some(message) => format!("message: {}", sent(&message)),
+            None => "a message".to_owned(),
+        },
         Call::Publish { file, replaces } => {
             let (limit, state) = (file.limit_per_buyer, file.state);
             format!("publish {state:?} with limit {limit} instead of {replaces:?}")
@@ -186,6 +182,9 @@ fn request_line(call: &Call) -> String {
         Call::Lease { epoch, .. } => format!("lease for {epoch}"),
         Call::Prolong { epoch, .. } => format!("prolong the lease for {epoch}"),
         Call::Loaded { epoch, .. } => format!("name {epoch} in the catalogue"),
+        Call::Retire { epoch, version, .. } => format!("archive version {version} by {epoch}"),
+        Call::Delist { .. } => "take the sale off the list".to_owned(),
+        Call::Unload { .. } => "remove the sale from Redis".to_owned(),
         Call::Due { shard, .. } => format!("what is due in shard {shard}"),
         Call::HoldsDue { .. } => "holds that are due".to_owned(),
         _ => format!("{call:?}").replace('\n', " "),
@@ -223,15 +222,25 @@ fn answered(reply: &Reply) -> String {
             let left = record.deadline.ms_since(START) / 1000;
             format!("[{}] until {left} s", lines(&record.lines))
         }
-        Reply::Snapshot(snapshot) => {
-            let held: Vec<String> = snapshot
-                .holds
-                .iter()
-                .map(|(order, record)| format!("{order} [{}]", lines(&record.lines)))
-                .collect();
-            let grid = &snapshot.grid;
-            format!("taken {:02x?}, freed {}, {}", grid.taken, grid.freed, held.join(" "))
+        Reply::Grid(grid) => format!("taken {:02x?}, freed {}", grid.taken, grid.freed),
+        Reply::Holds(holds) => {
+            let held = |(order, record): &(OrderNumber, HoldRecord)| {
+                format!("{order} [{}]", lines(&record.lines))
+            };
+            holds.iter().map(held).collect::<Vec<_>>().join(" ")
         }
         _ => format!("{reply:?}"),
+    }
+}
+
+/// A message in a few words.
+fn sent(message: &Message) -> String {
+    match message {
+        Message::Expiry { order, due_at, .. } => {
+            format!("expire {order} at {} s", due_at.ms_since(START) / 1000)
+        }
+        Message::Sync(order) => format!("count {order}"),
+        Message::Refund(refund) => format!("refund {}", refund.payment),
+        Message::Load(_) => "load the sale".to_owned(),
     }
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use fake_limits::{Limits, Throttles};
 use local::servers::{Deadline, DynamoDb, FakeSqs, Kept, Signal, signal};
+use local::throttled::{self, Recorder};
 
 use super::Error;
 
@@ -27,9 +29,13 @@ struct Addresses {
 ///
 /// # Errors
 /// One of them does not start, or the file cannot be written.
-pub async fn serve(dir: &Path) -> Result<(), Error> {
-    let dynamodb = DynamoDb::memory()?;
-    let sqs = FakeSqs::start(fake_sqs::Options::default()).map_err(local::servers::Error::Sqs)?;
+pub async fn serve(dir: &Path, limits: Limits) -> Result<(), Error> {
+    let throttles = Throttles::default();
+    let dynamodb = DynamoDb::memory_within(limits.enforced(&throttles))?;
+    let options = fake_sqs::Options { throttles: throttles.clone(), ..Default::default() };
+    let sqs = FakeSqs::start(options).map_err(local::servers::Error::Sqs)?;
+    let file = dir.join(throttled::SERVERS_FILE);
+    let _recorder = Recorder::start(limits, throttles, file, None);
     let addresses = Addresses {
         dynamodb: dynamodb.url(),
         sqs: sqs.endpoint().to_owned(),
@@ -53,11 +59,12 @@ pub struct Fakes {
 
 impl Fakes {
     /// Starts `program` with `stand-ins`, and waits until both listen.
-    pub(super) async fn start(program: &Path, dir: &Path) -> Result<Self, Error> {
+    pub(super) async fn start(program: &Path, dir: &Path, limits: Limits) -> Result<Self, Error> {
         let log = fs::File::create(dir.join("fakes.log"));
         let log = log.map_err(Error::io("creating the fakes' log"))?;
         let dir_argument: PathBuf = dir.to_owned();
-        let arguments = ["--data-dir".into(), dir_argument, "stand-ins".into()];
+        let arguments = ["--data-dir".into(), dir_argument.into_os_string(), "stand-ins".into()];
+        let arguments = arguments.into_iter().chain(limits.arguments().into_iter().map(Into::into));
         let output = (std::process::Stdio::null(), log.into());
         let mut child = Kept::start(program, arguments, dir, output, &[("ONSALE_LOG", "error")])
             .map_err(Error::io(format!("running {}", program.display())))?;

@@ -238,7 +238,8 @@ pub async fn season(
         }
         Err(_elapsed) => violations.push("the crowd did not come to an end".to_owned()),
     }
-    Ok(Season { profile, rounds: done, acknowledged, violations })
+    let throttled = rounds.throttled();
+    Ok(Season { profile, rounds: done, acknowledged, violations, throttled })
 }
 
 fn start_crowd(

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use comfy_table::{CellAlignment, Table};
+use fake_limits::Throttled;
 use serde::Serialize;
 
 use super::rig::{Profile, Setup};
@@ -22,6 +23,8 @@ pub struct Season {
     /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
     /// stores once everybody had left.
     pub violations: Vec<String>,
+    /// What was refused for the limits of the services.
+    pub throttled: Throttled,
 }
 
 impl Season {
@@ -110,12 +113,16 @@ pub struct Report {
     pub faults: Vec<Row>,
     /// Everything that is not as it must be.
     pub violations: Vec<String>,
+    /// What was refused for the limits of the services, on all rigs.
+    pub throttled: Throttled,
     /// Rig by rig, round by round.
     pub seasons: Vec<Season>,
 }
 
 impl Report {
     pub(super) fn new(setup: &Setup, buyers: usize, seasons: Vec<Season>) -> Self {
+        let none = Throttled { limits: setup.limits, ..Throttled::default() };
+        let throttled = seasons.iter().fold(none, |sum, season| sum.and(&season.throttled));
         let violations: Vec<String> =
             seasons.iter().flat_map(Season::violations).cloned().collect();
         let mut by_fault: BTreeMap<(Profile, &'static str), Vec<&Round>> = BTreeMap::new();
@@ -138,6 +145,7 @@ impl Report {
             acknowledged: seasons.iter().map(|season| season.acknowledged).sum(),
             faults: faults.collect(),
             violations,
+            throttled,
             seasons,
         }
     }
@@ -239,6 +247,7 @@ impl fmt::Display for Report {
         for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
             writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
         }
+        writeln!(f, "{}", self.throttled)?;
         for violation in &self.violations {
             writeln!(f, "VIOLATION: {violation}")?;
         }

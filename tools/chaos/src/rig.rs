@@ -15,9 +15,11 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use fake_identity::{Identity, Role};
+use fake_limits::{Limits, Throttled};
 use local::data_dir::Secrets;
 use local::payment::SEARCH_LAG_SECONDS;
 use local::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
+use local::throttled;
 use ops::audit::Target;
 
 use super::Error;
@@ -63,6 +65,9 @@ pub struct Setup {
     pub seats: u32,
     /// Seeds the faults.
     pub seed: u64,
+    /// The limits of DynamoDB, SQS, the payment provider, the gateway and the functions. Redis is one
+    /// that has replicas, which the serverless cache is not.
+    pub limits: Limits,
 }
 
 /// A Valkey and its replica.
@@ -138,7 +143,7 @@ impl Rig {
     pub async fn start(profile: Profile, setup: &Setup) -> Result<Self, Error> {
         let dir = tempfile::Builder::new().prefix("onsale-chaos-").tempdir();
         let dir = dir.map_err(Error::io("creating a directory"))?;
-        let fakes = Fakes::start(&setup.program, dir.path()).await?;
+        let fakes = Fakes::start(&setup.program, dir.path(), setup.limits).await?;
         let cache = match profile {
             Profile::Single => Cache::Single(Box::new(Pair::start(setup.seed).await?)),
             Profile::Cluster => {
@@ -173,6 +178,7 @@ impl Rig {
         .into_iter()
         .flat_map(|(name, value)| [name.to_owned(), value])
         .collect();
+        arguments.extend(setup.limits.arguments());
         if profile == Profile::Cluster {
             arguments.push("--redis-cluster".to_owned());
         }
@@ -220,6 +226,13 @@ impl Rig {
             Cache::Cluster(cluster) => cluster.urls().into_iter().next().unwrap_or_default(),
         };
         Target::at(&redis, self.fakes.dynamodb(), PREFIX)
+    }
+
+    /// What the servers, the gateway and the functions have refused for their limits.
+    #[must_use]
+    pub fn throttled(&self) -> Throttled {
+        let of = |file| throttled::read(&self.dir().join(file));
+        of(throttled::FILE).and(&of(throttled::SERVERS_FILE))
     }
 
     /// The sale.

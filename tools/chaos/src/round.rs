@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
+use fake_limits::Throttled;
 use rand::RngExt as _;
 use serde::Serialize;
 
@@ -100,6 +101,11 @@ impl Rounds {
         deadline: Duration,
     ) -> Self {
         Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline }
+    }
+
+    /// What was refused for the limits of the services so far.
+    pub(super) fn throttled(&self) -> Throttled {
+        self.context.rig.throttled()
     }
 
     /// Defects of the engine: that it ended, or that something in it panicked.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
+use super::limits::LimitsArgs;
 use super::{DECLINED, Failure, out};
 use chaos::fakes;
 use chaos::faults::Kind;
@@ -64,6 +65,8 @@ pub struct ChaosCommand {
     /// How long anything may take before it counts as broken, in seconds.
     #[arg(long, value_name = "N", default_value_t = 300)]
     patience_seconds: u64,
+    #[command(flatten)]
+    limits: LimitsArgs,
 }
 
 impl ChaosCommand {
@@ -88,6 +91,7 @@ impl ChaosCommand {
                 pay_window_seconds: self.pay_window_seconds,
                 seats: 0,
                 seed: self.seed,
+                limits: self.limits.limits(),
             },
             buyers: self.buyers,
             deadline: Duration::from_secs(self.patience_seconds),
@@ -131,7 +135,10 @@ fn line(round: &Round) -> String {
 /// Run the fakes of DynamoDB and SQS until killed, for `onsale chaos`.
 #[derive(Debug, Args)]
 #[command(hide = true)]
-pub struct FakesCommand {}
+pub struct FakesCommand {
+    #[command(flatten)]
+    limits: LimitsArgs,
+}
 
 impl FakesCommand {
     /// Runs them; where they are is written into the data directory.
@@ -139,7 +146,7 @@ impl FakesCommand {
     /// # Errors
     /// One of them does not start.
     pub async fn run(self, data_dir: &Path) -> Result<ExitCode, Failure> {
-        fakes::serve(data_dir).await?;
+        fakes::serve(data_dir, self.limits.limits()).await?;
         Ok(ExitCode::SUCCESS)
     }
 }

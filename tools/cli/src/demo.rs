@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::crowd::{CrowdArgs, Otherwise};
+use super::limits::LimitsArgs;
 use super::{DECLINED, Failure, out};
 use loadtest::demo::{self, Outcome};
 
@@ -23,6 +24,8 @@ pub struct DemoCommand {
     data: Option<PathBuf>,
     #[command(flatten)]
     crowd: CrowdArgs,
+    #[command(flatten)]
+    limits: LimitsArgs,
 }
 
 impl DemoCommand {
@@ -41,6 +44,7 @@ impl DemoCommand {
             seed: self.crowd.seed(),
             most: self.crowd.most(OTHERWISE),
             progress: !json,
+            limits: self.limits.limits(),
         };
         let outcome = demo::run(&sales, &options).await?;
         let good = outcome.is_good();

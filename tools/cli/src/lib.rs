@@ -8,8 +8,10 @@ pub mod crowd;
 pub mod demo;
 pub mod engine;
 pub mod environment;
+pub mod limits;
 mod log;
 pub mod openapi;
+pub mod orders;
 pub mod pay;
 pub mod repair;
 pub mod replay;
@@ -88,6 +90,7 @@ enum Command {
     Reconcile(repair::ReconcileCommand),
     Stuck(repair::StuckCommand),
     DeadLetters(repair::DeadLettersCommand),
+    Orders(orders::OrdersCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
@@ -115,7 +118,8 @@ impl Command {
             | Self::Audit(_)
             | Self::Reconcile(_)
             | Self::Stuck(_)
-            | Self::DeadLetters(_) => LOG,
+            | Self::DeadLetters(_)
+            | Self::Orders(_) => LOG,
         }
     }
 }
@@ -154,6 +158,7 @@ impl Cli {
             Command::Reconcile(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Stuck(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::DeadLetters(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::Orders(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Bench(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Cost(command) => Box::pin(command.run(json)).await,
             Command::Chaos(command) => Box::pin(command.run(json)).await,
@@ -199,6 +204,9 @@ mod tests {
             "onsale chaos --kills 3 --times 2",
             "onsale chaos --faults no-such-fault",
             "onsale chaos --as-deployed --reconcile-seconds 2",
+            "onsale orders erase-attendees --sale s --before 2026-01-01T00:00:00Z --order 7",
+            "onsale orders erase-attendees --sale s --before yesterday",
+            "onsale orders erase-attendees",
             "onsale token --user a#b",
             "onsale token --user ",
         ] {

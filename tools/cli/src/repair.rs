@@ -121,13 +121,14 @@ fn summary(report: &Report) -> String {
         restored,
         sold,
         freed,
+        unloaded,
         failed,
         left: _,
     } = report;
     format!(
         "ended {expired}, counted {synced}, refunds requested {refunds}, sales loaded {loaded}, \
          terms told {terms}, holds aligned {aligned}, restored {restored}, sold {sold}, seats \
-         freed {freed}, failed {failed}"
+         freed {freed}, archived sales unloaded {unloaded}, failed {failed}"
     )
 }
 

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::crowd::{CrowdArgs, Otherwise};
+use super::limits::LimitsArgs;
 use super::{DECLINED, Failure, out};
 use loadtest::page;
 use loadtest::published::{PUBLISHED, Published};
@@ -34,6 +35,8 @@ pub struct ReplayCommand {
     gate_rate: u32,
     #[command(flatten)]
     crowd: CrowdArgs,
+    #[command(flatten)]
+    limits: LimitsArgs,
     /// Write the report as a page with plots, too.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -60,6 +63,7 @@ impl ReplayCommand {
             most: self.crowd.most(otherwise),
             rate_per_second: self.gate_rate,
             progress: !json,
+            limits: self.limits.limits(),
         };
         let outcome = replay::run(&options).await?;
         if let Some(file) = &self.html {

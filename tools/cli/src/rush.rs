@@ -12,6 +12,7 @@ use loadtest::credentials::Credentials;
 use loadtest::page;
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
+use local::throttled;
 
 /// What is not said: an open loop.
 const OTHERWISE: Otherwise = Otherwise::open(20_000, 600);
@@ -71,7 +72,11 @@ impl RushCommand {
             grace,
             endpoints,
         };
-        let report = loadtest::run(&options, Credentials::new(&secrets)).await?;
+        // What the engine's servers refuse is in its data directory, if it is the engine of that.
+        let file = options.endpoints.is_some().then(|| data_dir.join(throttled::FILE));
+        let before = file.as_deref().map(throttled::read).unwrap_or_default();
+        let mut report = loadtest::run(&options, Credentials::new(&secrets)).await?;
+        report.throttled = file.map(|file| throttled::read(&file).since(&before));
         if let Some(file) = &self.html {
             page::write(file, &page::of_load_test(&report)?)?;
         }

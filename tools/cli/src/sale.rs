@@ -1,6 +1,7 @@
 //! `onsale sale`: sale files made, checked and published, and sales looked at.
 //!
-//! `import`, `check` and `schema` work on files alone; `put`, `status` and `list` ask a gateway.
+//! `import`, `check` and `schema` work on files alone; `put`, `status` and `list` ask a gateway;
+//! `archive` works on the stores.
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
@@ -27,7 +28,8 @@ use local::data_dir::{self, Secrets};
 use local::endpoints::{Endpoints, EndpointsError};
 use ops::gateway::{self, Gateway};
 
-use super::{DECLINED, FAILED};
+use super::engine::EngineArgs;
+use super::{DECLINED, FAILED, Failure};
 
 /// How long a token for one request is valid, in seconds.
 const TOKEN_SECONDS: u32 = 60;
@@ -40,7 +42,8 @@ Examples:
   onsale sale import gtfs FOLDER --trip 198 --date 2016-04-08 --class Second=5x30xAB_CD --out 198.json
   onsale sale check g35.json
   onsale sale put g35.json
-  onsale sale status demo-train --from HBS --to NGT")]
+  onsale sale status demo-train --from HBS --to NGT
+  onsale sale archive demo-train")]
 pub struct SaleCommand {
     #[command(subcommand)]
     verb: Verb,
@@ -82,10 +85,18 @@ enum Verb {
         #[arg(long, requires = "from")]
         to: Option<StopId>,
     },
-    /// List the sales.
+    /// List the sales that are not archived.
     List {
         #[command(flatten)]
         at: At,
+    },
+    /// Archive a sale that is over and decided: it leaves Redis, the list, the sweep and the repair for
+    /// good. Its orders are still shown, and money that comes late for them is decided.
+    Archive {
+        /// The sale's id.
+        sale: SaleId,
+        #[command(flatten)]
+        engine: EngineArgs,
     },
 }
 
@@ -284,6 +295,9 @@ pub enum Error {
     /// The gateway gave no answer that can be used.
     #[error(transparent)]
     Gateway(#[from] gateway::Error),
+    /// The engine cannot be reached.
+    #[error("{0}")]
+    Engine(Failure),
 }
 
 impl Error {
@@ -296,7 +310,8 @@ impl Error {
             | Self::Token(_)
             | Self::Import(_)
             | Self::Unwritable { .. }
-            | Self::Gateway(_) => ExitCode::from(FAILED),
+            | Self::Gateway(_)
+            | Self::Engine(_) => ExitCode::from(FAILED),
         }
     }
 }
@@ -340,6 +355,9 @@ impl SaleCommand {
                 published::status(&sale, &at.gateway(data_dir)?, journey, json).await
             }
             Verb::List { at } => published::list(&at.gateway(data_dir)?, json).await,
+            Verb::Archive { sale, engine } => {
+                published::archive(&sale, &engine, data_dir, json).await
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use shared::redis::Topology;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::Failure;
+use super::limits::LimitsArgs;
 use local::data_dir;
 use local::payment::{MAX_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
 use local::queues::Redelivery;
@@ -72,6 +73,8 @@ pub struct UpCommand {
     /// the engine does not start then: the file of its database is gone.
     #[arg(long)]
     accept_lost_orders: bool,
+    #[command(flatten)]
+    limits: LimitsArgs,
 }
 
 /// The address of a server: `http://host:port`, and nothing behind it.
@@ -128,6 +131,7 @@ impl UpCommand {
             external,
             prefix: self.prefix,
             accept_lost_orders: self.accept_lost_orders,
+            limits: self.limits.limits(),
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {

@@ -28,6 +28,8 @@ use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(35);
+/// What a refusal for want of capacity is called that is no problem document.
+pub const THROTTLED: &str = "throttled";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An address that the crowd cannot go to.
@@ -291,6 +293,13 @@ impl Client {
         }
         if status.is_success() {
             return Ok(Reply::Ok(body));
+        }
+        if status == StatusCode::TOO_MANY_REQUESTS
+            && serde_json::from_slice::<Problem<'_>>(&body).is_err()
+        {
+            // API Gateway's own words, or the payment provider's.
+            let kind = Cow::Borrowed(THROTTLED);
+            return Ok(Reply::Problem(Refused { status, kind, retry_after, body }));
         }
         let problem: Problem<'_> = serde_json::from_slice(&body)
             .map_err(|_| format!("{status} without a problem document"))?;

@@ -13,6 +13,7 @@ use reqwest::Method;
 use crate::LoadTestError;
 use crate::credentials::Credentials;
 use crate::profile::LoadProfile;
+use fake_limits::Limits;
 use importers::pretix::{Prices, RowOrder};
 use importers::train12306::Tables;
 use importers::{self, Terms, pretix, read_bounded};
@@ -51,6 +52,8 @@ pub struct Options {
     pub most: Duration,
     /// True if progress bars are drawn.
     pub progress: bool,
+    /// The limits of the services.
+    pub limits: Limits,
 }
 
 /// Result of a demo.
@@ -148,7 +151,8 @@ pub fn real_sales(data: &Path) -> Result<Vec<SaleFile>, Error> {
 /// Fails if it cannot be carried out; what went wrong in it is in the outcome.
 pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let engine = Engine::start(up::Options::ephemeral()).await?;
+    let engine =
+        Engine::start(up::Options { limits: options.limits, ..up::Options::ephemeral() }).await?;
     publish(&engine, sales).await?;
     let ledger = engine.data_dir().join("ledger.jsonl");
     let crowd = crate::Options {
@@ -163,8 +167,9 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
-    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
+    report.throttled = Some(engine.throttled());
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
         bound_seconds: engine.endpoints().grace().bound_seconds(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table};
+use fake_limits::Throttled;
 use serde::Serialize;
 
 use crate::cpu::Shares;
@@ -156,6 +157,9 @@ pub struct Report {
     pub anomaly_count: u64,
     /// The first hundred of them.
     pub anomalies: Vec<String>,
+    /// What the servers refused for their limits, if the engine runs on this machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<Throttled>,
     /// Where the processors' time went, if the engine runs on this machine.
     pub cpu: Option<Shares>,
     /// Second by second.
@@ -229,6 +233,7 @@ impl Report {
             },
             anomaly_count: tally.anomaly_count.get(),
             anomalies: tally.anomalies(),
+            throttled: None,
             cpu: None,
             series,
         }
@@ -255,7 +260,9 @@ impl Report {
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
         let anomalies: String = shown.map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
         let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
-        format!("{}{tables}\n{refused}\n{}{cpu}{anomalies}", self.summary(), self.verdict())
+        let throttled = self.throttled.as_ref().map_or_else(String::new, |all| format!("\n{all}"));
+        let (summary, verdict) = (self.summary(), self.verdict());
+        format!("{summary}{tables}\n{refused}\n{verdict}{cpu}{throttled}{anomalies}")
     }
 
     /// How many reservations were refused, in words.

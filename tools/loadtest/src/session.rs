@@ -24,7 +24,7 @@ use engine::domain::order::OrderState;
 use engine::domain::sale::{AttendeeRule, Tier};
 use engine::domain::time::Timestamp;
 
-use super::client::{Bearer, Call, Client, Place, Refused, Reply};
+use super::client::{Bearer, Call, Client, Place, Refused, Reply, THROTTLED};
 use super::controller::{Controller, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
@@ -201,7 +201,7 @@ fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
 
 /// The kinds of problem that say: the same request again, later.
 fn is_passing(kind: &str) -> bool {
-    matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded")
+    matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded" | THROTTLED)
 }
 
 /// One line of a request: a choice in a tier on a journey, for these of the buyer's people.

@@ -62,7 +62,7 @@ fn summary() -> Value {
 }
 
 pub(super) fn sales() -> Value {
-    json!({ "sales": [summary()] })
+    json!({ "sales": [summary()], "next": "MTpnMzUtMjAyNi0xMS0yMQ" })
 }
 
 pub(super) fn sale() -> Value {

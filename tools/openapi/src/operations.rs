@@ -10,7 +10,8 @@ use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::reservation::ReservationBody;
 use shared::http::routes::RouteName;
-use shared::http::sale_reply::{AvailabilityReply, SaleReply, SalesReply};
+use shared::http::sale_reply::{AvailabilityReply, SaleReply};
+use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
 use super::{Schemas, examples};
@@ -121,16 +122,35 @@ fn list_sales() -> Operation {
     Operation {
         id: "listSales",
         tag: "sales",
-        summary: "List every sale",
-        description: "By id.",
-        parameters: Vec::new(),
+        summary: "List the sales",
+        description: "Those that are not archived, by id, a page at a time.",
+        parameters: vec![
+            Parameter {
+                name: "limit",
+                place: "query",
+                description: "How many sales of a page at most.",
+                schema: |_| {
+                    json!({
+                        "type": "integer", "minimum": 1, "maximum": MAX_SALES, "default": SALES
+                    })
+                },
+                example: None,
+            },
+            Parameter {
+                name: "cursor",
+                place: "query",
+                description: "Where the page begins: `next` of the page before.",
+                schema: |_| json!({ "type": "string" }),
+                example: None,
+            },
+        ],
         body: None,
         success: Success {
             status: 200,
-            description: "The sales.",
+            description: "A page of sales.",
             caching: KEPT_A_SECOND,
             schema: Schemas::written::<SalesReply>,
-            examples: || vec![("sales", "One sale", examples::sales())],
+            examples: || vec![("sales", "One sale, and more to come", examples::sales())],
         },
     }
 }

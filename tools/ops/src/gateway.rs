@@ -5,11 +5,14 @@ use std::time::Duration;
 use engine::domain::ids::{SaleId, StopId};
 use engine::domain::sale::{Defect, Sale, SaleFile};
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 use shared::http::journey_query::journey_query;
 
 /// The longest that a gateway may take to answer.
 const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Most pages of sales that are asked for.
+const MAX_PAGES: usize = 1000;
 
 /// Why a gateway gave no answer that can be used.
 #[derive(Debug, thiserror::Error)]
@@ -106,12 +109,26 @@ impl Gateway {
         self.get(&format!("/sales/{id}/availability{query}")).await
     }
 
-    /// All sales; the API's answer.
+    /// All sales that are not archived, however many pages they are: the API's answer, as one page.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// See [`Error`]; also if the pages do not end.
     pub async fn sales(&self) -> Result<Value, Error> {
-        self.get("/sales").await
+        let mut all: Vec<Value> = Vec::new();
+        let mut path = "/sales".to_owned();
+        for _ in 0..MAX_PAGES {
+            let mut page = self.get(&path).await?;
+            let no_list =
+                || Error::Unexpected { url: path.clone(), why: "there is no list".to_owned() };
+            let listed = page.get_mut("sales").and_then(Value::as_array_mut);
+            all.append(listed.ok_or_else(no_list)?);
+            match page.get("next").and_then(Value::as_str) {
+                // A cursor has no character that a query would have to escape.
+                Some(next) => path = format!("/sales?cursor={next}"),
+                None => return Ok(json!({ "sales": all })),
+            }
+        }
+        Err(Error::Unexpected { url: path, why: "the list does not end".to_owned() })
     }
 
     async fn get(&self, path: &str) -> Result<Value, Error> {
@@ -150,8 +167,6 @@ impl Gateway {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     /// Answers one request with `reply` and hands over what was asked.
@@ -202,6 +217,14 @@ mod tests {
         let nobody = Gateway::new("http://127.0.0.1:1");
         let error = nobody.sales().await.unwrap_err().to_string();
         assert!(error.starts_with("http://127.0.0.1:1/sales does not answer"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn one_page_is_a_list_and_an_answer_without_one_is_an_error() {
+        let (listing, _) = gateway("200 OK", r#"{"sales": [{"sale": "a"}]}"#).await;
+        assert_eq!(listing.sales().await.unwrap(), json!({"sales": [{"sale": "a"}]}));
+        let (other, _) = gateway("200 OK", "{}").await;
+        assert!(other.sales().await.unwrap_err().to_string().contains("there is no list"));
     }
 
     #[test]

@@ -11,9 +11,12 @@ use crate::domain::tickets::Tickets;
 /// An invariant of an [`Inventory`] that is broken, and where.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Inconsistency {
-    /// A sale without an epoch has tiers, holds or buyers.
+    /// A sale without an epoch has holds or buyers, or tiers that are of no load under way.
     #[error("the sale is not loaded and yet has tiers, holds or buyers")]
     NotLoaded,
+    /// A sale has an epoch while parts of its load are missing.
+    #[error("the sale has an epoch, and not all parts of its load are there")]
+    NamedEarly,
     /// The bitmaps of a tier are not whole rows of equal length, two for each leg of the sale.
     #[error("the bitmaps of tier {0} have another shape than its sale")]
     Shape(TierId),
@@ -51,7 +54,8 @@ pub enum Inconsistency {
 }
 
 impl Inventory {
-    /// Checks what is true after any commands: an inventory that is not loaded is empty; bitmaps have
+    /// Checks what is true after any commands: an inventory that is not loaded
+    /// has no holds and no buyers, and tiers only while it is being loaded; bitmaps have
     /// the shape of the sale; what is sold is taken; holds name each seat once; every buyer is
     /// counted with at least the tickets of their holds.
     ///
@@ -59,9 +63,13 @@ impl Inventory {
     /// Returns the first invariant that is broken.
     pub fn check(&self) -> Result<(), Inconsistency> {
         let Some((_, terms)) = &self.loaded else {
-            let is_empty = self.tiers.is_empty() && self.holds.is_empty() && self.bought.is_empty();
+            let has_tiers = !self.tiers.is_empty() && self.staging.is_none();
+            let is_empty = !has_tiers && self.holds.is_empty() && self.bought.is_empty();
             return if is_empty { Ok(()) } else { Err(Inconsistency::NotLoaded) };
         };
+        if self.staging.is_some() {
+            return Err(Inconsistency::NamedEarly);
+        }
         for (tier, grid) in &self.tiers {
             if grid.tier != *tier || !has_shape(grid, terms.leg_count) {
                 return Err(Inconsistency::Shape(tier.clone()));

@@ -24,7 +24,7 @@ mod sell;
 pub use check::Inconsistency;
 pub use grid::TierGrid;
 pub use hold::{Hold, HoldReply};
-pub use load::{Load, LoadReply};
+pub use load::{Load, LoadPart, LoadReply, PartLimit, Staging};
 pub use mark::{Mark, MarkReply};
 pub use records::{HeldLine, HoldRecord, Line, SeatLeg, Terms, tickets};
 pub use release::{Release, ReleaseReply};
@@ -43,7 +43,9 @@ use crate::domain::time::Timestamp;
 pub struct Inventory {
     /// The epoch and terms of the sale; `None` until it is loaded.
     pub loaded: Option<(Epoch, Terms)>,
-    /// The bitmaps of its tiers.
+    /// What is there of a load of which not all parts are; then nothing is loaded.
+    pub staging: Option<Staging>,
+    /// The bitmaps of its tiers, also of a load that is not yet published.
     pub tiers: BTreeMap<TierId, TierGrid>,
     /// Its holds.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,

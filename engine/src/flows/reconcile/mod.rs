@@ -23,6 +23,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::Timestamp;
+use crate::flows::archive;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
 use crate::flows::hold::sale_of;
 use crate::flows::load::terms;
@@ -139,7 +140,7 @@ impl<'a, P: Ports> Pass<'a, P> {
                 continue;
             }
             match comparing.within(self.compare(&published)).await {
-                Some(Ok(())) => {}
+                Some(Ok(())) => self.record_if_over(&published.sale),
                 Some(Err(error)) => self.unread(published.sale.id(), &error),
                 None => self.left.push(published.sale.id().to_string()),
             }
@@ -151,6 +152,22 @@ impl<'a, P: Ports> Pass<'a, P> {
         self.run.report.left = u32::try_from(self.left.len()).unwrap_or(u32::MAX);
         self.run.past_bound = u64::try_from(self.past_bound.len()).unwrap_or(u64::MAX);
         Ok(self.run)
+    }
+
+    /// Removes what is left of an archived sale: whoever archived it was cut off.
+    async fn finish_archiving(&mut self, published: &Published) -> Stored<()> {
+        if self.epoch.is_some() {
+            archive::finish(self.ports, &published.sale).await?;
+            self.run.report.unloaded += 1;
+        }
+        Ok(())
+    }
+
+    fn record_if_over(&mut self, sale: &Sale) {
+        let closes_at = sale.file().closes_at;
+        if closes_at <= self.now {
+            self.run.over.push((sale.id().clone(), closes_at));
+        }
     }
 
     /// Work in the order in which it is done: each minute another one, by chance. Taking turns by
@@ -169,13 +186,16 @@ impl<'a, P: Ports> Pass<'a, P> {
 
     /// Loads a sale that Redis has lost, brings its terms to what the catalogue says, and finishes
     /// the holds that are due, apart from those of orders that were finished just now. `None` if there
-    /// is nothing yet to compare: the sale is not loaded, or somebody else is loading it.
+    /// is nothing to compare: the sale is not loaded yet, somebody else is loading it, or it is archived.
     async fn prepare(
         &mut self,
         sale: &SaleId,
         finished: &BTreeSet<OrderNumber>,
     ) -> Stored<Option<Published>> {
         let mut published = sale_of(self.ports, sale, Freshness::Fresh).await?;
+        if published.lifecycle.is_over() {
+            return self.finish_archiving(&published).await.map(|()| None);
+        }
         let head = self.ports.seats().head(sale).await?;
         match head {
             Some((redis, known)) if published.epoch.as_ref() == Some(&redis) => {

@@ -25,7 +25,7 @@ pub(super) async fn repair_discrepancy(
                 tracing::warn!(%sale, orders, "Redis had lost the sale: loaded again");
                 Ok(1)
             }
-            Loaded::Already | Loaded::Busy => Ok(0),
+            Loaded::Already | Loaded::Busy | Loaded::Archived => Ok(0),
         },
         Discrepancy::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
         Discrepancy::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::domain::ids::SaleId;
+use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 
 /// Counts of what one run did.
@@ -26,6 +27,8 @@ pub struct Report {
     pub sold: u32,
     /// Seat-legs that were taken though nobody held or claimed them.
     pub freed: u32,
+    /// Archived sales of which the rest was removed from Redis and from the list.
+    pub unloaded: u32,
     /// Pieces of work that failed and wait for the next run.
     pub failed: u32,
     /// Shards of what is due, and sales, that there was no time for; they wait for a next run.
@@ -91,4 +94,6 @@ pub struct Run {
     pub past_bound: u64,
     /// The number of free seat-legs of each sale that was compared.
     pub available: Vec<(SaleId, u64)>,
+    /// Each sale that was compared and is over, with when it closed: those may be archived.
+    pub over: Vec<(SaleId, Timestamp)>,
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use fake_limits::table::Service;
+
 use super::handle::{format_handle, parse_handle};
 use super::{Broker, Received};
 use crate::attributes::QueueAttributes;
@@ -82,7 +84,15 @@ impl Broker {
     pub(super) fn take(&mut self, receive: &Receive, now_ms: u64) -> Result<Received, SqsError> {
         let id = self.enter(&receive.queue, now_ms)?;
         let queue = self.queue(id)?;
+        let wait_seconds = receive.wait_seconds.unwrap_or(queue.attributes.wait_seconds);
         if queue.is_full_in_flight() {
+            let how = if wait_seconds > 0 { "a long poll finds nothing" } else { "OverLimit" };
+            let reason = format!("messages in flight of {} ({how})", queue.name);
+            self.home.throttles.one(Service::Sqs.name(), &reason);
+            // Who waits is told nothing, and gets nothing.
+            if wait_seconds > 0 || queue.attributes.fifo {
+                return Ok(Received { queue: id, wait_seconds, deliveries: Vec::new() });
+            }
             return Err(SqsError::new(
                 ErrorKind::OverLimit,
                 format!("Too many messages of {} are in flight.", receive.queue),
@@ -91,7 +101,6 @@ impl Broker {
         let attributes = &queue.attributes;
         let fifo = attributes.fifo;
         let source: Arc<str> = self.arn(&queue.name).into();
-        let wait_seconds = receive.wait_seconds.unwrap_or(attributes.wait_seconds);
         let visibility_seconds =
             receive.visibility_seconds.unwrap_or(attributes.visibility_seconds);
         // A policy whose dead-letter queue has been deleted since has no effect.

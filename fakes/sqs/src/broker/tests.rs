@@ -17,6 +17,7 @@ fn home(cooldowns: bool) -> Home {
         region: "us-east-1".into(),
         account: "000000000000".into(),
         cooldowns,
+        throttles: Throttles::default(),
     }
 }
 
@@ -392,6 +393,9 @@ fn too_many_in_flight_is_over_the_limit() {
     }
     fixture.send(&url, "x");
     assert_eq!(fixture.refused("ReceiveMessage", json!({ "QueueUrl": url })), ErrorKind::OverLimit);
+    let long = json!({ "QueueUrl": url, "WaitTimeSeconds": 20 });
+    let silent = fixture.done("ReceiveMessage", long);
+    assert!(silent.get("Messages").is_none(), "a long poll is told nothing: {silent}");
 }
 
 #[test]

@@ -3,12 +3,14 @@
 
 mod check;
 mod edge;
+mod metered;
 mod tokens;
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::Path;
 
 use dynoxide::Database;
+use fake_limits::Enforced;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
@@ -39,7 +41,16 @@ impl DynamoDb {
     ///
     /// [`Error::Io`] when no port or thread is available.
     pub fn memory() -> Result<Self, Error> {
-        Self::serve(Database::memory())
+        Self::memory_within(None)
+    }
+
+    /// [`DynamoDb::memory`], with throttling if limits are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`DynamoDb::memory`].
+    pub fn memory_within(limits: Option<Enforced>) -> Result<Self, Error> {
+        Self::serve(Database::memory(), limits)
     }
 
     /// Starts a database in one SQLite file (and its write-ahead log beside it), creating it when
@@ -51,6 +62,15 @@ impl DynamoDb {
     /// [`Error::Damaged`] when pages of the file are damaged, [`Error::DynamoDb`] when it is no
     /// database of ours, [`Error::Io`] when no port or thread is to be had.
     pub fn file(path: &Path) -> Result<Self, Error> {
+        Self::file_within(path, None)
+    }
+
+    /// [`DynamoDb::file`], with throttling if limits are given.
+    ///
+    /// # Errors
+    ///
+    /// As [`DynamoDb::file`].
+    pub fn file_within(path: &Path, limits: Option<Enforced>) -> Result<Self, Error> {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(Error::io("creating the data directory"))?;
         }
@@ -64,7 +84,7 @@ impl DynamoDb {
             let database = Database::new(name)?;
             database.disable_bulk_loading().map(|()| database)
         };
-        Self::serve(open())
+        Self::serve(open(), limits)
     }
 
     /// The endpoint: `http://127.0.0.1:PORT`.
@@ -99,7 +119,10 @@ impl DynamoDb {
     }
 
     /// Serves `database` on a port that the system chooses.
-    fn serve(database: dynoxide::Result<Database>) -> Result<Self, Error> {
+    fn serve(
+        database: dynoxide::Result<Database>,
+        limits: Option<Enforced>,
+    ) -> Result<Self, Error> {
         let listening = || Error::io("listening for DynamoDB");
         let database = database.map_err(|error| Error::DynamoDb(error.to_string()))?;
         let listener = StdListener::bind(("127.0.0.1", 0)).map_err(listening())?;
@@ -118,7 +141,10 @@ impl DynamoDb {
         };
         let server = runtime.spawn(async move {
             let listener = TcpListener::from_std(listener).map_err(|error| error.to_string())?;
-            Edge::new(database).serve(listener, end).await.map_err(|error| error.to_string())
+            Edge::new(database, limits)
+                .serve(listener, end)
+                .await
+                .map_err(|error| error.to_string())
         });
         Ok(Self { address, stop: Some(stop), server, runtime: Some(runtime) })
     }

@@ -1,6 +1,6 @@
 //! Orders that end unpaid.
 
-use super::{Committed, DynamoOrders, Part, failed_item, must};
+use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
 use crate::dynamodb::expressions::update;
 use crate::dynamodb::items::{number, order_key, text};
 use engine::domain::order::{Order, OrderState};
@@ -33,7 +33,7 @@ impl DynamoOrders {
         // never its own.
         match self.get(end.number).await? {
             Some(order) if order.state == OrderState::Pending => Err(StoreError::Contract(
-                format!("order {}: pending without its claims: {reasons:?}", end.number),
+                format!("order {}: pending without its claims: {}", end.number, kinds(&reasons)),
             )),
             _ => Ok(ChangeReply::Conflict),
         }

@@ -2,21 +2,25 @@
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
 //! A file for each subject: `create` and `end` of an order, `settle` of its payments, `sync` of the
-//! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction.
+//! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction,
+//! `erase` removes the ids of attendees.
 
 mod claims;
 mod create;
 mod end;
+mod erase;
 mod reads;
 mod settle;
 mod sync;
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
+pub use self::erase::{Erased, Selection};
 use super::dynamo::Dynamo;
 use super::items::Item;
 use super::transaction::{Reason, Transacted};
-use engine::domain::ids::{AttendeeId, SaleId, Seat, TierId, UserId};
+use engine::domain::attendee::AttendeeHash;
+use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
 use engine::domain::tickets::Tickets;
@@ -38,7 +42,7 @@ enum Part<'a> {
     Payment,
     Seat(&'a OrderLine, Seat),
     Buyer,
-    Attendee(&'a AttendeeId),
+    Attendee(AttendeeHash),
     Statistics,
 }
 
@@ -86,6 +90,26 @@ fn failed_item<'r>(
         Reason::ConditionalCheckFailed(item) if is_it(part) => Some(item),
         Reason::ConditionalCheckFailed(_) | Reason::None | Reason::TransactionConflict => None,
     })
+}
+
+/// What stood against a transaction, without the items: they may say who somebody is.
+fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
+    let kind = |(part, reason): &(Part<'_>, Reason)| {
+        let part = match part {
+            Part::Order => "order".to_owned(),
+            Part::Payment => "payment".to_owned(),
+            Part::Seat(line, seat) => format!("seat {} of {}", seat.0, line.tier),
+            Part::Buyer => "buyer".to_owned(),
+            Part::Attendee(_) => "attendee".to_owned(),
+            Part::Statistics => "statistics".to_owned(),
+        };
+        match reason {
+            Reason::None => None,
+            Reason::ConditionalCheckFailed(_) => Some(format!("{part}: condition failed")),
+            Reason::TransactionConflict => Some(format!("{part}: another transaction")),
+        }
+    };
+    reasons.iter().filter_map(kind).collect::<Vec<_>>().join(", ")
 }
 
 fn must(order: &Order, is_so: bool, what: &str) -> Stored<()> {

@@ -2,6 +2,7 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
+use super::claims::Naming;
 use super::{Committed, DynamoOrders, Part, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
@@ -30,7 +31,7 @@ impl DynamoOrders {
             Settlement::Rescue(order) => {
                 must(order, order.state == OrderState::Paid, "is rescued in another state")?;
                 plan.push((Part::Order, self.settled(order, payment, ended)?));
-                plan.extend(self.claims_of(order, limit)?);
+                plan.extend(self.claims_of(order, limit, Naming::Known)?);
             }
             Settlement::PayTooLate(order) => {
                 must(order, order.state == OrderState::RefundDue, "is refunded in another state")?;

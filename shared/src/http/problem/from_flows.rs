@@ -17,7 +17,7 @@ impl From<StoreError> for Problem {
     /// What failed is logged here, once; the caller is told no more than whether to come back.
     fn from(error: StoreError) -> Self {
         match &error {
-            StoreError::Unavailable(_) => {
+            StoreError::Unavailable(_) | StoreError::Limited(_) => {
                 tracing::warn!(%error, "a store did not answer");
                 let detail = "nothing happened; try the same request again";
                 Self::new(Kind::Unavailable, detail).retry_after_ms(STORE_RETRY_MS)
@@ -44,6 +44,7 @@ impl From<admit::Refusal> for Problem {
                 Self::new(Kind::SaleClosed, detail).with("opens_at", opens_at)
             }
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
+            Refusal::SaleArchived => sale_archived(),
             Refusal::SoldOut => Self::new(Kind::SoldOut, detail),
             Refusal::Waiting { retry_ms } => {
                 Self::new(Kind::Waiting, detail).retry_after_ms(retry_ms)
@@ -63,6 +64,7 @@ impl From<reserve::Refusal> for Problem {
         match refusal {
             Refusal::NotLoaded => not_loaded(),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
+            Refusal::SaleArchived => sale_archived(),
             Refusal::LimitReached { remaining } => {
                 Self::new(Kind::LimitReached, detail).with("remaining_allowance", remaining.get())
             }
@@ -79,6 +81,9 @@ impl From<reserve::Refusal> for Problem {
             Refusal::Resolved(state) => resolved(state),
             Refusal::AttendeeTaken(attendee) => {
                 Self::new(Kind::AttendeeTaken, detail).with("attendee", attendee)
+            }
+            Refusal::AttendeeLimit { max_named } => {
+                Self::new(Kind::AttendeeLimit, detail).with("max_named", max_named)
             }
             Refusal::NumberClash => tokens::Defect::NumberClash.into(),
             Refusal::Contended => {
@@ -106,6 +111,7 @@ impl From<publish::Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::SeatsDiffer => Self::new(Kind::SeatsDiffer, detail),
+            Refusal::Archived => sale_archived(),
             Refusal::Busy => Self::new(Kind::Unavailable, detail).retry_after_ms(LOAD_RETRY_MS),
             Refusal::Store(error) => error.into(),
         }
@@ -116,6 +122,12 @@ impl From<publish::Refusal> for Problem {
 #[must_use]
 pub fn not_loaded() -> Problem {
     Problem::new(Kind::NotLoaded, reserve::Refusal::NotLoaded).retry_after_ms(LOAD_RETRY_MS)
+}
+
+/// The sale is archived: it sells nothing any more.
+#[must_use]
+pub fn sale_archived() -> Problem {
+    Problem::new(Kind::SaleArchived, reserve::Refusal::SaleArchived)
 }
 
 /// The caller has no such order; another buyer's looks the same.
@@ -176,6 +188,7 @@ mod tests {
         let table = [
             (Refusal::NotLoaded, (503, "not-loaded", Some(2), none())),
             (Refusal::SaleClosed, (403, "sale-closed", None, none())),
+            (Refusal::SaleArchived, (410, "sale-archived", None, none())),
             (
                 Refusal::LimitReached { remaining: Tickets::new(1) },
                 (403, "limit-reached", None, json!({ "remaining_allowance": 1 })),
@@ -200,6 +213,10 @@ mod tests {
                 Refusal::AttendeeTaken(attendee),
                 (409, "attendee-taken", None, json!({ "attendee": "p1" })),
             ),
+            (
+                Refusal::AttendeeLimit { max_named: 12 },
+                (403, "attendee-limit", None, json!({ "max_named": 12 })),
+            ),
             (Refusal::NumberClash, (403, "not-admitted", None, none())),
             (Refusal::Contended, (503, "unavailable", Some(1), none())),
         ];
@@ -218,6 +235,7 @@ mod tests {
                 (403, "sale-closed", None, json!({ "opens_at": "2027-01-15T08:00:00.000Z" })),
             ),
             (shown(admit::Refusal::SaleClosed), (403, "sale-closed", None, none())),
+            (shown(admit::Refusal::SaleArchived), (410, "sale-archived", None, none())),
             (shown(admit::Refusal::SoldOut), (409, "sold-out", None, none())),
             (shown(admit::Refusal::Waiting { retry_ms: 0 }), (429, "waiting", Some(1), none())),
             (
@@ -230,6 +248,7 @@ mod tests {
                 (409, "order-resolved", None, json!({ "state": "paid" })),
             ),
             (shown(publish::Refusal::SeatsDiffer), (409, "seats-differ", None, none())),
+            (shown(publish::Refusal::Archived), (410, "sale-archived", None, none())),
             (shown(publish::Refusal::Busy), (503, "unavailable", Some(2), none())),
             (shown(not_loaded()), (503, "not-loaded", Some(2), none())),
             (shown(no_such_order()), (404, "not-found", None, none())),

@@ -103,7 +103,9 @@ problems! {
         by [PublishSale, Admit, Reserve];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
-        by [PublishSale, ShowAvailability, Admit, Reserve, ListOrders, PaymentCallback],
+        by [
+            PublishSale, ListSales, ShowAvailability, Admit, Reserve, ListOrders, PaymentCallback,
+        ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The admission was used for another request.
     TokenReused:
@@ -120,10 +122,17 @@ problems! {
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final,
         by [Admit, Reserve],
         with [sometimes "opens_at": of::<Timestamp>];
+    /// The sale is archived: it sells nothing any more.
+    SaleArchived: GONE, "sale-archived", "The sale is archived", final,
+        by [PublishSale, ShowAvailability, Admit, Reserve];
     /// The requested tickets would pass the buyer's limit.
     LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final,
         by [Reserve],
         with [always "remaining_allowance": count];
+    /// The buyer has named too many people in requests for the sale.
+    AttendeeLimit: FORBIDDEN, "attendee-limit", "Too many people were named", final,
+        by [Reserve],
+        with [always "max_named": count];
     /// The caller is no operator.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
         by [PublishSale];

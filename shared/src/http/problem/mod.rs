@@ -14,7 +14,7 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-pub use from_flows::{no_such_order, not_loaded};
+pub use from_flows::{no_such_order, not_loaded, sale_archived};
 pub use kinds::Kind;
 
 /// A problem document.

@@ -1,18 +1,23 @@
 //! The checks of one line of a reservation.
 
 use super::{BestBody, LineBody, PlaceBody};
+use crate::http::attendees::AttendeeKeys;
 use crate::http::checks::Refusal;
+use engine::domain::attendee::Attendee;
 use engine::domain::choice::{Choice, Offset};
-use engine::domain::ids::{AttendeeId, Legs, Seat, SeatName, StopId};
+use engine::domain::ids::{Legs, Seat, SeatName, StopId};
 use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
 use engine::domain::requested::{MAX_SEATS_PER_ORDER, RequestedLine};
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
+use engine::ports::StoreError;
 
 /// A line of the request, checked against its sale.
 pub(super) struct LineCheck<'a> {
     /// The sale that sells it.
     pub(super) sale: &'a Sale,
+    /// The keys that hash its attendees.
+    pub(super) keys: &'a AttendeeKeys,
     /// Path of the line in the request, such as `lines[0]`.
     pub(super) at: String,
     /// The line as it was sent.
@@ -31,11 +36,14 @@ impl LineCheck<'_> {
         let choice = self.choice(tier)?;
         self.check_attendee_count(choice.count())?;
         let line = Line { tier: tier.tier.clone(), legs, choice };
-        Ok(in_seat_order(RequestedLine {
-            line,
-            price_minor,
-            attendees: self.line.attendees.clone(),
-        }))
+        let attendees = self.attendees()?;
+        Ok(in_seat_order(RequestedLine { line, price_minor, attendees }))
+    }
+
+    fn attendees(&self) -> Result<Vec<Attendee>, Refusal> {
+        let named = self.line.attendees.iter().map(|id| self.keys.attendee(self.sale.id(), id));
+        let named: Result<Vec<Attendee>, _> = named.collect();
+        named.map_err(|no_key| Refusal::Store(StoreError::Contract(no_key.to_string())))
     }
 
     fn refuse<T>(&self, part: &str, rule: impl Into<String>) -> Result<T, Refusal> {
@@ -174,10 +182,10 @@ fn in_seat_order(requested: RequestedLine) -> RequestedLine {
         return RequestedLine { line, price_minor, attendees };
     };
     let mut attendees = attendees.into_iter();
-    let mut pairs: Vec<(Seat, Option<AttendeeId>)> =
+    let mut pairs: Vec<(Seat, Option<Attendee>)> =
         seats.into_iter().map(|seat| (seat, attendees.next())).collect();
     pairs.sort();
-    let (seats, attendees): (Vec<Seat>, Vec<Option<AttendeeId>>) = pairs.into_iter().unzip();
+    let (seats, attendees): (Vec<Seat>, Vec<Option<Attendee>>) = pairs.into_iter().unzip();
     RequestedLine {
         line: Line { choice: Choice::Seats(seats), ..line },
         price_minor,

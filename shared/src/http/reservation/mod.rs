@@ -11,6 +11,7 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::http::attendees::AttendeeKeys;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use crate::http::tokens;
 use engine::domain::choice::Together;
@@ -122,14 +123,18 @@ impl ReservationBody {
     }
 
     /// What is requested, checked against its sale. Chosen seats come in ascending order, each with
-    /// its attendee, so that a repeat in another order is the same request.
+    /// its attendee, so that a repeat in another order is the same request. `keys` hash the attendees.
     ///
     /// # Errors
     /// Returns the first check that it does not pass.
-    pub fn requested(&self, sale: &Sale) -> Result<Vec<RequestedLine>, Refusal> {
+    pub fn requested(
+        &self,
+        sale: &Sale,
+        keys: &AttendeeKeys,
+    ) -> Result<Vec<RequestedLine>, Refusal> {
         self.check_line_count()?;
         self.check_each_tier_once()?;
-        let check = |(index, line)| LineCheck { sale, at: format!("lines[{index}]"), line };
+        let check = |(index, line)| LineCheck { sale, keys, at: format!("lines[{index}]"), line };
         let checks = self.lines.iter().enumerate().map(check);
         let requested: Vec<RequestedLine> =
             checks.map(|check| check.requested()).collect::<Result<_, _>>()?;

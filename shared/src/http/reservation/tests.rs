@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::http::checks::parse;
+use engine::domain::attendee::Attendee;
 use engine::domain::choice::{Choice, Offset};
 use engine::domain::ids::Seat;
 use engine::domain::money::MinorUnits;
@@ -72,7 +73,8 @@ fn concert(attendees: &str) -> Sale {
 
 fn requested(sale: &Sale, lines: Value) -> Result<Vec<RequestedLine>, Refusal> {
     let body = json!({ "lines": lines }).to_string();
-    parse::<ReservationBody>(body.as_bytes())?.requested(sale)
+    let keys = AttendeeKeys::new([&b"a key of more than thirty-two bytes"[..]]);
+    parse::<ReservationBody>(body.as_bytes())?.requested(sale, &keys)
 }
 
 fn refusals(sale: &Sale, cases: &[(Value, &str)]) {
@@ -187,6 +189,19 @@ fn a_pattern_is_a_column_and_offsets() {
 }
 
 #[test]
+fn without_a_key_a_request_that_names_somebody_fails_and_no_other() {
+    let body = |attendees: Value| {
+        let line = json!({ "tier": "a", "best": {"count": 1}, "attendees": attendees });
+        let body = json!({ "lines": [line] }).to_string();
+        parse::<ReservationBody>(body.as_bytes()).unwrap()
+    };
+    let (sale, none) = (concert("optional"), AttendeeKeys::new([]));
+    let refusal = body(json!(["p"])).requested(&sale, &none).unwrap_err();
+    assert!(matches!(refusal, Refusal::Store(_)), "{refusal:?}");
+    assert!(body(json!([])).requested(&sale, &none).is_ok());
+}
+
+#[test]
 fn chosen_seats_are_sorted_with_their_attendees() {
     let sale = concert("optional");
     let lines = |seats: Value, attendees: Value| {
@@ -194,7 +209,8 @@ fn chosen_seats_are_sorted_with_their_attendees() {
     };
     let one = lines(json!(["a-3", "a-1", "a-2"]), json!(["r", "p", "q"]));
     assert_eq!(one[0].line.choice, Choice::Seats(vec![Seat(0), Seat(1), Seat(2)]));
-    let names: Vec<&str> = one[0].attendees.iter().map(AttendeeId::as_str).collect();
+    let name = |attendee: &Attendee| attendee.id.as_ref().unwrap().to_string();
+    let names: Vec<String> = one[0].attendees.iter().map(name).collect();
     assert_eq!(names, ["p", "q", "r"]);
     assert_eq!(one, lines(json!(["a-1", "a-2", "a-3"]), json!(["p", "q", "r"])));
 }

@@ -4,13 +4,18 @@ use http::header::CONTENT_TYPE;
 use http::{Method, Request, StatusCode};
 use hyper::body::Bytes;
 
-use super::forms::{self, List, PaymentIntent, Refund, Refusal, SearchPage};
+use super::event;
+use super::forms::{self, EventsPage, List, PaymentIntent, Refund, Refusal, SearchPage};
 use crate::providers::account::{Account, Answer, Effect};
+use crate::providers::limit::{Limits, Operation};
 use crate::runtime::config::ProviderApi;
 use crate::runtime::connections::Https;
+use engine::domain::captures::CapturePage;
+use engine::domain::ids::PageMark;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentRecord};
 use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
 /// Address of the API unless configured.
@@ -23,8 +28,8 @@ const MAX_PAGES: usize = 10;
 pub(super) struct Api(Account);
 
 impl Api {
-    pub(super) fn new(api: &ProviderApi, https: Https) -> Stored<Self> {
-        Ok(Self(Account::new(api, URL, https)?))
+    pub(super) fn new(api: &ProviderApi, https: Https, limits: &Limits) -> Stored<Self> {
+        Ok(Self(Account::new(api, URL, https, limits)?))
     }
 
     /// Every capture of an order that the account finds.
@@ -33,7 +38,7 @@ impl Api {
         let mut next = None;
         for _ in 0..MAX_PAGES {
             let path = forms::search_path(order, next.as_deref());
-            let answer = self.get(&path).await?;
+            let answer = self.get(Operation::SearchCaptures, &path).await?;
             let page: SearchPage<PaymentIntent> = self.0.read(&answer, Effect::Read, words)?;
             payments.extend(page.data);
             next = page.next_page;
@@ -52,7 +57,7 @@ impl Api {
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
         let captured = record.capture.amount.amount_minor;
         let path = forms::refunds_path(&record.capture.key.payment);
-        let answer = self.get(&path).await?;
+        let answer = self.get(Operation::ListRefunds, &path).await?;
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
@@ -66,7 +71,7 @@ impl Api {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header("idempotency-key", forms::idempotency_key(&record.capture.key));
         let form = forms::refund_form(record).into();
-        let answer = self.0.ask(head, form, Effect::Write).await?;
+        let answer = self.0.ask(Operation::Refund, head, form, Effect::Write).await?;
         if is_refusal(answer.status) {
             return Ok(refused(&answer));
         }
@@ -76,9 +81,32 @@ impl Api {
         Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
     }
 
-    async fn get(&self, path: &str) -> Stored<Answer> {
+    /// A page of the events of captures since a time, newest first.
+    pub(super) async fn list_captures(
+        &self,
+        from: Timestamp,
+        after: Option<&PageMark>,
+    ) -> Stored<CapturePage> {
+        let path = forms::events_path(event::CAPTURED, from, after);
+        let answer = self.get(Operation::ListCaptures, &path).await?;
+        let events: EventsPage = self.0.read(&answer, Effect::Read, words)?;
+        let mut page = CapturePage { next: events.next()?, ..CapturePage::default() };
+        for listed in &events.data {
+            match event::listed(&self.0.provider, listed) {
+                Ok(capture) => page.captures.extend(capture),
+                Err(defect) => {
+                    let event = listed["id"].as_str().unwrap_or("-");
+                    tracing::error!(event, %defect, "an event that is listed cannot be read");
+                    page.unreadable += 1;
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    async fn get(&self, operation: Operation, path: &str) -> Stored<Answer> {
         let head = Request::builder().uri(format!("{}{path}", self.0.url));
-        self.0.ask(head, Bytes::new(), Effect::Read).await
+        self.0.ask(operation, head, Bytes::new(), Effect::Read).await
     }
 }
 
@@ -121,7 +149,7 @@ mod tests {
                 url: url.map(str::to_owned),
                 key: Secret(b"sk_1".to_vec()),
             };
-            Api::new(&api, Https::new(&Trust::public())).unwrap().0.url
+            Api::new(&api, Https::new(&Trust::public()), &Limits::none()).unwrap().0.url
         };
         assert_eq!(url_of(None), "https://api.stripe.com");
         assert_eq!(url_of(Some("http://127.0.0.1:9/")), "http://127.0.0.1:9");

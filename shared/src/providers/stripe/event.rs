@@ -5,13 +5,13 @@ use serde::Deserialize;
 
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
-use engine::domain::ids::PaymentId;
+use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 
 /// The type of the event that says that money was captured; every other is passed over.
-const CAPTURED: &str = "payment_intent.succeeded";
+pub(super) const CAPTURED: &str = "payment_intent.succeeded";
 
 /// What every event has. A provider adds fields as it likes.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -73,12 +73,31 @@ pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, Event
         return Ok(None);
     }
     let event: CaptureEvent = parse(callback.body()).map_err(defect)?;
+    of_event(callback.provider(), event)
+}
+
+/// The capture of an event that the provider lists; `None` as for [`capture`].
+///
+/// # Errors
+/// As [`capture`].
+pub(super) fn listed(
+    provider: &ProviderId,
+    event: &serde_json::Value,
+) -> Result<Option<Capture>, EventDefect> {
+    if event["type"] != CAPTURED {
+        return Ok(None);
+    }
+    let event = CaptureEvent::deserialize(event);
+    of_event(provider, event.map_err(|error| EventDefect(error.to_string()))?)
+}
+
+fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture>, EventDefect> {
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
     if amount_received < MinorUnits::ZERO {
         return Err(EventDefect("amount_received must not be negative".to_owned()));
     }
     Ok(metadata.order.map(|order| Capture {
-        key: PaymentKey { provider: callback.provider().clone(), payment: id },
+        key: PaymentKey { provider: provider.clone(), payment: id },
         order,
         amount: Money { amount_minor: amount_received, currency },
     }))
@@ -88,7 +107,6 @@ pub fn capture(callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, Event
 mod tests {
     use super::*;
     use crate::providers::stripe::signature::{PaymentSecrets, sign};
-    use engine::domain::ids::ProviderId;
     use engine::domain::time::Timestamp;
     use serde_json::{Value, json};
 
@@ -134,6 +152,23 @@ mod tests {
         let mut bare = succeeded();
         bare["data"]["object"].as_object_mut().unwrap().remove("metadata");
         assert_eq!(read(&bare), Ok(None));
+    }
+
+    #[test]
+    fn an_event_that_is_listed_is_read_as_its_callback() {
+        let stripe = ProviderId::new("stripe").unwrap();
+        let listed = |event: &Value| super::listed(&stripe, event);
+        assert_eq!(listed(&succeeded()), read(&succeeded()));
+        assert!(listed(&succeeded()).unwrap().is_some());
+        let mut other = succeeded();
+        other["type"] = json!("payment_intent.created");
+        assert_eq!(listed(&other), Ok(None));
+        let mut foreign = succeeded();
+        foreign["data"]["object"]["metadata"] = json!({});
+        assert_eq!(listed(&foreign), Ok(None));
+        let mut wrong = succeeded();
+        wrong["data"]["object"]["metadata"]["order"] = json!("forty-two");
+        assert!(listed(&wrong).is_err() && listed(&json!({ "type": CAPTURED })).is_err());
     }
 
     #[test]

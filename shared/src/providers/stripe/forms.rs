@@ -5,11 +5,13 @@
 use serde::Deserialize;
 
 use crate::providers::account::escaped;
-use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::ids::{PageMark, PaymentId, ProviderId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
 use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::{StoreError, Stored};
 
 /// Most objects of one page, as Stripe limits it.
 pub(super) const PAGE: usize = 100;
@@ -27,6 +29,31 @@ pub(super) struct SearchPage<T> {
 #[derive(Debug, Deserialize)]
 pub(super) struct List<T> {
     pub(super) data: Vec<T>,
+}
+
+/// One page of the list of events, newest first. Each is read by itself: one that cannot be read must not
+/// hide the others.
+/// Source: <https://docs.stripe.com/api/events/list>
+#[derive(Debug, Deserialize)]
+pub(super) struct EventsPage {
+    pub(super) data: Vec<serde_json::Value>,
+    #[serde(default)]
+    has_more: bool,
+}
+
+impl EventsPage {
+    /// The mark of the next page: the name of the last event.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if more follows an event without a name.
+    pub(super) fn next(&self) -> Stored<Option<PageMark>> {
+        let last = self.data.last().filter(|_| self.has_more);
+        let mark = |event: &serde_json::Value| {
+            let mark = event["id"].as_str().and_then(|id| PageMark::new(id).ok());
+            mark.ok_or_else(|| StoreError::Contract("an event without a name is listed".to_owned()))
+        };
+        last.map(mark).transpose()
+    }
 }
 
 /// Source: <https://docs.stripe.com/api/payment_intents/object>
@@ -88,6 +115,14 @@ pub(super) fn search_path(order: OrderNumber, page: Option<&str>) -> String {
     let query = escaped(&format!("metadata['order']:'{order}'"));
     let page = page.map(|page| format!("&page={}", escaped(page))).unwrap_or_default();
     format!("/v1/payment_intents/search?limit={PAGE}&query={query}{page}")
+}
+
+/// The path of a page of the events of a type since a time, in whole seconds rounded down.
+pub(super) fn events_path(kind: &str, from: Timestamp, after: Option<&PageMark>) -> String {
+    let (kind, since) = (escaped(kind), from.ms().div_euclid(1000));
+    let after = after.map(|mark| format!("&starting_after={}", escaped(mark.as_str())));
+    let after = after.unwrap_or_default();
+    format!("/v1/events?limit={PAGE}&types%5B%5D={kind}&created%5Bgte%5D={since}{after}")
 }
 
 /// The path of a payment's refunds, newest first. The list is up to date.
@@ -183,6 +218,19 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_events_names_the_next_one() {
+        let next = |page: serde_json::Value| {
+            serde_json::from_value::<EventsPage>(page).unwrap().next().map_err(|_| ())
+        };
+        let events = json!([{ "id": "evt_2" }, { "id": "evt_1" }]);
+        let mark = PageMark::new("evt_1").unwrap();
+        assert_eq!(next(json!({ "data": events, "has_more": true })), Ok(Some(mark)));
+        assert_eq!(next(json!({ "data": events, "has_more": false })), Ok(None));
+        assert_eq!(next(json!({ "data": [], "has_more": true })), Ok(None));
+        assert_eq!(next(json!({ "data": [{}], "has_more": true })), Err(()));
+    }
+
+    #[test]
     fn what_is_captured_is_found_and_nothing_else() {
         let order: OrderNumber = "42".parse().unwrap();
         let payment = |id: &str, created: i64, received: i64, order: &str| {
@@ -209,6 +257,11 @@ mod tests {
             "/v1/payment_intents/search?limit=100&query=metadata%5B%27order%27%5D%3A%2742%27";
         assert_eq!(search_path(order, None), path);
         assert!(search_path(order, Some("a&b")).ends_with("&page=a%26b"));
+        let from = Timestamp::from_ms(1_800_000_000_999);
+        let path = "/v1/events?limit=100&types%5B%5D=a.b&created%5Bgte%5D=1800000000";
+        assert_eq!(events_path("a.b", from, None), path);
+        let mark = PageMark::new("evt_1&2").unwrap();
+        assert!(events_path("a", from, Some(&mark)).ends_with("&starting_after=evt_1%262"));
         let odd = PaymentId::new("a&b=c").unwrap();
         assert!(refunds_path(&odd).ends_with("payment_intent=a%26b%3Dc"));
     }

@@ -11,7 +11,8 @@ use http::HeaderMap;
 use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
-use engine::domain::ids::ProviderId;
+use engine::domain::captures::CapturePage;
+use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentRecord};
 use engine::domain::refund::RefundReply;
@@ -31,9 +32,9 @@ impl Stripe {
     /// # Errors
     /// [`Contract`](engine::ports::StoreError::Contract) if the API key cannot be a header.
     pub(super) fn new(settings: &Settings<'_>) -> Stored<Self> {
-        let Settings { name, secrets, tolerance_seconds, api, https } = settings;
+        let Settings { name, secrets, tolerance_seconds, api, https, limits } = settings;
         let secrets = secrets.iter().copied();
-        let api = api.map(|api| Api::new(api, (*https).clone())).transpose()?;
+        let api = api.map(|api| Api::new(api, (*https).clone(), limits)).transpose()?;
         Ok(Self {
             name: (*name).clone(),
             secrets: PaymentSecrets::new((*name).clone(), secrets, *tolerance_seconds),
@@ -62,6 +63,18 @@ impl PaymentProvider for Stripe {
 
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
         Box::pin(async move { self.api()?.captures(order).await })
+    }
+
+    fn has_list(&self) -> bool {
+        true
+    }
+
+    fn list_captures<'a>(
+        &'a self,
+        from: Timestamp,
+        after: Option<&'a PageMark>,
+    ) -> BoxFuture<'a, Stored<CapturePage>> {
+        Box::pin(async move { self.api()?.list_captures(from, after).await })
     }
 
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {

@@ -57,6 +57,10 @@ impl<T: Gate> Gate for Counted<T> {
         }
         Ok(reply)
     }
+
+    fn close(&self, sale: &SaleId, shards: u16) -> impl Future<Output = Stored<()>> + Send {
+        self.0.close(sale, shards)
+    }
 }
 
 /// Counts an order in its sale.
@@ -89,7 +93,8 @@ impl<T: Orders> Orders for Counted<T> {
             CreateReply::SeatsTaken(_) => count(None, Metric::ClaimConflicts, 1),
             CreateReply::Exists(_)
             | CreateReply::LimitReached { .. }
-            | CreateReply::AttendeeTaken(_) => {}
+            | CreateReply::AttendeeTaken(_)
+            | CreateReply::AttendeeLimit => {}
         }
         Ok(reply)
     }

@@ -26,6 +26,7 @@ use metrique_writer_core::Unit;
 use metrique_writer_core::unit::NegativeScale;
 
 use crate::runtime::config::MetricsConfig;
+use engine::flows::captures::Reading;
 use engine::flows::reconcile::Run;
 
 pub use crate::runtime::functions::Function;
@@ -75,6 +76,8 @@ metrics! {
     PaymentsRefused, Reason, "Calls of payment providers answered with a problem below 500, by its type.";
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
+    CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
+    CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
     Transactions, Stage, "Transactions asked of DynamoDB.";
     TransactionFailures, Stage, "Transactions that, after all attempts, were neither carried out nor refused by a condition.";
     ClaimConflicts, Stage, "Orders not made because another order owns a seat that Redis took for free.";
@@ -220,6 +223,12 @@ pub fn reconciled(run: &Run) {
     if run.report.loaded > 0 {
         reloaded(u64::from(run.report.loaded));
     }
+}
+
+/// Counts what a reading of captures found.
+pub fn captures_read(reading: &Reading) {
+    count(None, Metric::CapturesFound, reading.decided.into());
+    count(None, Metric::CapturesUnreadable, reading.unreadable.into());
 }
 
 /// Counts sales that Redis had lost and that were loaded again.

@@ -10,11 +10,13 @@ use engine::domain::sale::{Sale, Tier};
 use lambda_http::Request;
 use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
+use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator};
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
 use shared::http::routes::{NoRoute, Route};
+use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::tokens::AdmissionKeys;
 use shared::http::{checks, sale_body};
 use shared::providers::stripe::event;
@@ -57,7 +59,15 @@ pub(super) fn respond(request: &Request) -> Outcome {
 
 fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
     match route {
-        Route::ShowOpenApi | Route::ListSales | Route::ShowSale(_) => Ok(()),
+        Route::ShowOpenApi | Route::ShowSale(_) => Ok(()),
+        Route::ListSales => {
+            let cursor: Option<SalesCursor> = checks::query(request, "cursor")?;
+            let again = cursor.as_ref().map(|cursor| cursor.to_string().parse());
+            assert_eq!(again, cursor.map(Ok), "a cursor is written as it is read");
+            let most = checks::query_within(request, "limit", 1..=MAX_SALES)?;
+            assert!(most.is_none_or(|most| (1..=MAX_SALES).contains(&most)));
+            Ok(())
+        }
         Route::PublishSale(id) => {
             Operator::from_request(request)?;
             let file = checks::parse(request.body());
@@ -112,10 +122,14 @@ fn reserve(request: &Request, sale: &Sale) -> Result<(), Problem> {
     if let Err(defect) = admission {
         check_refusal(&defect.into(), false);
     }
-    let requested = body.requested(sale)?;
+    let hashing = AttendeeKeys::new([&b"fedcba9876543210fedcba9876543210"[..]]);
+    let requested = body.requested(sale, &hashing)?;
     check_requested(sale, &requested);
     let again = ReservationBody::read(&written(sale, &requested));
-    let again = must(must(again, "a request written anew is read").requested(sale), "and accepted");
+    let again = must(
+        must(again, "a request written anew is read").requested(sale, &hashing),
+        "and accepted",
+    );
     assert_eq!(again, requested, "a request written anew is another request");
     assert_eq!(fingerprint(&again), fingerprint(&requested));
     Ok(())
@@ -153,7 +167,8 @@ fn tier<'sale>(sale: &'sale Sale, line: &engine::domain::inventory::Line) -> &'s
 fn written(sale: &Sale, requested: &[RequestedLine]) -> Request {
     let line = |RequestedLine { line, attendees, price_minor: _ }: &RequestedLine| {
         let layout = &tier(sale, line).layout;
-        let mut json = json!({ "tier": line.tier, "attendees": attendees });
+        let ids: Vec<_> = attendees.iter().map(|attendee| &attendee.id).collect();
+        let mut json = json!({ "tier": line.tier, "attendees": ids });
         if let Some((from, to)) = stops(sale, line.legs) {
             json["from"] = json!(from);
             json["to"] = json!(to);

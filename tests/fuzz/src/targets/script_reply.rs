@@ -83,7 +83,7 @@ fn is_understood<T: Debug>(reply: &Stored<T>) -> bool {
     match reply {
         Ok(_) => true,
         Err(StoreError::Contract(_)) => false,
-        Err(StoreError::Unavailable(_) | StoreError::Unknown(_)) => {
+        Err(StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Limited(_)) => {
             panic!("a reply that came is taken for a lost one: {reply:?}")
         }
     }

@@ -28,6 +28,8 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  PayCallbackFunction:", "\"stripe:{{", "\"{{"),
             edit("  AdmissionKey:", "PasswordLength: 64", "PasswordLength: 32"),
             edit("  AdmissionKey:", "PasswordLength: 64", "PasswordLength: 63"),
+            edit("  ReserveFunction:", "ONSALE_ATTENDEE_KEYS", "ONSALE_ATTENDEE_KEY"),
+            edit("  AttendeeKey:", "PasswordLength: 64", "PasswordLength: 32"),
             edit("  CachePassword:", "ExcludePunctuation: true", "ExcludePunctuation: false"),
         ],
     },
@@ -42,6 +44,11 @@ pub(super) const CHECKS: &[Check] = &[
             edit(
                 "  ReserveFunction:",
                 "made:{{resolve:secretsmanager:${AdmissionKey}}}",
+                "made:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
+            ),
+            edit(
+                "  ReserveFunction:",
+                "made:{{resolve:secretsmanager:${AttendeeKey}}}",
                 "made:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",
             ),
             edit("  OrdersFunction:", "          ONSALE_REDIS_URL", "          OTHER"),
@@ -70,7 +77,9 @@ fn resolved(stack: &Stack, variable: &str, value: &str) -> String {
         let secret = match name_in(&text[start + "{{resolve:secretsmanager:".len()..end]) {
             Some(name) => generated(&stack.resources[name].properties),
             None => match variable {
-                "ONSALE_ADMISSION_KEYS" => format!("mine:{}", "A".repeat(64)),
+                "ONSALE_ADMISSION_KEYS" | "ONSALE_ATTENDEE_KEYS" => {
+                    format!("mine:{}", "A".repeat(64))
+                }
                 _ => "stripe:secret".to_owned(),
             },
         };
@@ -149,6 +158,10 @@ fn environment(stack: &Stack) -> Vec<String> {
                             "has no admission key",
                         ),
                         (
+                            has("ONSALE_ATTENDEE_KEYS", !config.attendees.keys.is_empty()),
+                            "has no attendee key",
+                        ),
+                        (
                             has("ONSALE_PAYMENT_SECRETS", !config.payments.secrets.is_empty()),
                             "has no payment secret",
                         ),
@@ -171,7 +184,8 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 .get(name)
                 .is_some_and(|value| text(value).contains("{{resolve:secretsmanager:"))
         };
-        let asks = binary == "refund" || (ASK_PROVIDER.contains(&binary) && has_way_out);
+        let asks = ["read-captures", "refund"].contains(&binary)
+            || (ASK_PROVIDER.contains(&binary) && has_way_out);
         let is_revised = text(&function["Description"]).contains("(secrets 1)");
         faults.extend(unless(
             binary,
@@ -179,6 +193,10 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 (
                     holds("ONSALE_ADMISSION_KEYS") == ["reserve", "token-gate"].contains(&binary),
                     "has admission keys for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_ATTENDEE_KEYS") == (binary == "reserve"),
+                    "has attendee keys for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_PAYMENT_SECRETS") == (binary == "pay-callback"),

@@ -52,11 +52,17 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        rule: "the sweeper comes every minute, once, by a role that may call it alone",
+        rule: "sweeper and reader come every minute, once, by roles that may call them alone",
         faults: schedule,
         with: &[],
         mistakes: &[
             edit("  ReconcileFunction:", "rate(1 minute)", "rate(5 minutes)"),
+            edit("  ReadCapturesFunction:", "rate(1 minute)", "rate(5 minutes)"),
+            edit(
+                "  ReadCapturesFunction:",
+                "EventInvokeConfig: { MaximumRetryAttempts: 0",
+                "EventInvokeConfig: { MaximumRetryAttempts: 2",
+            ),
             edit(
                 "  ReconcileFunction:",
                 "RetryPolicy: { MaximumRetryAttempts: 0 }",
@@ -109,15 +115,29 @@ pub(super) fn reserved(stack: &Stack) -> Vec<String> {
 
 fn schedule(stack: &Stack) -> Vec<String> {
     let schedules: Vec<_> = stack.all("AWS::Scheduler::Schedule").collect();
-    let [(name, schedule)] = schedules.as_slice() else {
-        return vec!["not one schedule".to_owned()];
-    };
+    let calls: BTreeSet<&str> = schedules
+        .iter()
+        .filter_map(|(_, schedule)| stack.behind(&schedule["Target"]["Arn"]))
+        .map(|(function, _)| function)
+        .collect();
+    let both = calls == ["ReadCapturesFunction", "ReconcileFunction"].into();
+    let mut faults = unless("schedules", [(both && schedules.len() == 2, "call others")]);
+    faults.extend(
+        schedules.into_iter().flat_map(|(name, schedule)| of_schedule(stack, name, schedule)),
+    );
+    faults
+}
+
+fn of_schedule(stack: &Stack, name: &str, schedule: &serde_json::Value) -> Vec<String> {
     let target = &schedule["Target"];
     let (role_name, role) = stack.behind(&target["RoleArn"]).unwrap();
     let policies = role["Policies"].as_array().unwrap();
     let statement = &policies[0]["PolicyDocument"]["Statement"][0];
+    let called = stack.behind(&target["Arn"]).map(|(function, _)| function);
     let once = stack.all("AWS::Lambda::EventInvokeConfig").any(|(_, config)| {
-        number(&config["MaximumRetryAttempts"]) == Some(0)
+        let of = stack.behind(&config["FunctionName"]).map(|(function, _)| function);
+        of == called
+            && number(&config["MaximumRetryAttempts"]) == Some(0)
             && number(&config["MaximumEventAgeInSeconds"]) <= Some(60)
     });
     let may =
@@ -128,10 +148,11 @@ fn schedule(stack: &Stack) -> Vec<String> {
             (schedule["ScheduleExpression"] == "rate(1 minute)", "comes at another pace"),
             (number(&target["RetryPolicy"]["MaximumRetryAttempts"]) == Some(0), "is sent again"),
             (once, "waits its turn and runs late"),
-            (role_name != "ReconcileRole" && policies.len() == 1 && may, "its role may do more"),
             (
-                stack.behind(&target["Arn"]).is_some_and(|(name, _)| name == "ReconcileFunction"),
-                "calls another",
+                !["ReconcileRole", "ReadCapturesRole"].contains(&role_name)
+                    && policies.len() == 1
+                    && may,
+                "its role may do more",
             ),
         ],
     )

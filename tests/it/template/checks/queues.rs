@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use local::queues::Redelivery;
 use serde_json::{Value, json};
+use shared::runtime::functions::Function;
 
 use super::{Check, edit, is_true, number, text, unless};
 use crate::template::permissions::list;
@@ -29,7 +30,7 @@ pub(super) const CHECKS: &[Check] = &[
         with: &[],
         mistakes: &[
             edit("  LoadQueue:", "maxReceiveCount: 10", "maxReceiveCount: 3"),
-            edit("  LoadQueue:", "VisibilityTimeout: 200", "VisibilityTimeout: 300"),
+            edit("  LoadQueue:", "VisibilityTimeout: 720", "VisibilityTimeout: 800"),
         ],
     },
     Check {
@@ -109,8 +110,12 @@ fn visibility(stack: &Stack) -> Vec<String> {
 }
 
 fn redelivery(stack: &Stack) -> Vec<String> {
-    let Redelivery { visibility, max_receives } = Redelivery::default();
-    let of = |Consumed { queue, says, .. }: Consumed<'_>| {
+    let usual = Redelivery::default();
+    let max_receives = usual.max_receives;
+    let of = |Consumed { queue, says, binary, .. }: Consumed<'_>| {
+        let consumer = Function::ALL.into_iter().find(|function| function.as_str() == binary);
+        let queue_name = consumer.and_then(Function::consumer).unwrap().queue;
+        let visibility = usual.visibility_of(queue_name);
         let receives = number(&says["RedrivePolicy"]["maxReceiveCount"]);
         let hidden = number(&says["VisibilityTimeout"]);
         unless(

@@ -167,6 +167,10 @@ impl Environment {
             ("ONSALE_REDIS_URL", redis.redis_url()),
             ("ONSALE_TABLE_PREFIX", self.engine.endpoints().table_prefix.clone()),
             ("ONSALE_ADMISSION_KEYS", format!("local:{}", base64(secrets.admission.as_bytes()))),
+            (
+                "ONSALE_ATTENDEE_KEYS",
+                format!("local:{}", base64(format!("attendees:{}", secrets.admission).as_bytes())),
+            ),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),
             ("ONSALE_PROVIDER_URLS", format!("{}:{}", payment::PROVIDER, provider.http_url())),
@@ -235,7 +239,7 @@ impl Environment {
                     "order": made.number, "amount_minor": made.amount.amount_minor,
                     "currency": made.amount.currency, "reason": "wrong_amount" }))
             }
-            "reconcile" => json!({
+            "reconcile" | "read-captures" => json!({
                 "version": "0", "id": "00000000-0000-4000-8000-000000000002",
                 "detail-type": "Scheduled Event", "source": "aws.events", "account": "000000000000",
                 "time": "2026-01-01T00:00:00Z", "region": "us-east-1", "resources": [], "detail": {}

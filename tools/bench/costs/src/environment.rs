@@ -12,8 +12,8 @@ use shared::providers::stripe::signature;
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::config::{
-    AdmissionConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig,
-    PaymentConfig, ProvidersConfig, RedisConfig, Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
+    MetricsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 
 /// What the names of tables and queues begin with.
@@ -83,10 +83,14 @@ impl Environment {
         let urls = queues.urls();
         let secret = Secret(PAYMENT_SECRET.to_vec());
         let config = Config {
-            redis: RedisConfig { topology: Topology::Single(redis) },
+            redis: RedisConfig { topology: Topology::Single(redis), kind: None },
+            sales: SalesConfig::default(),
             dynamodb: DynamoDbConfig { tables, endpoint: Some(dynamodb) },
             sqs: SqsConfig { urls, endpoint: Some(sqs) },
             admission: AdmissionConfig {
+                keys: vec![("costs".to_owned(), Secret(ADMISSION_SECRET.to_vec()))],
+            },
+            attendees: AttendeeConfig {
                 keys: vec![("costs".to_owned(), Secret(ADMISSION_SECRET.to_vec()))],
             },
             payments: PaymentConfig {

@@ -12,7 +12,7 @@ mod prices;
 mod report;
 mod scenario;
 mod usage;
-mod watch;
+pub mod watch;
 
 pub use actions::{Action, Measured};
 pub use bill::{Bill, Fixed};

@@ -138,8 +138,7 @@ impl State {
     async fn look(rig: &mut Rig, hall: &Hall, held: Option<Hold>) -> Result<Self, Error> {
         let mut grids = Vec::new();
         for tier in hall.tiers() {
-            let snapshot = rig.seats.snapshot(&hall.sale, &tier.id, hall.legs).await?;
-            grids.push(snapshot.grid);
+            grids.push(rig.seats.grid(&hall.sale, &tier.id, hall.legs).await?);
         }
         let bits: Vec<Vec<u8>> = grids.iter().map(|grid| grid.taken_over(hall.whole())).collect();
         let zeros = |bits: &Vec<u8>| bits.iter().map(|byte| byte.count_zeros()).sum();

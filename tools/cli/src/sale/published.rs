@@ -6,11 +6,15 @@ use std::process::ExitCode;
 
 use comfy_table::{Table, presets};
 use engine::domain::ids::{SaleId, StopId};
-use ops::gateway::{self, Gateway};
+use engine::domain::time::Timestamp;
+use engine::flows::archive;
+use ops::gateway::Gateway;
 use serde_json::{Value, json};
+use shared::runtime::app::new_epoch;
 
 use super::files::{headline, read_sale, refusal, refusal_facts, tier_table};
-use super::{DECLINED, Error, out, pretty};
+use super::{DECLINED, Error, FAILED, out, pretty};
+use crate::engine::{EngineArgs, Reached};
 
 /// Publishes a sale file; one with defects is refused before anybody is asked.
 pub(super) async fn put(
@@ -74,9 +78,7 @@ pub(super) async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Erro
     if json {
         return out(&pretty(&reply));
     }
-    let listed = reply.get("sales").unwrap_or(&reply).as_array().ok_or_else(|| {
-        gateway::Error::Unexpected { url: "/sales".to_owned(), why: "there is no list".to_owned() }
-    })?;
+    let listed = reply.get("sales").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     let fields = ["sale", "title", "state", "opens_at", "closes_at"];
@@ -86,4 +88,33 @@ pub(super) async fn list(gateway: &Gateway, json: bool) -> Result<ExitCode, Erro
         table.add_row(fields.iter().map(cell));
     }
     out(&format!("{table}\n"))
+}
+
+/// Archives a sale through the stores of an engine.
+pub(super) async fn archive(
+    id: &SaleId,
+    engine: &EngineArgs,
+    data_dir: &Path,
+    json: bool,
+) -> Result<ExitCode, Error> {
+    let Reached { app, .. } = engine.reach(data_dir).await.map_err(Error::Engine)?;
+    let token = new_epoch(Timestamp::now()).map_err(archive::Refusal::from);
+    let reached = match token {
+        Ok(token) => archive::archive(&app.ports, id, &token, Timestamp::now).await,
+        Err(error) => Err(error),
+    };
+    let said = match &reached {
+        Ok(archive::Archived::Now) => "archived".to_owned(),
+        Ok(archive::Archived::Already) => "archived already".to_owned(),
+        Err(refusal) => format!("not archived: {refusal}"),
+    };
+    let facts = json!({ "sale": id, "archived": reached.is_ok(), "what": said });
+    out(&if json { pretty(&facts) } else { format!("{id}: {said}\n") })?;
+    Ok(match reached {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(archive::Refusal::Store(_)) => ExitCode::from(FAILED),
+        Err(
+            archive::Refusal::NoSuchSale | archive::Refusal::NotYet(_) | archive::Refusal::Busy,
+        ) => ExitCode::from(DECLINED),
+    })
 }

@@ -18,6 +18,7 @@ use crate::credentials::Credentials;
 use crate::demo::{self, publish, settle};
 use crate::profile::LoadProfile;
 use crate::published::Published;
+use fake_limits::Limits;
 use local::up::{self, Engine};
 use ops::audit::facts::LedgerFacts;
 use ops::audit::{self, AuditError, Target};
@@ -46,6 +47,8 @@ pub struct Options {
     pub rate_per_second: u32,
     /// True if progress bars are drawn.
     pub progress: bool,
+    /// The limits of the services.
+    pub limits: Limits,
 }
 
 impl Options {
@@ -179,7 +182,8 @@ pub enum Error {
 /// Fails if it cannot be carried out; what went wrong in it is in the outcome.
 pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let started = Instant::now();
-    let engine = Engine::start(up::Options::ephemeral()).await?;
+    let engine =
+        Engine::start(up::Options { limits: options.limits, ..up::Options::ephemeral() }).await?;
     let gate = GateSettings { rate_per_second: options.rate_per_second, ..GateSettings::default() };
     let name = format!("replay-{}", options.published.name);
     let title = format!("Replay: {}", options.published.sale);
@@ -199,12 +203,13 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         endpoints: Some(engine.endpoints().clone()),
     };
     let starting = lap(started);
-    let report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     let selling = report.seconds;
 
     let settled = Instant::now();
     let meter = Meter::start(engine.endpoints()).await.ok();
     settle(&engine, settled + SETTLE).await?;
+    report.throttled = Some(engine.throttled());
     let mut cpu_seconds =
         report.cpu.as_ref().map(|cpu| cpu.cpu_seconds.clone()).unwrap_or_default();
     if let Some(meter) = meter

@@ -6,7 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use engine::domain::ids::{AttendeeId, Legs, SaleId, Seat, TierId, UserId};
+use engine::domain::archive::Lifecycle;
+use engine::domain::attendee::AttendeeHash;
+use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -49,6 +51,8 @@ pub struct SaleFacts {
     pub sale: Sale,
     /// The epoch that the catalogue names; `None` before the first load.
     pub epoch: Option<String>,
+    /// Where it is in its life.
+    pub lifecycle: Lifecycle,
     /// Its orders.
     pub orders: BTreeMap<OrderNumber, OrderFact>,
     /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
@@ -56,7 +60,9 @@ pub struct SaleFacts {
     /// The seat-legs that are noted as sold beside the claims.
     pub sold_notes: Vec<SeatLeg>,
     /// The claims of attendees.
-    pub attendees: Vec<(AttendeeId, OrderNumber)>,
+    pub attendees: Vec<(AttendeeHash, OrderNumber)>,
+    /// The attendees whom each buyer has named, in orders that were made and in others.
+    pub named: BTreeMap<UserId, BTreeSet<AttendeeHash>>,
     /// Number of tickets of each buyer, as counted.
     pub counts: BTreeMap<UserId, i64>,
     /// The statistics, summed over their shards.
@@ -72,10 +78,12 @@ impl SaleFacts {
         Self {
             sale,
             epoch,
+            lifecycle: Lifecycle::Listed,
             orders: BTreeMap::new(),
             claims: Vec::new(),
             sold_notes: Vec::new(),
             attendees: Vec::new(),
+            named: BTreeMap::new(),
             counts: BTreeMap::new(),
             counters: BTreeMap::new(),
             redis: RedisFacts::default(),
@@ -161,8 +169,9 @@ pub struct LineFact {
     pub legs: Legs,
     /// The price of each ticket.
     pub price_minor: MinorUnits,
-    /// The seats, with who will use them if that is named.
-    pub seats: Vec<(Seat, Option<AttendeeId>)>,
+    /// The seats, each with the hashes of its attendee, the one that is counted last; none if nobody is
+    /// named.
+    pub seats: Vec<(Seat, Vec<AttendeeHash>)>,
 }
 
 impl LineFact {

@@ -2,12 +2,14 @@
 //!
 //! `docs/tables.md` is the format; the engine's own readers are deliberately not used.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::str::FromStr;
 
 use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::error::DisplayErrorContext;
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::archive::Lifecycle;
+use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{Legs, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, MinorUnits, Money};
@@ -114,12 +116,22 @@ impl Reading<'_> {
         for item in items.iter().filter(|item| text(item, "sk") == Ok("sale")) {
             let chunks = text(item, "pk").ok().and_then(|sale| chunks.get(sale));
             match read_sale(item, chunks) {
-                Ok((sale, epoch)) if self.is_audited(sale.id()) => {
-                    if !listed.contains(sale.id().as_str()) {
-                        let what = "is not in the list of sales".to_owned();
-                        self.record(Some(sale.id().clone()), "sales", item, what);
+                Ok((sale, epoch, lifecycle)) if self.is_audited(sale.id()) => {
+                    let is_listed = listed.contains(sale.id().as_str());
+                    let what = match (is_listed, lifecycle) {
+                        (false, Lifecycle::Listed | Lifecycle::Unloading) => {
+                            Some("is not in the list of sales")
+                        }
+                        (true, Lifecycle::Archived) => Some("is archived and yet listed"),
+                        (true, Lifecycle::Listed | Lifecycle::Unloading)
+                        | (false, Lifecycle::Archived) => None,
+                    };
+                    if let Some(what) = what {
+                        let id = Some(sale.id().clone());
+                        self.record(id, "sales", item, what.to_owned());
                     }
-                    self.facts.sales.insert(sale.id().clone(), SaleFacts::new(sale, epoch));
+                    let facts = SaleFacts { lifecycle, ..SaleFacts::new(sale, epoch) };
+                    self.facts.sales.insert(facts.sale.id().clone(), facts);
                 }
                 Ok(_) => {}
                 Err(what) => self.record(sale_of(item), "sales", item, what),
@@ -135,6 +147,19 @@ impl Reading<'_> {
         if sale == "#sales" {
             let id: SaleId = parsed(sk, "sk")?;
             return if self.is_audited(&id) { self.sale(&id).map(|_| ()) } else { Ok(()) };
+        }
+        if let Some((sale, copy)) = sale.split_once("#copy#") {
+            // A compressed copy of a file: whoever finds it wanting reads the file itself.
+            let (id, _): (SaleId, u8) = (parsed(sale, "pk")?, parsed(copy, "pk")?);
+            return match sk.starts_with("file#") {
+                true if self.is_audited(&id) => self.sale(&id).map(|_| ()),
+                true => Ok(()),
+                false => Err("is nothing that belongs there".to_owned()),
+            };
+        }
+
+        if sale.starts_with("#provider#") {
+            return provider_item(item, sk);
         }
         let id: SaleId = parsed(sale, "pk")?;
         if sk == "sale" || sk.starts_with("file#") || !self.is_audited(&id) {
@@ -217,7 +242,13 @@ impl Reading<'_> {
         }
         let gene = decode::gene_of_text(user.as_str());
         let tickets: i64 = number(item, "tickets")?;
-        *self.sale(&sale)?.counts.entry(user).or_default() += tickets;
+        let named = item.get("named").map(|named| named.as_ss().map_err(|_| "has no set in named"));
+        let named = named.transpose()?.into_iter().flatten();
+        let named: Read<BTreeSet<AttendeeHash>> = named.map(|hash| parsed(hash, "named")).collect();
+        let named = named?;
+        let facts = self.sale(&sale)?;
+        facts.named.entry(user.clone()).or_default().extend(named);
+        *facts.counts.entry(user).or_default() += tickets;
         check_gene(item, gene)
     }
 
@@ -264,6 +295,24 @@ impl Reading<'_> {
     }
 }
 
+/// What is kept of a payment provider: how far its captures were read, and the turns of calls to it.
+fn provider_item(item: &Item, sk: &str) -> Read<()> {
+    if sk.starts_with("calls#") {
+        return number::<i64>(item, "next_us").map(drop);
+    }
+    if sk != "captures" {
+        return Err("is nothing that belongs there".to_owned());
+    }
+    // A reader that has read no page yet has written its lease alone.
+    if item.contains_key("since_ms") {
+        let (since, read_to): (i64, i64) = (number(item, "since_ms")?, number(item, "read_to_ms")?);
+        if read_to < since {
+            return Err("was read to before it was read".to_owned());
+        }
+    }
+    number::<i64>(item, "reader_until_ms").map(drop)
+}
+
 /// The sale that an item is of, where its key or an attribute says so.
 fn sale_of(item: &Item) -> Option<SaleId> {
     let named = text(item, "sale").ok().and_then(|sale| sale.parse().ok());
@@ -297,7 +346,7 @@ fn check_gene(item: &Item, gene: u64) -> Read<()> {
 fn read_sale(
     header: &Item,
     chunks: Option<&BTreeMap<String, &[u8]>>,
-) -> Read<(Sale, Option<String>)> {
+) -> Read<(Sale, Option<String>, Lifecycle)> {
     let file = format!("file#{}#", text(header, "file")?);
     let of_file = |sk: &str| sk.starts_with(&file);
     let chunks: Vec<&[u8]> = chunks
@@ -319,7 +368,14 @@ fn read_sale(
         let defects: Vec<String> = defects.iter().map(ToString::to_string).collect();
         format!("has a file with defects: {}", defects.join("; "))
     })?;
-    Ok((sale, epoch.transpose()?))
+    let lifecycle = match header.contains_key("lifecycle").then(|| text(header, "lifecycle")) {
+        None => Lifecycle::Listed,
+        Some(Ok("unloading")) => Lifecycle::Unloading,
+        Some(Ok("archived")) => Lifecycle::Archived,
+        Some(Ok(other)) => return Err(format!("has lifecycle {other}")),
+        Some(Err(what)) => return Err(what),
+    };
+    Ok((sale, epoch.transpose()?, lifecycle))
 }
 
 fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
@@ -350,17 +406,28 @@ fn read_order(item: &Item, order: OrderNumber) -> Read<OrderFact> {
 
 fn read_line(line: &Item) -> Read<LineFact> {
     let legs = Legs::new(number(line, "from")?, number(line, "to")?);
-    let seat = |ticket: &Item| {
-        let attendee = ticket.contains_key("attendee").then(|| text(ticket, "attendee"));
-        let attendee = attendee.transpose()?.map(|id| parsed(id, "attendee")).transpose()?;
-        Ok((Seat(number(ticket, "seat")?), attendee))
-    };
     Ok(LineFact {
         tier: parsed(text(line, "tier")?, "tier")?,
         legs: legs.ok_or("has a line without legs")?,
         price_minor: number(line, "price_minor")?,
-        seats: maps(line, "tickets")?.into_iter().map(seat).collect::<Read<_>>()?,
+        seats: maps(line, "tickets")?.into_iter().map(read_seat).collect::<Read<_>>()?,
     })
+}
+
+/// The seat of a ticket, and the hashes of its attendee.
+fn read_seat(ticket: &Item) -> Read<(Seat, Vec<AttendeeHash>)> {
+    let seat = Seat(number(ticket, "seat")?);
+    let Some(hashes) = ticket.get("attendee_hashes") else {
+        let is_unclaimed = ticket.contains_key("attendee");
+        let what = || "names somebody without a hash".to_owned();
+        return if is_unclaimed { Err(what()) } else { Ok((seat, Vec::new())) };
+    };
+    let hashes = hashes.as_l().map_err(|_| "has no list in attendee_hashes")?;
+    let hash = |hash: &AttributeValue| {
+        let hash = hash.as_s().map_err(|_| "has no text in attendee_hashes")?;
+        parsed(hash, "attendee_hashes")
+    };
+    Ok((seat, hashes.iter().map(hash).collect::<Read<_>>()?))
 }
 
 fn money(item: &Item) -> Read<Money> {

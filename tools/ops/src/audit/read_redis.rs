@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
+use engine::domain::archive::Lifecycle;
 use engine::domain::ids::{Leg, SaleId};
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncCommands as _, RedisResult, ScanOptions};
@@ -56,14 +57,23 @@ fn strays(keys: BTreeSet<String>, facts: &Facts) -> Vec<Unreadable> {
     let stray = |key: String| {
         let id = key.strip_prefix('{')?.strip_suffix("}:sale")?.parse::<SaleId>().ok()?;
         let record = format!("Redis key {key}");
-        let what = "is of a sale that the catalogue does not have".to_owned();
-        (!facts.sales.contains_key(&id)).then_some(Unreadable { sale: Some(id), record, what })
+        let what = match facts.sales.get(&id).map(|sale| sale.lifecycle) {
+            None => "is of a sale that the catalogue does not have",
+            Some(Lifecycle::Archived) => "is of a sale that is archived: archive it again",
+            // Of a sale that is being archived the keys are being removed.
+            Some(Lifecycle::Listed | Lifecycle::Unloading) => return None,
+        };
+        Some(Unreadable { sale: Some(id), record, what: what.to_owned() })
     };
     keys.into_iter().filter_map(stray).collect()
 }
 
 async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> RedisResult<()> {
     for (id, sale) in &mut facts.sales {
+        // Of an archived sale Redis has nothing; whatever it has is found among the strays.
+        if sale.lifecycle.is_over() {
+            continue;
+        }
         let mut notes = Notes { sale: id.clone(), records: 0, unreadable: Vec::new() };
         sale.redis = read_sale(connection, id, sale, &mut notes).await?;
         facts.records += notes.records;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use engine::domain::ids::{AttendeeId, Leg, SaleId, SeatName, TierId, UserId};
+use engine::domain::attendee::AttendeeHash;
+use engine::domain::ids::{Leg, SaleId, SeatName, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
@@ -111,8 +112,9 @@ pub enum Subject {
     },
     /// An attendee.
     Attendee {
-        /// The attendee's id.
-        attendee: AttendeeId,
+        /// The attendee's hash: part of the key of the claim.
+        #[serde(serialize_with = "as_text")]
+        attendee: AttendeeHash,
     },
     /// A payment.
     Payment {
@@ -134,6 +136,10 @@ pub enum Subject {
         /// Name of the record: table and keys, or key.
         record: String,
     },
+}
+
+fn as_text<S: serde::Serializer>(hash: &AttendeeHash, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(hash)
 }
 
 impl Subject {

@@ -1,5 +1,6 @@
 //! Facts of a small sale in which nothing is wrong, for the tests of every invariant.
 
+use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{Leg, Legs, SaleId, Seat};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::money::{Currency, MinorUnits, Money};
@@ -19,6 +20,11 @@ pub(super) const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
 pub(super) fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(text: &str) -> T {
     text.parse().unwrap()
+}
+
+/// An attendee by one digit of the hash.
+pub(super) fn person(digit: char) -> AttendeeHash {
+    id(&digit.to_string().repeat(32))
 }
 
 pub(super) fn order_number(order: u64) -> OrderNumber {
@@ -62,7 +68,7 @@ pub(super) fn order(
     legs: (u16, u16),
     seats: &[u32],
 ) -> OrderFact {
-    let seats: Vec<_> = seats.iter().map(|seat| (Seat(*seat), None)).collect();
+    let seats: Vec<_> = seats.iter().map(|seat| (Seat(*seat), Vec::new())).collect();
     OrderFact {
         number: order_number(order),
         user: id(user),
@@ -93,13 +99,13 @@ pub(super) fn payment(order: u64, name: &str, accepted: bool, amount: i64) -> Pa
 }
 
 #[allow(clippy::too_many_lines, reason = "a table of cases")]
-/// Order 1 is paid (A1, A2, both legs, attendee p), 2 pending (a spot on leg 1), 3 cancelled,
+/// Order 1 is paid (A1, A2, both legs, attendee a), 2 pending (a spot on leg 1), 3 cancelled,
 /// 4 was paid too late, and money came for order 9, which never was.
 pub(super) fn clean_facts() -> Facts {
     let mut paid = order(1, "alice", OrderState::Paid, "a", (0, 2), &[0, 1]);
     paid.payment = Some(key("pi_1"));
     paid.synced = true;
-    paid.lines[0].seats[0].1 = Some(id("p"));
+    paid.lines[0].seats[0].1 = vec![person('a')];
     let mut pending = order(2, "bob", OrderState::Pending, "ga", (1, 2), &[0]);
     pending.due_ms = Some(pending.pay_by.ms());
     let cancelled = order(3, "bob", OrderState::Cancelled, "a", (0, 1), &[2]);
@@ -112,7 +118,8 @@ pub(super) fn clean_facts() -> Facts {
         facts.sold_notes.push(at);
     }
     facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
-    facts.attendees.push((id("p"), paid.number));
+    facts.attendees.push((person('a'), paid.number));
+    facts.named = [(id("alice"), [person('a')].into())].into();
     facts.counts = [(id("alice"), 2), (id("bob"), 1), (id("carol"), 0)].into();
     let counter = CounterFact { tickets: 2, revenue_minor: MinorUnits(100) };
     facts.counters.insert(id("a"), counter);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use engine::domain::ids::AttendeeId;
+use engine::domain::attendee::AttendeeHash;
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 
@@ -59,25 +59,24 @@ fn compare_claims(sale: &SaleFacts, finding: &mut Finding) {
 }
 
 fn compare_attendees(sale: &SaleFacts, finding: &mut Finding) {
-    let mut named: BTreeMap<&AttendeeId, Vec<OrderNumber>> = BTreeMap::new();
+    let mut named: BTreeMap<AttendeeHash, Vec<OrderNumber>> = BTreeMap::new();
     for order in sale.live() {
-        for (_, attendee) in order.lines.iter().flat_map(|line| &line.seats) {
-            if let Some(attendee) = attendee {
-                named.entry(attendee).or_default().push(order.number);
+        for (_, hashes) in order.lines.iter().flat_map(|line| &line.seats) {
+            for hash in hashes {
+                named.entry(*hash).or_default().push(order.number);
             }
         }
     }
-    let claimed: BTreeSet<(&AttendeeId, OrderNumber)> =
-        sale.attendees.iter().map(|(attendee, order)| (attendee, *order)).collect();
+    let claimed: BTreeSet<(AttendeeHash, OrderNumber)> = sale.attendees.iter().copied().collect();
     for (attendee, order) in &claimed {
         if !named.get(attendee).is_some_and(|orders| orders.contains(order)) {
             let why = why_dangling(sale, *order, "does not name them");
-            let subject = Subject::Attendee { attendee: (*attendee).clone() };
+            let subject = Subject::Attendee { attendee: *attendee };
             finding.add(sale, subject, format!("is claimed by order {order}, which {why}"));
         }
     }
     for (attendee, orders) in &named {
-        let subject = || Subject::Attendee { attendee: (*attendee).clone() };
+        let subject = || Subject::Attendee { attendee: *attendee };
         if orders.len() > 1 {
             let what = format!("has {} tickets: orders {}", orders.len(), numbers(orders));
             finding.add(sale, subject(), what);
@@ -99,7 +98,7 @@ fn why_dangling(sale: &SaleFacts, order: OrderNumber, otherwise: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::super::super::facts::ClaimFact;
-    use super::super::fixture::{assert_each, at, id, order_number, order_of, sale_of};
+    use super::super::fixture::{assert_each, at, order_number, order_of, person, sale_of};
 
     #[test]
     fn i2_finds_claims_and_orders_that_do_not_meet() {
@@ -120,15 +119,19 @@ mod tests {
             ),
             (
                 |facts| sale_of(facts).attendees.clear(),
-                &["I2 g1: attendee p is named by live order 1 without a claim"],
+                &[
+                    "I2 g1: attendee aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa is named by live order 1 without a claim",
+                ],
             ),
             (
-                |facts| sale_of(facts).attendees.push((id("q"), order_number(3))),
-                &["I2 g1: attendee q is claimed by order 3, which is cancelled"],
+                |facts| sale_of(facts).attendees.push((person('b'), order_number(3))),
+                &[
+                    "I2 g1: attendee bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb is claimed by order 3, which is cancelled",
+                ],
             ),
             (
-                |facts| order_of(facts, 1).lines[0].seats[1].1 = Some(id("p")),
-                &["I2 g1: attendee p has 2 tickets: orders 1, 1"],
+                |facts| order_of(facts, 1).lines[0].seats[1].1 = vec![person('a')],
+                &["I2 g1: attendee aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa has 2 tickets: orders 1, 1"],
             ),
         ]);
     }

@@ -1,0 +1,156 @@
+//! The limit on calls to a provider: a number a second to each of its endpoints, by all processes together.
+//!
+//! What is kept of an endpoint is one time, in microseconds since 1970: that of the next call that nobody
+//! has been given. Whoever takes calls moves it on by their number times the interval between two, and may
+//! make them from the old time on, one an interval. So calls are evenly spaced, and a second never has more
+//! than its number of them. Calls are given out for the next two seconds only; beyond that one has to come
+//! back.
+
+/// Time ahead for which calls are given out, in microseconds.
+const AHEAD_US: i64 = 2_000_000;
+/// A time that lies further ahead than this was written by a clock that is wrong, and is passed over.
+const MAX_AHEAD_US: i64 = 5 * AHEAD_US;
+
+/// Calls a second to one endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallRate {
+    per_second: u32,
+}
+
+/// What a taker of calls gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Take {
+    /// Some calls, fewer perhaps than were asked for, but one at least.
+    Calls {
+        /// The number of calls.
+        calls: u32,
+        /// The time of the first of them.
+        first_us: i64,
+        /// The time of the next call after them, which is to be kept.
+        next_us: i64,
+    },
+    /// None for so long.
+    UsedUp {
+        /// Time after which there is one.
+        for_us: i64,
+    },
+}
+
+impl CallRate {
+    /// Twenty a second: the lowest limit of an endpoint of Stripe's, that of its search.
+    /// Source: <https://docs.stripe.com/rate-limits>
+    pub const DEFAULT: Self = Self { per_second: 20 };
+    /// The highest, in calls a second.
+    pub const MAX_PER_SECOND: u32 = 10_000;
+
+    /// A rate in calls a second; `None` if it is 0 or above [`CallRate::MAX_PER_SECOND`].
+    #[must_use]
+    pub const fn from_per_second(per_second: u32) -> Option<Self> {
+        if per_second == 0 || per_second > Self::MAX_PER_SECOND {
+            return None;
+        }
+        Some(Self { per_second })
+    }
+
+    /// The calls of a second.
+    #[must_use]
+    pub const fn per_second(self) -> u32 {
+        self.per_second
+    }
+
+    /// Time between two calls, in microseconds.
+    #[must_use]
+    pub fn interval_us(self) -> i64 {
+        1_000_000 / i64::from(self.per_second)
+    }
+
+    /// Takes up to `calls` calls at `now_us`, where `kept_us` is the time that is kept.
+    #[must_use]
+    pub fn take(self, kept_us: Option<i64>, calls: u32, now_us: i64) -> Take {
+        let interval_us = self.interval_us();
+        let is_plausible = |kept_us: &i64| (now_us..=now_us + MAX_AHEAD_US).contains(kept_us);
+        let first_us = kept_us.filter(is_plausible).unwrap_or(now_us);
+        let free = (now_us + AHEAD_US - first_us).div_euclid(interval_us).max(0);
+        let calls = calls.max(1).min(u32::try_from(free).unwrap_or(u32::MAX));
+        if calls == 0 {
+            return Take::UsedUp { for_us: first_us + interval_us - now_us - AHEAD_US };
+        }
+        let next_us = first_us + i64::from(calls) * interval_us;
+        Take::Calls { calls, first_us, next_us }
+    }
+}
+
+impl Default for CallRate {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000_000_000;
+    const SECOND: i64 = 1_000_000;
+
+    /// Everybody takes as much as there is, in turns of some microseconds: the times of their calls.
+    fn calls(rate: CallRate, takers: u32, for_us: i64) -> Vec<i64> {
+        let (mut kept, mut now, mut times) = (None, NOW, Vec::new());
+        while now < NOW + for_us {
+            for _ in 0..takers {
+                if let Take::Calls { calls, first_us, next_us } = rate.take(kept, 10, now) {
+                    times.extend((0..i64::from(calls)).map(|n| first_us + n * rate.interval_us()));
+                    kept = Some(next_us);
+                }
+            }
+            now += 7_919;
+        }
+        times
+    }
+
+    #[test]
+    fn no_second_has_more_calls_than_its_number_and_none_are_lost() {
+        for per_second in [1, 3, 20, 1000] {
+            let rate = CallRate::from_per_second(per_second).unwrap();
+            let times = calls(rate, 4, 10 * SECOND);
+            assert!(times.is_sorted());
+            let one_too_many = times.windows(per_second as usize + 2);
+            let within = one_too_many.filter(|some| some[some.len() - 1] - some[0] < SECOND);
+            assert_eq!(within.count(), 0, "{per_second}");
+            let least = per_second as usize * 10;
+            assert!(times.len() >= least, "{per_second}: {} of {least}", times.len());
+        }
+    }
+
+    #[test]
+    fn who_comes_too_late_is_told_when_to_come_back() {
+        let rate = CallRate::DEFAULT;
+        let Take::Calls { calls, first_us, next_us } = rate.take(None, 100, NOW) else { panic!() };
+        assert_eq!((calls, first_us, next_us), (40, NOW, NOW + 2 * SECOND));
+        assert_eq!(rate.take(Some(next_us), 1, NOW), Take::UsedUp { for_us: 50_000 });
+        let later = NOW + 50_000;
+        let one = Take::Calls { calls: 1, first_us: next_us, next_us: next_us + 50_000 };
+        assert_eq!(rate.take(Some(next_us), 10, later), one);
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_stops_nobody_for_long() {
+        let one = Take::Calls { calls: 1, first_us: NOW, next_us: NOW + 50_000 };
+        for kept in [NOW - SECOND, NOW + 3600 * SECOND] {
+            assert_eq!(CallRate::DEFAULT.take(Some(kept), 1, NOW), one, "{kept}");
+        }
+        let for_us = |ahead| match CallRate::DEFAULT.take(Some(NOW + ahead), 1, NOW) {
+            Take::UsedUp { for_us } => for_us,
+            Take::Calls { .. } => 0,
+        };
+        assert!(for_us(9 * SECOND) <= 8 * SECOND);
+    }
+
+    #[test]
+    fn a_rate_has_bounds() {
+        assert_eq!(CallRate::from_per_second(0), None);
+        assert_eq!(CallRate::from_per_second(10_001), None);
+        assert_eq!(CallRate::default().per_second(), 20);
+        assert!(CallRate::from_per_second(10_000).unwrap().interval_us() > 0);
+    }
+}

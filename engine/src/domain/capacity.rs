@@ -1,0 +1,106 @@
+//! The orders a second that a cache carries of one sale.
+//!
+//! A sale lives in one slot of the cache, and each of its orders is two scripts there, `hold` and `sell`,
+//! which run one after the other.
+
+use super::sale::Sale;
+
+/// Nanoseconds of the server's thread that an order takes, `hold` and `sell` together, on the first leg
+/// (`docs/performance.md`).
+const ORDER_NS: u32 = 35_000;
+/// Nanoseconds more for each further leg.
+const LEG_NS: u32 = 2_800;
+/// Nanoseconds of the server's thread that count as one unit (ECPU) of a serverless cache: what AWS's own
+/// estimate takes for commands that compute. The exact formula is not published.
+const UNIT_NS: u32 = 3_000;
+/// Units that one slot of a serverless cache has each second (ElastiCache, "Configuration and limits").
+pub const SLOT_UNITS_PER_SECOND: u32 = 30_000;
+/// The share of a slot that orders may use, in per cent. Availability takes at most five, and loads,
+/// repairs and releases the rest.
+const ORDERS_PER_CENT: u32 = 80;
+
+/// The kind of cache that a deployment runs on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CacheKind {
+    /// ElastiCache Serverless: a slot has a fixed number of units a second.
+    Serverless,
+    /// Nodes in cluster mode: a slot has the one thread of its node that runs commands.
+    Nodes,
+}
+
+impl CacheKind {
+    /// The orders a second of one sale that it carries, of journeys of `leg_count` legs.
+    #[must_use]
+    pub fn orders_per_second(self, leg_count: u16) -> u32 {
+        let further = u32::from(leg_count.saturating_sub(1));
+        let order_ns = ORDER_NS + LEG_NS * further;
+        let whole = match self {
+            Self::Serverless => SLOT_UNITS_PER_SECOND / order_ns.div_ceil(UNIT_NS),
+            Self::Nodes => 1_000_000_000 / order_ns,
+        };
+        whole * ORDERS_PER_CENT / 100
+    }
+
+    /// What to tell an operator whose sale's gate lets in more people a second than the cache carries
+    /// orders; `None` if it carries them all.
+    #[must_use]
+    pub fn shortfall(self, sale: &Sale) -> Option<String> {
+        let carried = self.orders_per_second(sale.leg_count());
+        let admitted = sale.file().gate.rate_per_second;
+        let (cache, remedy) = match self {
+            Self::Serverless => {
+                ("the serverless cache", "lower gate.rate_per_second, or run on nodes")
+            }
+            Self::Nodes => ("a node of the cache", "lower gate.rate_per_second"),
+        };
+        (admitted > carried).then(|| {
+            format!(
+                "{cache} carries about {carried} orders a second of this sale, and its gate lets in \
+                 {admitted} people a second: {remedy}"
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    use crate::domain::sale::SaleFile;
+
+    #[test]
+    fn a_serverless_cache_carries_a_tenth_of_what_a_node_does() {
+        assert_eq!(CacheKind::Serverless.orders_per_second(1), 2_000);
+        assert_eq!(CacheKind::Nodes.orders_per_second(1), 22_856);
+        assert_eq!(CacheKind::Serverless.orders_per_second(15), 960);
+        assert!(
+            CacheKind::Nodes.orders_per_second(64) > CacheKind::Serverless.orders_per_second(64)
+        );
+    }
+
+    #[test]
+    fn an_operator_is_told_what_the_cache_does_not_carry() {
+        let sale = |rate_per_second: u32| {
+            let file: SaleFile = serde_json::from_value(json!({
+                "sale": "hall", "title": "Hall", "currency": "CNY",
+                "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+                "limit_per_buyer": 4, "pay_window_seconds": 600,
+                "gate": {"rate_per_second": rate_per_second},
+                "tiers": [{"tier": "floor", "name": "Floor", "price_minor": 100, "sections": [
+                    {"section": "f", "rows": [{"row": "1", "seats": {"prefix": "f-", "first": 1, "count": 100}}]}
+                ]}]
+            }))
+            .unwrap();
+            Sale::new(file).unwrap()
+        };
+        assert_eq!(CacheKind::Serverless.shortfall(&sale(2_000)), None);
+        assert_eq!(CacheKind::Nodes.shortfall(&sale(20_000)), None);
+        assert_eq!(
+            CacheKind::Serverless.shortfall(&sale(20_000)).unwrap(),
+            "the serverless cache carries about 2000 orders a second of this sale, and its gate lets in \
+             20000 people a second: lower gate.rate_per_second, or run on nodes"
+        );
+        assert!(CacheKind::Nodes.shortfall(&sale(25_000)).is_some());
+    }
+}

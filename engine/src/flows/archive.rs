@@ -1,0 +1,244 @@
+//! Archive: a sale that is over leaves Redis, the list of sales, the sweep and the repair for good.
+//!
+//! Its orders stay in DynamoDB and are shown from there. Money that comes late for them is decided by
+//! their state alone ([`crate::flows::pay`]): nothing is sold in Redis, and nothing loads the sale.
+//!
+//! Whoever archives takes the lease under which a sale is loaded, so that nobody loads it meanwhile, and
+//! finds out whether anything is undecided ([`crate::domain::archive`]): first the holds, then the claims
+//! with their orders, then the refunds. A hold comes before its order, and no new hold is made
+//! after the closing: an order that is not found was not on its way either. Then one write ends the sale
+//! for good, if it is still of the version that was read and the lease was not taken since. What
+//! follows may be cut off anywhere, and the sweeper finishes it: the keys are removed from Redis, the
+//! sale from the list.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+use std::pin::pin;
+
+use futures_util::future::{Either, select};
+
+use crate::domain::archive::{Lifecycle, NotYet, Undecided, is_of_age, may_archive};
+use crate::domain::ids::{Epoch, SaleId, TierId};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::sale::Sale;
+use crate::domain::time::{Clock, Timestamp};
+use crate::flows::load::{Lease, each_owner};
+use crate::ports::{
+    Catalogue, ChangeReply, DUE_SHARDS, Due, Freshness, Gate, Orders, Ports, Published, Seats,
+    StoreError, Stored,
+};
+
+/// Seconds that the index is asked ahead: whatever is unfinished is in it by then. The furthest is a
+/// refund that the provider has refused, a day and an hour ahead.
+const AHEAD_SECONDS: i64 = 400 * 86_400;
+/// Orders that are read at a time, to learn of which sale a refund is.
+const ORDERS_AT_ONCE: usize = 100;
+
+/// Result of archiving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Archived {
+    /// It is archived now.
+    Now,
+    /// It was archived already. What a late loader may have left in Redis is removed again.
+    Already,
+}
+
+/// Why a sale was not archived.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such sale.
+    #[error("there is no such sale")]
+    NoSuchSale,
+    /// It still sells, or something of it is undecided.
+    #[error(transparent)]
+    NotYet(#[from] NotYet),
+    /// It is being loaded, published or archived by someone else.
+    #[error("somebody else is loading, publishing or archiving it")]
+    Busy,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The refunds that are not finished, by sale.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OpenRefunds(BTreeMap<SaleId, usize>);
+
+impl OpenRefunds {
+    /// Reads all of them from the index of due work: what is finished is not in it.
+    ///
+    /// # Errors
+    /// Fails if the index or an order cannot be read.
+    pub async fn read(ports: &impl Ports, now: Timestamp) -> Stored<Self> {
+        let mut numbers: Vec<OrderNumber> = Vec::new();
+        for shard in 0..DUE_SHARDS {
+            let due = ports.orders().due(shard, now.plus_seconds(AHEAD_SECONDS), u16::MAX).await?;
+            numbers.extend(due.into_iter().filter_map(|due| match due {
+                Due::Refund(order, _) => Some(order),
+                Due::Order(_) => None,
+            }));
+        }
+        let mut of_sale: BTreeMap<SaleId, usize> = BTreeMap::new();
+        for some in numbers.chunks(ORDERS_AT_ONCE) {
+            let distinct: BTreeSet<OrderNumber> = some.iter().copied().collect();
+            let distinct: Vec<OrderNumber> = distinct.into_iter().collect();
+            let found = ports.orders().get_many(&distinct).await?;
+            let sales: BTreeMap<OrderNumber, SaleId> =
+                found.into_iter().map(|order| (order.number, order.sale)).collect();
+            // Money for an order that does not exist is of no sale.
+            for sale in some.iter().filter_map(|number| sales.get(number)) {
+                *of_sale.entry(sale.clone()).or_default() += 1;
+            }
+        }
+        Ok(Self(of_sale))
+    }
+
+    fn of(&self, sale: &SaleId) -> usize {
+        self.0.get(sale).copied().unwrap_or(0)
+    }
+}
+
+/// Archives a sale, or finishes what was cut off. `token` is a name that no load and no other archiving
+/// has.
+///
+/// # Errors
+/// Returns a [`Refusal`]; the sale is then as before.
+pub async fn archive(
+    ports: &impl Ports,
+    id: &SaleId,
+    token: &Epoch,
+    clock: impl Clock,
+) -> Result<Archived, Refusal> {
+    archive_knowing(ports, id, token, &clock, None).await
+}
+
+async fn archive_knowing(
+    ports: &impl Ports,
+    id: &SaleId,
+    token: &Epoch,
+    clock: &impl Clock,
+    refunds: Option<&OpenRefunds>,
+) -> Result<Archived, Refusal> {
+    let published = ports.catalogue().sale(id, Freshness::Fresh).await?;
+    let published = published.ok_or(Refusal::NoSuchSale)?;
+    let reached = match published.lifecycle {
+        Lifecycle::Listed => {
+            retire(ports, &published, token, clock, refunds).await?;
+            Archived::Now
+        }
+        Lifecycle::Unloading => Archived::Now,
+        Lifecycle::Archived => Archived::Already,
+    };
+    finish(ports, &published.sale).await?;
+    Ok(reached)
+}
+
+/// Ends a sale for good, if nothing of it is undecided.
+async fn retire(
+    ports: &impl Ports,
+    published: &Published,
+    token: &Epoch,
+    clock: &impl Clock,
+    refunds: Option<&OpenRefunds>,
+) -> Result<(), Refusal> {
+    let Published { sale, version, .. } = published;
+    // What needs no reading first.
+    let closes_at = sale.file().closes_at;
+    if clock.time() < closes_at {
+        return Err(NotYet::Sells(closes_at).into());
+    }
+    let Some(mut lease) = Lease::take(ports, sale.id(), token, clock).await? else {
+        return Err(Refusal::Busy);
+    };
+    let retired = async {
+        let found = undecided(ports, sale, refunds, &mut lease, clock.time()).await?;
+        may_archive(closes_at, clock.time(), found)?;
+        match ports.catalogue().retire(sale.id(), token, *version).await? {
+            ChangeReply::Done => Ok(()),
+            ChangeReply::Conflict => Err(Refusal::Busy),
+        }
+    };
+    let retired = retired.await;
+    if retired.is_err() {
+        lease.give_back().await;
+    }
+    retired
+}
+
+/// What of a sale is undecided: its holds, read first; the orders that own seats; its refunds.
+async fn undecided<P: Ports>(
+    ports: &P,
+    sale: &Sale,
+    refunds: Option<&OpenRefunds>,
+    lease: &mut Lease<'_, P>,
+    now: Timestamp,
+) -> Stored<Undecided> {
+    let holds = ports.seats().count_holds(sale.id()).await?;
+    let (mut pending, mut uncounted) = (0, 0);
+    let count = |order: Order| {
+        pending += usize::from(order.state == OrderState::Pending);
+        uncounted += usize::from(order.state == OrderState::Paid && !order.synced);
+    };
+    each_owner(ports, sale, lease, count).await?;
+    let refunds = match refunds {
+        Some(known) => known.of(sale.id()),
+        None => OpenRefunds::read(ports, now).await?.of(sale.id()),
+    };
+    Ok(Undecided { holds, pending, uncounted, refunds })
+}
+
+/// Removes an archived sale from Redis and from the list. Repeating it finishes what was cut off.
+///
+/// # Errors
+/// Fails if a store does.
+pub async fn finish(ports: &impl Ports, sale: &Sale) -> Stored<()> {
+    let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
+    ports.seats().unload(sale.id(), &tiers, sale.leg_count()).await?;
+    ports.gate().close(sale.id(), sale.file().gate.shards).await?;
+    // A conflict: it is off the list already.
+    ports.catalogue().delist(sale.id()).await.map(|_| ())
+}
+
+/// Archives each of these sales that is old enough, until `end`. `over` are sales that were found over,
+/// each with when it closed. What is undecided, fails or finds no time is left to a later run. The ids
+/// of those that are archived now.
+///
+/// # Errors
+/// Fails only if the refunds cannot be read.
+pub async fn by_age(
+    ports: &impl Ports,
+    over: &[(SaleId, Timestamp)],
+    after_days: u16,
+    mut new_token: impl FnMut() -> Stored<Epoch>,
+    clock: impl Clock,
+    end: impl Future<Output = ()>,
+) -> Stored<Vec<SaleId>> {
+    let now = clock.time();
+    let old = over.iter().filter(|(_, closes_at)| is_of_age(*closes_at, after_days, now));
+    let old: Vec<&SaleId> = old.map(|(id, _)| id).collect();
+    let mut archived = Vec::new();
+    if old.is_empty() {
+        return Ok(archived);
+    }
+    let refunds = OpenRefunds::read(ports, now).await?;
+    let mut end = pin!(end);
+    for id in old {
+        let token = new_token()?;
+        let work = pin!(archive_knowing(ports, id, &token, &clock, Some(&refunds)));
+        match select(work, &mut end).await {
+            Either::Left((Ok(Archived::Now | Archived::Already), _)) => {
+                tracing::info!(sale = %id, "archived");
+                archived.push(id.clone());
+            }
+            Either::Left((Err(refusal), _)) => {
+                tracing::warn!(sale = %id, %refusal, "too old, and not archived yet");
+            }
+            Either::Right(((), _)) => {
+                tracing::warn!("there was no time to archive more sales: left to a later run");
+                break;
+            }
+        }
+    }
+    Ok(archived)
+}

@@ -1,0 +1,235 @@
+//! Captures: read what providers list as captured, and decide those that no callback reported.
+//!
+//! One reader at a time goes over each provider's list, under a lease, from where the last one stopped
+//! ([`Cursor`]). A capture is decided before the cursor passes it, as its callback would have been: so what
+//! the cursor has passed need not be asked for order by order ([`crate::flows::expire`]). A run that dies
+//! is gone on with by the next one, at the page where it was.
+//!
+//! Reads are rationed, so nothing is read while no order is pending: what is captured then is read when
+//! one is again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use crate::domain::captures::{CapturePage, Cursor, ListLag};
+use crate::domain::ids::{PageMark, ProviderId, ReaderId};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Capture, Order};
+use crate::domain::time::{Clock, Timestamp};
+use crate::flows::pay::pay_from_afar;
+use crate::ports::{
+    ChangeReply, CursorReply, Cursors, DUE_SHARDS, Due, Orders, Ports, Provider, StoreError, Stored,
+};
+
+/// Seconds for which a reader has a cursor to itself, again with each page.
+const LEASE_SECONDS: i64 = 30;
+/// Captures that are decided at once.
+const TOGETHER: usize = 16;
+/// Work that is read from each shard of the index to find out if any of it is an order. Refunds are in
+/// the index too: a page full of them leaves open if an order follows.
+const MAX_DUE: u16 = 100;
+/// Seconds that the index is asked ahead: longer than the longest payment window.
+const PENDING_AHEAD_SECONDS: i64 = 2 * 86_400;
+
+/// What a run of the reader did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Reading {
+    /// True if an order is pending, or may be; else nothing was read.
+    pub is_pending: bool,
+    /// True if an order is past its deadline and waits for what is read.
+    pub is_awaited: bool,
+    /// Pages that were read.
+    pub pages: u32,
+    /// Captures on them, many of which were decided before.
+    pub listed: u32,
+    /// Captures that no callback had reported.
+    pub decided: u32,
+    /// Entries that could not be read or decided: money for a person to find.
+    pub unreadable: u32,
+    /// Lists that were not read to their end: another reader has them, the limit on calls is used up, or
+    /// there are more pages than a run may read. The next run goes on with them.
+    pub unfinished: u32,
+}
+
+impl Reading {
+    /// Adds what another run did, which came later.
+    #[must_use]
+    pub fn and(self, later: Self) -> Self {
+        Self {
+            is_pending: later.is_pending,
+            is_awaited: later.is_awaited,
+            pages: self.pages + later.pages,
+            listed: self.listed + later.listed,
+            decided: self.decided + later.decided,
+            unreadable: self.unreadable + later.unreadable,
+            unfinished: later.unfinished,
+        }
+    }
+}
+
+/// Goes on with the pass over each list, or begins the next one, and reads `max_pages` of each at most.
+/// `reader` is the name of this run, and must be new.
+///
+/// # Errors
+/// Fails if a store or a provider does; what was read until then is kept, and the next run goes on.
+pub async fn read_captures(
+    ports: &impl Ports,
+    reader: &ReaderId,
+    clock: impl Clock,
+    max_pages: u32,
+) -> Stored<Reading> {
+    let mut reading = Reading::default();
+    let lists = ports.listings().into_iter().filter_map(|one| Some((one.provider, one.lag?)));
+    let lists: Vec<(ProviderId, ListLag)> = lists.collect();
+    if lists.is_empty() {
+        return Ok(reading);
+    }
+    let now = clock.time();
+    reading.is_pending = has_orders(ports, now.plus_seconds(PENDING_AHEAD_SECONDS)).await?;
+    if !reading.is_pending {
+        return Ok(reading);
+    }
+    let mut failed = None;
+    for (provider, _) in lists {
+        let mut run = Run { ports, provider, reader, clock: &clock, reading: &mut reading };
+        // One provider that does not answer holds up no other.
+        if let Err(error) = run.read(max_pages).await {
+            tracing::warn!(provider = %run.provider, %error, "its captures were not read to the end");
+            failed = Some(error);
+        }
+    }
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    reading.is_awaited = has_orders(ports, clock.time()).await?;
+    Ok(reading)
+}
+
+/// True if the index of due work has an order, or may have one, that is due at `at`.
+async fn has_orders(ports: &impl Ports, at: Timestamp) -> Stored<bool> {
+    let shards = (0..DUE_SHARDS).map(|shard| ports.orders().due(shard, at, MAX_DUE));
+    for due in join_all(shards).await {
+        let due = due?;
+        let is_order = |due: &Due| matches!(due, Due::Order(_));
+        if due.len() >= usize::from(MAX_DUE) || due.iter().any(is_order) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// One run over one provider's list.
+struct Run<'a, P, C> {
+    ports: &'a P,
+    provider: ProviderId,
+    reader: &'a ReaderId,
+    clock: &'a C,
+    reading: &'a mut Reading,
+}
+
+impl<P: Ports, C: Clock> Run<'_, P, C> {
+    async fn read(&mut self, max_pages: u32) -> Stored<()> {
+        let now = self.clock.time();
+        let until = now.plus_seconds(LEASE_SECONDS);
+        let cursors = self.ports.cursors();
+        let cursor = match cursors.take_cursor(&self.provider, self.reader, now, until).await? {
+            CursorReply::Held => {
+                self.reading.unfinished += 1;
+                return Ok(());
+            }
+            CursorReply::Taken(cursor) => cursor.unwrap_or_else(|| Cursor::starting(now)),
+        };
+        let mut cursor = cursor.within_kept(now);
+        let read = self.pages(&mut cursor, max_pages).await;
+        // The lease ends with the run, so that the next one need not wait for that.
+        let ended = self.clock.time();
+        let given_back = cursors.move_cursor(&self.provider, self.reader, &cursor, ended).await;
+        read?;
+        given_back.map(|_| ())
+    }
+
+    /// Reads pages, and moves the cursor behind each once what is on it is decided.
+    async fn pages(&mut self, cursor: &mut Cursor, max_pages: u32) -> Stored<()> {
+        let pass = cursor.pass_at(self.clock.time());
+        let mut after = pass.after.clone();
+        for _ in 0..max_pages {
+            let page = match self.page(pass.from, after.as_ref()).await {
+                Ok(page) => page,
+                Err(StoreError::Limited(_)) => break,
+                Err(error) => return Err(error),
+            };
+            self.decide(&page).await?;
+            *cursor = cursor.after_page(&pass, page.next.clone());
+            let Some(next) = page.next else { return Ok(()) };
+            after = Some(next);
+            let until = self.clock.time().plus_seconds(LEASE_SECONDS);
+            let cursors = self.ports.cursors();
+            match cursors.move_cursor(&self.provider, self.reader, cursor, until).await? {
+                ChangeReply::Done => {}
+                // Another reader has taken it: this one was too slow.
+                ChangeReply::Conflict => break,
+            }
+        }
+        self.reading.unfinished += 1;
+        Ok(())
+    }
+
+    async fn page(&mut self, from: Timestamp, after: Option<&PageMark>) -> Stored<CapturePage> {
+        let page = self.ports.provider().list_captures(&self.provider, from, after).await?;
+        let listed = u32::try_from(page.captures.len()).unwrap_or(u32::MAX);
+        self.reading.pages += 1;
+        self.reading.listed = self.reading.listed.saturating_add(listed);
+        self.reading.unreadable += page.unreadable;
+        Ok(page)
+    }
+
+    /// Decides what is on a page, unless it paid its order long ago.
+    async fn decide(&mut self, page: &CapturePage) -> Stored<()> {
+        let numbers: BTreeSet<OrderNumber> = page.captures.iter().map(|one| one.order).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<OrderNumber> = numbers.into_iter().collect();
+        let orders = self.ports.orders().get_many(&numbers).await?;
+        let orders: BTreeMap<OrderNumber, Order> =
+            orders.into_iter().map(|order| (order.number, order)).collect();
+        let is_decided = |capture: &&Capture| {
+            let order = orders.get(&capture.order);
+            order.is_some_and(|order| order.payment.as_ref() == Some(&capture.key))
+        };
+        let unreported: Vec<&Capture> =
+            page.captures.iter().filter(|capture| !is_decided(capture)).collect();
+        let now = self.clock.time();
+        for some in unreported.chunks(TOGETHER) {
+            let decisions = some.iter().map(|capture| pay_from_afar(self.ports, capture, now));
+            for (capture, decision) in some.iter().zip(join_all(decisions).await) {
+                self.count(capture, decision, now)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a decision. One that no repetition would change must not hold the others up for ever.
+    fn count(
+        &mut self,
+        capture: &Capture,
+        decision: Stored<crate::domain::order::PaymentRecord>,
+        now: Timestamp,
+    ) -> Stored<()> {
+        match decision {
+            Ok(record) if record.decided_at == now => {
+                self.reading.decided += 1;
+                tracing::warn!(?record, "read at the provider; its callback did not come in time");
+            }
+            Ok(_) => {}
+            Err(error) if error.retryable() => return Err(error),
+            Err(error) => {
+                self.reading.unreadable += 1;
+                tracing::error!(?capture, %error, "a capture that is listed cannot be decided");
+            }
+        }
+        Ok(())
+    }
+}

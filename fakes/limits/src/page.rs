@@ -1,0 +1,72 @@
+//! The document of the limits, `docs/limits.md`, written from the table.
+
+use std::fmt::Write as _;
+
+use crate::table::{Limit, Service, TABLE};
+
+/// What stands before the tables.
+const HEAD: &str = "\
+# Limits of the managed services
+
+The fakes of this repository enforce these limits when they are asked to (`--limits aws`; the default of `up`, `demo`, `replay` and `chaos`). This page is
+written from `fakes/limits/src/table.rs`, where the fakes have their values: change it there, then `ONSALE_WRITE_DOCS=1 cargo test -p fake-limits`.
+
+*Raised*: the owner of the account can have it raised. *Sure*: **S** two or more independent copies of the vendor's page agree; **1** one copy; **D** copies differ, and the
+stricter value is taken; **K** commonly known, not read again; **N** not published, an inference or a choice. All were read in autumn 2026.
+";
+
+/// What stands behind the tables.
+const FOOT: &str = "
+## How the fakes enforce them
+
+| service | what is metered | what is not |
+|---|---|---|
+| ElastiCache Serverless | Commands that it does not have are refused by an ACL user of the local Redis, which is the engine's (`NOPERM`; the service's own words are not published). The eviction policy is set. Once a second the units of all scripts are estimated from the server's own command statistics; a second above what one slot carries is counted, not delayed: the sum over all sales is at least that of any slot. | requests are not slowed down; arguments are counted by the adapter |
+| DynamoDB | Write and read units by partition key, by table and by index, each in a bucket of one second. A request is admitted if every bucket it needs has its least cost, and is charged what it did cost; a transaction costs double, also when it is cancelled. What is refused is not charged. A table grows to twice its former peak every 30 minutes. The bucket of a partition with a local index is never split. | entries of the index `due` that are only removed count for the index and for none of its partitions |
+| SQS | in flight, delay, size; a mapping begins with 5 invocations at once and grows by 5 a second | |
+| Lambda | invocations at once by account, new environments by function, requests of all environments of a function | environments never end |
+| API Gateway | one bucket for all routes; request line and headers; payload; the time of an integration | |
+| Stripe | every endpoint, searches, and all together; creating payments by the quota that was agreed (`--payments-per-second`), because a sale is impossible at 25 a second | |
+
+A refusal has the status, the body and the headers that are published. What was refused, and how often, is in the report of `demo`, `replay`, `rush` and `chaos` (*throttled*), and while an engine
+runs in `throttled.json` of its data directory.
+";
+
+fn row(limit: &Limit) -> String {
+    let Limit { name, value, unit, adjustable, source, date, sure, .. } = limit;
+    let raised = if *adjustable { "yes" } else { "" };
+    let value = format!("{value} {unit}");
+    format!("| {name} | {} | {raised} | {} | {source} | {date} |\n", value.trim(), sure.letter())
+}
+
+/// The document.
+#[must_use]
+pub fn markdown() -> String {
+    let mut page = HEAD.to_owned();
+    for service in Service::ALL {
+        // Writing to a string does not fail.
+        let _infallible = write!(
+            page,
+            "\n## {}\n\n| limit | value | raised | sure? | source | read |\n|---|---|---|---|---|---|\n",
+            service.name()
+        );
+        let rows = TABLE.iter().filter(|limit| limit.service == service);
+        page.extend(rows.map(row));
+    }
+    page + FOOT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_written_from_the_table() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md");
+        if std::env::var_os("ONSALE_WRITE_DOCS").is_some() {
+            std::fs::write(path, markdown()).unwrap();
+        }
+        let found = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(found == markdown(), "docs/limits.md: ONSALE_WRITE_DOCS=1 writes it");
+    }
+}

@@ -1,0 +1,121 @@
+//! The limits of API Gateway and of Lambda behind it.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::response::Response;
+use fake_limits::gateway::{Gateway, fits, head_bytes};
+use fake_limits::table::{
+    GATEWAY_FAILED, GATEWAY_SECONDS, GATEWAY_THROTTLED, GATEWAY_TOO_LARGE, GATEWAY_UNAVAILABLE,
+    Service,
+};
+use fake_limits::{Enforced, Throttles};
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+
+use super::Refusal;
+
+/// The limits of a gateway.
+#[derive(Debug)]
+pub(super) struct Metered {
+    rate: Mutex<Gateway>,
+    throttles: Throttles,
+    started: Instant,
+}
+
+impl Metered {
+    /// Those of an account that nobody has used yet.
+    pub(super) fn new(enforced: &Enforced) -> Self {
+        let throttles = enforced.throttles.clone();
+        Self { rate: Mutex::new(Gateway::new(Duration::ZERO)), throttles, started: Instant::now() }
+    }
+
+    /// Time limit of a request.
+    pub(super) const fn timeout() -> Duration {
+        GATEWAY_SECONDS.seconds()
+    }
+
+    /// Refuses a request that comes too early, or whose head is too large.
+    pub(super) fn check(&self, parts: &http::request::Parts) -> Result<(), Refusal> {
+        let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
+        if !rate.admit(self.started.elapsed()) {
+            return Err(Refusal::Throttled);
+        }
+        let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+        let headers = parts.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
+        let bytes = head_bytes(&[parts.method.as_str(), target, "HTTP/1.1"], headers);
+        if fits(bytes) { Ok(()) } else { Err(Refusal::HeadTooLarge) }
+    }
+
+    /// A refusal as API Gateway answers it; those that are no matter of limits are the local gateway's.
+    pub(super) fn answer(&self, refusal: Refusal) -> Response {
+        let (status, body, reason) = match refusal {
+            Refusal::Throttled => (StatusCode::TOO_MANY_REQUESTS, GATEWAY_THROTTLED, "429: rate"),
+            Refusal::TooSlow => {
+                let reason = "503: no answer in time";
+                (StatusCode::SERVICE_UNAVAILABLE, GATEWAY_UNAVAILABLE, reason)
+            }
+            Refusal::TooLarge(_most) => {
+                (StatusCode::PAYLOAD_TOO_LARGE, GATEWAY_TOO_LARGE, "413: payload")
+            }
+            Refusal::HeadTooLarge => {
+                let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                (status, GATEWAY_TOO_LARGE, "431: request line and headers")
+            }
+            Refusal::NoConcurrency => {
+                let reason = "500: the function was throttled";
+                (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, reason)
+            }
+            Refusal::Failed => {
+                (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, "500: the function failed")
+            }
+            other @ (Refusal::NoRoute
+            | Refusal::OtherMethods(_)
+            | Refusal::NoToken
+            | Refusal::NotOperator
+            | Refusal::BadRequest(_)) => return other.into_response(),
+        };
+        self.throttles.one(Service::ApiGateway.name(), reason);
+        let mut response = Response::new(Body::from(body.text()));
+        *response.status_mut() = status;
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, json);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+
+    fn parts(header: &str) -> http::request::Parts {
+        let request = http::Request::get("/sales").header("authorization", header);
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[tokio::test]
+    async fn refusals_are_those_of_the_service_and_are_counted() {
+        let enforced = Enforced::default();
+        let metered = Metered::new(&enforced);
+        let admitted = (0..9000).take_while(|_| metered.check(&parts("a")).is_ok()).count();
+        assert!((5000..9000).contains(&admitted), "{admitted}");
+        let metered = Metered::new(&enforced);
+        assert_eq!(metered.check(&parts(&"a".repeat(10_210))), Err(Refusal::HeadTooLarge));
+        assert_eq!(metered.check(&parts(&"a".repeat(10_100))), Ok(()));
+        for (refusal, status, body) in [
+            (Refusal::Throttled, 429, r#"{"message":"Too Many Requests"}"#),
+            (Refusal::TooSlow, 503, r#"{"message":"Service Unavailable"}"#),
+            (Refusal::NoConcurrency, 500, r#"{"message":"Internal Server Error"}"#),
+        ] {
+            let response = metered.answer(refusal);
+            assert_eq!(response.status(), status);
+            assert_eq!(to_bytes(response.into_body(), 100).await.unwrap(), body);
+        }
+        assert_eq!(metered.answer(Refusal::NoRoute).status(), 404);
+        let counted: u64 = enforced.throttles.rows().iter().map(|row| row.times).sum();
+        assert_eq!(counted, 3);
+    }
+}

@@ -1,0 +1,85 @@
+//! The turns of calls to providers in DynamoDB: one item of the table of sales for each provider and
+//! operation, with the time of the next call that nobody has been given.
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+
+use super::dynamo::Dynamo;
+use super::expressions::conditional;
+use super::items::{Fields, Item, item, number, text};
+use super::tables::{calls_key, provider_key};
+use crate::providers::{Turns, TurnsWanted};
+use engine::domain::call_rate::Take;
+use engine::ports::{StoreError, Stored};
+
+/// Most attempts, where other processes take turns at the same moment.
+const ATTEMPTS: usize = 8;
+/// What is said after the last one: others have taken what there was.
+const BUSY_US: i64 = 250_000;
+
+/// The turns, in DynamoDB.
+#[derive(Debug, Clone)]
+pub struct DynamoCalls {
+    db: Dynamo,
+}
+
+impl DynamoCalls {
+    /// The turns behind a client.
+    #[must_use]
+    pub fn new(db: Dynamo) -> Self {
+        Self { db }
+    }
+
+    /// Writes the next time over the one that was read; false if another process was quicker.
+    async fn replace(&self, key: Item, kept_us: Option<i64>, next_us: i64) -> Stored<bool> {
+        let update = self.db.client().update_item().table_name(&self.db.tables().sales);
+        let condition = match kept_us {
+            Some(_) => "#next_us = :kept",
+            None => "attribute_not_exists(#next_us)",
+        };
+        let mut with = vec![("next", number(next_us))];
+        with.extend(kept_us.map(|kept_us| ("kept", number(kept_us))));
+        let update = update.set_key(Some(key));
+        let update = conditional(update, "SET #next_us = :next", condition, with);
+        Ok(self.db.update(update).await?.is_some())
+    }
+
+    async fn take(&self, wanted: TurnsWanted<'_>) -> Stored<Take> {
+        let TurnsWanted { provider, operation, rate, calls, now_us } = wanted;
+        let (pk, sk) = (provider_key(provider), calls_key(operation.as_str()));
+        let key = item([("pk", text(pk)), ("sk", text(sk))]);
+        for _ in 0..ATTEMPTS {
+            let kept = self.db.get(&self.db.tables().sales, key.clone()).await?;
+            let kept_us = match &kept {
+                Some(kept) => Fields::from_item(kept).maybe_number("next_us")?,
+                None => None,
+            };
+            let take = rate.take(kept_us, calls, now_us);
+            match take {
+                Take::UsedUp { .. } => return Ok(take),
+                Take::Calls { next_us, .. } => {
+                    if self.replace(key.clone(), kept_us, next_us).await? {
+                        return Ok(take);
+                    }
+                }
+            }
+        }
+        Ok(Take::UsedUp { for_us: BUSY_US })
+    }
+}
+
+impl Turns for DynamoCalls {
+    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
+        let take = async move {
+            let taken = Self::take(self, wanted).await;
+            // Whether or not turns were taken: none of them was used.
+            taken.map_err(|error| match error {
+                StoreError::Unknown(text) => StoreError::Unavailable(text),
+                error @ (StoreError::Unavailable(_)
+                | StoreError::Limited(_)
+                | StoreError::Contract(_)) => error,
+            })
+        };
+        take.boxed()
+    }
+}

@@ -1,0 +1,107 @@
+//! A page of the list of sales: its cursor, and its reply.
+
+use std::fmt;
+use std::str::FromStr;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::sale_reply::SaleSummary;
+use engine::domain::ids::SaleId;
+
+/// Sales of a page, unless the request says how many.
+pub const SALES: u16 = 100;
+/// Most sales of a page.
+pub const MAX_SALES: u16 = 200;
+/// What the text under a cursor begins with: the version of the cursor's form.
+const FORM: &str = "1:";
+
+/// Where a page of the list of sales begins: after a sale. As text it is opaque: the base64 of the form
+/// and the sale's id. It is checked, not signed: whoever makes one up is shown public sales after
+/// another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(into = "String")]
+#[schemars(with = "String")]
+pub struct SalesCursor(SaleId);
+
+/// A text that is no cursor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be the `next` of another page")]
+pub struct InvalidCursor;
+
+impl SalesCursor {
+    /// The page after a sale.
+    #[must_use]
+    pub fn after(sale: SaleId) -> Self {
+        Self(sale)
+    }
+
+    /// The sale after which the page begins.
+    #[must_use]
+    pub fn sale(&self) -> &SaleId {
+        &self.0
+    }
+}
+
+impl fmt::Display for SalesCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&URL_SAFE_NO_PAD.encode(format!("{FORM}{}", self.0)))
+    }
+}
+
+impl From<SalesCursor> for String {
+    fn from(cursor: SalesCursor) -> Self {
+        cursor.to_string()
+    }
+}
+
+impl FromStr for SalesCursor {
+    type Err = InvalidCursor;
+
+    fn from_str(text: &str) -> Result<Self, InvalidCursor> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| InvalidCursor)?;
+        let text = String::from_utf8(bytes).map_err(|_| InvalidCursor)?;
+        let sale = text.strip_prefix(FORM).ok_or(InvalidCursor)?;
+        sale.parse().map(Self).map_err(|_| InvalidCursor)
+    }
+}
+
+/// A page of the sales that are not archived.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct SalesReply {
+    /// The sales, by id.
+    pub sales: Vec<SaleSummary>,
+    /// Value of `cursor` for the next page; absent at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<SalesCursor>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_read_back_and_nothing_else_is() {
+        let cursor = SalesCursor::after(SaleId::new("g35-2026-11-21").unwrap());
+        let text = cursor.to_string();
+        assert_eq!(text.parse(), Ok(cursor));
+        let of = |text: &str| URL_SAFE_NO_PAD.encode(text);
+        let others = [
+            String::new(),
+            "g35-2026-11-21".to_owned(),
+            of("g35-2026-11-21"),
+            of("2:g35"),
+            of("1:"),
+            of("1:A B"),
+            of("1:#sales"),
+            format!("{text}="),
+            format!("{text}!"),
+            URL_SAFE_NO_PAD.encode([b'1', b':', 0xff]),
+        ];
+        for other in others {
+            assert_eq!(other.parse::<SalesCursor>(), Err(InvalidCursor), "{other}");
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The limit on calls: every request to a provider waits for its turn here, by provider and operation.
+//!
+//! The turns of all processes are kept in one place ([`Turns`], in DynamoDB: not every function has
+//! Redis). A process takes several at once if several of its requests wait, so that the place is asked less
+//! often than calls are made; and it remembers for a moment that none were left.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Mutex;
+
+use engine::domain::call_rate::{CallRate, Take};
+use engine::domain::ids::ProviderId;
+use engine::ports::{StoreError, Stored};
+
+/// Most turns that a process takes at once.
+const MAX_TURNS: u32 = 10;
+/// The longest that a process remembers that no turns were left, in microseconds.
+const REMEMBERED_US: i64 = 500_000;
+/// Age at which a turn that was taken and not used is given up, in microseconds: a process that was frozen
+/// must not make up for it all at once.
+const STALE_US: i64 = 1_000_000;
+
+/// What a provider is asked to do, each with a limit of its own: providers count by endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Operation {
+    /// To find an order's captures.
+    SearchCaptures,
+    /// To list captures by time.
+    ListCaptures,
+    /// To list the refunds of a payment.
+    ListRefunds,
+    /// To refund a payment.
+    Refund,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 4] =
+        [Self::SearchCaptures, Self::ListCaptures, Self::ListRefunds, Self::Refund];
+
+    /// The operation as the table has it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::SearchCaptures => "search-captures",
+            Self::ListCaptures => "list-captures",
+            Self::ListRefunds => "list-refunds",
+            Self::Refund => "refund",
+        }
+    }
+}
+
+/// The turns that a process wants of an operation of a provider.
+#[derive(Debug, Clone, Copy)]
+pub struct TurnsWanted<'a> {
+    /// The provider.
+    pub provider: &'a ProviderId,
+    /// The operation.
+    pub operation: Operation,
+    /// The limit on its calls.
+    pub rate: CallRate,
+    /// The number of calls, of which fewer may be given.
+    pub calls: u32,
+    /// The time now, in microseconds since 1970.
+    pub now_us: i64,
+}
+
+/// Where the turns of all processes are kept.
+pub trait Turns: fmt::Debug + Send + Sync {
+    /// Takes turns.
+    ///
+    /// # Errors
+    /// `Unavailable` if the place does not answer. Turns may then be lost, which harms nobody.
+    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>>;
+}
+
+/// The limits of every provider: where turns are kept, and how many there are.
+#[derive(Debug, Clone, Default)]
+pub struct Limits(Option<(Arc<dyn Turns>, CallRate)>);
+
+impl Limits {
+    /// None: every request leaves at once.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// So many calls a second to each operation of each provider.
+    #[must_use]
+    pub fn new(turns: Arc<dyn Turns>, rate: CallRate) -> Self {
+        Self(Some((turns, rate)))
+    }
+
+    /// The limits of one provider.
+    pub(super) fn of(&self, provider: &ProviderId) -> Limit {
+        let queues = || Operation::ALL.map(|_| Queue::default());
+        Limit(self.0.as_ref().map(|(turns, rate)| Shared {
+            turns: Arc::clone(turns),
+            rate: *rate,
+            provider: provider.clone(),
+            queues: queues(),
+        }))
+    }
+}
+
+/// The limits of one provider, as this process sees them.
+#[derive(Debug)]
+pub(super) struct Limit(Option<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    turns: Arc<dyn Turns>,
+    rate: CallRate,
+    provider: ProviderId,
+    /// By the place of the operation in the list.
+    queues: [Queue; Operation::ALL.len()],
+}
+
+/// The requests of this process that wait for one operation.
+#[derive(Debug, Default)]
+struct Queue {
+    waiting: AtomicU32,
+    taken: Mutex<Taken>,
+}
+
+/// Turns that this process has and has not used, and what it remembers.
+#[derive(Debug, Default)]
+struct Taken {
+    calls: u32,
+    first_us: i64,
+    used_up_until_us: i64,
+}
+
+/// Counts a request as waiting for as long as it lives.
+struct Waiting<'a>(&'a AtomicU32);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Limit {
+    /// Waits for the turn of a request, two seconds at most.
+    ///
+    /// # Errors
+    /// [`StoreError::Limited`] if there is no turn within that time.
+    pub(super) async fn turn(&self, operation: Operation) -> Stored<()> {
+        let Some(shared) = &self.0 else { return Ok(()) };
+        let at_us = shared.turn_at(operation).await?;
+        let wait_us = u64::try_from(at_us - now_us()).unwrap_or(0);
+        tokio::time::sleep(Duration::from_micros(wait_us)).await;
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The time of the next turn of an operation.
+    async fn turn_at(&self, operation: Operation) -> Stored<i64> {
+        let place = Operation::ALL.iter().position(|one| *one == operation).unwrap_or_default();
+        let queue = &self.queues[place];
+        let waiting = queue.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        let _waiting = Waiting(&queue.waiting);
+        let mut taken = queue.taken.lock().await;
+        let now_us = now_us();
+        if taken.calls > 0 && taken.first_us + STALE_US < now_us {
+            taken.calls = 0;
+        }
+        if taken.calls == 0 {
+            if now_us < taken.used_up_until_us {
+                return Err(limited(taken.used_up_until_us - now_us));
+            }
+            let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
+            let calls = waiting.min(MAX_TURNS);
+            let (provider, rate) = (&self.provider, self.rate);
+            let wanted = TurnsWanted { provider, operation, rate, calls, now_us };
+            match self.turns.take(wanted).await? {
+                Take::Calls { calls, first_us, .. } => {
+                    (taken.calls, taken.first_us) = (calls, first_us);
+                }
+                Take::UsedUp { for_us } => {
+                    taken.used_up_until_us = now_us + for_us.min(REMEMBERED_US);
+                    return Err(limited(for_us));
+                }
+            }
+        }
+        let at_us = taken.first_us;
+        taken.calls -= 1;
+        taken.first_us += self.rate.interval_us();
+        Ok(at_us)
+    }
+}
+
+fn limited(for_us: i64) -> StoreError {
+    let seconds = for_us.max(0).div_euclid(1_000_000) + 1;
+    StoreError::Limited(u32::try_from(seconds).unwrap_or(u32::MAX))
+}
+
+fn now_us() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Mutex as StdMutex;
+
+    use futures_util::future::join_all;
+
+    use super::*;
+
+    /// Turns of processes that share this memory, and how often they were asked for.
+    #[derive(Debug, Default)]
+    struct Memory {
+        kept: StdMutex<(BTreeMap<Operation, i64>, u32)>,
+    }
+
+    impl Turns for Memory {
+        fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
+            let TurnsWanted { operation, rate, calls, now_us, .. } = wanted;
+            Box::pin(async move {
+                // As a store does: it answers later, and others come meanwhile.
+                tokio::task::yield_now().await;
+                let mut kept = self.kept.lock().unwrap();
+                kept.1 += 1;
+                let take = rate.take(kept.0.get(&operation).copied(), calls, now_us);
+                if let Take::Calls { next_us, .. } = take {
+                    kept.0.insert(operation, next_us);
+                }
+                Ok(take)
+            })
+        }
+    }
+
+    #[tokio::test]
+    async fn turns_are_shared_by_processes_and_refused_beyond_two_seconds() {
+        let memory = Arc::new(Memory::default());
+        let rate = CallRate::from_per_second(100).unwrap();
+        let limits = Limits::new(Arc::<Memory>::clone(&memory), rate);
+        let provider = ProviderId::new("stripe").unwrap();
+        let processes: Vec<Limit> = (0..4).map(|_| limits.of(&provider)).collect();
+        let search = Operation::SearchCaptures;
+        let asked = processes.iter().flat_map(|process| {
+            let shared = process.0.as_ref().unwrap();
+            (0..100).map(move |_| shared.turn_at(search))
+        });
+        let begin_us = now_us();
+        let answers = join_all(asked).await;
+        let meanwhile = usize::try_from((now_us() - begin_us) / rate.interval_us()).unwrap();
+        let mut times: Vec<i64> = answers.iter().filter_map(|at| at.clone().ok()).collect();
+        times.sort_unstable();
+        let most = 201 + meanwhile;
+        assert!((200..=most).contains(&times.len()), "{} turns, at most {most}", times.len());
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= rate.interval_us()));
+        let refused = answers.iter().filter(|at| matches!(at, Err(StoreError::Limited(1))));
+        assert_eq!(refused.count(), 400 - times.len());
+        let asked = memory.kept.lock().unwrap().1;
+        assert!(asked <= 30, "{asked} requests for {} turns, and 400 calls", times.len());
+
+        // Searches leave refunds their own.
+        assert_eq!(processes[0].turn(Operation::Refund).await, Ok(()));
+        let unlimited = Limits::none().of(&provider);
+        assert_eq!(unlimited.turn(search).await, Ok(()));
+    }
+}

@@ -1,0 +1,233 @@
+//! The limits of the services, as an engine meets them on this machine.
+
+use std::time::{Duration, Instant};
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
+use engine::domain::sale::SaleFile;
+use engine::domain::time::Timestamp;
+use engine::ports::MAX_REQUEST_ARGUMENTS;
+use fake_limits::{Limits, Quotas, Throttled, table};
+use loadtest::arrivals::Shape;
+use loadtest::credentials::Credentials;
+use loadtest::profile::LoadProfile;
+use loadtest::published::Published;
+use loadtest::{Load, demo, replay};
+use local::servers::Deadline;
+use local::stores;
+use local::throttled;
+use local::up::{Engine, Options};
+use ops::audit;
+use ops::audit::facts::LedgerFacts;
+use serde_json::json;
+use shared::dynamodb::Dynamo;
+use shared::redis::Topology;
+use tokio::sync::watch;
+
+use crate::backends;
+
+/// The limits, with payments at a rate that a crowd of tests needs.
+fn limits() -> Limits {
+    Limits::Aws(Quotas { payments_per_second: 1000, ..Quotas::default() })
+}
+
+#[test]
+fn the_engine_counts_with_the_limits_that_the_fakes_enforce() {
+    let count = |limit: &fake_limits::table::Limit| usize::try_from(limit.count()).unwrap();
+    assert_eq!(MAX_REQUEST_ARGUMENTS, count(&table::MAX_ARGUMENTS));
+    assert_eq!(SLOT_UNITS_PER_SECOND, u32::try_from(table::SLOT_ECPU.count()).unwrap());
+}
+
+fn counted(throttled: &Throttled, service: &str, reason: &str) -> u64 {
+    let of = |row: &&fake_limits::Throttle| row.service == service && row.reason.contains(reason);
+    throttled.counts.iter().filter(of).map(|row| row.times).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sale_sells_out_under_the_limits_of_aws_and_its_report_says_what_was_throttled() {
+    if backends::is_foreign("a replay starts servers of its own") {
+        return;
+    }
+    let options = replay::Options {
+        limits: limits(),
+        published: Published::named("tixcraft-2024").unwrap(),
+        scale: 0.001,
+        load: Load::Open {
+            arrivals: 890,
+            within_seconds: 1.0,
+            shape: Shape::Opening,
+            connections: 100,
+        },
+        profile: LoadProfile::Paying,
+        seed: 7,
+        most: Duration::from_secs(60),
+        rate_per_second: 1000,
+        progress: false,
+    };
+    let outcome = replay::run(&options).await.unwrap();
+    let said = outcome.load_test.tables();
+    println!("{said}\n{}", outcome.summary());
+    assert!(outcome.is_good());
+    assert!(
+        said.contains("limits of AWS; tables warmed for 4000 write and 12000 read units"),
+        "{said}"
+    );
+    let throttled = outcome.load_test.throttled.unwrap();
+    assert_eq!(throttled.limits, limits());
+    let json = serde_json::to_value(&throttled).unwrap();
+    assert_eq!(json["limits"]["aws"]["warm_writes"], 4000, "{json}");
+}
+
+/// Takes the capacity of the tables away, by writes of 390 units whose condition fails: they are charged
+/// and change nothing. Returns how many of its own were throttled.
+async fn drain(dynamo: &Dynamo, mut stop: watch::Receiver<bool>) -> u64 {
+    let tables = &dynamo.config().tables;
+    let large = AttributeValue::S("x".repeat(390_000));
+    let number = |number: u64| AttributeValue::N(number.to_string());
+    let mut throttled = 0;
+    for round in 0.. {
+        let put = dynamo.client().put_item().item("large", large.clone());
+        let put = put.condition_expression("attribute_exists(large)");
+        let put = if round % 2 == 0 {
+            let put = put.table_name(&tables.orders).item("gene", number(round + 1_000_000));
+            put.item("sk", AttributeValue::S("none".to_owned()))
+        } else {
+            let put = put.table_name(&tables.seats).item("sk", number(round));
+            put.item("pk", AttributeValue::S(format!("none#{round}")))
+        };
+        let refused = put.send().await.unwrap_err().into_service_error();
+        throttled += u64::from(matches!(refused, PutItemError::ThrottlingException(_)));
+        let pause = tokio::time::sleep(Duration::from_millis(10));
+        tokio::select! {
+            () = pause => {}
+            _ = stop.wait_for(|stop| *stop) => break,
+        }
+    }
+    throttled
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
+    if backends::is_foreign("limits are those of servers of ours") {
+        return;
+    }
+    let options = Options { limits: limits(), ..Options::ephemeral() };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let now = Timestamp::now();
+    let sale: SaleFile = serde_json::from_value(json!({
+        "sale": "drained", "title": "A hall", "currency": "EUR",
+        "opens_at": now.plus_seconds(-60), "closes_at": now.plus_seconds(3600),
+        "limit_per_buyer": 4, "pay_window_seconds": 5,
+        "gate": { "user_lock_ms": 500, "rate_per_second": 1000 },
+        "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 300 }],
+    }))
+    .unwrap();
+    demo::publish(&engine, &[sale]).await.unwrap();
+    let dynamo = stores::dynamo(engine.endpoints());
+    let (stop, stopped) = watch::channel(false);
+    let drained = tokio::spawn(async move { drain(&dynamo, stopped).await });
+    let ledger = engine.data_dir().join("ledger.jsonl");
+    let crowd = loadtest::Options {
+        url: engine.url().to_owned(),
+        sales: vec!["drained".to_owned()],
+        load: Load::Closed { arrivals: 300, at_once: 30 },
+        profile: LoadProfile::Fickle,
+        seed: 11,
+        most: Duration::from_secs(120),
+        ledger: Some(ledger.clone()),
+        progress: false,
+        grace: engine.endpoints().grace(),
+        endpoints: Some(engine.endpoints().clone()),
+    };
+    let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
+    stop.send_replace(true);
+    let own = drained.await.unwrap();
+    demo::settle(&engine, Instant::now() + Duration::from_secs(60)).await.unwrap();
+    println!("{}\n{}", report.tables(), engine.throttled());
+    assert_eq!(report.anomalies, Vec::<String>::new());
+    assert!(report.is_good());
+    let facts = Some(LedgerFacts::read(&ledger).unwrap());
+    let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
+    let audit = audit::run(&backends::audited(engine.endpoints()), &audited).await.unwrap();
+    assert!(audit.clean, "{audit}");
+    // Each of ours is one item, in one partition.
+    let throttled = counted(&engine.throttled(), "DynamoDB", "the table has not grown");
+    // On a slow machine all of it may be ours.
+    assert!(own > 0 && throttled >= own, "{throttled} in all, {own} of ours");
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_service_refuses_as_the_real_one_does() {
+    if backends::is_foreign("limits are those of servers of ours") {
+        return;
+    }
+    let options = Options { limits: limits(), ..Options::ephemeral() };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+
+    // DynamoDB: one partition takes 1,000 units, and three items of 390 KB are more.
+    let dynamo = stores::dynamo(engine.endpoints());
+    let table = &dynamo.config().tables.seats;
+    let large = AttributeValue::S("x".repeat(390_000));
+    let mut throttled = None;
+    for sk in 0..10 {
+        let put = dynamo.client().put_item().table_name(table);
+        let put = put.item("pk", AttributeValue::S("hot".to_owned()));
+        let put = put.item("sk", AttributeValue::N(sk.to_string())).item("large", large.clone());
+        if let Err(error) = put.send().await {
+            throttled = Some(error.into_service_error());
+            break;
+        }
+    }
+    let Some(PutItemError::ThrottlingException(refusal)) = &throttled else {
+        panic!("it is throttled: {throttled:?}");
+    };
+    let reason = refusal.throttling_reasons().first().unwrap();
+    assert_eq!(reason.reason(), Some("TableWriteKeyRangeThroughputExceeded"));
+    assert!(reason.resource().unwrap().ends_with(table.as_str()), "{reason:?}");
+
+    // Redis: the engine may not do what the serverless cache cannot, and its scripts run.
+    let Topology::Single(url) = engine.stack().engine_topology() else { panic!("it is one") };
+    let client = redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    for command in [&["KEYS", "*"][..], &["CONFIG", "GET", "*"], &["CLIENT", "LIST"]] {
+        let mut asked = redis::cmd(command[0]);
+        let refused = asked.arg(&command[1..]).query_async::<redis::Value>(&mut connection).await;
+        assert_eq!(refused.unwrap_err().code(), Some("NOPERM"), "{command:?}");
+    }
+    let mut script = redis::cmd("EVAL");
+    script.arg("return redis.call('SET', KEYS[1], 'v')").arg(1).arg("k");
+    script.query_async::<()>(&mut connection).await.unwrap();
+    let mut admin = engine.stack().redis().unwrap().connect().await.unwrap();
+    let mut policy = redis::cmd("CONFIG");
+    policy.arg("GET").arg("maxmemory-policy");
+    let policy: (String, String) = policy.query_async(&mut admin).await.unwrap();
+    assert_eq!(policy.1, "volatile-lru");
+
+    // Stripe: twenty searches a second.
+    let client = reqwest::Client::new();
+    let search = format!("{}/v1/payment_intents/search?query=x", engine.provider().url());
+    let asks = (0..60).map(|_| client.get(&search).bearer_auth(fake_payments::API_KEY).send());
+    let replies = futures_util::future::join_all(asks).await;
+    let refused = replies.into_iter().map(Result::unwrap).find(|reply| reply.status() == 429);
+    let refused = refused.expect("some of sixty at once are refused");
+    assert_eq!(refused.headers()["stripe-rate-limited-reason"], "endpoint-rate");
+    let body: serde_json::Value = refused.json().await.unwrap();
+    assert_eq!(body["error"]["code"], "rate_limit");
+
+    // API Gateway: headers of more than 10,240 bytes.
+    let long = client.get(format!("{}/sales", engine.url())).header("x-long", "y".repeat(10_240));
+    assert_eq!(long.send().await.unwrap().status(), 431);
+
+    let said = engine.throttled();
+    assert!(counted(&said, "DynamoDB", "one partition") >= 1, "{said}");
+    assert!(counted(&said, "Stripe", "endpoint-rate (GET search)") >= 1, "{said}");
+    assert_eq!(counted(&said, "API Gateway", "431"), 1, "{said}");
+    let file = engine.data_dir().join(throttled::FILE);
+    let deadline = Deadline::with("the file", 20);
+    while counted(&throttled::read(&file), "API Gateway", "431") == 0 {
+        deadline.pause().await.unwrap();
+    }
+    engine.stop().await.unwrap();
+}

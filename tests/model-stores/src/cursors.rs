@@ -1,0 +1,69 @@
+//! The cursors as DynamoDB keeps them: how far a provider's list was read, and who may say so.
+
+use std::collections::BTreeMap;
+
+use engine::domain::captures::Cursor;
+use engine::domain::ids::{ProviderId, ReaderId};
+use engine::domain::time::Timestamp;
+use engine::ports::{ChangeReply, CursorReply};
+
+/// What is kept of one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeptCursor {
+    /// The cursor, once somebody has read.
+    pub cursor: Option<Cursor>,
+    /// The reader that has taken it last.
+    pub reader: ReaderId,
+    /// Until when nobody else may take it.
+    pub until: Timestamp,
+}
+
+/// Every cursor.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct CursorsModel {
+    /// By provider.
+    pub kept: BTreeMap<ProviderId, KeptCursor>,
+}
+
+impl CursorsModel {
+    /// The cursor of a provider.
+    #[must_use]
+    pub fn cursor(&self, provider: &ProviderId) -> Option<Cursor> {
+        self.kept.get(provider)?.cursor.clone()
+    }
+
+    /// Takes the lease on a cursor, if nobody else has one at `now`.
+    pub fn take(
+        &mut self,
+        provider: &ProviderId,
+        reader: &ReaderId,
+        now: Timestamp,
+        until: Timestamp,
+    ) -> CursorReply {
+        let kept = self.kept.get(provider);
+        if kept.is_some_and(|kept| kept.until > now && kept.reader != *reader) {
+            return CursorReply::Held;
+        }
+        let cursor = kept.and_then(|kept| kept.cursor.clone());
+        let kept = KeptCursor { cursor: cursor.clone(), reader: reader.clone(), until };
+        self.kept.insert(provider.clone(), kept);
+        CursorReply::Taken(cursor)
+    }
+
+    /// Writes a cursor, if this reader has taken it last.
+    pub fn move_to(
+        &mut self,
+        provider: &ProviderId,
+        reader: &ReaderId,
+        cursor: &Cursor,
+        until: Timestamp,
+    ) -> ChangeReply {
+        match self.kept.get_mut(provider).filter(|kept| kept.reader == *reader) {
+            Some(kept) => {
+                (kept.cursor, kept.until) = (Some(cursor.clone()), until);
+                ChangeReply::Done
+            }
+            None => ChangeReply::Conflict,
+        }
+    }
+}
