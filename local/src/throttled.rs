@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fake_limits::redis::Account;
-use fake_limits::table::{SLOT_ECPU, Service};
+use fake_limits::table::Service;
 use fake_limits::{Limits, Throttled, Throttles};
 use redis::Client;
 use redis::aio::MultiplexedConnection;
@@ -107,12 +107,9 @@ async fn record(limits: Limits, throttles: Throttles, file: PathBuf, mut scripts
 
 /// Records what the commands of one second cost.
 fn measure(throttles: &Throttles, ecpu: f64) {
-    let service = Service::ElastiCache.name();
     let whole: u64 = format!("{ecpu:.0}").parse().unwrap_or(u64::MAX);
-    throttles.peak(service, "ECPU in the busiest second, all slots together", whole);
-    if ecpu > SLOT_ECPU.rate() {
-        throttles.one(service, "seconds with more ECPU than one slot carries (not delayed)");
-    }
+    let what = "ECPU in the busiest second, all slots together";
+    throttles.peak(Service::ElastiCache.name(), what, whole);
 }
 
 /// The account of a Redis, as it was read last.
@@ -187,6 +184,6 @@ mod tests {
         let last = recorder.throttled();
         recorder.finish().unwrap();
         assert_eq!(read(&file), last);
-        assert_eq!((last.counts.len(), last.peaks[0].times), (2, 30_001));
+        assert_eq!((last.counts.len(), last.peaks[0].times), (1, 30_001));
     }
 }

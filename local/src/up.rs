@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::domain::call_rate::CallRate;
+use engine::domain::capacity::CacheKind;
 use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
@@ -38,7 +39,7 @@ use crate::servers::{self, External, PaymentProvider, Stack};
 use crate::stores;
 use crate::throttled::{self, Recorder};
 use fake_identity::{Identity, Refused, Role};
-use fake_limits::{Limits, Throttled, Throttles};
+use fake_limits::{Cache, Limits, Throttled, Throttles};
 use fake_payments::Lags;
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
@@ -212,7 +213,8 @@ impl Engine {
             lost_orders::check(&stack, &provider, &dynamo).await?;
         }
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
-        let config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
+        let mut config = config(stack.engine_topology(), &endpoints, &queues, &secrets)?;
+        config.redis.kind = cache_kind(options.limits);
         let app = Arc::new(App::from_config(&config).await?);
 
         // A crash loses at most a second of Redis; DynamoDB has it all. Repair before the first request.
@@ -395,9 +397,20 @@ fn recorder(
     if is_kept {
         throttles.resume(&throttled::read(&file));
     }
-    let redis = stack.redis().filter(|_| limits != Limits::None);
+    // Units are those of the serverless cache.
+    let is_metered = matches!(limits, Limits::Aws(quotas) if quotas.cache == Cache::Serverless);
+    let redis = stack.redis().filter(|_| is_metered);
     let redis = redis.map(|redis| redis::Client::open(redis.url())).transpose();
     Ok(Recorder::start(limits, throttles, file, redis.map_err(servers::Error::from)?))
+}
+
+/// The kind of cache that the engine is told it runs on; `None` if its limits are not enforced.
+fn cache_kind(limits: Limits) -> Option<CacheKind> {
+    let Limits::Aws(quotas) = limits else { return None };
+    Some(match quotas.cache {
+        Cache::Nodes => CacheKind::Nodes,
+        Cache::Serverless => CacheKind::Serverless,
+    })
 }
 
 /// Says at the start that fewer files may be open than an engine needs, and not when the first buyers

@@ -8,7 +8,7 @@ use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
 use engine::ports::MAX_REQUEST_ARGUMENTS;
-use fake_limits::{Limits, Quotas, Throttled, table};
+use fake_limits::{Cache, Limits, Quotas, Throttled, table};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
@@ -27,9 +27,10 @@ use tokio::sync::watch;
 
 use crate::backends;
 
-/// The limits, with payments at a rate that a crowd of tests needs.
+/// The limits with the serverless cache, and with payments at a rate that a crowd of tests needs.
 fn limits() -> Limits {
-    Limits::Aws(Quotas { payments_per_second: 1000, ..Quotas::default() })
+    let cache = Cache::Serverless;
+    Limits::Aws(Quotas { payments_per_second: 1000, cache, ..Quotas::default() })
 }
 
 #[test]
@@ -205,6 +206,15 @@ async fn each_service_refuses_as_the_real_one_does() {
     let policy: (String, String) = policy.query_async(&mut admin).await.unwrap();
     assert_eq!(policy.1, "volatile-lru");
 
+    // A slot has 30,000 units a second: thirty values of a megabyte, and the next ones wait.
+    let megabyte = "v".repeat(1 << 20);
+    for _ in 0..40 {
+        let mut set = redis::cmd("SET");
+        set.arg("{hot}").arg(&megabyte).query_async::<()>(&mut connection).await.unwrap();
+    }
+    let stored: String = redis::cmd("GET").arg("{hot}").query_async(&mut connection).await.unwrap();
+    assert!(stored == megabyte);
+
     // Stripe: twenty searches a second.
     let client = reqwest::Client::new();
     let search = format!("{}/v1/payment_intents/search?query=x", engine.provider().url());
@@ -224,6 +234,7 @@ async fn each_service_refuses_as_the_real_one_does() {
     assert!(counted(&said, "DynamoDB", "one partition") >= 1, "{said}");
     assert!(counted(&said, "Stripe", "endpoint-rate (GET search)") >= 1, "{said}");
     assert_eq!(counted(&said, "API Gateway", "431"), 1, "{said}");
+    assert!(counted(&said, "ElastiCache Serverless", "no units left") >= 5, "{said}");
     let file = engine.data_dir().join(throttled::FILE);
     let deadline = Deadline::with("the file", 20);
     while counted(&throttled::read(&file), "API Gateway", "431") == 0 {

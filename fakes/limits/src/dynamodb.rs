@@ -4,13 +4,13 @@
 //! cost more is charged afterwards ([`Meter::charge`]) and may leave a bucket in debt. Reads and
 //! writes are throttled apart.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
 
 use crate::bucket::Bucket;
 use crate::table::{
-    BURST_SECONDS, PARTITION_READS, PARTITION_WRITES, READ_UNIT_BYTES, TABLE_GROWTH,
-    TABLE_GROWTH_SECONDS, TABLE_QUOTA, TRANSACTION_MS, WRITE_UNIT_BYTES,
+    BURST_SECONDS, COLLECTION_GB, INDEX_LAG_MS, PARTITION_READS, PARTITION_WRITES, READ_UNIT_BYTES,
+    TABLE_GROWTH, TABLE_GROWTH_SECONDS, TABLE_QUOTA, TRANSACTION_MS, WRITE_UNIT_BYTES,
 };
 use crate::{Now, Quotas};
 
@@ -160,6 +160,44 @@ impl Conflicts {
             self.0.extend(items.iter().map(|item| (item.clone(), until)));
         }
         met
+    }
+}
+
+/// What was written so lately that global indexes do not have it.
+#[derive(Debug, Default)]
+pub struct IndexLag(VecDeque<(Now, String)>);
+
+impl IndexLag {
+    /// Remembers that items are written now.
+    pub fn written(&mut self, items: &[String], now: Now) {
+        while self.0.front().is_some_and(|(shown_at, _)| *shown_at <= now) {
+            self.0.pop_front();
+        }
+        let shown_at = now + Duration::from_millis(INDEX_LAG_MS.count());
+        self.0.extend(items.iter().map(|item| (shown_at, item.clone())));
+    }
+
+    /// True if an index has the last write of an item by now.
+    #[must_use]
+    pub fn is_shown(&self, item: &str, now: Now) -> bool {
+        !self.0.iter().any(|(shown_at, written)| *shown_at > now && written == item)
+    }
+}
+
+/// The sizes of the item collections of tables with a local index: what was written to them. What is
+/// written in place of something else counts again, so that a size is an upper bound.
+#[derive(Debug, Default)]
+pub struct Collections(HashMap<String, u64>);
+
+impl Collections {
+    /// Counts a write; false, and nothing is counted, if the collection would be too large.
+    pub fn add(&mut self, collection: &str, bytes: u64) -> bool {
+        let size = self.0.entry(collection.to_owned()).or_default();
+        let fits = *size + bytes <= COLLECTION_GB.count() << 30;
+        if fits {
+            *size += bytes;
+        }
+        fits
     }
 }
 
@@ -370,6 +408,26 @@ mod tests {
     fn part(key: &str, units: f64) -> Part {
         let resource = Resource { table: "orders".to_owned(), index: None };
         Part { resource, key: Some(key.to_owned()), units, is_collection: false }
+    }
+
+    #[test]
+    fn an_index_has_a_write_after_its_lag() {
+        let mut lag = IndexLag::default();
+        lag.written(&["a".to_owned()], at(1));
+        assert!(!lag.is_shown("a", at(1)) && lag.is_shown("b", at(1)));
+        lag.written(&["b".to_owned()], at(1) + Duration::from_millis(400));
+        let later = at(1) + Duration::from_millis(500);
+        assert!(lag.is_shown("a", later) && !lag.is_shown("b", later));
+        lag.written(&[], at(9));
+        assert!(lag.0.is_empty());
+    }
+
+    #[test]
+    fn a_collection_holds_ten_gigabytes() {
+        let mut collections = Collections::default();
+        assert!(collections.add("orders 7", 10 << 30));
+        assert!(!collections.add("orders 7", 1));
+        assert!(collections.add("orders 8", 1));
     }
 
     fn meter(settings: Settings) -> Meter {

@@ -23,7 +23,29 @@ use serde::{Deserialize, Serialize};
 /// The time, as a meter is told it: since any moment that stays the same for the meter.
 pub type Now = std::time::Duration;
 
-/// What the owner of the account has had raised before a sale, beyond the table.
+/// The kind of cache that a deployment runs on, as `CacheKind` of the template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cache {
+    /// Nodes in cluster mode: a slot has the whole of its node's thread.
+    #[default]
+    Nodes,
+    /// ElastiCache Serverless: a slot has a number of processing units a second.
+    Serverless,
+}
+
+impl Cache {
+    /// The word that the template and the command line have for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Nodes => "nodes",
+            Self::Serverless => "serverless",
+        }
+    }
+}
+
+/// What the owner of the account has chosen, and had raised before a sale, beyond the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quotas {
     /// Write units a second that the DynamoDB tables are warmed for, as `WarmWrites` of the template.
@@ -33,6 +55,9 @@ pub struct Quotas {
     /// Payments a second that the payment provider lets the account begin. Its limit for every other
     /// endpoint is that of the table.
     pub payments_per_second: u32,
+    /// The kind of cache.
+    #[serde(default)]
+    pub cache: Cache,
 }
 
 impl Default for Quotas {
@@ -43,6 +68,7 @@ impl Default for Quotas {
             warm_writes: of(table::TABLE_WRITES),
             warm_reads: of(table::TABLE_READS),
             payments_per_second: of(table::STRIPE_ENDPOINT),
+            cache: Cache::default(),
         }
     }
 }
@@ -83,6 +109,7 @@ impl Limits {
                 ("--limits", "aws".to_owned()),
                 ("--warm-writes", quotas.warm_writes.to_string()),
                 ("--payments-per-second", quotas.payments_per_second.to_string()),
+                ("--cache", quotas.cache.as_str().to_owned()),
             ],
         };
         arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::Now;
 use crate::bucket::Bucket;
-use crate::table::{BLOCKED_COMMANDS, ECPU_BYTES, ECPU_MICROS, SLOT_ECPU};
+use crate::table::{BLOCKED_COMMANDS, ECPU_BYTES, ECPU_MICROS, MAX_SLOT_DELAY_MS, SLOT_ECPU};
 
 /// Hash slots of a cluster.
 pub const SLOTS: u16 = 16_384;
@@ -50,12 +50,16 @@ fn crc16(bytes: &[u8]) -> u16 {
 pub struct Slots(HashMap<u16, Bucket>);
 
 impl Slots {
-    /// Charges a request, and says how long it is delayed until its slot carries it.
-    pub fn delay(&mut self, slot: u16, ecpu: f64, now: Now) -> Duration {
+    /// Charges a request, and says how long it is delayed until its slot carries it; `None` if that is
+    /// longer than any request is delayed: then it is refused, and not charged.
+    pub fn delay(&mut self, slot: u16, ecpu: f64, now: Now) -> Option<Duration> {
         let full = || Bucket::of_a_second(SLOT_ECPU.rate(), now);
         let bucket = self.0.entry(slot).or_insert_with(full);
+        if bucket.wait(0.0, now) > Duration::from_millis(MAX_SLOT_DELAY_MS.count()) {
+            return None;
+        }
         bucket.take(ecpu, now);
-        bucket.wait(0.0, now)
+        Some(bucket.wait(0.0, now))
     }
 }
 
@@ -109,11 +113,22 @@ mod tests {
         let mut slots = Slots::default();
         let now = Now::from_secs(1);
         for _ in 0..5000 {
-            assert_eq!(slots.delay(7, 6.0, now), Duration::ZERO);
+            assert_eq!(slots.delay(7, 6.0, now), Some(Duration::ZERO));
         }
-        assert_eq!(slots.delay(7, 6.0, now), Duration::from_micros(200));
-        assert_eq!(slots.delay(8, 6.0, now), Duration::ZERO, "another slot");
-        assert_eq!(slots.delay(7, 6.0, now + Duration::from_secs(1)), Duration::ZERO);
+        assert_eq!(slots.delay(7, 6.0, now), Some(Duration::from_micros(200)));
+        assert_eq!(slots.delay(8, 6.0, now), Some(Duration::ZERO), "another slot");
+        assert_eq!(slots.delay(7, 6.0, now + Duration::from_secs(1)), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn what_a_slot_cannot_carry_within_a_second_is_refused() {
+        let mut slots = Slots::default();
+        let now = Now::from_secs(1);
+        let admitted = (0..20_000).filter(|_| slots.delay(7, 6.0, now).is_some()).count();
+        assert_eq!(admitted, 10_001, "a second's units at once, and the next second's");
+        assert_eq!(slots.delay(7, 6.0, now), None);
+        let later = slots.delay(7, 6.0, now + Duration::from_millis(500));
+        assert!(later.is_some_and(|delay| delay > Duration::from_millis(500)), "{later:?}");
     }
 
     #[test]

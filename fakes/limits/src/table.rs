@@ -256,6 +256,10 @@ limits! {
         "Configuration and limits; copies of 2026 say 39,999, those of 2024 and 2025 3,999", "2024-2026", Differ;
     MAX_SCRIPT_MS: ElastiCache, "time of a script until others are answered BUSY", Count(5000), "ms", false,
         "Configuration and limits; Lua scripts", "2026", Agreed;
+    MAX_SLOT_DELAY_MS: ElastiCache, "delay of a request whose slot has no units left; beyond it, it is refused", Count(1000), "ms", false,
+        "Scaling serverless: throttling, latency; how long and with what words is not published", "2026", Chosen;
+    SLOT_THROTTLED: ElastiCache, "text of that refusal", Text("ERR request rate of the slot exceeded"), "", false,
+        "not published; a choice", "2026", Chosen;
     EVICTION: ElastiCache, "eviction policy", Text("volatile-lru"), "", false,
         "Configuration and limits", "2026", Agreed;
     BLOCKED_COMMANDS: ElastiCache, "commands that it does not have", List(BLOCKED), "", false,
@@ -293,6 +297,10 @@ limits! {
         Text("Transaction is ongoing for the item"), "", false, "API; transactions", "2026", Agreed;
     ACCOUNT_LIMIT: DynamoDb, "text of a request beyond the quota", Text("Throughput exceeds the current throughput limit for your account."),
         "", false, "API; the beginning of the text", "2026", OneCopy;
+    INDEX_LAG_MS: DynamoDb, "time after which a global index has a write", Count(500), "ms", false,
+        "Global secondary indexes: eventually consistent, a fraction of a second as a rule; the value is a choice", "2026", Chosen;
+    COLLECTION_TOO_LARGE: DynamoDb, "text of a write to a collection that is full", Text("Collection size exceeded."), "", false,
+        "errors as users report them", "2026", Known;
     COLLECTION_GB: DynamoDb, "items of one partition key in a table with a local index", Count(10), "GB", false,
         "LSI; Constraints", "2026", Agreed;
     DYNAMODB_THROTTLED: DynamoDb, "text of a throttled request",

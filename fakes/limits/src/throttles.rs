@@ -137,8 +137,12 @@ impl fmt::Display for Throttled {
         let Limits::Aws(quotas) = self.limits else { return f.write_str("no limits of AWS") };
         write!(
             f,
-            "limits of AWS; tables warmed for {} write and {} read units a second, {} payments a second",
-            quotas.warm_writes, quotas.warm_reads, quotas.payments_per_second
+            "limits of AWS; tables warmed for {} write and {} read units a second, {} payments a second, \
+             cache: {}",
+            quotas.warm_writes,
+            quotas.warm_reads,
+            quotas.payments_per_second,
+            quotas.cache.as_str()
         )?;
         self.peaks.iter().try_for_each(|Throttle { service, reason, times }| {
             write!(f, "\nat most: {service}: {reason}: {times}")

@@ -12,6 +12,8 @@ mod cluster;
 mod dynamodb;
 mod kept;
 mod redis;
+pub mod redis_proxy;
+mod slots;
 mod watch;
 
 pub use binary::Flavour;
@@ -27,8 +29,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fake_limits::Enforced;
+use fake_limits::{Cache, Enforced};
 use shared::redis::Topology;
+
+use self::slots::SlotProxy;
 
 /// Why a server could not be started, reached or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -190,6 +194,8 @@ enum RedisSide {
 #[derive(Debug)]
 pub struct Stack {
     redis: RedisSide,
+    /// Stands before a cache of ours that is as the serverless one.
+    slots: Option<SlotProxy>,
     dynamodb: Server<DynamoDb>,
     sqs: Server<FakeSqs>,
 }
@@ -240,11 +246,19 @@ impl Stack {
             Some(dir) => RedisOptions::persistent(dir.join("redis")),
             None => RedisOptions::default(),
         };
-        let own = RedisOptions { serverless: limits.is_some(), ..own };
+        let serverless = limits.filter(|limits| limits.quotas.cache == Cache::Serverless);
+        let own = RedisOptions { serverless: serverless.is_some(), ..own };
         // Redis first: its lock on the directory keeps a second process out of the whole stack.
         let redis = match &external.redis {
             Some(topology) => RedisSide::External(topology.clone()),
             None => RedisSide::Own(Box::new(RedisServer::start(own).await?)),
+        };
+        let slots = if let (RedisSide::Own(server), Some(limits)) = (&redis, serverless) {
+            let (client, throttles) = (server.client()?, limits.throttles.clone());
+            let proxy = SlotProxy::start(server.port(), client, throttles).await;
+            Some(proxy.map_err(Error::io("starting the proxy of the cache"))?)
+        } else {
+            None
         };
         let dynamodb = Server::at(external.dynamodb_url.as_ref(), || match data_dir {
             Some(dir) => DynamoDb::file_within(&dir.join("dynamodb.sqlite"), limits.cloned()),
@@ -255,7 +269,7 @@ impl Stack {
             let throttles = limits.map(|limits| limits.throttles.clone()).unwrap_or_default();
             FakeSqs::start(fake_sqs::Options { file, throttles, ..Default::default() })
         })?;
-        Ok(Self { redis, dynamodb, sqs })
+        Ok(Self { redis, slots, dynamodb, sqs })
     }
 
     /// Addresses of the servers.
@@ -284,7 +298,10 @@ impl Stack {
     #[must_use]
     pub fn engine_topology(&self) -> Topology {
         match &self.redis {
-            RedisSide::Own(server) => Topology::Single(server.engine_url()),
+            RedisSide::Own(server) => {
+                let port = self.slots.as_ref().map_or(server.port(), SlotProxy::port);
+                Topology::Single(server.engine_url(port))
+            }
             RedisSide::External(topology) => topology.clone(),
         }
     }

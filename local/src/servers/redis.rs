@@ -12,6 +12,7 @@ use redis::aio::MultiplexedConnection;
 use tempfile::TempDir;
 
 use super::kept::{Kept, Signal, signal};
+use super::slots::LOG_LENGTH;
 use super::{Deadline, Error, Flavour, binary, free_port};
 use crate::dir_lock::DirLock;
 
@@ -156,14 +157,21 @@ impl RedisServer {
         format!("redis://127.0.0.1:{}", self.ports.clients)
     }
 
-    /// The address that the engine uses: with a user of its own if it is as the serverless cache.
+    /// The address that the engine uses, at its own port or that of a proxy: with a user of its own if
+    /// it is as the serverless cache.
     #[must_use]
-    pub fn engine_url(&self) -> String {
-        if self.options.serverless {
-            format!("redis://{ENGINE_USER}:{ENGINE_USER}@127.0.0.1:{}", self.ports.clients)
+    pub fn engine_url(&self, port: u16) -> String {
+        let user = if self.options.serverless {
+            format!("{ENGINE_USER}:{ENGINE_USER}@")
         } else {
-            self.url()
-        }
+            String::new()
+        };
+        format!("redis://{user}127.0.0.1:{port}")
+    }
+
+    /// A client of it that may do everything.
+    pub(super) fn client(&self) -> Result<redis::Client, Error> {
+        Ok(redis::Client::open(self.url())?)
     }
 
     /// The binary that runs.
@@ -188,7 +196,7 @@ impl RedisServer {
         let config = redis::AsyncConnectionConfig::new()
             .set_connection_timeout(limit)
             .set_response_timeout(limit);
-        let client = redis::Client::open(self.url())?;
+        let client = self.client()?;
         Ok(client.get_multiplexed_async_connection_with_config(&config).await?)
     }
 
@@ -384,6 +392,11 @@ impl RedisServer {
         .into_iter()
         .flat_map(|(name, value)| [name.to_owned(), value])
         .collect();
+        if self.options.serverless {
+            // Every command, with the time that it took: what the slots are charged.
+            arguments.extend(["--slowlog-log-slower-than".to_owned(), "0".to_owned()]);
+            arguments.extend(["--slowlog-max-len".to_owned(), LOG_LENGTH.to_string()]);
+        }
         if self.options.cluster {
             arguments.extend(["--cluster-enabled".to_owned(), yes_no(true)]);
             arguments.extend(["--cluster-port".to_owned(), self.ports.bus.to_string()]);

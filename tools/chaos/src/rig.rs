@@ -18,6 +18,7 @@ use fake_identity::{Identity, Role};
 use fake_limits::{Limits, Throttled};
 use local::data_dir::Secrets;
 use local::payment::SEARCH_LAG_SECONDS;
+use local::servers::redis_proxy::RedisProxy;
 use local::servers::{Flavour, RedisCluster, RedisOptions, RedisServer, free_port};
 use local::throttled;
 use ops::audit::Target;
@@ -28,7 +29,6 @@ use super::fakes::Fakes;
 use super::proxy::faults::ProxyFaults;
 use super::proxy::http::HttpProxy;
 use super::proxy::pipe::Pipe;
-use super::proxy::resp::RedisProxy;
 
 /// What the names of tables and queues begin with.
 const PREFIX: &str = "chaos-";
@@ -91,7 +91,9 @@ impl Pair {
         let (link, replica) = Self::replicate(&primary).await?;
         let faults = Arc::new(ProxyFaults::seeded(seed));
         let met = Arc::clone(&faults);
-        let proxy = RedisProxy::start(primary.port(), move |command| met.of_redis(command)).await;
+        let proxy =
+            RedisProxy::start(primary.port(), move |request| met.of_redis(&request.command()))
+                .await;
         let proxy = proxy.map_err(Error::io("starting the proxy of Redis"))?;
         Ok(Self { primary, replica, link, proxy, faults })
     }

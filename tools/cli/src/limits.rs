@@ -1,7 +1,7 @@
 //! The limits under which a command's engine runs.
 
 use clap::{Args, ValueEnum};
-use fake_limits::{Limits, Quotas};
+use fake_limits::{Cache, Limits, Quotas};
 
 /// Whose limits are enforced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,6 +28,28 @@ pub struct LimitsArgs {
     #[arg(long, value_name = "N", default_value_t = PAYMENTS_PER_SECOND,
           value_parser = clap::value_parser!(u32).range(1..))]
     payments_per_second: u32,
+    /// The cache whose limits are enforced: `nodes`, the default of template.yaml, or `serverless`, a
+    /// slot of which carries 30,000 processing units a second.
+    #[arg(long, value_enum, value_name = "KIND", default_value_t = CacheOf::Nodes)]
+    cache: CacheOf,
+}
+
+/// The kind of cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CacheOf {
+    /// Nodes in cluster mode.
+    Nodes,
+    /// ElastiCache Serverless.
+    Serverless,
+}
+
+impl From<CacheOf> for Cache {
+    fn from(cache: CacheOf) -> Self {
+        match cache {
+            CacheOf::Nodes => Self::Nodes,
+            CacheOf::Serverless => Self::Serverless,
+        }
+    }
 }
 
 /// Write units a second that tables are warmed for: what a sale of 60,000 seats in a minute takes.
@@ -43,7 +65,8 @@ impl LimitsArgs {
             Enforced::None => Limits::None,
             Enforced::Aws => {
                 let payments_per_second = self.payments_per_second;
-                let quotas = Quotas { payments_per_second, ..Quotas::default() };
+                let cache = self.cache.into();
+                let quotas = Quotas { payments_per_second, cache, ..Quotas::default() };
                 Limits::Aws(quotas.warmed(self.warm_writes))
             }
         }

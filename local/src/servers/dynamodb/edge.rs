@@ -142,7 +142,10 @@ impl Edge {
             }
         };
         metered.charge(&needs, &spent.capacity);
-        Ok(answered)
+        Ok(match operation {
+            "Query" => answered.map(|answer| metered.as_indexed(body, answer)),
+            _ => answered,
+        })
     }
 
     /// Carries one operation out; the answer as JSON.

@@ -9,10 +9,12 @@ use dynoxide::Database;
 use dynoxide::actions::describe_table::DescribeTableRequest;
 use dynoxide::types::{ConsumedCapacity, KeySchemaElement, KeyType};
 use fake_limits::dynamodb::{
-    Access, Bound, Conflicts, Meter, Part, Refusal, Resource, Settings, write_units,
+    Access, Bound, Collections, Conflicts, IndexLag, Meter, Part, Refusal, Resource, Settings,
+    write_units,
 };
 use fake_limits::table::{
-    ACCOUNT_LIMIT, DYNAMODB_THROTTLED, Service, TRANSACTION_CONFLICT, TRANSACTION_COST,
+    ACCOUNT_LIMIT, COLLECTION_TOO_LARGE, DYNAMODB_THROTTLED, Service, TRANSACTION_CONFLICT,
+    TRANSACTION_COST,
 };
 use fake_limits::{Enforced, Now, Throttles};
 use serde_json::{Map, Value, json};
@@ -29,6 +31,8 @@ pub(super) struct Needs {
     items: Vec<usize>,
     /// The items that it writes to, as text; empty for one that reads.
     written: Vec<String>,
+    /// The item collections that it writes to, and the bytes.
+    collections: Vec<(String, u64)>,
     is_transaction: bool,
 }
 
@@ -52,10 +56,20 @@ struct Schema {
     global: HashMap<String, String>,
 }
 
+impl Schema {
+    /// An item, or the key of one, as text.
+    fn name(&self, table: &str, key: &Value) -> String {
+        let sort = self.sort.as_ref().map_or_else(String::new, |sort| scalar(&key[sort]));
+        format!("{table}\0{}\0{sort}", scalar(&key[&self.partition]))
+    }
+}
+
 #[derive(Debug)]
 struct State {
     meter: Meter,
     conflicts: Conflicts,
+    index_lag: IndexLag,
+    collections: Collections,
     schemas: HashMap<String, Schema>,
 }
 
@@ -72,8 +86,9 @@ impl Metered {
     pub(super) fn new(enforced: Enforced) -> Self {
         let Enforced { quotas, throttles } = enforced;
         let meter = Meter::new(quotas, Settings::default());
-        let (conflicts, schemas) = Default::default();
-        let state = Mutex::new(State { meter, conflicts, schemas });
+        let (conflicts, index_lag, collections, schemas) = Default::default();
+        let state = State { meter, conflicts, index_lag, collections, schemas };
+        let state = Mutex::new(state);
         Self { state, throttles, started: Instant::now() }
     }
 
@@ -127,6 +142,8 @@ impl Metered {
         let mut state = self.state();
         let refusals = state.meter.admit(needs.access, &needs.parts, now);
         let is_throttled = refusals.iter().any(Option::is_some);
+        let fits =
+            needs.collections.iter().all(|(name, bytes)| state.collections.add(name, *bytes));
         let met = if is_throttled {
             Vec::new()
         } else {
@@ -139,7 +156,13 @@ impl Metered {
         if is_throttled {
             return Err(throttled(operation, needs, &refusals));
         }
+        if !fits {
+            self.throttles.one(Service::DynamoDb.name(), "ItemCollectionSizeLimitExceeded");
+            let kind = "com.amazonaws.dynamodb.v20120810#ItemCollectionSizeLimitExceededException";
+            return Err(Refused::All(error(kind, COLLECTION_TOO_LARGE.text())));
+        }
         if !met.contains(&true) {
+            self.state().index_lag.written(&needs.written, now);
             return Ok(());
         }
         self.throttles.one(Service::DynamoDb.name(), "TransactionConflict");
@@ -150,6 +173,29 @@ impl Metered {
         } else {
             error("com.amazonaws.dynamodb.v20120810#TransactionConflictException", text)
         }))
+    }
+
+    /// The answer to a query of a global index without what the index does not have yet.
+    pub(super) fn as_indexed(&self, body: &[u8], answer: String) -> String {
+        let request: Value = serde_json::from_slice(body).unwrap_or_default();
+        let (now, table) = (self.now(), text(&request["TableName"]));
+        let state = self.state();
+        let (Some(schema), Some(index)) = (state.schemas.get(table), request["IndexName"].as_str())
+        else {
+            return answer;
+        };
+        if !schema.global.contains_key(index) {
+            return answer;
+        }
+        let mut shown: Value = serde_json::from_str(&answer).unwrap_or_default();
+        let Some(items) = shown["Items"].as_array_mut() else { return answer };
+        let before = items.len();
+        items.retain(|item| state.index_lag.is_shown(&schema.name(table, item), now));
+        if items.len() == before {
+            return answer;
+        }
+        shown["Count"] = json!(items.len());
+        shown.to_string()
     }
 
     /// Charges what a request cost more than it needed at least.
@@ -211,6 +257,7 @@ impl Planner<'_> {
             parts: Vec::new(),
             items: Vec::new(),
             written: Vec::new(),
+            collections: Vec::new(),
             is_transaction: false,
         })
     }
@@ -296,8 +343,14 @@ impl Planner<'_> {
         let whole = &request["Item"];
         let key = if whole.is_object() { whole } else { &request["Key"] };
         let partition = scalar(&key[&schema.partition]);
-        let sort = schema.sort.as_ref().map_or_else(String::new, |sort| scalar(&key[sort]));
-        self.needs(Access::Write).written.push(format!("{table}\0{partition}\0{sort}"));
+        let name = schema.name(table, key);
+        self.needs(Access::Write).written.push(name);
+        if schema.is_collection {
+            let bytes = size(whole).max(size(&request["ExpressionAttributeValues"]));
+            let collection = format!("{table}\0{partition}");
+            let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+            self.needs(Access::Write).collections.push((collection, bytes));
+        }
         let units = if whole.is_object() { write_units(size(whole)) } else { 1.0 };
         let resource = of_table(table);
         let is_collection = schema.is_collection;
@@ -563,6 +616,22 @@ mod tests {
         assert_eq!(refused["CancellationReasons"][1], reason);
         assert!(text_of(&refused).ends_with("[None, ThrottlingError]"), "{refused}");
         assert_eq!(throttles.rows()[0].times, 2, "{:?}", throttles.rows());
+    }
+
+    #[test]
+    fn an_index_does_not_show_what_was_just_written_and_the_table_does() {
+        let (database, metered, _) = metered(Quotas::default());
+        let body = put(7, "a").to_string();
+        let needs = metered.needs(&database, "PutItem", body.as_bytes()).unwrap();
+        assert_eq!(metered.admit("PutItem", &needs), Ok(()));
+        let query = |index: &str| json!({ "TableName": "orders", "IndexName": index }).to_string();
+        let key = |sk: &str| json!({ "gene": { "N": "7" }, "sk": { "S": sk } });
+        let answer = json!({ "Items": [key("a"), key("b")], "Count": 2 }).to_string();
+        let shown = metered.as_indexed(query("due").as_bytes(), answer.clone());
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        assert_eq!((&shown["Items"], &shown["Count"]), (&json!([key("b")]), &json!(1)));
+        // A local index has it at once, as the table itself.
+        assert_eq!(metered.as_indexed(query("by-user").as_bytes(), answer.clone()), answer);
     }
 
     fn text_of(refused: &Value) -> &str {

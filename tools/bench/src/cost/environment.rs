@@ -12,10 +12,10 @@ use shared::runtime::config::Config;
 use super::Failure;
 use super::watch::{Counted, Proxy};
 use crate::scripts::counters::{Count, Counters};
-use chaos::proxy::resp::{Act, RedisProxy};
 use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::queues::Queues;
+use local::servers::redis_proxy::{Act, RedisProxy};
 use local::servers::{self, PaymentProvider, Stack};
 use local::stores;
 use local::up;
@@ -64,7 +64,7 @@ impl Environment {
         let redis_calls = Arc::<AtomicU64>::default();
         let counted = Arc::clone(&redis_calls);
         let own = stack.redis().ok_or("the cache is one server here")?;
-        let redis = RedisProxy::start(own.port(), move |_command| {
+        let redis = RedisProxy::start(own.port(), move |_request| {
             counted.fetch_add(1, Ordering::Relaxed);
             Act::Forward
         });

@@ -9,7 +9,9 @@ use rand::{RngExt as _, SeedableRng as _};
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::{http, resp};
+use local::servers::redis_proxy::Act;
+
+use super::http;
 
 /// The longest that a message may be late, in milliseconds: longer than a request to Redis may take.
 const MAX_LATE_MS: u64 = 1500;
@@ -192,9 +194,9 @@ impl ProxyFaults {
     }
 
     /// Action on a request to Redis. Those by which a connection begins are let be.
-    pub fn of_redis(&self, command: &str) -> resp::Act {
+    pub fn of_redis(&self, command: &str) -> Act {
         if matches!(command, "CLIENT" | "HELLO" | "AUTH" | "SELECT") {
-            return resp::Act::Forward;
+            return Act::Forward;
         }
         let drawn = self.draw(|kind| match kind {
             Kind::LostReply
@@ -206,14 +208,14 @@ impl ProxyFaults {
             Kind::Throttled | Kind::Unprocessed => false,
         });
         match drawn {
-            None => resp::Act::Forward,
-            Some((Kind::LostReply, _)) => resp::Act::LoseReply,
-            Some((Kind::LostRequest, _)) => resp::Act::LoseRequest,
-            Some((Kind::CutReply, _)) => resp::Act::CutReply,
-            Some((Kind::Late, late)) => resp::Act::ReplyLate(late),
-            Some((Kind::Twice, _)) => resp::Act::ForwardTwice,
+            None => Act::Forward,
+            Some((Kind::LostReply, _)) => Act::LoseReply,
+            Some((Kind::LostRequest, _)) => Act::LoseRequest,
+            Some((Kind::CutReply, _)) => Act::CutReply,
+            Some((Kind::Late, late)) => Act::ReplyLate(late),
+            Some((Kind::Twice, _)) => Act::ForwardTwice,
             Some((Kind::Refused | Kind::Throttled | Kind::Unprocessed, _)) => {
-                resp::Act::Refuse("LOADING the dataset is being loaded")
+                Act::Refuse("LOADING the dataset is being loaded")
             }
         }
     }
@@ -263,11 +265,11 @@ mod tests {
     #[test]
     fn there_are_no_faults_before_they_begin_and_after_they_end() {
         let faults = ProxyFaults::seeded(1);
-        let is_quiet = || (0..1000).all(|_| faults.of_redis("EVALSHA") == resp::Act::Forward);
+        let is_quiet = || (0..1000).all(|_| faults.of_redis("EVALSHA") == Act::Forward);
         assert!(is_quiet());
         faults.begin(1000);
-        assert_ne!(faults.of_redis("EVALSHA"), resp::Act::Forward);
-        assert_eq!(faults.of_redis("CLIENT"), resp::Act::Forward);
+        assert_ne!(faults.of_redis("EVALSHA"), Act::Forward);
+        assert_eq!(faults.of_redis("CLIENT"), Act::Forward);
         assert_eq!(faults.end().values().sum::<u64>(), 1);
         assert!(is_quiet());
     }

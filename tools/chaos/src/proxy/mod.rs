@@ -4,4 +4,3 @@
 pub mod faults;
 pub mod http;
 pub mod pipe;
-pub mod resp;

@@ -1,5 +1,5 @@
-//! A TCP proxy in front of Redis that knows where requests and replies end, so that it can lose one
-//! of them, and that follows a promotion as the endpoint of a managed Redis does.
+//! A TCP proxy in front of Redis that knows where requests and replies end, so that it can delay or lose
+//! one of them, and that follows a promotion as the endpoint of a managed Redis does.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -17,6 +17,8 @@ use tokio::task::JoinHandle;
 pub enum Act {
     /// Let it through.
     Forward,
+    /// Let it through after this time, and all later ones of the connection behind it.
+    ForwardLate(Duration),
     /// Let it through, and hold its reply and all later ones of the connection back for this time.
     ReplyLate(Duration),
     /// Let it through twice, and give the first reply.
@@ -42,8 +44,56 @@ enum Fate {
     Instead(&'static str),
 }
 
-/// Decides on a request by its command.
-type Decide = dyn Fn(&str) -> Act + Send + Sync;
+/// A request: a list of strings, as it came.
+#[derive(Debug, Clone, Copy)]
+pub struct Request<'r>(&'r [u8]);
+
+impl<'r> Request<'r> {
+    /// The request as it came.
+    #[must_use]
+    pub const fn from_bytes(bytes: &'r [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// Its length in bytes.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        self.0.len()
+    }
+
+    /// Its strings: the command and its arguments.
+    pub fn strings(self) -> impl Iterator<Item = &'r [u8]> {
+        let mut rest = skip_line(self.0);
+        std::iter::from_fn(move || {
+            let (header, body) = line(rest)?;
+            let length: usize =
+                std::str::from_utf8(header.strip_prefix(b"$")?).ok()?.parse().ok()?;
+            let string = body.get(..length)?;
+            rest = body.get(length + 2..).unwrap_or_default();
+            Some(string)
+        })
+    }
+
+    /// Its command, in capitals; empty if it has none.
+    #[must_use]
+    pub fn command(self) -> String {
+        let name = self.strings().next().unwrap_or_default();
+        String::from_utf8_lossy(name).to_ascii_uppercase()
+    }
+}
+
+/// The first line of some bytes, without its end, and what follows it.
+fn line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.windows(2).position(|two| two == b"\r\n")?;
+    Some((&bytes[..end], &bytes[end + 2..]))
+}
+
+fn skip_line(bytes: &[u8]) -> &[u8] {
+    line(bytes).map_or(&[], |(_, rest)| rest)
+}
+
+/// Decides on a request.
+type Decide = dyn Fn(Request<'_>) -> Act + Send + Sync;
 
 /// A running proxy; it stops when dropped.
 pub struct RedisProxy {
@@ -60,13 +110,13 @@ impl std::fmt::Debug for RedisProxy {
 }
 
 impl RedisProxy {
-    /// Starts in front of a port of 127.0.0.1. `decide` is given the command of each request.
+    /// Starts in front of a port of 127.0.0.1. `decide` is given each request.
     ///
     /// # Errors
     /// There is no port to listen on.
     pub async fn start(
         upstream: u16,
-        decide: impl Fn(&str) -> Act + Send + Sync + 'static,
+        decide: impl Fn(Request<'_>) -> Act + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
@@ -88,6 +138,12 @@ impl RedisProxy {
     #[must_use]
     pub fn url(&self) -> String {
         format!("redis://{}", self.address)
+    }
+
+    /// The port of 127.0.0.1 on which it listens.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.address.port()
     }
 
     /// Leads to another port from now on, and cuts off everybody who is connected.
@@ -138,8 +194,12 @@ async fn carry_requests(
         let rest = bytes.split_off(length);
         let request = std::mem::replace(&mut bytes, rest);
         let fated = |fate| fates.send(fate).map_err(io::Error::other);
-        match decide(&command(&request)) {
+        match decide(Request(&request)) {
             Act::Forward => fated(Fate::Deliver)?,
+            Act::ForwardLate(late) => {
+                tokio::time::sleep(late).await;
+                fated(Fate::Deliver)?;
+            }
             Act::ReplyLate(late) => fated(Fate::DeliverLate(late))?,
             Act::LoseReply => fated(Fate::Lose)?,
             Act::CutReply => fated(Fate::Cut)?,
@@ -202,13 +262,6 @@ async fn carry_replies(
     }
 }
 
-/// The command of a request, which is a list of strings, in capitals.
-fn command(request: &[u8]) -> String {
-    let mut lines = request.split(|byte| *byte == b'\n').skip(2);
-    let name = lines.next().unwrap_or_default();
-    String::from_utf8_lossy(name).trim_end().to_ascii_uppercase()
-}
-
 /// Length of the first value in `bytes`, in bytes; `None` if they end before it does.
 ///
 /// Source: <https://redis.io/docs/latest/develop/reference/protocol-spec/>
@@ -263,8 +316,13 @@ mod tests {
     }
 
     #[test]
-    fn a_request_says_its_command() {
-        assert_eq!(command(b"*2\r\n$7\r\nevalsha\r\n$1\r\na\r\n"), "EVALSHA");
-        assert_eq!(command(b""), "");
+    fn a_request_says_its_command_and_arguments() {
+        let request = Request::from_bytes(b"*3\r\n$7\r\nevalsha\r\n$4\r\n\r\n\r\n\r\n$1\r\na\r\n");
+        assert_eq!(request.command(), "EVALSHA");
+        let strings: Vec<&[u8]> = request.strings().collect();
+        assert_eq!(strings, [b"evalsha".as_slice(), b"\r\n\r\n", b"a"]);
+        for broken in [b"".as_slice(), b"PING\r\n", b"*1\r\n$9\r\nshort\r\n", b"*1\r\n:1\r\n"] {
+            assert_eq!(Request::from_bytes(broken).command(), "");
+        }
     }
 }
