@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use fake_limits::Throttles;
 use fake_limits::redis::{Slots, ecpu, slot};
 use fake_limits::table::{SLOT_THROTTLED, Service};
-use redis::{Client, RedisResult, Value};
+use redis::{Client, RedisResult};
 use tokio::task::JoinHandle;
 
 use super::redis_proxy::{Act, RedisProxy, Request};
@@ -58,6 +58,10 @@ impl Drop for SlotProxy {
         self.sampler.abort();
     }
 }
+
+/// An entry of the server's log: its number, its time, the microseconds that it took, its strings, and the
+/// client's address and name.
+type Entry = (i64, i64, i64, Vec<Vec<u8>>, Vec<u8>, Vec<u8>);
 
 #[derive(Debug)]
 struct Meter {
@@ -118,7 +122,7 @@ impl Meter {
                 },
             };
             let mut log = redis::cmd("SLOWLOG");
-            let log: RedisResult<Vec<Vec<Value>>> =
+            let log: RedisResult<Vec<Entry>> =
                 log.arg("GET").arg(LOG_LENGTH).query_async(&mut asked).await;
             match log {
                 Ok(entries) => {
@@ -131,28 +135,18 @@ impl Meter {
         }
     }
 
-    /// Takes the times of entries that are newer than the `last` one of the reading before. Each is its
-    /// number, its time, the microseconds that it took, its strings and more; the newest comes first.
-    fn learn(&self, entries: &[Vec<Value>], last: &mut Option<i64>) {
+    /// Takes the times of entries that are newer than the `last` one of the reading before. The newest
+    /// comes first.
+    fn learn(&self, entries: &[Entry], last: &mut Option<i64>) {
         let mut state = self.state();
-        let number = |entry: &[Value]| match entry.first() {
-            Some(Value::Int(number)) => Some(*number),
-            _ => None,
-        };
-        for entry in entries.iter().rev().filter(|entry| number(entry) > *last) {
-            let [_, _, Value::Int(micros), Value::Array(strings), ..] = entry.as_slice() else {
-                continue;
-            };
-            let strings = strings.iter().filter_map(|string| match string {
-                Value::BulkString(bytes) => Some(bytes.as_slice()),
-                _ => None,
-            });
+        let is_new = |entry: &&Entry| last.is_none_or(|last| entry.0 > last);
+        for (_, _, micros, strings, _, _) in entries.iter().rev().filter(is_new) {
             let micros = i32::try_from(*micros).map_or(f64::from(i32::MAX), f64::from);
-            let kind = kind(strings).to_vec();
+            let kind = kind(strings.iter().map(Vec::as_slice)).to_vec();
             let mean = state.means.entry(kind).or_insert(micros);
             *mean += (micros - *mean) * WEIGHT;
         }
-        *last = entries.first().and_then(|entry| number(entry)).max(*last);
+        *last = entries.first().map(|entry| entry.0).max(*last);
     }
 }
 
@@ -204,10 +198,6 @@ mod tests {
         format!("*{}\r\n{}", strings.len(), each.collect::<String>()).into_bytes()
     }
 
-    fn text(string: &str) -> Value {
-        Value::BulkString(string.as_bytes().to_vec())
-    }
-
     #[test]
     fn a_request_is_charged_to_the_slot_of_its_first_key() {
         let key_of = |strings: &[&str]| {
@@ -229,9 +219,9 @@ mod tests {
     fn a_script_is_charged_what_the_server_measured_and_delayed_where_its_slot_is_used_up() {
         let throttles = Throttles::default();
         let meter = Meter::new(throttles.clone());
-        let entry = |number: i64, micros: i64| {
-            let strings = vec![text("EVALSHA"), text("abc"), text("1"), text("k")];
-            vec![Value::Int(number), Value::Int(0), Value::Int(micros), Value::Array(strings)]
+        let entry = |number: i64, micros: i64| -> Entry {
+            let strings = ["EVALSHA", "abc", "1", "k"].map(|string| string.as_bytes().to_vec());
+            (number, 0, micros, strings.to_vec(), Vec::new(), Vec::new())
         };
         let mut last = None;
         meter.learn(&[entry(2, 300), entry(1, 300)], &mut last);

@@ -83,7 +83,7 @@ fn allowed(folder: &str) -> Vec<&'static str> {
         "tools/ops" | "tools/bench/cold" | "tools/bench/costs" => &["tools/reporting"],
         "tools/loadtest" => &["tools/reporting", "tools/ops", "tools/importers"],
         "tools/chaos" => &["tools/reporting", "tools/ops", "tools/loadtest"],
-        "tools/bench" => &["tools/reporting", "tools/ops", "tools/loadtest", "tools/chaos"],
+        "tools/bench" => &["tools/reporting", "tools/ops", "tools/loadtest"],
         "tools/cli" => &["tools"],
         other if other.starts_with("functions/") => return vec!["engine", "shared"],
         other if other.starts_with("tests/") => &["tests", "tools"],
