@@ -206,7 +206,7 @@ fn alone(name: &str) -> u64 {
 }
 
 #[test]
-#[ignore = "run in a process of its own by the test below"]
+#[ignore = "needs a process of its own, which `cargo test -p sim --test memory` starts"]
 fn a_comparison_of_64_tiers_and_50_000_holds() {
     let full = Full::new(64, 1_564, 50_000, Some("e"));
     println!(
@@ -220,7 +220,7 @@ fn a_comparison_of_64_tiers_and_50_000_holds() {
 }
 
 #[test]
-#[ignore = "run in a process of its own by the test below"]
+#[ignore = "needs a process of its own, which `cargo test -p sim --test memory` starts"]
 fn a_load_of_500_000_orders() {
     let full = Full::new(1, 1_000_000, 50_000, None);
     let epoch = Epoch::new("e").unwrap();
