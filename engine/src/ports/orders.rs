@@ -22,9 +22,9 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 const MAX_ITEMS_OF_ORDER: usize = 3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
 
-/// Items that one order adds to the transaction which counts it: the order, each seat, and the
-/// counter of each line's tier. A batch has at least one order.
-const MAX_ITEMS_OF_SYNC: usize = 1 + MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
+/// Items that one order adds to the transaction which counts it: the order, and the counter of each
+/// line's tier. A batch has at least one order.
+const MAX_ITEMS_OF_SYNC: usize = 1 + MAX_LINES_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_SYNC <= MAX_TRANSACTION_ITEMS);
 
 /// The longest expression, in bytes, and the most operators and functions in one (quotas of

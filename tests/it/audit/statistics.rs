@@ -10,7 +10,6 @@ pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corrupt
     let Numbers { paid, quick, .. } = orders;
     let is_counter = |item: &&Item| matches!(item.get("sk"), Some(AttributeValue::S(sk)) if sk.starts_with("counter#a#"));
     let counter = snapshot.tables["sales"].iter().find(is_counter).unwrap().clone();
-    let a3 = snapshot.seat("a", 2);
     vec![
         (
             Change::Put("sales", with(counter.clone(), [("tickets", number(9))])),
@@ -29,22 +28,6 @@ pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corrupt
             vec![format!("I6 g1: order {paid} is paid but not counted")],
         ),
         (
-            Change::Put(
-                "seats",
-                with(a3.clone(), [("sold", AttributeValue::Ns(vec!["1".to_owned()]))]),
-            ),
-            named(["I6 g1: seat A3 of tier a on leg 0 is paid but not noted as sold"]),
-        ),
-        (
-            Change::Put(
-                "seats",
-                with(snapshot.seat("ga", 0), [("sold", AttributeValue::Ns(vec!["1".to_owned()]))]),
-            ),
-            named([
-                "I6 g1: seat ga-1 of tier ga on leg 1 is noted as sold but no paid order has it",
-            ]),
-        ),
-        (
             // Paid and counted, and yet cancelled.
             Change::Put("orders", with(snapshot.order(*quick), [("state", text("cancelled"))])),
             vec![
@@ -58,8 +41,6 @@ pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corrupt
                 format!(
                     "I5 g1: payment stripe pi_quick for order {quick} was accepted but its order is cancelled"
                 ),
-                "I6 g1: seat A3 of tier a on leg 0 is noted as sold but no paid order has it"
-                    .to_owned(),
                 format!("I6 g1: order {quick} is counted but cancelled"),
                 "I6 g1: tier a counts 4 tickets for 200 but its paid orders are 3 for 150"
                     .to_owned(),

@@ -4,6 +4,7 @@ mod archiving;
 mod captures;
 mod comparing;
 mod connecting;
+mod counting;
 mod crash_points;
 pub mod crashing;
 mod environment;

@@ -3,6 +3,7 @@
 mod catalogue;
 mod claims;
 mod cold;
+mod conflicts;
 mod endings;
 mod faults;
 mod reading;

@@ -47,8 +47,6 @@ pub struct OrdersModel {
     pub named: BTreeMap<(SaleId, UserId), BTreeSet<AttendeeHash>>,
     /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
-    /// The seat-legs that are marked as sold.
-    pub sold: BTreeSet<Place>,
     /// The index of what is due.
     pub due: BTreeSet<(Timestamp, Due)>,
 }
@@ -435,7 +433,6 @@ impl OrdersModel {
             let Some(stored) = self.orders.get_mut(&order.number).filter(is_new) else { continue };
             stored.synced = true;
             self.no_longer_due(&Due::Order(order.number));
-            self.sold.extend(places(order));
             for (key, sum) in totals([order]) {
                 let total = self.counters.entry(key).or_default();
                 total.tickets += sum.tickets;

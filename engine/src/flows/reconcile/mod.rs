@@ -9,7 +9,6 @@ use std::future::{Future, pending};
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 
 use futures_util::future::join_all;
-use futures_util::stream::{self, StreamExt as _};
 
 mod due;
 mod limit;
@@ -30,12 +29,10 @@ use crate::flows::load::terms;
 use crate::ports::{Catalogue, Freshness, Orders, Ports, Published, Seats, StoreError, Stored};
 
 use limit::Limit;
-use repair::repair_discrepancy;
+use repair::{repair_discrepancies, repair_discrepancy};
 
 /// Most work taken from one shard of the index, or from one sale's deadlines, in one run.
 const MAX_DUE: u16 = 500;
-/// Pieces of due work that are done at once.
-const TOGETHER: usize = 16;
 /// Time after the last possible payment of its orders from which a sale counts as at rest: nobody
 /// changes it, so it is compared once an hour instead of every minute. Its deadlines are still
 /// kept.
@@ -263,21 +260,12 @@ impl<'a, P: Ports> Pass<'a, P> {
         self.record(discrepancy, done)
     }
 
-    /// [`Pass::repair`] for many that have nothing to do with each other, some at a time: an order
-    /// that ends may have to wait for the payment provider.
+    /// [`Pass::repair`] for many that have nothing to do with each other.
     async fn repair_all(&mut self, discrepancies: Vec<Discrepancy>) -> Vec<Outcome> {
         let (ports, now) = (self.ports, self.now);
         let mut done: BTreeMap<usize, Stored<u32>> = match self.epoch {
             None => BTreeMap::new(),
-            Some(epoch) => {
-                let numbered = discrepancies.iter().enumerate();
-                let work: Vec<_> = numbered
-                    .map(|(index, discrepancy)| async move {
-                        (index, repair_discrepancy(ports, discrepancy, epoch, now).await)
-                    })
-                    .collect();
-                stream::iter(work).buffer_unordered(TOGETHER).collect().await
-            }
+            Some(epoch) => repair_discrepancies(ports, &discrepancies, epoch, now).await,
         };
         let numbered = discrepancies.into_iter().enumerate();
         numbered.map(|(index, discrepancy)| self.record(discrepancy, done.remove(&index))).collect()

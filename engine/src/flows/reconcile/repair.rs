@@ -1,16 +1,90 @@
-//! Repairing one discrepancy.
+//! Repairing discrepancies.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::stream::{self, StreamExt as _};
 
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::{RepairReply, RestoreReply};
 use crate::domain::number::OrderNumber;
+use crate::domain::order::Order;
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 use crate::flows::expire::{Expired, expire};
 use crate::flows::hold::{align, sell};
 use crate::flows::load::{Loaded, load};
 use crate::flows::publish::replace_terms;
-use crate::flows::{refund, sync};
-use crate::ports::{Orders, Ports, Seats, Stored};
+use crate::flows::refund;
+use crate::ports::{Orders, Ports, Seats, StoreError, Stored};
+
+/// Pieces of due work that are done at once.
+const TOGETHER: usize = 16;
+
+/// Repairs discrepancies that have nothing to do with each other, some at a time: an order that ends
+/// may have to wait for the payment provider. Paid orders are sold one by one and then counted
+/// together. Returns the number of things repaired, by position, as [`repair_discrepancy`].
+pub(super) async fn repair_discrepancies(
+    ports: &impl Ports,
+    discrepancies: &[Discrepancy],
+    epoch: &Epoch,
+    now: Timestamp,
+) -> BTreeMap<usize, Stored<u32>> {
+    let numbered = discrepancies.iter().enumerate();
+    let work: Vec<_> = numbered
+        .map(|(index, discrepancy)| async move {
+            if let Discrepancy::Uncounted(order, _) = discrepancy {
+                return (index, sell(ports, order).await.map(|()| 0));
+            }
+            (index, repair_discrepancy(ports, discrepancy, epoch, now).await)
+        })
+        .collect();
+    let mut done: BTreeMap<usize, Stored<u32>> =
+        stream::iter(work).buffer_unordered(TOGETHER).collect().await;
+    let mut sold = Vec::new();
+    for (index, discrepancy) in discrepancies.iter().enumerate() {
+        if let Discrepancy::Uncounted(order, _) = discrepancy
+            && matches!(done.get(&index), Some(Ok(_)))
+        {
+            sold.push((index, Order::clone(order)));
+        }
+    }
+    done.extend(count(ports, &sold).await);
+    done
+}
+
+/// Counts paid orders, each with its position, in as few transactions as they fit. Returns for each 1
+/// if it is counted now, 0 if it was already.
+async fn count(ports: &impl Ports, sold: &[(usize, Order)]) -> Vec<(usize, Stored<u32>)> {
+    let orders: Vec<Order> = sold.iter().map(|(_, order)| order.clone()).collect();
+    if orders.is_empty() {
+        return Vec::new();
+    }
+    let failed = match ports.orders().sync(&orders).await {
+        Ok(counted) => {
+            let counted: BTreeSet<OrderNumber> = counted.into_iter().collect();
+            let is_new = |order: &Order| u32::from(counted.contains(&order.number));
+            return sold.iter().map(|(index, order)| (*index, Ok(is_new(order)))).collect();
+        }
+        Err(error) => error,
+    };
+    let mut done = Vec::new();
+    for (index, order) in sold {
+        let alone = match &failed {
+            // One of them is at fault, and must not hold up the others.
+            StoreError::Contract(_) => count_one(ports, order).await,
+            StoreError::Unavailable(_) | StoreError::Unknown(_) | StoreError::Limited(_) => {
+                Err(failed.clone())
+            }
+        };
+        done.push((*index, alone));
+    }
+    done
+}
+
+async fn count_one(ports: &impl Ports, order: &Order) -> Stored<u32> {
+    let counted = ports.orders().sync(std::slice::from_ref(order)).await?;
+    Ok(u32::from(!counted.is_empty()))
+}
 
 /// Repairs one discrepancy. Returns the number of things repaired, 0 if it was no longer there.
 pub(super) async fn repair_discrepancy(
@@ -32,7 +106,7 @@ pub(super) async fn repair_discrepancy(
         Discrepancy::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
         Discrepancy::Uncounted(order, _) => {
             sell(ports, order).await?;
-            Ok(u32::from(sync::sync(ports, &[order.number]).await? > 0))
+            count_one(ports, order).await
         }
         Discrepancy::Refund(order, payment) => {
             match ports.orders().payment(*order, payment).await? {

@@ -1,6 +1,6 @@
 //! Statistics: paid orders are counted once, many in one transaction.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -9,14 +9,13 @@ use crate::dynamodb::expressions::update;
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
-use engine::domain::ids::Leg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, totals};
-use engine::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
-use engine::ports::{MAX_TRANSACTION_ITEMS, Stored, block_of};
+use engine::domain::requested::MAX_LINES_PER_ORDER;
+use engine::ports::{MAX_TRANSACTION_ITEMS, Stored};
 
-// The largest order fits a batch: itself, its seats, and a counter for each line.
-const _: () = assert!(1 + MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER <= MAX_TRANSACTION_ITEMS);
+// The largest order fits a batch: itself, and a counter for each line.
+const _: () = assert!(1 + MAX_LINES_PER_ORDER <= MAX_TRANSACTION_ITEMS);
 
 /// The outcome of a batch.
 enum Synced {
@@ -44,7 +43,9 @@ impl DynamoOrders {
         Ok(counted)
     }
 
-    /// Adds a batch to the statistics, all of its orders or none.
+    /// Adds a batch to the statistics, all of its orders or none. It touches no seat: those are
+    /// claimed and freed by the transactions of other orders at the same time, on other legs, and
+    /// would stand in their way.
     async fn sync_batch(&self, batch: &[&Order]) -> Stored<Synced> {
         let Some(first) = batch.first() else { return Ok(Synced::All) };
         let mut plan: Plan<'_> = Vec::new();
@@ -59,13 +60,6 @@ impl DynamoOrders {
                 with,
             )?;
             plan.push((Part::Order, mark));
-        }
-        for (block, seat, legs) in sold_seats(batch) {
-            let key = item([("pk", text(block)), ("sk", number(seat))]);
-            let legs = legs.iter().map(Leg::to_string).collect();
-            let with = [("legs", AttributeValue::Ns(legs))];
-            let seats = &self.db.tables().seats;
-            plan.push((Part::Statistics, update(seats, key, "ADD #sold :legs", "", with)?));
         }
         for ((sale, tier), sum) in totals(batch.iter().copied()) {
             let key =
@@ -84,25 +78,9 @@ impl DynamoOrders {
     }
 }
 
-/// The seats of some orders with the legs sold. Orders that share a seat on different legs share
-/// its entry, because a transaction may name an item only once.
-fn sold_seats(orders: &[&Order]) -> Vec<(String, u32, BTreeSet<Leg>)> {
-    let mut seats: BTreeMap<(String, u32), BTreeSet<Leg>> = BTreeMap::new();
-    for order in orders {
-        for line in &order.lines {
-            for ticket in &line.tickets {
-                let block = block_of(ticket.seat);
-                let block = tables::block_key(&order.sale, &line.tier, block);
-                seats.entry((block, ticket.seat.0)).or_default().extend(line.legs.iter());
-            }
-        }
-    }
-    seats.into_iter().map(|((block, seat), legs)| (block, seat, legs)).collect()
-}
-
-/// Most items that an order can add to a batch: itself, its seats, and a counter for each line.
+/// Most items that an order can add to a batch: itself, and a counter for each line.
 fn weight(order: &Order) -> usize {
-    1 + usize::from(order.tickets()) + order.lines.len()
+    1 + order.lines.len()
 }
 
 /// Cuts orders into batches that each fit one transaction.

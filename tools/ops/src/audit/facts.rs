@@ -57,8 +57,6 @@ pub struct SaleFacts {
     pub orders: BTreeMap<OrderNumber, OrderFact>,
     /// Its claims, in no order; a seat-leg is duplicated if two items claim it.
     pub claims: Vec<ClaimFact>,
-    /// The seat-legs that are noted as sold beside the claims.
-    pub sold_notes: Vec<SeatLeg>,
     /// The claims of attendees.
     pub attendees: Vec<(AttendeeHash, OrderNumber)>,
     /// The attendees whom each buyer has named, in orders that were made and in others.
@@ -81,7 +79,6 @@ impl SaleFacts {
             lifecycle: Lifecycle::Listed,
             orders: BTreeMap::new(),
             claims: Vec::new(),
-            sold_notes: Vec::new(),
             attendees: Vec::new(),
             named: BTreeMap::new(),
             counts: BTreeMap::new(),

@@ -284,12 +284,6 @@ impl Reading<'_> {
             let at = SeatLeg { tier: tier.clone(), leg, seat };
             sale.claims.push(ClaimFact { at, order: parsed(order, name)? });
         }
-        if let Some(sold) = item.get("sold") {
-            for leg in sold.as_ns().map_err(|_| "has no set of numbers in sold".to_owned())? {
-                let leg = parsed(leg, "sold")?;
-                sale.sold_notes.push(SeatLeg { tier: tier.clone(), leg, seat });
-            }
-        }
         let is_there = block.parse() == Ok(decode::block_of(seat));
         if is_there { Ok(()) } else { Err("is in another block than its seat's".to_owned()) }
     }

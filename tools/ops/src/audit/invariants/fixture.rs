@@ -114,8 +114,7 @@ pub(super) fn clean_facts() -> Facts {
 
     let mut facts = SaleFacts::new(sale(), Some("e1".to_owned()));
     for at in paid.seat_legs() {
-        facts.claims.push(ClaimFact { at: at.clone(), order: paid.number });
-        facts.sold_notes.push(at);
+        facts.claims.push(ClaimFact { at, order: paid.number });
     }
     facts.claims.push(ClaimFact { at: at("ga", 1, 0), order: pending.number });
     facts.attendees.push((person('a'), paid.number));

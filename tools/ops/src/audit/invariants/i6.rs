@@ -3,21 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::ids::TierId;
-use engine::domain::inventory::SeatLeg;
 use engine::domain::order::OrderState;
 
 use super::super::facts::{CounterFact, Facts};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
-/// I6: every paid order is counted, each tier's counter is their sum, and exactly their seat-legs
-/// are noted as sold.
+/// I6: every paid order is counted, and each tier's counter is their sum.
 #[must_use]
 pub fn counters_are_sums(facts: &Facts) -> Finding {
     let mut finding = Finding::new(Rule::I6);
     for sale in facts.sales.values() {
         let mut sums: BTreeMap<&TierId, CounterFact> = BTreeMap::new();
-        let mut sold: BTreeSet<SeatLeg> = BTreeSet::new();
         for order in sale.in_state(OrderState::Paid) {
             finding.checked += 1;
             if !order.synced {
@@ -29,7 +26,6 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
                 sum.tickets += line.tickets();
                 sum.revenue_minor += line.total_minor();
             }
-            sold.extend(order.seat_legs());
         }
         for order in sale.orders.values().filter(|order| order.synced) {
             if matches!(
@@ -52,15 +48,6 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
                 finding.add(sale, Subject::Tier { tier: tier.clone() }, what);
             }
         }
-        let noted: BTreeSet<SeatLeg> = sale.sold_notes.iter().cloned().collect();
-        for at in noted.difference(&sold) {
-            let subject = Subject::seat_leg(&sale.sale, at);
-            finding.add(sale, subject, "is noted as sold but no paid order has it");
-        }
-        for at in sold.difference(&noted) {
-            let subject = Subject::seat_leg(&sale.sale, at);
-            finding.add(sale, subject, "is paid but not noted as sold");
-        }
     }
     finding
 }
@@ -69,11 +56,11 @@ pub fn counters_are_sums(facts: &Facts) -> Finding {
 mod tests {
     use engine::domain::money::MinorUnits;
 
-    use super::super::fixture::{assert_each, at, id, order_of, sale_of};
+    use super::super::fixture::{assert_each, id, order_of, sale_of};
     use super::*;
 
     #[test]
-    fn i6_finds_sums_and_notes_that_are_wrong() {
+    fn i6_finds_sums_that_are_wrong() {
         assert_each(&[
             (
                 |facts| order_of(facts, 1).synced = false,
@@ -98,14 +85,6 @@ mod tests {
                     "I6 g1: tier a counts 2 tickets for 101 but its paid orders are 2 for 100",
                     "I6 g1: tier ga counts 1 tickets for 0 but its paid orders are 0 for 0",
                 ],
-            ),
-            (
-                |facts| drop(sale_of(facts).sold_notes.remove(0)),
-                &["I6 g1: seat A1 of tier a on leg 0 is paid but not noted as sold"],
-            ),
-            (
-                |facts| sale_of(facts).sold_notes.push(at("a", 0, 2)),
-                &["I6 g1: seat A3 of tier a on leg 0 is noted as sold but no paid order has it"],
             ),
         ]);
     }
