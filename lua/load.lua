@@ -11,6 +11,7 @@
 --- @key   loading          hash    load (its epoch), next (place of the part that comes next), tiers; orders and buyers as in sale
 --- @key   loading_due      zset    as due
 --- @key   tier[tier]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
+--- @key   freed[tier]      counters  how often seats of each block of 32 were given back
 --- @key   taken[tier,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[tier,leg]   bitmap  1 where a seat is sold
 --- @key   old[old]         any     what the load before has written for its tiers
@@ -32,7 +33,6 @@
 --- @arg   rows[tier]       integer
 --- @arg   row_bytes[tier]  integer
 --- @arg   leg_count[tier]  integer
---- @arg   freed[tier]      integer
 --- @arg   taken[tier,leg]  bitmap
 --- @arg   sold[tier,leg]   bitmap
 --- @arg   order[hold]      string
@@ -47,6 +47,8 @@
 --- @reply other_tiers
 
 local FIRST_TIER_KEY, FIRST_TIER_ARG = 6, 16
+-- The keys of a tier before its bitmaps, and its arguments.
+local TIER_KEYS, TIER_ARGS = 2, 3
 
 local sale_key, due_key, scratch_key, loading_key, loading_due_key = unpack(KEYS, 1, 5)
 local expected, epoch, place, is_last = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4] == '1'
@@ -86,12 +88,12 @@ end
 local arg = FIRST_TIER_ARG
 local grids = {}
 for index = 1, tier_count do
-  local rows, row_bytes, leg_count, freed = unpack(ARGV, arg, arg + 3)
+  local rows, row_bytes, leg_count = unpack(ARGV, arg, arg + TIER_ARGS - 1)
   local bytes = tonumber(rows) * tonumber(row_bytes)
   grids[index] = {
-    rows = rows, row_bytes = row_bytes, legs = tonumber(leg_count), freed = freed, arg = arg + 4,
+    rows = rows, row_bytes = row_bytes, legs = tonumber(leg_count), arg = arg + TIER_ARGS,
   }
-  arg = arg + 4 + 2 * leg_count
+  arg = arg + TIER_ARGS + 2 * leg_count
   for bitmap = grids[index].arg, arg - 1 do
     if #(ARGV[bitmap] or '') ~= bytes then
       return redis.error_reply('CONTRACT a bitmap is not as long as its tier')
@@ -104,7 +106,7 @@ if #ARGV ~= first_buyer + 2 * bought_count - 1 then
 end
 local first_old = FIRST_TIER_KEY
 for _, grid in ipairs(grids) do
-  first_old = first_old + 1 + 2 * grid.legs
+  first_old = first_old + TIER_KEYS + 2 * grid.legs
 end
 
 if place == 0 then
@@ -120,13 +122,13 @@ if place == 0 then
 end
 local key = FIRST_TIER_KEY
 for _, grid in ipairs(grids) do
-  call('UNLINK', KEYS[key])
+  call('UNLINK', KEYS[key], KEYS[key + 1])
   call('HSET', KEYS[key], 'rows', grid.rows, 'row_bytes', grid.row_bytes, 'legs', grid.legs,
-    'freed', grid.freed)
+    'freed', 0)
   for bitmap = 0, 2 * grid.legs - 1 do
-    call('SET', KEYS[key + 1 + bitmap], ARGV[grid.arg + bitmap])
+    call('SET', KEYS[key + TIER_KEYS + bitmap], ARGV[grid.arg + bitmap])
   end
-  key = key + 1 + 2 * grid.legs
+  key = key + TIER_KEYS + 2 * grid.legs
 end
 if hold_count > 0 then
   local deadlines = {}

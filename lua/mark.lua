@@ -2,6 +2,7 @@
 --- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
+--- @key   freed[line]      counters  how often seats of each block of 32 were given back
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[line,leg]   bitmap  1 where a seat is sold
 --- @arg   order            string

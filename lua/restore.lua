@@ -3,17 +3,18 @@
 --- @key   sale             hash    epoch, state, opens_ms, closes_ms, limit, order -> its hold, @user -> tickets
 --- @key   due              zset    orders by deadline
 --- @key   tier[line]       hash    rows, row_bytes, legs, freed, search:journey -> first row that may hold it, or -
+--- @key   freed[line]      counters  how often seats of each block of 32 were given back
 --- @key   taken[line,leg]  bitmap  1 where a seat is held, sold or not for sale
 --- @key   sold[line,leg]   bitmap  1 where a seat is sold
 --- @arg   epoch            string
 --- @arg   order            string
 --- @arg   record           string  deadline|content|tickets|lines|user
---- @arg   freed[line]      string
+--- @arg   freed[line]      string  the counters of the blocks of its seats as the caller saw them, counter.counter
 --- @reply restored
 --- @reply changed
 --- @reply not_loaded
 
-local FIRST_LINE_KEY, FIRST_FREED_ARG = 3, 4
+local FIRST_LINE_KEY, TIER_KEYS, FIRST_FREED_ARG = 3, 2, 4
 
 local sale_key, due_key = KEYS[1], KEYS[2]
 local epoch, order, record = ARGV[1], ARGV[2], ARGV[3]
@@ -32,7 +33,7 @@ elseif held and held ~= record then
 end
 
 local is_sold, writes = false, {}
-local grids = each_bitmap(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, _, grid)
+local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, _, grid)
   local runs = runs_of(line.seats, grid.places)
   for _, sold in ipairs(reading(sold_key, runs)) do
     is_sold = is_sold or sold ~= 0
@@ -46,7 +47,8 @@ if not held then
     return { 'changed' }
   end
   for i, grid in ipairs(grids) do
-    if not grid or grid.freed ~= ARGV[FIRST_FREED_ARG + i - 1] then
+    local seen = ARGV[FIRST_FREED_ARG + i - 1]
+    if not grid or counters_of(KEYS[grid.key + 1], lines[i].seats) ~= seen then
       return { 'changed' }
     end
   end

@@ -11,7 +11,7 @@
 --- @reply sold
 --- @reply not_loaded
 
-local FIRST_LINE_KEY = 3
+local FIRST_LINE_KEY, TIER_KEYS = 3, 1
 
 local sale_key, due_key = KEYS[1], KEYS[2]
 local epoch, order, user, packed = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -33,7 +33,7 @@ end
 
 -- A sale that is reported again must not count again: whether all seats are sold says so.
 local all_sold, writes = true, {}
-each_bitmap(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, _, grid)
+each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, _, grid)
   local runs = runs_of(line.seats, grid.places)
   local fields = setting(runs)
   writes[#writes + 1] = { taken_key, sold_key, fields }

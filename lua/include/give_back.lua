@@ -1,6 +1,6 @@
 -- give_back.lua: give a hold back if it still is what the caller saw.
 
-local FIRST_LINE_KEY = 3
+local FIRST_LINE_KEY, TIER_KEYS = 3, 2
 
 -- Frees every seat of the hold that is not sold, and that `is_lost`, a set of 'tier,leg,seat', does
 -- not name. Answers `done`, or why nothing was done.
@@ -22,7 +22,7 @@ local function give_back(done, is_lost)
   end
 
   local writes = {}
-  local grids = each_bitmap(lines, FIRST_LINE_KEY, function(taken_key, sold_key, line, leg, grid)
+  local grids = each_bitmap(lines, FIRST_LINE_KEY, TIER_KEYS, function(taken_key, sold_key, line, leg, grid)
     local mine = line.seats
     if next(is_lost) then
       mine = {}
@@ -41,13 +41,11 @@ local function give_back(done, is_lost)
   for _, write in ipairs(writes) do
     write_bits(write[1], write[2])
   end
-  local key = FIRST_LINE_KEY
   for i, line in ipairs(lines) do
     local grid = grids[i]
     if grid then
-      count_freed(KEYS[key], grid, floor(math.min(unpack(line.seats)) / (grid.row_bytes * 8)))
+      count_freed(KEYS[grid.key], KEYS[grid.key + 1], grid, line.seats)
     end
-    key = key + 1 + 2 * (line.to - line.from)
   end
   call('HDEL', sale_key, order)
   call('ZREM', due_key, order)

@@ -51,9 +51,9 @@ pub enum Guard {
     SaleWindow,
     /// A mark leaves taken what others own (Redis).
     MarkTaken,
-    /// A repair is refused once anything was freed since its snapshot (Redis).
+    /// A repair is refused once a seat of its block was freed since its snapshot (Redis).
     RepairCounter,
-    /// A restore is refused once anything was freed since its snapshot (Redis).
+    /// A restore is refused once a seat of its blocks was freed since its snapshot (Redis).
     RestoreCounter,
     /// A hold whose seats are sold meanwhile is not restored (Redis).
     RestoreUnsold,

@@ -10,12 +10,14 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use serde::Serialize;
 
 use crate::domain::ids::{Epoch, Leg, SaleId, Seat, TierId};
-use crate::domain::inventory::{HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid};
+use crate::domain::inventory::{
+    HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid, freed_block_of,
+};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentKey};
 use crate::domain::sale::{Sale, Tier};
 use crate::flows::load::Owned;
-use crate::ports::{Claim, Ports, Published, Seats, Stored};
+use crate::ports::{Claim, Orders, Ports, Published, Seats, Stored, block_of};
 
 /// Most seats that an explanation names; of more it gives the number.
 const SEATS_NAMED: usize = 8;
@@ -212,7 +214,7 @@ impl Discrepancy {
             Self::Leaked(_) => (
                 "leaked",
                 "a release was forgotten by a failover, or a hold's mark was",
-                "they are freed, unless a seat of the tier was freed meanwhile",
+                "they are freed, unless a seat of their block was freed meanwhile",
             ),
         }
     }
@@ -309,12 +311,12 @@ pub(crate) struct SaleSnapshot {
 }
 
 impl SaleSnapshot {
-    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counter before
+    /// Reads both. The order matters: first what Redis has of every tier (its `freed` counters before
     /// its bitmaps), then the holds, once for all tiers, then what DynamoDB claims, then the orders. The
-    /// hold of a bit that was seen is among the holds unless it was given back, which raises the counter,
+    /// hold of a bit that was seen is among the holds unless it was given back, which raises a counter,
     /// or sold, which its order tells. A seat-leg
     /// that was taken then, that no hold covers and that nobody claims now, cannot have been given
-    /// to anyone since, unless seats of its tier were freed meanwhile: `repair` checks that. An order
+    /// to anyone since, unless seats of its block were freed meanwhile: `repair` checks that. An order
     /// that was pending last and had no hold first is forgotten, unless it ended meanwhile:
     /// `restore` checks that.
     ///
@@ -351,7 +353,10 @@ impl SaleSnapshot {
         let mut found: Vec<Discrepancy> = self.holds_that_differ().collect();
         found.extend(self.forgotten(published));
         let tiers = published.sale.tiers().iter();
-        found.extend(tiers.filter_map(|tier| self.leaked(published, tier)));
+        found.extend(tiers.flat_map(|tier| {
+            let seats = (0..tier.layout.places()).map(Seat);
+            self.leaked(published, tier, seats.filter(|seat| tier.layout.sells(*seat)))
+        }));
         found
     }
 
@@ -403,8 +408,11 @@ impl SaleSnapshot {
     /// What writes an order's hold; `None` before the first load, or if a tier is not of the sale.
     fn restore(&self, published: &Published, order: &Order) -> Option<Restore> {
         let record = order.hold_record();
-        let freed = |line: &HeldLine| Some(self.grids.get(&line.tier)?.freed);
-        let freed = record.lines.iter().map(freed).collect::<Option<Vec<u64>>>()?;
+        let freed = |line: &HeldLine| {
+            let grid = self.grids.get(&line.tier)?;
+            Some(grid.freed.of(line.seats.iter().copied()))
+        };
+        let freed = record.lines.iter().map(freed).collect::<Option<Vec<Vec<u32>>>>()?;
         let (sale, epoch) = (order.sale.clone(), published.epoch.clone()?);
         Some(Restore { sale, epoch, order: order.number, record, freed })
     }
@@ -425,32 +433,62 @@ impl SaleSnapshot {
         })
     }
 
-    /// The seat-legs of a tier that are taken though no hold covers them and nobody claims them.
-    fn leaked(&self, published: &Published, tier: &Tier) -> Option<Discrepancy> {
-        let grid = self.grids.get(&tier.tier)?;
+    /// Reads again what seemed leaked and was disturbed, and nothing else: a moment, in which seats of the
+    /// same blocks are seldom freed. The order is that of [`SaleSnapshot::read`], for the same reasons.
+    /// Returns what is still leaked.
+    pub(crate) async fn read_leaked(
+        ports: &impl Ports,
+        published: &Published,
+        disturbed: &Repair,
+    ) -> Stored<Vec<Discrepancy>> {
+        let (sale, id) = (&published.sale, &disturbed.tier);
+        let Some(tier) = sale.tier(id) else { return Ok(Vec::new()) };
+        let grid = ports.seats().grid(sale.id(), id, sale.leg_count()).await?;
+        let holds = ports.seats().holds(sale.id()).await?.into_iter().collect();
+        let seats: BTreeSet<Seat> = disturbed.leaked.iter().map(|(_, seat)| *seat).collect();
+        let blocks: BTreeSet<u32> = seats.iter().map(|seat| block_of(*seat)).collect();
+        let mut claims = Vec::new();
+        for block in blocks {
+            claims.extend(ports.orders().claims(sale.id(), id, block).await?);
+        }
+        let grids = BTreeMap::from([(id.clone(), grid)]);
+        let claims = BTreeMap::from([(id.clone(), claims)]);
+        let owned = Owned { claims, orders: BTreeMap::new() };
+        Ok(Self { grids, holds, owned }.leaked(published, tier, seats.into_iter()))
+    }
+
+    /// Those of some seats of a tier that are taken on a leg though no hold covers them and nobody claims
+    /// them there. Those of each block are a discrepancy: one that is disturbed does not hold up the
+    /// others.
+    fn leaked(
+        &self,
+        published: &Published,
+        tier: &Tier,
+        seats: impl Iterator<Item = Seat>,
+    ) -> Vec<Discrepancy> {
+        let (Some(grid), Some(epoch)) = (self.grids.get(&tier.tier), &published.epoch) else {
+            return Vec::new();
+        };
         let claims = self.owned.claims.get(&tier.tier).into_iter().flatten();
         let mut owned: HashSet<(Leg, Seat)> = claims.map(|claim| (claim.leg, claim.seat)).collect();
         let held_lines = self.holds.values().flat_map(|record| &record.lines);
         for line in held_lines.filter(|line| line.tier == tier.tier) {
             owned.extend(line.seat_legs().map(|at| (at.leg, at.seat)));
         }
-        let seats = (0..tier.layout.places()).map(Seat).filter(|seat| tier.layout.sells(*seat));
         let legs = published.sale.whole();
-        let leaked: Vec<(Leg, Seat)> = seats
+        let mut by_block: BTreeMap<u32, Vec<(Leg, Seat)>> = BTreeMap::new();
+        for at in seats
             .flat_map(|seat| legs.iter().map(move |leg| (leg, seat)))
             .filter(|(leg, seat)| grid.is_taken(*leg, *seat) || grid.is_sold(*leg, *seat))
             .filter(|at| !owned.contains(at))
-            .collect();
-        if leaked.is_empty() {
-            return None;
+        {
+            by_block.entry(freed_block_of(at.1)).or_default().push(at);
         }
-        let (sale, epoch) = (published.sale.id().clone(), published.epoch.clone()?);
-        Some(Discrepancy::Leaked(Repair {
-            sale,
-            epoch,
-            tier: tier.tier.clone(),
-            freed: grid.freed,
-            leaked,
-        }))
+        let repair = |leaked: Vec<(Leg, Seat)>| {
+            let freed = grid.freed.of(leaked.iter().map(|(_, seat)| *seat));
+            let (sale, epoch) = (published.sale.id().clone(), epoch.clone());
+            Discrepancy::Leaked(Repair { sale, epoch, tier: tier.tier.clone(), freed, leaked })
+        };
+        by_block.into_values().map(repair).collect()
     }
 }

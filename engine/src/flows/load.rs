@@ -26,7 +26,7 @@ use std::sync::Arc;
 use futures_util::stream::{self, StreamExt as _};
 
 use crate::domain::ids::{Epoch, SaleId, TierId, UserId};
-use crate::domain::inventory::{HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
+use crate::domain::inventory::{Freed, HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::{Sale, Tier};
@@ -435,7 +435,7 @@ impl Owners {
                 row_bytes: tier.layout.row_bytes(),
                 taken: vec![initial.to_vec(); legs],
                 sold: vec![vec![0; initial.len()]; legs],
-                freed: 0,
+                freed: Freed::default(),
             };
             for claim in claims.get(&tier.tier).into_iter().flatten() {
                 grid.claim(claim.leg, claim.seat, paid.contains(&claim.order));

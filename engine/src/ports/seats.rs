@@ -23,10 +23,10 @@ const PLAIN_ARGUMENTS: usize = 12;
 /// The most arguments of `hold`: for each line the tier, a bitmap a leg, and seven arguments.
 const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + MAX_LEGS + 7);
 const _: () = assert!(MAX_HOLD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
-/// The most arguments of `sell`, `release`, `mark` and `restore`: for each line the tier, two bitmaps
-/// a leg, and a counter.
+/// The most arguments of `sell`, `release`, `mark` and `restore`: for each line the tier, its counters,
+/// two bitmaps a leg, and what was seen of the counters.
 const MAX_SETTLING_ARGUMENTS: usize =
-    PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + 2 * MAX_LEGS + 1);
+    PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (2 + 2 * MAX_LEGS + 1);
 const _: () = assert!(MAX_SETTLING_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 /// The most arguments of `repair`: for each leg two bitmaps, the leg and its seats.
 const MAX_REPAIR_ARGUMENTS: usize = PLAIN_ARGUMENTS + 4 * MAX_LEGS;
@@ -42,9 +42,9 @@ const MAX_LOAD_ARGUMENTS: usize = PLAIN_LOAD_ARGUMENTS
         PartLimit::tier_arguments(MAX_LEGS)
     };
 // A first part has room besides for the keys of at least one tier of before.
-const _: () = assert!(MAX_LOAD_ARGUMENTS + 1 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUMENTS);
-/// The most arguments of one command of `unload`: a tier, and two bitmaps a leg.
-const MAX_UNLOAD_ARGUMENTS: usize = 2 + 2 * MAX_LEGS;
+const _: () = assert!(MAX_LOAD_ARGUMENTS + 2 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUMENTS);
+/// The most arguments of one command of `unload`: a tier, its counters, and two bitmaps a leg.
+const MAX_UNLOAD_ARGUMENTS: usize = 3 + 2 * MAX_LEGS;
 const _: () = assert!(MAX_UNLOAD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 
 /// The inventory of seats (Redis). Each method that is given a command is one script; the
@@ -126,7 +126,7 @@ pub trait Seats: Send + Sync {
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
     fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send;
-    /// The bitmaps of one tier, with a `freed` counter that was read before them.
+    /// The bitmaps of one tier, with `freed` counters that were read before them.
     fn grid(
         &self,
         sale: &SaleId,

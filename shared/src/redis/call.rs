@@ -32,9 +32,31 @@ impl<'s> Call<'s> {
         keys: SaleKeys<'_>,
         lines: &[HeldLine],
     ) -> Self {
+        Self::over_lines(script, keys, lines, false)
+    }
+
+    /// [`Call::over_held_lines`] of a script that frees seats, or is refused if any were freed: it takes
+    /// the counters of the lines' tiers as well.
+    pub(super) fn over_freed_lines(
+        script: &'s Script,
+        keys: SaleKeys<'_>,
+        lines: &[HeldLine],
+    ) -> Self {
+        Self::over_lines(script, keys, lines, true)
+    }
+
+    fn over_lines(
+        script: &'s Script,
+        keys: SaleKeys<'_>,
+        lines: &[HeldLine],
+        with_freed: bool,
+    ) -> Self {
         let mut call = Self::new(script).key("sale", keys.sale()).key("due", keys.due());
         for line in lines {
             call.add_key("tier[line]", keys.tier(&line.tier));
+            if with_freed {
+                call.add_key("freed[line]", keys.freed(&line.tier));
+            }
             for leg in line.legs.iter() {
                 call.add_key("taken[line,leg]", keys.taken(&line.tier, leg));
                 call.add_key("sold[line,leg]", keys.sold(&line.tier, leg));
@@ -171,7 +193,7 @@ mod tests {
     use std::time::Duration;
 
     use engine::domain::ids::{Epoch, SaleId, TierId, UserId};
-    use engine::domain::inventory::{Load, LoadPart, PartLimit, Terms, TierGrid};
+    use engine::domain::inventory::{Freed, Load, LoadPart, PartLimit, Terms, TierGrid};
     use engine::domain::sale::SaleState;
     use engine::domain::tickets::Tickets;
     use engine::domain::time::Timestamp;
@@ -194,7 +216,7 @@ mod tests {
             row_bytes: 1,
             taken: vec![vec![0]; 64],
             sold: vec![vec![0]; 64],
-            freed: 0,
+            freed: Freed::default(),
         };
         let buyer = |index: usize| (UserId::new(index.to_string()).unwrap(), Tickets::new(1));
         Load {

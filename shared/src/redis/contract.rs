@@ -13,6 +13,8 @@ pub enum KeyKind {
     Zset,
     /// One bit a place.
     Bitmap,
+    /// Numbers of 32 bits, one for each block of places.
+    Counters,
     /// One text.
     String,
     /// Of any type: whatever an earlier load has left.
@@ -98,9 +100,13 @@ pub(super) const DUE: Key = key("due", KeyKind::Zset);
 pub(super) const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
 pub(super) const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
 pub(super) const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
+const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
 /// The keys of a script that is given lines whose seats are known.
 pub(super) const KEYS_OF_HELD_LINES: [Key; 5] =
-    [SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, key("sold[line,leg]", KeyKind::Bitmap)];
+    [SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE];
+/// The same of one that frees seats, or is refused if any were freed.
+pub(super) const KEYS_OF_FREED_LINES: [Key; 6] =
+    [SALE, DUE, TIER_OF_LINE, key("freed[line]", KeyKind::Counters), TAKEN_OF_LINE, SOLD_OF_LINE];
 
 /// The number of groups that a name lies in: `epoch` in none, `taken[line,leg]` in two.
 fn depth(name: &str) -> usize {
@@ -255,7 +261,8 @@ mod tests {
         let swapped = [&head[..], &["taken[line,leg]", "tier[line]"]].concat();
         assert!(!hold::CONTRACT.takes_keys(&swapped));
         let legs = ["taken[leg]", "sold[leg]", "taken[leg]", "sold[leg]"];
-        assert!(repair::CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs].concat()));
-        assert!(!repair::CONTRACT.takes_keys(&[&["sale", "tier"][..], &legs[..3]].concat()));
+        let head = ["sale", "tier", "freed"];
+        assert!(repair::CONTRACT.takes_keys(&[&head[..], &legs].concat()));
+        assert!(!repair::CONTRACT.takes_keys(&[&head[..], &legs[..3]].concat()));
     }
 }

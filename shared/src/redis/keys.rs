@@ -54,11 +54,17 @@ impl SaleKeys<'_> {
         format!("{{{}}}:scratch", self.0)
     }
 
-    /// Hash: rows, bytes of a row, legs, `freed`; kind of search and journey to the first row that
-    /// may still hold it.
+    /// Hash: rows, bytes of a row, legs, `freed` (0, for releases that counted there); kind of search
+    /// and journey to the first row that may still hold it.
     #[must_use]
     pub fn tier(self, tier: &TierId) -> String {
         format!("{{{}}}:tier:{tier}", self.0)
+    }
+
+    /// Counters of 32 bits, one for each block of 32 places: how often seats of it were given back.
+    #[must_use]
+    pub fn freed(self, tier: &TierId) -> String {
+        format!("{{{}}}:freed:{tier}", self.0)
     }
 
     /// Bitmap: 1 where a seat is held, sold or not for sale on the leg.

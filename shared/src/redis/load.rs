@@ -21,6 +21,7 @@ pub(super) const CONTRACT: Contract = Contract {
         key("loading", KeyKind::Hash),
         key("loading_due", KeyKind::Zset),
         key("tier[tier]", KeyKind::Hash),
+        key("freed[tier]", KeyKind::Counters),
         key("taken[tier,leg]", KeyKind::Bitmap),
         key("sold[tier,leg]", KeyKind::Bitmap),
         key("old[old]", KeyKind::Any),
@@ -44,7 +45,6 @@ pub(super) const CONTRACT: Contract = Contract {
         integer("rows[tier]"),
         integer("row_bytes[tier]"),
         integer("leg_count[tier]"),
-        integer("freed[tier]"),
         bitmap("taken[tier,leg]"),
         bitmap("sold[tier,leg]"),
         string("order[hold]"),
@@ -132,7 +132,7 @@ impl OldTiers {
         let mut room = MAX_REQUEST_ARGUMENTS.saturating_sub(PLAIN_LOAD_ARGUMENTS + given);
         let tiers = tiers_from_text(old_tiers)?;
         let fits = |(_, legs): &&(TierId, u16)| {
-            let keys = 1 + 2 * usize::from(*legs);
+            let keys = 2 + 2 * usize::from(*legs);
             let has_room = keys <= room;
             room = room.saturating_sub(keys);
             has_room
@@ -186,6 +186,7 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
     }
     for (tier, legs) in old.tiers.iter().take(old.removed) {
         call.add_key("old[old]", keys.tier(tier));
+        call.add_key("old[old]", keys.freed(tier));
         for leg in Leg::first(*legs) {
             call.add_key("old[old]", keys.taken(tier, leg));
             call.add_key("old[old]", keys.sold(tier, leg));
@@ -210,10 +211,10 @@ fn add_grid(call: &mut Call<'_>, keys: SaleKeys<'_>, grid: &TierGrid) -> Stored<
         return Err(broken(format!("tier {} has no shape", grid.tier)));
     };
     call.add_key("tier[tier]", keys.tier(&grid.tier));
+    call.add_key("freed[tier]", keys.freed(&grid.tier));
     call.add_arg("rows[tier]", rows);
     call.add_arg("row_bytes[tier]", grid.row_bytes);
     call.add_arg("leg_count[tier]", grid.taken.len());
-    call.add_arg("freed[tier]", grid.freed);
     for (leg, (taken, sold)) in (0..).map(Leg).zip(grid.taken.iter().zip(&grid.sold)) {
         call.add_key("taken[tier,leg]", keys.taken(&grid.tier, leg));
         call.add_key("sold[tier,leg]", keys.sold(&grid.tier, leg));

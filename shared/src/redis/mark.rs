@@ -1,7 +1,7 @@
 //! `lua/mark.lua`: gives a hold back after a claim conflict, but leaves taken what other orders own.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_HELD_LINES, reply, string};
+use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::SaleKeys;
 use super::script::{Script, script};
@@ -11,7 +11,7 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/mark.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "mark",
-    keys: &KEYS_OF_HELD_LINES,
+    keys: &KEYS_OF_FREED_LINES,
     args: &[string("order"), string("record"), string("lost")],
     replies: &[reply("marked", &[]), reply("not_held", &[]), reply("changed", &[])],
 };
@@ -20,7 +20,7 @@ pub(super) fn script() -> Script {
     script!(CONTRACT, runs_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
         "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
-        "include/freed.lua" "include/give_back.lua" "mark.lua")
+        "include/blocks.lua" "include/freed.lua" "include/give_back.lua" "mark.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Mark) -> Call<'s> {
@@ -29,7 +29,7 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Mark) -> Call<'s> {
         .iter()
         .map(|lost| format!("{},{},{}", lost.tier, lost.leg, lost.seat.0))
         .collect();
-    Call::over_held_lines(script, SaleKeys(&command.sale), &command.record.lines)
+    Call::over_freed_lines(script, SaleKeys(&command.sale), &command.record.lines)
         .arg("order", command.order.to_string())
         .arg("record", hold_record::to_text(&command.record))
         .arg("lost", lost.join(";"))

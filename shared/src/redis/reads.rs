@@ -6,7 +6,7 @@ use super::hold_record;
 use super::keys::SaleKeys;
 use super::load::state_from_text;
 use engine::domain::ids::{Epoch, Leg, Legs, SaleId, TierId};
-use engine::domain::inventory::{HoldRecord, Terms, TierGrid};
+use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -156,13 +156,15 @@ pub(super) async fn grid(
     let taken: Vec<String> = Leg::first(legs).map(|leg| keys.taken(tier, leg)).collect();
     let sold: Vec<String> = Leg::first(legs).map(|leg| keys.sold(tier, leg)).collect();
     // In this order, the guard of `repair` sees whatever came in between: a seat that was given back
-    // and taken again raises the counter.
+    // and taken again raises its block's counter.
     let mut pipeline = redis::pipe();
-    pipeline.cmd("HMGET").arg(keys.tier(tier)).arg("row_bytes").arg("freed");
+    pipeline.cmd("GET").arg(keys.freed(tier));
+    pipeline.cmd("HGET").arg(keys.tier(tier)).arg("row_bytes");
     pipeline.cmd("MGET").arg(taken);
     pipeline.cmd("MGET").arg(sold);
-    type Read = ((Option<u32>, Option<u64>), Vec<Option<Vec<u8>>>, Vec<Option<Vec<u8>>>);
-    let ((row_bytes, freed), taken, sold): Read = connection.pipeline(&pipeline).await?;
+    type Bitmaps = Vec<Option<Vec<u8>>>;
+    type Read = (Option<Vec<u8>>, Option<u32>, Bitmaps, Bitmaps);
+    let (freed, row_bytes, taken, sold): Read = connection.pipeline(&pipeline).await?;
     let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
     let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
     Ok(TierGrid {
@@ -170,8 +172,15 @@ pub(super) async fn grid(
         row_bytes: row_bytes.ok_or_else(absent)?,
         taken: whole(taken).ok_or_else(absent)?,
         sold: whole(sold).ok_or_else(absent)?,
-        freed: freed.ok_or_else(absent)?,
+        freed: freed_from_bytes(&freed.unwrap_or_default()),
     })
+}
+
+/// Reads counters as the scripts write them: 32 bits each, the highest first. Redis has none beyond the
+/// last block that was ever counted.
+fn freed_from_bytes(bytes: &[u8]) -> Freed {
+    let counter = |bytes: &[u8]| bytes.iter().fold(0, |sum, byte| sum << 8 | u32::from(*byte));
+    Freed::from_counters(bytes.chunks(4).map(counter))
 }
 
 pub(super) async fn holds(

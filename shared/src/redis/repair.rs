@@ -17,6 +17,7 @@ pub(super) const CONTRACT: Contract = Contract {
     keys: &[
         SALE,
         key("tier", KeyKind::Hash),
+        key("freed", KeyKind::Counters),
         key("taken[leg]", KeyKind::Bitmap),
         key("sold[leg]", KeyKind::Bitmap),
     ],
@@ -27,7 +28,13 @@ pub(super) const CONTRACT: Contract = Contract {
 pub(super) fn script() -> Script {
     script!(CONTRACT, runs_when_full:
         "include/names.lua" "include/lines.lua" "include/runs.lua" "include/bits.lua"
-        "include/grid.lua" "include/freed.lua" "repair.lua")
+        "include/grid.lua" "include/blocks.lua" "include/counters.lua" "include/freed.lua" "repair.lua")
+}
+
+/// Counters as `1.0.7`: what the scripts compare with those that they read.
+pub(super) fn counters_to_text(counters: &[u32]) -> String {
+    let texts: Vec<String> = counters.iter().map(u32::to_string).collect();
+    texts.join(".")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
@@ -39,8 +46,9 @@ pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
     let mut call = Call::new(script)
         .key("sale", keys.sale())
         .key("tier", keys.tier(tier))
+        .key("freed", keys.freed(tier))
         .arg("epoch", command.epoch.as_str())
-        .arg("freed", command.freed);
+        .arg("freed", counters_to_text(&command.freed));
     for (leg, mut seats) in by_leg {
         seats.sort_unstable();
         seats.dedup();

@@ -1,9 +1,10 @@
 //! `lua/restore.lua`: writes the hold of a pending order that Redis has forgotten.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_HELD_LINES, reply, string};
+use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::SaleKeys;
+use super::repair::counters_to_text;
 use super::script::{Script, script};
 use engine::domain::inventory::{Restore, RestoreReply};
 use engine::ports::Stored;
@@ -11,7 +12,7 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/restore.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "restore",
-    keys: &KEYS_OF_HELD_LINES,
+    keys: &KEYS_OF_FREED_LINES,
     args: &[string("epoch"), string("order"), string("record"), string("freed[line]")],
     replies: &[reply("restored", &[]), reply("changed", &[]), reply("not_loaded", &[])],
 };
@@ -20,16 +21,16 @@ pub(super) fn script() -> Script {
     script!(CONTRACT, refused_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
         "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
-        "restore.lua")
+        "include/blocks.lua" "include/counters.lua" "restore.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Restore) -> Call<'s> {
-    let mut call = Call::over_held_lines(script, SaleKeys(&command.sale), &command.record.lines)
+    let mut call = Call::over_freed_lines(script, SaleKeys(&command.sale), &command.record.lines)
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
         .arg("record", hold_record::to_text(&command.record));
     for freed in &command.freed {
-        call.add_arg("freed[line]", freed.to_string());
+        call.add_arg("freed[line]", counters_to_text(freed));
     }
     call
 }

@@ -21,7 +21,8 @@ pub(super) async fn unload(
     for tier in tiers {
         let bitmaps =
             Leg::first(leg_count).flat_map(|leg| [keys.taken(tier, leg), keys.sold(tier, leg)]);
-        let of_tier: Vec<String> = std::iter::once(keys.tier(tier)).chain(bitmaps).collect();
+        let of_tier: Vec<String> =
+            [keys.tier(tier), keys.freed(tier)].into_iter().chain(bitmaps).collect();
         remove(connection, &of_tier).await?;
     }
     Ok(())

@@ -2,6 +2,7 @@
 
 mod archiving;
 mod captures;
+mod churning;
 mod comparing;
 mod connecting;
 mod counting;

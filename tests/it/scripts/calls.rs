@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
-    Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release, ReleaseReply,
-    SeatLeg, Sell, SellReply, Terms, TierGrid,
+    Freed, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release,
+    ReleaseReply, SeatLeg, Sell, SellReply, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
@@ -50,7 +50,13 @@ pub(super) fn load(legs: u16) -> Load {
         leg_count: legs,
     };
     let empty = || (0..legs).map(|_| vec![0; 4]).collect();
-    let grid = TierGrid { tier: tier(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    let grid = TierGrid {
+        tier: tier(),
+        row_bytes: 1,
+        taken: empty(),
+        sold: empty(),
+        freed: Freed::default(),
+    };
     Load {
         sale: sale(),
         terms,

@@ -6,8 +6,8 @@ use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, GateShard, Share, TopUp};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
-    HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release, Repair,
-    Restore, SeatLeg, Sell, Terms, TierGrid,
+    Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release,
+    Repair, Restore, SeatLeg, Sell, Terms, TierGrid,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -55,6 +55,11 @@ pub struct SeededRng {
     last: Option<Command>,
     /// The parts of a load that are still to be sent.
     parts: VecDeque<LoadPart>,
+}
+
+/// The counters of the blocks of some seats; zeros if the tier is not there.
+fn freed_of(model: &Inventory, tier: &TierId, seats: impl Iterator<Item = Seat>) -> Vec<u32> {
+    model.tiers.get(tier).map_or_else(Freed::default, |grid| grid.freed.clone()).of(seats)
 }
 
 fn tier(name: &str) -> TierId {
@@ -342,10 +347,11 @@ impl SeededRng {
         let known = self.rng.random_bool(0.5);
         let record = if known { record } else { self.new_record(model) };
         let epoch = self.epoch(model);
-        let seen = |line: &HeldLine| model.tiers.get(&line.tier).map_or(0, |grid| grid.freed);
-        let mut freed: Vec<u64> = record.lines.iter().map(seen).collect();
-        if let Some(first) = freed.first_mut().filter(|_| self.rng.random_bool(0.1)) {
-            *first += 1;
+        let seen = |line: &HeldLine| freed_of(model, &line.tier, line.seats.iter().copied());
+        let mut freed: Vec<Vec<u32>> = record.lines.iter().map(seen).collect();
+        let one = freed.iter_mut().flatten().next_back();
+        if let Some(one) = one.filter(|_| self.rng.random_bool(0.1)) {
+            *one += 1;
         }
         Command::Restore(Restore { sale: self.sale.clone(), epoch, order, record, freed })
     }
@@ -353,16 +359,19 @@ impl SeededRng {
     fn repair(&mut self, model: &Inventory) -> Command {
         let tiers = self.some_tiers();
         let tier = self.pick(&tiers).unwrap();
-        let freed = model.tiers.get(&tier).map_or(0, |grid| grid.freed);
         let count = self.rng.random_range(0..12);
-        let leaked = (0..count)
+        let leaked: Vec<(Leg, Seat)> = (0..count)
             .map(|_| (Leg(self.rng.random_range(0..=self.legs)), self.seat(model, &tier)))
             .collect();
+        let mut freed = freed_of(model, &tier, leaked.iter().map(|(_, seat)| *seat));
+        if let Some(one) = freed.last_mut().filter(|_| self.rng.random_bool(0.2)) {
+            *one += 1;
+        }
         Command::Repair(Repair {
             sale: self.sale.clone(),
             epoch: self.epoch(model),
             tier,
-            freed: if self.rng.random_bool(0.8) { freed } else { freed + 1 },
+            freed,
             leaked,
         })
     }
@@ -402,7 +411,7 @@ impl SeededRng {
             // Nobody writes this, but both sides must read it alike.
             sold[0] = self.bitmap(bytes, 0.5);
         }
-        TierGrid { tier, row_bytes, taken, sold, freed: self.rng.random_range(0..5) }
+        TierGrid { tier, row_bytes, taken, sold, freed: Freed::default() }
     }
 
     /// The next part of the load under way; seldom one that is missing its predecessor.

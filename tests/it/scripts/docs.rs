@@ -7,7 +7,8 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
-    HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Terms, TierGrid,
+    Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Release,
+    ReleaseReply, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
@@ -60,6 +61,7 @@ async fn the_docs_name_every_key_and_field() {
     let ours = [
         ("{sale}:sale", keys.sale()),
         ("{sale}:tier:<t>", keys.tier(&tier)),
+        ("{sale}:freed:<t>", keys.freed(&tier)),
         ("{sale}:taken:<t>:<leg>", keys.taken(&tier, Leg(0))),
         ("{sale}:sold:<t>:<leg>", keys.sold(&tier, Leg(0))),
         ("{sale}:due", keys.due()),
@@ -129,7 +131,7 @@ async fn check(
         let (kind, expected) = &described[name];
         let found: String = redis::cmd("TYPE").arg(key).query_async(connection).await.unwrap();
         match (kind.as_str(), found.as_str()) {
-            ("bitmap" | "string", "string") | ("sorted set", "zset") => {}
+            ("bitmap" | "counters" | "string", "string") | ("sorted set", "zset") => {}
             // Written when somebody looks at what is left.
             ("string", "none") => assert!(name.starts_with("{sale/left/"), "{name}"),
             // It lives for the length of one script.
@@ -178,8 +180,13 @@ fn load(sale: &SaleId, tier: &TierId) -> Load {
         leg_count: 2,
     };
     let empty = || vec![vec![0; 2]; 2];
-    let grid =
-        TierGrid { tier: tier.clone(), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    let grid = TierGrid {
+        tier: tier.clone(),
+        row_bytes: 1,
+        taken: empty(),
+        sold: empty(),
+        freed: Freed::default(),
+    };
     Load {
         sale: sale.clone(),
         terms,
@@ -207,6 +214,13 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
         deadline: NOW.plus_seconds(600),
         lines: vec![Line { tier: tier.clone(), legs: Legs::new(0, 2).unwrap(), choice }],
     };
+    let other = Hold { order: "8".parse().unwrap(), ..hold.clone() };
     let held = seats.hold(&hold).await.unwrap();
     assert!(matches!(held, HoldReply::Held { .. }), "{held:?}");
+    // One that is given back, from which on its block is counted.
+    let HoldReply::Held { record, .. } = seats.hold(&other).await.unwrap() else {
+        panic!("no seats are left")
+    };
+    let release = Release { sale: sale.clone(), order: other.order, record };
+    assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
 }

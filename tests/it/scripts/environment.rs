@@ -263,7 +263,7 @@ impl Fixture {
         let keys = SaleKeys(self.rng.sale());
         let mut known = vec![keys.sale(), keys.due(), keys.loading(), keys.loading_due()];
         for (tier, grid) in &self.model.tiers {
-            known.push(keys.tier(tier));
+            known.extend([keys.tier(tier), keys.freed(tier)]);
             for leg in Leg::first(grid.taken.len() as u16) {
                 known.extend([keys.taken(tier, leg), keys.sold(tier, leg)]);
             }

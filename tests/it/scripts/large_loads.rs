@@ -3,7 +3,7 @@
 
 use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
-    HeldLine, HoldRecord, Inventory, Load, LoadReply, PartLimit, Terms, TierGrid,
+    Freed, HeldLine, HoldRecord, Inventory, Load, LoadReply, PartLimit, Terms, TierGrid,
 };
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
@@ -46,7 +46,7 @@ fn large(legs: u16) -> Load {
         row_bytes: bytes as u32,
         taken: vec![vec![0x92; bytes]; usize::from(legs)],
         sold: vec![vec![0x80; bytes]; usize::from(legs)],
-        freed: 0,
+        freed: Freed::default(),
     };
     let user = |index: u32| UserId::new(format!("auth0|{index:024}")).unwrap();
     let hold = |index: u32| {

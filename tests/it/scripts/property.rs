@@ -207,10 +207,10 @@ const MUTANTS: &[Mutant] = &[
         with: "false then",
     },
     Mutant {
-        name: "repair forgets that searches must go back",
+        name: "a repair does not count as freeing",
         script: |scripts| &mut scripts.repair,
-        fragment: "call('DEL', tier_key)",
-        with: "",
+        fragment: "count_freed(tier_key, freed_key, grid, seats)\nreturn",
+        with: "return",
     },
     Mutant {
         name: "release gives back what it did not see",
@@ -305,8 +305,26 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "restore forgets that seats were freed meanwhile",
         script: |scripts| &mut scripts.restore,
-        fragment: "if not grid or grid.freed ~= ARGV[FIRST_FREED_ARG + i - 1] then",
+        fragment: "if not grid or counters_of(KEYS[grid.key + 1], lines[i].seats) ~= seen then",
         with: "if not grid then",
+    },
+    Mutant {
+        name: "repair forgets that seats were freed meanwhile",
+        script: |scripts| &mut scripts.repair,
+        fragment: "elseif counters_of(freed_key, seats) ~= freed then",
+        with: "elseif false then",
+    },
+    Mutant {
+        name: "a release is counted in the wrong block",
+        script: |scripts| &mut scripts.release,
+        fragment: "seats[i] - seats[i] % BLOCK_SEATS",
+        with: "seats[i] - seats[i] % BLOCK_SEATS % 16",
+    },
+    Mutant {
+        name: "a release of two blocks is counted in one",
+        script: |scripts| &mut scripts.release,
+        fragment: "for i = 1, #blocks do",
+        with: "for i = 1, math.min(#blocks, 1) do",
     },
     Mutant {
         name: "restore takes what is sold",

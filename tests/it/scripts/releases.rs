@@ -18,8 +18,10 @@ use shared::redis::{RedisSeats, Scripts};
 use super::calls::{best, epoch, hold, load, record_of, sale, seats_of, tier};
 use super::{connect, server};
 
-/// What another release wrote, with what it had answered.
+/// What this release writes, with what it has answered.
 const STATE: &str = include_str!("state.json");
+/// What a release wrote that counted in the tier's hash how often seats were freed.
+const STATE_BEFORE_BLOCKS: &str = include_str!("state_before_blocks.json");
 /// The orders whose hold stays, is sold and is given back.
 const HELD: u64 = 1;
 const SOLD: u64 = 2;
@@ -165,8 +167,16 @@ async fn goes_on(server: &RedisServer, written: &Value) {
     assert_eq!(seats.release(&release).await, Ok(ReleaseReply::NotHeld), "what is sold stays sold");
     // Two orders of three seats on two legs each are sold; the third's are free again.
     assert_eq!(seats.count_taken(&sale(), &[tier()], 2).await, Ok(12));
-    let next = seats.hold(&hold(10, both(), best(3))).await.unwrap();
-    assert!(matches!(next, HoldReply::Held { .. }), "{next:?}");
+    let next = hold(10, both(), best(3));
+    let held = seats.hold(&next).await.unwrap();
+    assert!(matches!(held, HoldReply::Held { .. }), "{held:?}");
+    // Whatever was counted before: what is given back is counted from here on.
+    let counted =
+        || async { seats.grid(&sale(), &tier(), 2).await.unwrap().freed.of([Seat(0)])[0] };
+    let before = counted().await;
+    let release = Release { sale: sale(), order: next.order, record: record_of(held) };
+    assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
+    assert_eq!(counted().await, before + 1);
 }
 
 /// The file is what this version writes. Whoever changes what is written keeps the old file under
@@ -182,6 +192,8 @@ async fn a_state_that_an_earlier_release_wrote_goes_on() {
         panic!("what is written has changed: {}", place.display());
     }
     goes_on(&server(Flavour::Valkey).await, &written).await;
+    let before_blocks = serde_json::from_str(STATE_BEFORE_BLOCKS).unwrap();
+    goes_on(&server(Flavour::Valkey).await, &before_blocks).await;
 }
 
 /// The control: with a hold in another form, it does not.

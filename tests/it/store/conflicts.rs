@@ -13,7 +13,7 @@ use std::time::Duration;
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::ids::{Epoch, Legs, UserId};
-use engine::domain::inventory::{Hold, HoldReply, Inventory, Line, Load, Terms, TierGrid};
+use engine::domain::inventory::{Freed, Hold, HoldReply, Inventory, Line, Load, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, PaymentOutcome};
 use engine::domain::sale::SaleState;
@@ -91,7 +91,7 @@ fn train() -> Inventory {
         row_bytes: 1,
         taken: vec![vec![COACH_ROW; ROWS]; legs],
         sold: vec![vec![0; ROWS]; legs],
-        freed: 0,
+        freed: Freed::default(),
     };
     let terms = Terms {
         state: SaleState::Open,

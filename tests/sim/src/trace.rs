@@ -222,7 +222,7 @@ fn answered(reply: &Reply) -> String {
             let left = record.deadline.ms_since(START) / 1000;
             format!("[{}] until {left} s", lines(&record.lines))
         }
-        Reply::Grid(grid) => format!("taken {:02x?}, freed {}", grid.taken, grid.freed),
+        Reply::Grid(grid) => format!("taken {:02x?}, {:?}", grid.taken, grid.freed),
         Reply::Holds(holds) => {
             let held = |(order, record): &(OrderNumber, HoldRecord)| {
                 format!("{order} [{}]", lines(&record.lines))

@@ -19,7 +19,7 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::ids::{
     Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
-use engine::domain::inventory::{HoldRecord, LoadReply, TierGrid};
+use engine::domain::inventory::{Freed, HoldRecord, LoadReply, TierGrid};
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, OrderState, Ticket};
@@ -117,7 +117,7 @@ impl Full {
             row_bytes: layout.row_bytes(),
             taken: vec![layout.initial().to_vec()],
             sold: vec![vec![0; layout.initial().len()]],
-            freed: 0,
+            freed: Freed::default(),
         };
         for block in 0..self.seats_a_tier.div_ceil(SEATS_PER_BLOCK) {
             for claim in self.claims(tier, block) {

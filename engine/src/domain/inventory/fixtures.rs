@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    HeldLine, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Release, Sell, Terms,
-    TierGrid,
+    Freed, HeldLine, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Release, Sell,
+    Terms, TierGrid,
 };
 use crate::domain::choice::{Choice, Together};
 use crate::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
@@ -44,8 +44,13 @@ pub(super) fn terms() -> Terms {
 /// Tiers `a` and `b`, two rows of eight seats each, over two legs.
 pub(super) fn load() -> Load {
     let empty = || vec![vec![0; 2]; 2];
-    let grid =
-        |name| TierGrid { tier: tier(name), row_bytes: 1, taken: empty(), sold: empty(), freed: 0 };
+    let grid = |name| TierGrid {
+        tier: tier(name),
+        row_bytes: 1,
+        taken: empty(),
+        sold: empty(),
+        freed: Freed::default(),
+    };
     Load {
         sale: sale(),
         terms: terms(),

@@ -1,5 +1,6 @@
 //! The bitmaps of a tier: which seats are taken and which are sold, leg by leg.
 
+use super::Freed;
 use crate::domain::bitmap;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Leg, Legs, Seat, TierId};
@@ -15,8 +16,9 @@ pub struct TierGrid {
     pub taken: Vec<Vec<u8>>,
     /// For each leg, 1 where a seat is sold.
     pub sold: Vec<Vec<u8>>,
-    /// Counter of the times that seats were freed: the guard of [`super::Repair`].
-    pub freed: u64,
+    /// Counters of the times that seats were freed: the guard of [`super::Repair`] and
+    /// [`super::Restore`].
+    pub freed: Freed,
 }
 
 impl TierGrid {
@@ -64,6 +66,12 @@ impl TierGrid {
     pub fn claim(&mut self, leg: Leg, seat: Seat, is_paid: bool) {
         self.set_taken(leg, seat, true);
         self.set_sold(leg, seat, is_paid);
+    }
+
+    /// Counts that seats were freed. What an order names beyond the grid is passed over.
+    pub(super) fn count_freed(&mut self, seats: impl Iterator<Item = Seat>) {
+        let places = self.taken.first().map_or(0, |bits| bitmap::places(bits));
+        self.freed.count(seats.filter(|seat| seat.0 < places));
     }
 
     /// Gives a seat back on one leg, unless it is sold there.

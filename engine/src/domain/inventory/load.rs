@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{HoldRecord, Inventory, Terms, TierGrid};
+use super::{Freed, HoldRecord, Inventory, Terms, TierGrid};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, SaleId, UserId};
 use crate::domain::number::OrderNumber;
@@ -24,7 +24,7 @@ pub struct Load {
     pub expected: Option<Epoch>,
     /// The epoch from now on.
     pub epoch: Epoch,
-    /// The bitmaps of every tier.
+    /// The bitmaps of every tier. Whatever was freed of it before, its counters begin at zero.
     pub tiers: Vec<TierGrid>,
     /// The holds of pending orders.
     pub holds: BTreeMap<OrderNumber, HoldRecord>,
@@ -64,8 +64,8 @@ impl PartLimit {
     /// Arguments of one buyer: the buyer and the tickets.
     const BUYER_ARGUMENTS: usize = 2;
 
-    /// The keys and arguments of a tier of this number of legs: its hash, its shape, and for each leg two
-    /// bitmaps under two keys.
+    /// The keys and arguments of a tier of this number of legs: its hash, the key of its counters, its
+    /// shape, and for each leg two bitmaps under two keys.
     #[must_use]
     pub const fn tier_arguments(legs: usize) -> usize {
         5 + 4 * legs
@@ -212,7 +212,8 @@ impl Inventory {
     fn put_part(&mut self, part: &LoadPart) -> LoadReply {
         let LoadPart { place, is_last, load } = part;
         let mut staging = self.staging.take().unwrap_or_else(|| Staging::new(load.epoch.clone()));
-        let grids = load.tiers.iter().map(|grid| (grid.tier.clone(), grid.clone()));
+        let fresh = |grid: &TierGrid| TierGrid { freed: Freed::default(), ..grid.clone() };
+        let grids = load.tiers.iter().map(|grid| (grid.tier.clone(), fresh(grid)));
         self.tiers.extend(grids);
         let holds = load.holds.iter().map(|(order, record)| (*order, record.clone()));
         staging.holds.extend(holds);

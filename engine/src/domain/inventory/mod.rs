@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 mod check;
 #[cfg(test)]
 mod fixtures;
+mod freed;
 mod grid;
 mod hold;
 mod load;
@@ -22,6 +23,7 @@ mod restore;
 mod sell;
 
 pub use check::Inconsistency;
+pub use freed::{Freed, SEATS_PER_FREED_BLOCK, freed_block_of};
 pub use grid::TierGrid;
 pub use hold::{Hold, HoldReply};
 pub use load::{Load, LoadPart, LoadReply, PartLimit, Staging};
@@ -83,7 +85,7 @@ impl Inventory {
     fn count_freed(&mut self, lines: &[HeldLine]) {
         for line in lines {
             if let Some(grid) = self.tiers.get_mut(&line.tier) {
-                grid.freed += 1;
+                grid.count_freed(line.seats.iter().copied());
             }
         }
     }

@@ -48,7 +48,7 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::super::fixtures::{NOW, ask, best, bought, held, line, loaded, release, sell, tier};
-    use super::super::{HeldLine, Sell, SellReply};
+    use super::super::{Freed, HeldLine, Sell, SellReply};
     use super::*;
     use crate::domain::ids::Leg;
     use crate::domain::ids::Seat;
@@ -64,7 +64,8 @@ mod tests {
         assert_eq!(inventory.release(&release(2, &record)), ReleaseReply::NotHeld);
         assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);
         assert_eq!(inventory.tiers[&tier("a")].taken, fresh.tiers[&tier("a")].taken);
-        assert_eq!((inventory.tiers[&tier("a")].freed, bought(&inventory, "u")), (1, None));
+        assert_eq!(inventory.tiers[&tier("a")].freed, Freed::from_counters([1]));
+        assert_eq!(bought(&inventory, "u"), None);
         // Another order takes the seats; a second release must not give those back.
         held(&mut inventory, &ask(2, "v", vec![line("a", (0, 2), best(2))]));
         let before = inventory.clone();

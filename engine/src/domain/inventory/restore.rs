@@ -1,5 +1,7 @@
 //! Restoring: the hold of a pending order that Redis has forgotten.
 
+#[cfg(doc)]
+use super::Freed;
 use super::{HeldLine, HoldRecord, Inventory};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, SaleId};
@@ -16,9 +18,10 @@ pub struct Restore {
     pub order: OrderNumber,
     /// The hold to write.
     pub record: HoldRecord,
-    /// For each line, the `freed` counter of its tier before the caller read it: if seats were
-    /// freed since, the order may have ended and its seats be held by others, and nothing is done.
-    pub freed: Vec<u64>,
+    /// For each line, the counters of the blocks of its seats ([`Freed::of`]) before the caller read the
+    /// tier: if seats of them were freed since, the order may have ended and its seats be held by
+    /// others, and nothing is done.
+    pub freed: Vec<Vec<u32>>,
 }
 
 /// The reply of `restore`.
@@ -26,7 +29,8 @@ pub struct Restore {
 pub enum RestoreReply {
     /// The order has a hold, now or already.
     Restored,
-    /// Seats were freed since the caller read the tiers, or one of these is sold: read them again.
+    /// Seats of these blocks were freed since the caller read the tiers, or one of these seats is sold:
+    /// read them again.
     Conflict,
     /// Redis does not know the sale, or knows it under another epoch.
     NotLoaded,
@@ -48,8 +52,11 @@ impl Inventory {
             }
             return RestoreReply::Restored;
         }
-        let freed = |line: &HeldLine| self.tiers.get(&line.tier).map(|grid| grid.freed);
-        let is_unfreed = lines.iter().map(freed).eq(command.freed.iter().copied().map(Some));
+        let freed = |line: &HeldLine| {
+            let grid = self.tiers.get(&line.tier)?;
+            Some(grid.freed.of(line.seats.iter().copied()))
+        };
+        let is_unfreed = lines.iter().map(freed).eq(command.freed.iter().cloned().map(Some));
         if stands(Guard::RestoreCounter) && !is_unfreed {
             return RestoreReply::Conflict;
         }
@@ -77,7 +84,7 @@ mod tests {
     fn a_forgotten_hold_is_restored_once_and_its_seats_again() {
         let mut inventory = loaded();
         let record = held(&mut loaded(), &ask(1, "u", vec![line("a", (0, 2), best(2))]));
-        let freed = vec![0];
+        let freed = vec![vec![0]];
         let restore = Restore { sale: sale(), epoch: epoch(), order: number(1), record, freed };
         let wrong = Restore { epoch: Epoch::new("e2").unwrap(), ..restore.clone() };
         assert_eq!(inventory.restore(&wrong), RestoreReply::NotLoaded);
@@ -89,7 +96,7 @@ mod tests {
             assert!(grid.is_taken(Leg(1), Seat(1)));
             // As another hold of the seat does that is given back.
             grid.set_taken(Leg(1), Seat(1), false);
-            grid.freed += 1;
+            grid.count_freed([Seat(1)].into_iter());
         }
     }
 
@@ -100,7 +107,7 @@ mod tests {
             epoch: epoch(),
             order: number(1),
             record,
-            freed: vec![0],
+            freed: vec![vec![0]],
         };
         let mut paid = loaded();
         let record = held(&mut paid, &ask(1, "u", vec![line("a", (0, 2), best(2))]));

@@ -18,6 +18,7 @@ mod report;
 pub use report::{Outcome, Report, Run};
 
 use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::inventory::Repair;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
@@ -42,6 +43,10 @@ const AT_REST_AFTER_SECONDS: i64 = 24 * 60 * 60;
 const SETTLED_SECONDS: i64 = 60;
 /// Minutes between two comparisons of a sale at rest.
 const MINUTES_AT_REST: i64 = 60;
+/// Most blocks that are read again in one comparison, because seats of them were freed while the sale
+/// was read, and how often each is.
+const MAX_READ_AGAIN: usize = 64;
+const READINGS: usize = 8;
 /// Most names of unfinished work that are logged.
 const LEFT_NAMED: usize = 8;
 
@@ -243,8 +248,43 @@ impl<'a, P: Ports> Pass<'a, P> {
     async fn compare(&mut self, published: &Published) -> Stored<()> {
         let snapshot = SaleSnapshot::read(self.ports, &published.sale).await?;
         self.run.available.push((published.sale.id().clone(), snapshot.available()));
+        let mut disturbed = Vec::new();
         for discrepancy in snapshot.discrepancies(published) {
-            self.repair(discrepancy).await;
+            let leaked = match &discrepancy {
+                Discrepancy::Leaked(repair) => Some(repair.clone()),
+                Discrepancy::NotLoaded { .. }
+                | Discrepancy::Terms { .. }
+                | Discrepancy::Overdue(..)
+                | Discrepancy::Uncounted(..)
+                | Discrepancy::Refund(..)
+                | Discrepancy::HoldOverdue(..)
+                | Discrepancy::HoldDiffers(..)
+                | Discrepancy::Forgotten(..)
+                | Discrepancy::HeldAndFree(..)
+                | Discrepancy::NotSold(_) => None,
+            };
+            if self.repair(discrepancy).await == Outcome::Changed {
+                disturbed.extend(leaked);
+            }
+        }
+        for repair in disturbed.into_iter().take(MAX_READ_AGAIN) {
+            self.repair_disturbed(published, repair).await?;
+        }
+        Ok(())
+    }
+
+    /// Repairs a block of which seats were freed while the sale was read, from reading it alone.
+    async fn repair_disturbed(&mut self, published: &Published, repair: Repair) -> Stored<()> {
+        let Some(epoch) = self.epoch else { return Ok(()) };
+        for attempt in 1..=READINGS {
+            let leaked = SaleSnapshot::read_leaked(self.ports, published, &repair).await?;
+            // All of one block, as what was disturbed.
+            let Some(discrepancy) = leaked.into_iter().next() else { return Ok(()) };
+            let done = repair_discrepancy(self.ports, &discrepancy, epoch, self.now).await;
+            if done != Ok(0) || attempt == READINGS {
+                self.record(discrepancy, Some(done));
+                return Ok(());
+            }
         }
         Ok(())
     }

@@ -125,7 +125,7 @@ pub(super) async fn repair_discrepancy(
         }
         Discrepancy::Leaked(repair) => Ok(match ports.seats().repair(repair).await? {
             RepairReply::Repaired => u32::try_from(repair.leaked.len()).unwrap_or(u32::MAX),
-            // Seats were freed meanwhile, or the sale was lost: the next run reads it again.
+            // Seats of the block were freed meanwhile, or the sale was lost: the next run reads it again.
             RepairReply::Conflict | RepairReply::NotLoaded => 0,
         }),
     }

@@ -1,12 +1,14 @@
 //! Every script and every way of choosing, on one hall at one fill after another.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, Share};
 use engine::domain::ids::{Epoch, Legs, Seat};
 use engine::domain::inventory::{
-    HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore, SeatLeg,
-    Sell, TierGrid,
+    Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore,
+    SeatLeg, Sell, TierGrid, freed_block_of,
 };
 use engine::ports::Seats as _;
 
@@ -125,7 +127,7 @@ struct State {
     pairs: Vec<(Seat, Seat)>,
     /// Taken seats of it.
     taken: Vec<Seat>,
-    freed: u64,
+    freed: Freed,
     grids: Vec<TierGrid>,
     /// Free seats of the tier with fewer.
     free: usize,
@@ -157,7 +159,7 @@ impl State {
         Ok(Self {
             pairs: free_pairs(&bits[0], hall.seated.row_bytes),
             taken: taken.collect(),
-            freed: grids[0].freed,
+            freed: grids[0].freed.clone(),
             hall: hall.clone(),
             kept: rig.keep().await?,
             grids,
@@ -398,7 +400,7 @@ fn restores(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, 
         let line = HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
         let Hold { sale, epoch, order, user, fingerprint, deadline, .. } = wish;
         let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
-        let freed = vec![state.freed];
+        let freed = vec![state.freed.of([first, second])];
         acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
     }
     Ok(acts)
@@ -408,7 +410,16 @@ fn restores(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, 
 fn repairs(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, Error> {
     let (seated, whole) = (&state.hall.seated, state.hall.whole());
     let mut acts = Vec::with_capacity(calls);
-    for (freed, (first, second)) in (state.freed..).zip(crowd.draw(&state.pairs, calls)) {
+    // A repair counts as freeing: the next one of the same block sees it.
+    let mut earlier: BTreeMap<u32, u32> = BTreeMap::new();
+    for (first, second) in crowd.draw(&state.pairs, calls) {
+        let mut freed = state.freed.of([first, second]);
+        let blocks = BTreeSet::from([first, second].map(freed_block_of));
+        for (block, counter) in blocks.into_iter().zip(&mut freed) {
+            let repairs = earlier.entry(block).or_default();
+            *counter += *repairs;
+            *repairs += 1;
+        }
         let Hold { sale, epoch, .. } = crowd.wants(Vec::new())?;
         let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
         let tier = seated.id.clone();

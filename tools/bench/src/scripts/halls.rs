@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use engine::domain::bitmap;
 use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
-use engine::domain::inventory::{Load, Terms, TierGrid};
+use engine::domain::inventory::{Freed, Load, Terms, TierGrid};
 use engine::domain::layout::Layout;
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
@@ -87,7 +87,7 @@ impl Tier {
             row_bytes: self.row_bytes,
             taken: vec![self.initial.clone(); usize::from(legs)],
             sold: vec![vec![0; self.initial.len()]; usize::from(legs)],
-            freed: 0,
+            freed: Freed::default(),
         }
     }
 }
