@@ -227,7 +227,7 @@ async fn the_places_of_those_who_left_are_given_to_the_next() {
     assert!(matches!(full, Err(admit::Refusal::Waiting { .. })), "{full:?}");
     // Two were held and not paid for: they go to the next, who had been told to wait.
     let late = NOW.plus_seconds(601);
-    expire(&ports, published.sale.id(), numbers[0], late).await.unwrap();
+    expire(&ports, &published.sale.inventories()[0], numbers[0], late).await.unwrap();
     admit(&ports, &published, &user("e"), 2, late).await.unwrap();
 }
 

@@ -321,6 +321,19 @@ fn elements(page: &str) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
+    let report = shown_and_audited(false).await;
+    the_report_says_what_is_documented(&report);
+    the_page_is_self_contained(&report);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_behaviour_is_shown_where_tiers_are_apart_and_the_audit_is_clean() {
+    let report = shown_and_audited(true).await;
+    assert!(!report.refusals.contains_key("one-tier-only"), "{:?}", report.refusals);
+}
+
+/// Shows every behaviour to a real engine, and audits it at rest.
+async fn shown_and_audited(tiers_apart: bool) -> Report {
     let engine = Engine::start(backends::engine(up::Options::ephemeral())).await.unwrap();
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
@@ -331,6 +344,7 @@ async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
         "columns": ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"],
         "sections": [{ "section": "Hall", "rows": rows }],
     }));
+    sale["tiers_apart"] = json!(tiers_apart);
     let sale: SaleFile = serde_json::from_value(sale).unwrap();
     demo::publish(&engine, &[sale]).await.unwrap();
     let ledger = engine.data_dir().join("ledger.jsonl");
@@ -360,9 +374,7 @@ async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     let audit = audit::run(&backends::audited(engine.endpoints()), &audited).await.unwrap();
     assert!(audit.clean, "{audit}");
     engine.stop().await.unwrap();
-
-    the_report_says_what_is_documented(&report);
-    the_page_is_self_contained(&report);
+    report
 }
 
 fn the_report_says_what_is_documented(report: &Report) {

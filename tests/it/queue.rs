@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Received, MessageSystemAttributeName};
 use chaos::proxy::http::{Act, HttpProxy};
-use engine::domain::ids::{PaymentId, ProviderId, SaleId};
+use engine::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
@@ -79,9 +79,10 @@ fn payment(outcome: PaymentOutcome) -> PaymentRecord {
 #[tokio::test]
 async fn each_message_arrives_in_its_queue() {
     let fixture = Fixture::new().await;
-    let sale = SaleId::new("show").unwrap();
+    let inventory =
+        InventoryId::of_tier(SaleId::new("show").unwrap(), TierId::new("floor").unwrap());
     let due_at = NOW.plus_ms(900);
-    fixture.queue.expire_later(&sale, order(), NOW, due_at).await.unwrap();
+    fixture.queue.expire_later(&inventory, order(), NOW, due_at).await.unwrap();
     fixture.queue.sync(order()).await.unwrap();
     let refund = payment(PaymentOutcome::Refund(RefundReason::TooLate));
     fixture.queue.refund(&refund).await.unwrap();
@@ -94,7 +95,7 @@ async fn each_message_arrives_in_its_queue() {
 
     // Less than a second is rounded up, so that the message is not early.
     let expiry = fixture.receive(&fixture.urls.expiry, 10).await;
-    let expected = Expiry { sale, order: order(), due_at };
+    let expected = Expiry::new(&inventory, order(), due_at);
     assert_eq!(Expiry::read(expiry[0].body().unwrap()), Ok(expected));
     let stamp = |name: MessageSystemAttributeName| -> i64 {
         expiry[0].attributes().unwrap()[&name].parse().unwrap()
@@ -143,8 +144,8 @@ async fn a_long_window_is_requeued_and_a_lost_answer_is_sent_again() {
     .await
     .unwrap();
     let queue = queue_at(&proxy.url(), &fixture.urls);
-    let sale = SaleId::new("show").unwrap();
-    queue.expire_later(&sale, order(), NOW, NOW.plus_seconds(86_400)).await.unwrap();
+    let inventory = InventoryId::whole(SaleId::new("show").unwrap());
+    queue.expire_later(&inventory, order(), NOW, NOW.plus_seconds(86_400)).await.unwrap();
     let sent = proxy.seen("SendMessage");
     assert_eq!(sent.len(), 2);
     assert_eq!(sent[1].body["DelaySeconds"], json!(900));

@@ -1,7 +1,8 @@
 //! The orders a second that a cache carries of one sale.
 //!
 //! A sale lives in one slot of the cache, and each of its orders is two scripts there, `hold` and `sell`,
-//! which run one after the other.
+//! which run one after the other. A sale that keeps its tiers apart lives in a slot for each tier; how much
+//! more that carries depends on how its buyers spread over the tiers.
 
 use super::sale::Sale;
 
@@ -29,9 +30,26 @@ pub enum CacheKind {
 }
 
 impl CacheKind {
-    /// The orders a second of one sale that it carries, of journeys of `leg_count` legs.
+    /// The orders a second of a sale that it carries, if buyers spread over the tiers as the seats do.
+    ///
+    /// Of a sale that keeps its tiers apart that is what its largest tier carries, divided by the share of
+    /// the seats that this tier has: five tiers of the same size carry five times as much as one slot, and
+    /// a tier with half of the seats limits the sale to twice as much. Slots of a serverless cache have each
+    /// their own units. Slots of nodes share the thread of a node, and where they lie is not known here:
+    /// nodes are taken to carry what one node does.
     #[must_use]
-    pub fn orders_per_second(self, leg_count: u16) -> u32 {
+    pub fn orders_per_second(self, sale: &Sale) -> u32 {
+        let of_slot = self.slot_orders_per_second(sale.leg_count());
+        if !sale.keeps_tiers_apart() || self == Self::Nodes {
+            return of_slot;
+        }
+        let seats = || sale.tiers().iter().map(|tier| u64::from(tier.layout.sellable()));
+        let (all, largest) = (seats().sum::<u64>(), seats().max().unwrap_or(0).max(1));
+        u32::try_from(u64::from(of_slot) * all.max(1) / largest).unwrap_or(u32::MAX)
+    }
+
+    /// The orders a second that one slot carries, of journeys of `leg_count` legs.
+    fn slot_orders_per_second(self, leg_count: u16) -> u32 {
         let further = u32::from(leg_count.saturating_sub(1));
         let order_ns = ORDER_NS + LEG_NS * further;
         let whole = match self {
@@ -45,12 +63,16 @@ impl CacheKind {
     /// orders; `None` if it carries them all.
     #[must_use]
     pub fn shortfall(self, sale: &Sale) -> Option<String> {
-        let carried = self.orders_per_second(sale.leg_count());
+        let carried = self.orders_per_second(sale);
         let admitted = sale.file().gate.rate_per_second;
         let (cache, remedy) = match self {
-            Self::Serverless => {
+            Self::Serverless if sale.keeps_tiers_apart() || sale.tiers().len() == 1 => {
                 ("the serverless cache", "lower gate.rate_per_second, or run on nodes")
             }
+            Self::Serverless => (
+                "the serverless cache",
+                "lower gate.rate_per_second, keep its tiers apart (tiers_apart), or run on nodes",
+            ),
             Self::Nodes => ("a node of the cache", "lower gate.rate_per_second"),
         };
         (admitted > carried).then(|| {
@@ -71,12 +93,46 @@ mod tests {
 
     #[test]
     fn a_serverless_cache_carries_a_tenth_of_what_a_node_does() {
-        assert_eq!(CacheKind::Serverless.orders_per_second(1), 2_000);
-        assert_eq!(CacheKind::Nodes.orders_per_second(1), 22_856);
-        assert_eq!(CacheKind::Serverless.orders_per_second(15), 960);
+        let [serverless, nodes] = [CacheKind::Serverless, CacheKind::Nodes]
+            .map(|kind| move |legs| kind.slot_orders_per_second(legs));
+        assert_eq!(serverless(1), 2_000);
+        assert_eq!(nodes(1), 22_856);
+        assert_eq!(serverless(15), 960);
+        assert!(nodes(64) > serverless(64));
+    }
+
+    /// A sale of tiers of general admission with these numbers of spots.
+    fn sale_of(spots: &[u32], apart: bool, rate_per_second: u32) -> Sale {
+        let tier = |(index, spots): (usize, &u32)| json!({"tier": format!("t{index}"), "name": "T", "price_minor": 100, "general_admission": spots});
+        let file: SaleFile = serde_json::from_value(json!({
+            "sale": "hall", "title": "Hall", "currency": "CNY", "tiers_apart": apart,
+            "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2030-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 600,
+            "gate": {"rate_per_second": rate_per_second},
+            "tiers": spots.iter().enumerate().map(tier).collect::<Vec<_>>()
+        }))
+        .unwrap();
+        Sale::new(file).unwrap()
+    }
+
+    #[test]
+    fn tiers_apart_carry_what_the_largest_of_them_lets_through() {
+        let carried = |spots: &[u32], apart| {
+            CacheKind::Serverless.orders_per_second(&sale_of(spots, apart, 1))
+        };
+        let five = [10_000; 5];
+        assert_eq!([carried(&five, false), carried(&five, true)], [2_000, 10_000]);
+        assert_eq!(carried(&[20_000, 10_000, 10_000], true), 4_000);
+        assert_eq!(carried(&[10_000], true), 2_000);
+        let shortfall = |apart| CacheKind::Serverless.shortfall(&sale_of(&five, apart, 8_000));
         assert!(
-            CacheKind::Nodes.orders_per_second(64) > CacheKind::Serverless.orders_per_second(64)
+            shortfall(false)
+                .unwrap()
+                .ends_with("keep its tiers apart (tiers_apart), or run on nodes")
         );
+        assert_eq!(shortfall(true), None);
+        let nodes = |apart| CacheKind::Nodes.orders_per_second(&sale_of(&five, apart, 1));
+        assert_eq!(nodes(true), nodes(false), "the slots may lie on one node");
     }
 
     #[test]

@@ -45,6 +45,10 @@ pub enum Guard {
     LoadComplete,
     /// A sale has no epoch before its load is published (Redis).
     LoadUnnamed,
+    /// A sale counts as loaded only if Redis has every one of its inventories.
+    EveryInventory,
+    /// Tiers that Redis still has stop selling before the claims are read from which all are loaded.
+    LoadFence,
     /// The same attempt is answered with the same hold (Redis).
     HoldReplay,
     /// A sale sells between its opening and its closing, and not while it is paused (Redis).
@@ -83,7 +87,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard, for the test that removes each.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 36] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -101,6 +105,8 @@ impl Guard {
         Self::LoadExpected,
         Self::LoadComplete,
         Self::LoadUnnamed,
+        Self::EveryInventory,
+        Self::LoadFence,
         Self::HoldReplay,
         Self::SaleWindow,
         Self::MarkTaken,

@@ -270,6 +270,65 @@ impl Legs {
     }
 }
 
+/// What one slot of Redis has of a sale: all of its tiers, or one of them if the sale keeps its tiers
+/// apart. Every script works on one inventory, and every key of an inventory has its hash tag.
+///
+/// [`Sale::inventory_of`](super::sale::Sale::inventory_of) says which one a tier is in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InventoryId {
+    sale: SaleId,
+    tier: Option<TierId>,
+}
+
+impl InventoryId {
+    /// The inventory of a sale that keeps its tiers together.
+    #[must_use]
+    pub fn whole(sale: SaleId) -> Self {
+        Self { sale, tier: None }
+    }
+
+    /// The inventory of one tier of a sale that keeps its tiers apart.
+    #[must_use]
+    pub fn of_tier(sale: SaleId, tier: TierId) -> Self {
+        Self { sale, tier: Some(tier) }
+    }
+
+    /// The inventory that a message or a key names: `tier` if its sale keeps its tiers apart.
+    #[must_use]
+    pub fn from_parts(sale: SaleId, tier: Option<TierId>) -> Self {
+        Self { sale, tier }
+    }
+
+    /// The sale.
+    #[must_use]
+    pub fn sale(&self) -> &SaleId {
+        &self.sale
+    }
+
+    /// The tier; `None` if all tiers of the sale are in it.
+    #[must_use]
+    pub fn tier(&self) -> Option<&TierId> {
+        self.tier.as_ref()
+    }
+
+    /// The inventory of the same sale that has a tier.
+    #[must_use]
+    pub fn with_tier(&self, tier: &TierId) -> Self {
+        let tier = self.tier.as_ref().map(|_| tier.clone());
+        Self { sale: self.sale.clone(), tier }
+    }
+}
+
+/// The hash tag: `sale`, or `sale/tier`.
+impl fmt::Display for InventoryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.tier {
+            None => self.sale.fmt(f),
+            Some(tier) => write!(f, "{}/{tier}", self.sale),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -298,6 +357,17 @@ mod tests {
             );
         }
         assert!(RequestFingerprint::new("0123456789abcdeF").is_err());
+    }
+
+    #[test]
+    fn an_inventory_is_a_sale_or_one_of_its_tiers() {
+        let (sale, tier) = (SaleId::new("s").unwrap(), |id: &str| TierId::new(id).unwrap());
+        let whole = InventoryId::whole(sale.clone());
+        assert_eq!((whole.to_string().as_str(), whole.tier()), ("s", None));
+        assert_eq!(whole.with_tier(&tier("b")), whole);
+        let one = InventoryId::of_tier(sale, tier("a"));
+        assert_eq!(one.to_string(), "s/a");
+        assert_eq!(one.with_tier(&tier("b")).to_string(), "s/b");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::domain::gate::{Admit, AdmitReply, Share, TopUp, shard_of};
 use crate::domain::ids::{TierId, UserId};
 use crate::domain::sale::{Sale, SaleState};
 use crate::domain::time::Timestamp;
+use crate::flows::hold::count_holds;
 use crate::ports::{Gate, Ports, Published, Seats, StoreError, Stored};
 
 /// Time for which a gate that found nothing left refuses without another top-up, in milliseconds.
@@ -100,11 +101,14 @@ fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
 }
 
 async fn top_up(ports: &impl Ports, sale: &Sale, generation: u64) -> Stored<TopUp> {
-    let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
     let places: u64 = sale.tiers().iter().map(|tier| u64::from(tier.layout.places())).sum();
-    let taken = ports.seats().count_taken(sale.id(), &tiers, sale.leg_count()).await?;
+    let mut taken = 0;
+    for inventory in sale.inventories() {
+        let tiers: Vec<TierId> = sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
+        taken += ports.seats().count_taken(&inventory, &tiers, sale.leg_count()).await?;
+    }
     let free = (places * u64::from(sale.leg_count())).saturating_sub(taken);
-    let holds = free == 0 && ports.seats().count_holds(sale.id()).await? > 0;
+    let holds = free == 0 && count_holds(ports, sale).await? > 0;
     let share = Share::new(&sale.file().gate, sale.leg_count(), free);
     Ok(TopUp { generation, share, exhausted_ms: EXHAUSTED_MS, holds })
 }

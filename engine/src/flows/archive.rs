@@ -23,6 +23,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::domain::time::{Clock, Timestamp};
+use crate::flows::hold::count_holds;
 use crate::flows::load::{Lease, each_owner};
 use crate::ports::{
     Catalogue, ChangeReply, DUE_SHARDS, Due, Freshness, Gate, Orders, Ports, Published, Seats,
@@ -174,7 +175,7 @@ async fn undecided<P: Ports>(
     lease: &mut Lease<'_, P>,
     now: Timestamp,
 ) -> Stored<Undecided> {
-    let holds = ports.seats().count_holds(sale.id()).await?;
+    let holds = count_holds(ports, sale).await?;
     let (mut pending, mut uncounted) = (0, 0);
     let count = |order: Order| {
         pending += usize::from(order.state == OrderState::Pending);
@@ -193,8 +194,10 @@ async fn undecided<P: Ports>(
 /// # Errors
 /// Fails if a store does.
 pub async fn finish(ports: &impl Ports, sale: &Sale) -> Stored<()> {
-    let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
-    ports.seats().unload(sale.id(), &tiers, sale.leg_count()).await?;
+    for inventory in sale.inventories() {
+        let tiers: Vec<TierId> = sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
+        ports.seats().unload(&inventory, &tiers, sale.leg_count()).await?;
+    }
     ports.gate().close(sale.id(), sale.file().gate.shards).await?;
     // A conflict: it is off the list already.
     ports.catalogue().delist(sale.id()).await.map(|_| ())

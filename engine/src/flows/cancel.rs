@@ -9,7 +9,7 @@ use crate::domain::ids::UserId;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
-use crate::flows::hold::release;
+use crate::flows::hold::{inventory_of, release};
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
 
 /// Most attempts; an order that changed meanwhile is read again.
@@ -49,14 +49,14 @@ pub async fn cancel(
         let end = match order.after(OrderEvent::Cancel, now) {
             Some(end) => end,
             None if order.state == OrderState::Cancelled => {
-                release(ports, &order.sale, number).await?;
+                release(ports, &inventory_of(ports, &order).await?, number).await?;
                 return Ok(order);
             }
             None => return Err(Refusal::Resolved(order.state)),
         };
         match ports.orders().end(&end).await? {
             ChangeReply::Done => {
-                release(ports, &end.sale, number).await?;
+                release(ports, &inventory_of(ports, &end).await?, number).await?;
                 return Ok(end);
             }
             ChangeReply::Conflict => {}

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use serde::Serialize;
 
-use crate::domain::ids::{Epoch, Leg, SaleId, Seat, TierId};
+use crate::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId};
 use crate::domain::inventory::{
     HeldLine, HoldRecord, Repair, Restore, Terms, TierGrid, freed_block_of,
 };
@@ -50,9 +50,9 @@ pub enum Discrepancy {
     /// A refund of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
     /// A hold past its deadline, with what DynamoDB has under its number.
-    HoldOverdue(SaleId, OrderNumber, Option<Box<Order>>),
-    /// A hold that is not what its order says.
-    HoldDiffers(Box<Order>, HoldRecord),
+    HoldOverdue(InventoryId, OrderNumber, Option<Box<Order>>),
+    /// A hold in an inventory that is not what its order says.
+    HoldDiffers(Box<Order>, InventoryId, HoldRecord),
     /// A pending order whose hold Redis has forgotten.
     Forgotten(Box<Order>, Restore),
     /// A pending order whose hold is there and of whose seats some are free.
@@ -116,7 +116,7 @@ impl Discrepancy {
             Self::NotLoaded { .. } | Self::Terms { .. } | Self::Leaked(_) => None,
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
-            | Self::HoldDiffers(order, _)
+            | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
             | Self::NotSold(order) => Some(order.number),
@@ -127,16 +127,15 @@ impl Discrepancy {
     /// The sale that it is about; a refund names only its order.
     fn sale(&self) -> Option<&SaleId> {
         match self {
-            Self::NotLoaded { sale, .. }
-            | Self::Terms { sale, .. }
-            | Self::HoldOverdue(sale, _, _) => Some(sale),
+            Self::NotLoaded { sale, .. } | Self::Terms { sale, .. } => Some(sale),
+            Self::HoldOverdue(at, _, _) => Some(at.sale()),
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
-            | Self::HoldDiffers(order, _)
+            | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
             | Self::NotSold(order) => Some(&order.sale),
-            Self::Leaked(repair) => Some(&repair.sale),
+            Self::Leaked(repair) => Some(repair.inventory.sale()),
             Self::Refund(..) => None,
         }
     }
@@ -227,7 +226,7 @@ impl Discrepancy {
             Self::Overdue(_, hold) | Self::Uncounted(_, hold) => hold.text(),
             Self::Refund(..) => "knows of no payments".to_owned(),
             Self::HoldOverdue(..) => "a hold past its deadline".to_owned(),
-            Self::HoldDiffers(_, record) => format!("holds {}", lines(&record.lines)),
+            Self::HoldDiffers(_, _, record) => format!("holds {}", lines(&record.lines)),
             Self::Forgotten(..) => "no hold".to_owned(),
             Self::HeldAndFree(..) => "its hold, but some of the seats are free".to_owned(),
             Self::NotSold(_) => "not all of its seats are sold".to_owned(),
@@ -245,7 +244,7 @@ impl Discrepancy {
             Self::Terms { catalogue, .. } => terms(catalogue),
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
-            | Self::HoldDiffers(order, _)
+            | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
             | Self::NotSold(order) => state(order),
@@ -303,8 +302,8 @@ fn is_settled(grid: &TierGrid, leg: Leg, seat: Seat) -> bool {
 pub(crate) struct SaleSnapshot {
     /// The bitmaps of each tier in Redis.
     grids: BTreeMap<TierId, TierGrid>,
-    /// Every hold of the sale in Redis.
-    holds: BTreeMap<OrderNumber, HoldRecord>,
+    /// Every hold of the sale in Redis, by its inventory and number.
+    holds: BTreeMap<(InventoryId, OrderNumber), HoldRecord>,
     /// Everything that DynamoDB claims, and every order that can differ: that holds, or claims what
     /// Redis does not have as sold.
     owned: Owned,
@@ -333,12 +332,17 @@ impl SaleSnapshot {
     pub(crate) async fn read(ports: &impl Ports, sale: &Sale) -> Stored<Self> {
         let mut grids = BTreeMap::new();
         for tier in sale.tiers() {
-            let grid = ports.seats().grid(sale.id(), &tier.tier, sale.leg_count()).await?;
+            let inventory = sale.inventory_of(&tier.tier);
+            let grid = ports.seats().grid(&inventory, &tier.tier, sale.leg_count()).await?;
             grids.insert(tier.tier.clone(), grid);
         }
-        let holds: BTreeMap<OrderNumber, HoldRecord> =
-            ports.seats().holds(sale.id()).await?.into_iter().collect();
-        let held = holds.keys().copied().collect();
+        let mut holds = BTreeMap::new();
+        for inventory in sale.inventories() {
+            let found = ports.seats().holds(&inventory).await?;
+            let keyed = |(order, record)| ((inventory.clone(), order), record);
+            holds.extend(found.into_iter().map(keyed));
+        }
+        let held = holds.keys().map(|(_, order)| *order).collect();
         let differs = |tier: &TierId, claim: &Claim| {
             let grid: Option<&TierGrid> = grids.get(tier);
             !grid.is_some_and(|grid| is_settled(grid, claim.leg, claim.seat))
@@ -369,11 +373,11 @@ impl SaleSnapshot {
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
     /// reservation under way, or waits for its deadline.
     fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {
-        self.holds.iter().filter_map(|(number, record)| {
+        self.holds.iter().filter_map(|((at, number), record)| {
             let order = self.owned.orders.get(number)?;
             let agrees = order.state == OrderState::Pending && record.lines == order.held_lines();
-            let differs = || Discrepancy::HoldDiffers(Box::new(order.clone()), record.clone());
-            (!agrees).then(differs)
+            let order = || Box::new(order.clone());
+            (!agrees).then(|| Discrepancy::HoldDiffers(order(), at.clone(), record.clone()))
         })
     }
 
@@ -381,7 +385,9 @@ impl SaleSnapshot {
     /// hold of the same seats, taken while theirs was forgotten, may have given them back.
     fn forgotten(&self, published: &Published) -> impl Iterator<Item = Discrepancy> {
         self.owned.orders.values().filter_map(move |order| {
-            let is_held = self.holds.contains_key(&order.number);
+            let lines = order.lines.iter().map(|line| &line.tier);
+            let at = published.sale.inventory_of_all(lines);
+            let is_held = at.is_some_and(|at| self.holds.contains_key(&(at, order.number)));
             let restore = || self.restore(published, order);
             let boxed = || Box::new(order.clone());
             match (order.state, is_held) {
@@ -413,8 +419,10 @@ impl SaleSnapshot {
             Some(grid.freed.of(line.seats.iter().copied()))
         };
         let freed = record.lines.iter().map(freed).collect::<Option<Vec<Vec<u32>>>>()?;
-        let (sale, epoch) = (order.sale.clone(), published.epoch.clone()?);
-        Some(Restore { sale, epoch, order: order.number, record, freed })
+        let lines = record.lines.iter().map(|line| &line.tier);
+        let inventory = published.sale.inventory_of_all(lines)?;
+        let epoch = published.epoch.clone()?;
+        Some(Restore { inventory, epoch, order: order.number, record, freed })
     }
 
     /// True if Redis has every seat-leg of the lines as taken.
@@ -443,8 +451,11 @@ impl SaleSnapshot {
     ) -> Stored<Vec<Discrepancy>> {
         let (sale, id) = (&published.sale, &disturbed.tier);
         let Some(tier) = sale.tier(id) else { return Ok(Vec::new()) };
-        let grid = ports.seats().grid(sale.id(), id, sale.leg_count()).await?;
-        let holds = ports.seats().holds(sale.id()).await?.into_iter().collect();
+        let inventory = &disturbed.inventory;
+        let grid = ports.seats().grid(inventory, id, sale.leg_count()).await?;
+        let holds = ports.seats().holds(inventory).await?;
+        let holds = holds.into_iter().map(|(order, hold)| ((inventory.clone(), order), hold));
+        let holds = holds.collect();
         let seats: BTreeSet<Seat> = disturbed.leaked.iter().map(|(_, seat)| *seat).collect();
         let blocks: BTreeSet<u32> = seats.iter().map(|seat| block_of(*seat)).collect();
         let mut claims = Vec::new();
@@ -486,8 +497,9 @@ impl SaleSnapshot {
         }
         let repair = |leaked: Vec<(Leg, Seat)>| {
             let freed = grid.freed.of(leaked.iter().map(|(_, seat)| *seat));
-            let (sale, epoch) = (published.sale.id().clone(), epoch.clone());
-            Discrepancy::Leaked(Repair { sale, epoch, tier: tier.tier.clone(), freed, leaked })
+            let inventory = published.sale.inventory_of(&tier.tier);
+            let (epoch, tier) = (epoch.clone(), tier.tier.clone());
+            Discrepancy::Leaked(Repair { inventory, epoch, tier, freed, leaked })
         };
         by_block.into_values().map(repair).collect()
     }

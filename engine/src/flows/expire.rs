@@ -21,7 +21,7 @@ use futures_util::future::join_all;
 use crate::domain::captures::{Coverage, Listing};
 use crate::domain::grace::Grace;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::InventoryId;
 use crate::domain::inventory::HoldRecord;
 use crate::domain::money::MinorUnits;
 use crate::domain::number::OrderNumber;
@@ -60,25 +60,26 @@ pub enum Expired {
     Nothing,
 }
 
-/// Ends what is under this number if its time is up. Running it twice ends nothing twice.
+/// Ends what is under this number if its time is up: the order, and what the number holds in the
+/// inventory `at`. Running it twice ends nothing twice.
 ///
 /// # Errors
 /// Fails if a store does; `Unavailable` if the order keeps changing.
 pub async fn expire(
     ports: &impl Ports,
-    sale: &SaleId,
+    at: &InventoryId,
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<Expired> {
     let order = ports.orders().get(number).await?;
-    end(ports, sale, number, order, now).await
+    end(ports, at, number, order, now).await
 }
 
 /// [`expire`] for many at once, which are read together: most of them are paid, and need no more than
 /// that. One outcome for each, in their order.
 pub async fn expire_all(
     ports: &impl Ports,
-    due: &[(SaleId, OrderNumber)],
+    due: &[(InventoryId, OrderNumber)],
     now: Timestamp,
 ) -> Vec<Stored<Expired>> {
     let mut outcomes = Vec::with_capacity(due.len());
@@ -90,7 +91,7 @@ pub async fn expire_all(
 
 async fn expire_some(
     ports: &impl Ports,
-    due: &[(SaleId, OrderNumber)],
+    due: &[(InventoryId, OrderNumber)],
     now: Timestamp,
 ) -> Vec<Stored<Expired>> {
     let numbers: Vec<OrderNumber> = due.iter().map(|(_, number)| *number).collect();
@@ -98,17 +99,21 @@ async fn expire_some(
         Ok(orders) => orders,
         // One that cannot be read must not hold the others up: each by itself.
         Err(_) => {
-            let each = due.iter().map(|(sale, number)| expire(ports, sale, *number, now));
+            let each = due.iter().map(|(at, number)| expire(ports, at, *number, now));
             return join_all(each).await;
         }
     };
     let orders: BTreeMap<OrderNumber, Order> =
         orders.into_iter().map(|order| (order.number, order)).collect();
-    let ends = due.iter().map(|(sale, number)| async {
+    let ends = due.iter().map(|(at, number)| async {
         match orders.get(number) {
             // It was sold in Redis before it was counted. If Redis forgot, reconcile will find it.
-            Some(order) if order.state == OrderState::Paid && order.synced => Ok(Expired::Resolved),
-            order => end(ports, sale, *number, order.cloned(), now).await,
+            Some(order)
+                if order.state == OrderState::Paid && order.synced && own(at, order) == *at =>
+            {
+                Ok(Expired::Resolved)
+            }
+            order => end(ports, at, *number, order.cloned(), now).await,
         }
     });
     join_all(ends).await
@@ -118,23 +123,29 @@ async fn expire_some(
 /// becomes of each, in their order. This is what the expiry queue's function does with its messages.
 pub async fn expire_or_requeue(
     ports: &impl Ports,
-    due: &[(SaleId, OrderNumber)],
+    due: &[(InventoryId, OrderNumber)],
     now: Timestamp,
 ) -> Vec<Stored<()>> {
     let outcomes = expire_all(ports, due, now).await;
-    let requeued = due.iter().zip(outcomes).map(|((sale, number), outcome)| async move {
+    let requeued = due.iter().zip(outcomes).map(|((at, number), outcome)| async move {
         match outcome? {
-            Expired::NotDue(due) => ports.queue().expire_later(sale, *number, now, due).await,
+            Expired::NotDue(due) => ports.queue().expire_later(at, *number, now, due).await,
             Expired::Ended | Expired::Resolved | Expired::Nothing => Ok(()),
         }
     });
     join_all(requeued).await
 }
 
+/// The inventory that an order's seats are in, seen from one of the same sale: another one only if a
+/// request was repeated with another tier, of a sale that keeps its tiers apart.
+fn own(at: &InventoryId, order: &Order) -> InventoryId {
+    order.lines.first().map_or_else(|| at.clone(), |line| at.with_tier(&line.tier))
+}
+
 /// Ends what is under this number, beginning with the order as it was read.
 async fn end(
     ports: &impl Ports,
-    sale: &SaleId,
+    at: &InventoryId,
     number: OrderNumber,
     mut order: Option<Order>,
     now: Timestamp,
@@ -155,15 +166,16 @@ async fn end(
         if let Some(again) = again {
             return Ok(Expired::NotDue(again));
         }
+        let owner = order.as_ref().map_or_else(|| at.clone(), |order| own(at, order));
         let ended = match order {
             Some(order) => match order.after(OrderEvent::Expire, now) {
                 Some(end) => ports.orders().end(&end).await?,
                 None => {
-                    settle(ports, &order).await?;
+                    settle(ports, &order, at).await?;
                     return Ok(Expired::Resolved);
                 }
             },
-            None => match ports.seats().record(sale, number).await? {
+            None => match ports.seats().record(at, number).await? {
                 None => return Ok(Expired::Nothing),
                 Some(record) if stands(Guard::Deadline) && record.deadline > now => {
                     return Ok(Expired::NotDue(record.deadline));
@@ -172,14 +184,17 @@ async fn end(
                 // takes its number before its seats are given back.
                 Some(_) if !stands(Guard::Tombstone) => ChangeReply::Done,
                 Some(record) => {
-                    let tombstone = tombstone(ports, sale, number, record, now).await?;
+                    let tombstone = tombstone(ports, at, number, record, now).await?;
                     ports.orders().write_tombstone(&tombstone).await?
                 }
             },
         };
         match ended {
             ChangeReply::Done => {
-                release(ports, sale, number).await?;
+                release(ports, at, number).await?;
+                if owner != *at {
+                    release(ports, &owner, number).await?;
+                }
                 return Ok(Expired::Ended);
             }
             ChangeReply::Conflict if attempt < ATTEMPTS => {
@@ -193,12 +208,12 @@ async fn end(
 
 /// Brings Redis to an order that is not pending. One that is paid and not counted may have been paid
 /// while Redis did not answer, or its callback died: it is handed over now.
-async fn settle(ports: &impl Ports, order: &Order) -> Stored<()> {
+async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<()> {
     if order.state == OrderState::Paid && !order.synced {
         sell(ports, order).await?;
         return ports.queue().sync(order.number).await;
     }
-    align(ports, order).await
+    align(ports, order, at).await
 }
 
 fn is_overdue(order: &Order, now: Timestamp) -> bool {
@@ -324,15 +339,15 @@ async fn decide_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> S
 
 async fn tombstone(
     ports: &impl Ports,
-    sale: &SaleId,
+    at: &InventoryId,
     number: OrderNumber,
     record: HoldRecord,
     now: Timestamp,
 ) -> Stored<Order> {
-    let published = sale_of(ports, sale, Freshness::Cached).await?;
+    let published = sale_of(ports, at.sale(), Freshness::Cached).await?;
     Ok(Order {
         number,
-        sale: sale.clone(),
+        sale: at.sale().clone(),
         user: record.user,
         state: OrderState::Expired,
         lines: Vec::new(),

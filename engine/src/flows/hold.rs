@@ -1,9 +1,10 @@
 //! Bringing a hold in Redis to where its order is: the steps that several flows end with.
 
-use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::ids::{Epoch, InventoryId, SaleId};
 use crate::domain::inventory::{HoldRecord, Release, ReleaseReply, Sell, SellReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
+use crate::domain::sale::Sale;
 use crate::flows::load;
 use crate::ports::{Catalogue, Freshness, Ports, Published, Seats, StoreError, Stored};
 
@@ -26,14 +27,47 @@ fn epoch_of(published: &Published) -> Stored<&Epoch> {
     published.epoch.as_ref().ok_or_else(missing)
 }
 
-/// Gives back whatever an order holds. Running it twice frees nothing twice.
+/// The inventory that an order's seats are in.
+///
+/// # Errors
+/// `Contract` if they are in several: no such order is made.
+fn inventory_in(sale: &Sale, order: &Order) -> Stored<InventoryId> {
+    let at = sale.inventory_of_all(order.lines.iter().map(|line| &line.tier));
+    at.ok_or_else(|| StoreError::Contract(format!("order {} is in no inventory", order.number)))
+}
+
+/// [`inventory_in`] the order's sale. A tombstone, which has no seats, is where its sale is whole.
+///
+/// # Errors
+/// Fails if the catalogue does.
+pub async fn inventory_of(ports: &impl Ports, order: &Order) -> Stored<InventoryId> {
+    if order.is_tombstone() {
+        return Ok(InventoryId::whole(order.sale.clone()));
+    }
+    let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
+    inventory_in(&published.sale, order)
+}
+
+/// Number of orders that hold seats of a sale now.
+///
+/// # Errors
+/// Fails if Redis does.
+pub async fn count_holds(ports: &impl Ports, sale: &Sale) -> Stored<u64> {
+    let mut count = 0;
+    for inventory in sale.inventories() {
+        count += ports.seats().count_holds(&inventory).await?;
+    }
+    Ok(count)
+}
+
+/// Gives back whatever a number holds in an inventory. Running it twice frees nothing twice.
 ///
 /// # Errors
 /// Fails if Redis does; `Unavailable` if the hold keeps changing.
-pub async fn release(ports: &impl Ports, sale: &SaleId, order: OrderNumber) -> Stored<()> {
+pub async fn release(ports: &impl Ports, at: &InventoryId, order: OrderNumber) -> Stored<()> {
     for _ in 0..ATTEMPTS {
-        let Some(record) = ports.seats().record(sale, order).await? else { return Ok(()) };
-        let command = Release { sale: sale.clone(), order, record };
+        let Some(record) = ports.seats().record(at, order).await? else { return Ok(()) };
+        let command = Release { inventory: at.clone(), order, record };
         match ports.seats().release(&command).await? {
             ReleaseReply::Released | ReleaseReply::NotHeld => return Ok(()),
             ReleaseReply::Conflict => {}
@@ -54,7 +88,7 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
             return Ok(());
         }
         let command = Sell {
-            sale: order.sale.clone(),
+            inventory: inventory_in(&published.sale, order)?,
             epoch: epoch_of(&published)?.clone(),
             order: order.number,
             user: order.user.clone(),
@@ -69,38 +103,43 @@ pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
     Err(StoreError::Unavailable(format!("sale {} is not loaded", order.sale)))
 }
 
-/// Brings what Redis holds under an order's number to what the order says: held while pending,
-/// sold when paid, free when it has ended. A pending order without a hold is left alone.
+/// Brings what Redis holds under an order's number in an inventory to what the order says: held while
+/// pending, sold when paid, free when it has ended, and free where the order has no seats: a request that
+/// was repeated with another tier holds there, if tiers are kept apart. A pending order without a hold is
+/// left alone.
 ///
 /// # Errors
 /// Fails if Redis does, or while the sale is being loaded again.
-pub async fn align(ports: &impl Ports, order: &Order) -> Stored<()> {
-    let Some(record) = ports.seats().record(&order.sale, order.number).await? else {
-        return Ok(());
-    };
-    align_to(ports, order, &record).await
+pub async fn align(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<()> {
+    let Some(record) = ports.seats().record(at, order.number).await? else { return Ok(()) };
+    align_to(ports, order, at, &record).await
 }
 
 /// [`align`] for a hold that the caller has just read.
 ///
 /// # Errors
 /// As [`align`].
-pub async fn align_to(ports: &impl Ports, order: &Order, record: &HoldRecord) -> Stored<()> {
+pub async fn align_to(
+    ports: &impl Ports,
+    order: &Order,
+    at: &InventoryId,
+    record: &HoldRecord,
+) -> Stored<()> {
     let is_of_the_order = record.lines == order.held_lines();
     match order.state {
         OrderState::Pending if is_of_the_order => Ok(()),
         // Redis has forgotten the order's hold, and a repeated attempt took other seats. The
         // reconciler writes the right hold; until then its claims keep the seats.
-        OrderState::Pending => release(ports, &order.sale, order.number).await,
+        OrderState::Pending => release(ports, at, order.number).await,
         OrderState::Paid => {
             if !is_of_the_order {
-                release(ports, &order.sale, order.number).await?;
+                release(ports, at, order.number).await?;
             }
             sell(ports, order).await
         }
         OrderState::Cancelled
         | OrderState::Expired
         | OrderState::RefundDue
-        | OrderState::Refunded => release(ports, &order.sale, order.number).await,
+        | OrderState::Refunded => release(ports, at, order.number).await,
     }
 }

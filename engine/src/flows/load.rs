@@ -14,6 +14,10 @@
 //!   does not name: every script refuses it, and the next load writes over it;
 //! - the catalogue names an epoch only while its lease is the last that was taken (`loaded`).
 //!
+//! A sale that keeps its tiers apart has an inventory for each of them, all under one lease and one
+//! epoch: if Redis has lost one of them, all are loaded. So that nobody buys from those that it still
+//! has while the claims are read, each gets a first part with nothing in it, a fence, before that.
+//!
 //! Traffic goes on while the claims are read: an order may be made, paid or ended after its row was
 //! read, if its hold was there before the loss. Its seats then seem free, held or taken in Redis
 //! though they are not. Its claim still decides: a hold of such a seat fails at DynamoDB and is
@@ -25,7 +29,8 @@ use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::domain::ids::{Epoch, SaleId, TierId, UserId};
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{Epoch, InventoryId, SaleId, TierId, UserId};
 use crate::domain::inventory::{Freed, HoldRecord, Load, LoadPart, LoadReply, Terms, TierGrid};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
@@ -126,8 +131,8 @@ pub async fn load(
 enum Found {
     /// The epoch that the catalogue names.
     Current,
-    /// Nothing, or a load that the catalogue does not name: nobody sells from it.
-    Other { sale: Arc<Sale>, epoch: Option<Epoch> },
+    /// Of an inventory nothing, or a load that the catalogue does not name: nobody sells from it.
+    Other { sale: Arc<Sale>, heads: Vec<Head> },
     /// Nothing that anybody may sell from: the sale is archived.
     Archived,
 }
@@ -139,43 +144,90 @@ async fn find(ports: &impl Ports, id: &SaleId) -> Stored<Found> {
     if published.lifecycle.is_over() {
         return Ok(Found::Archived);
     }
-    let epoch = ports.seats().epoch(id).await?;
-    Ok(if epoch.is_some() && epoch == published.epoch {
-        Found::Current
-    } else {
-        Found::Other { sale: published.sale, epoch }
+    let heads = heads(ports, &published.sale).await?;
+    Ok(match not_current(&heads, published.epoch.as_ref()) {
+        None => Found::Current,
+        Some(_) => Found::Other { sale: published.sale, heads },
     })
+}
+
+/// An inventory, with its epoch and terms in Redis if it is loaded.
+pub(crate) type Head = (InventoryId, Option<(Epoch, Terms)>);
+
+/// Reads the head of each inventory of a sale.
+pub(crate) async fn heads(ports: &impl Ports, sale: &Sale) -> Stored<Vec<Head>> {
+    let mut heads = Vec::new();
+    for inventory in sale.inventories() {
+        let head = ports.seats().head(&inventory).await?;
+        heads.push((inventory, head));
+    }
+    Ok(heads)
+}
+
+/// The first inventory that does not have the epoch that the catalogue names; `None` if all have it.
+pub(crate) fn not_current<'a>(heads: &'a [Head], named: Option<&Epoch>) -> Option<&'a Head> {
+    let checked = if stands(Guard::EveryInventory) { heads.len() } else { 1 };
+    heads.iter().take(checked).find(|(_, head)| {
+        let epoch = head.as_ref().map(|(epoch, _)| epoch);
+        epoch.is_none() || epoch != named
+    })
+}
+
+/// The load of one inventory, in parts.
+struct InventoryLoad {
+    parts: Vec<LoadPart>,
+    /// The epoch that Redis is expected to have.
+    expected: Option<Epoch>,
 }
 
 async fn load_under<P: Ports>(ports: &P, lease: &mut Lease<'_, P>) -> Stored<Loaded> {
     // Read again: another loader may have finished just before the lease was taken. From here
     // on the catalogue names no other epoch than ours, unless the lease is lost.
-    let (sale, mut expected) = match find(ports, lease.id).await? {
+    let (sale, heads) = match find(ports, lease.id).await? {
         Found::Current => return Ok(Loaded::Already),
         Found::Archived => return Ok(Loaded::Archived),
-        Found::Other { sale, epoch } => (sale, epoch),
+        Found::Other { sale, heads } => (sale, heads),
     };
+    let is_fenced = stands(Guard::LoadFence) && heads.len() > 1;
+    let mut expected = Vec::new();
+    for (inventory, head) in heads {
+        let epoch = head.map(|(epoch, _)| epoch);
+        let empty = Load::empty(inventory, terms(&sale), None, lease.epoch.clone());
+        let mut fence = InventoryLoad { parts: vec![empty.fence()], expected: epoch };
+        if is_fenced && !fence.put(ports, lease).await? {
+            return Ok(Loaded::Busy);
+        }
+        expected.push(fence.expected);
+    }
     let owners = Owners::read(ports, &sale, lease).await?;
     let orders = owners.orders;
-    let mut parts = owners.into_load(&sale, lease.epoch.clone()).into_parts(ports.part_limit());
-    for _ in 0..ATTEMPTS {
-        match put_parts(ports, lease, &mut parts, expected).await? {
-            LoadReply::Loaded | LoadReply::Updated => {
-                let loaded = ports.catalogue().loaded(lease.id, lease.epoch).await?;
-                return Ok(match loaded {
-                    ChangeReply::Done => Loaded::Now { orders },
-                    ChangeReply::Conflict => Loaded::Busy,
-                });
-            }
-            // A loader that has lost its lease was late and has begun to write, or Redis has lost even
-            // that, or has the load that succeeded to ours: the next prolongation tells.
-            LoadReply::Stale(found) => expected = found,
-            LoadReply::Staged => {
-                return Err(StoreError::Contract("the last part is no last one".to_owned()));
-            }
+    let limit = ports.part_limit();
+    for (load, expected) in owners.into_loads(&sale, lease.epoch).into_iter().zip(expected) {
+        let parts = if is_fenced { load.into_fenced_parts(limit) } else { load.into_parts(limit) };
+        if !(InventoryLoad { parts, expected }).put(ports, lease).await? {
+            return Ok(Loaded::Busy);
         }
     }
-    Ok(Loaded::Busy)
+    Ok(match ports.catalogue().loaded(lease.id, lease.epoch).await? {
+        ChangeReply::Done => Loaded::Now { orders },
+        ChangeReply::Conflict => Loaded::Busy,
+    })
+}
+
+impl InventoryLoad {
+    /// Writes the parts, again from the first if Redis has another load than expected; false if it
+    /// has one each time.
+    async fn put<P: Ports>(&mut self, ports: &P, lease: &mut Lease<'_, P>) -> Stored<bool> {
+        for _ in 0..ATTEMPTS {
+            match put_parts(ports, lease, &mut self.parts, self.expected.clone()).await? {
+                LoadReply::Loaded | LoadReply::Updated | LoadReply::Staged => return Ok(true),
+                // A loader that has lost its lease was late and has begun to write, or Redis has lost even
+                // that, or has the load that succeeded to ours: the next prolongation tells.
+                LoadReply::Stale(found) => self.expected = found,
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Writes the parts of a load, one after the other. Those that are there since an earlier attempt are
@@ -300,6 +352,12 @@ struct Owners {
     claims: BTreeMap<TierId, Vec<Claim>>,
     orders: usize,
     paid: BTreeSet<OrderNumber>,
+    in_inventory: BTreeMap<InventoryId, InInventory>,
+}
+
+/// What a load keeps of the orders of one inventory.
+#[derive(Default)]
+struct InInventory {
     holds: BTreeMap<OrderNumber, HoldRecord>,
     bought: BTreeMap<UserId, Tickets>,
 }
@@ -314,20 +372,24 @@ impl Owners {
             owners.claims.entry(tier.clone()).or_default().extend(of_block);
         };
         read_claims(ports, sale, Some(&mut *lease), take).await?;
-        read_orders(ports, numbers, Some(lease), |order| owners.add(&order)).await?;
+        read_orders(ports, numbers, Some(lease), |order| owners.add(sale, &order)).await?;
         Ok(owners)
     }
 
-    fn add(&mut self, order: &Order) {
+    fn add(&mut self, sale: &Sale, order: &Order) {
         self.orders += 1;
         if order.state == OrderState::Paid {
             self.paid.insert(order.number);
         }
+        let Some(at) = sale.inventory_of_all(order.lines.iter().map(|line| &line.tier)) else {
+            return tracing::error!(order = %order.number, "its seats are in several inventories");
+        };
+        let kept = self.in_inventory.entry(at).or_default();
         if order.state.is_live() {
-            *self.bought.entry(order.user.clone()).or_default() += order.tickets();
+            *kept.bought.entry(order.user.clone()).or_default() += order.tickets();
         }
         if order.state == OrderState::Pending {
-            self.holds.insert(order.number, order.hold_record());
+            kept.holds.insert(order.number, order.hold_record());
         }
     }
 }
@@ -425,8 +487,9 @@ fn blocks_of(tier: &Tier) -> impl Iterator<Item = (&TierId, u32)> {
 }
 
 impl Owners {
-    fn into_load(self, sale: &Sale, epoch: Epoch) -> Load {
-        let Self { claims, orders: _, paid, holds, bought } = self;
+    /// The load of each inventory of the sale, in the order of [`Sale::inventories`].
+    fn into_loads(self, sale: &Sale, epoch: &Epoch) -> Vec<Load> {
+        let Self { claims, orders: _, paid, mut in_inventory } = self;
         let grid = |tier: &Tier| {
             let legs = usize::from(sale.leg_count());
             let initial = tier.layout.initial();
@@ -442,9 +505,13 @@ impl Owners {
             }
             grid
         };
-        let tiers = sale.tiers().iter().map(grid).collect();
-        let (sale, terms) = (sale.id().clone(), terms(sale));
-        Load { sale, terms, expected: None, epoch, tiers, holds, bought }
+        let load = |inventory: InventoryId| {
+            let InInventory { holds, bought } = in_inventory.remove(&inventory).unwrap_or_default();
+            let tiers = sale.tiers_in(&inventory).map(grid).collect();
+            let epoch = epoch.clone();
+            Load { inventory, terms: terms(sale), expected: None, epoch, tiers, holds, bought }
+        };
+        sale.inventories().into_iter().map(load).collect()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::domain::order::{
 use crate::domain::refund::RefundState;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
-use crate::flows::hold::{sale_of, sell};
+use crate::flows::hold::{inventory_of, sale_of, sell};
 use crate::flows::refund::request;
 use crate::ports::{Freshness, Orders, Ports, Queue, SettleReply, Settlement, StoreError, Stored};
 
@@ -187,7 +187,11 @@ async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<
 
 /// Brings a paid order up in the expiry queue, whose consumer sells it and has it counted.
 async fn bring_up(ports: &impl Ports, order: &Order, now: Timestamp, at: Timestamp) {
-    if let Err(error) = ports.queue().expire_later(&order.sale, order.number, now, at).await {
+    let sent = async {
+        let inventory = inventory_of(ports, order).await?;
+        ports.queue().expire_later(&inventory, order.number, now, at).await
+    };
+    if let Err(error) = sent.await {
         tracing::warn!(order = %order.number, %error, "left to the sweeper");
     }
 }

@@ -15,8 +15,9 @@ const ATTEMPTS: usize = 4;
 /// Why a sale was not published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// A sale with this id has other seats, stops or currency: those never change.
-    #[error("a sale with this id has other seats, stops or currency")]
+    /// A sale with this id has other seats, stops or currency, or keeps its tiers otherwise: those
+    /// never change.
+    #[error("a sale with this id has other seats, stops or currency, or another tiers_apart")]
     SeatsDiffer,
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
@@ -78,17 +79,14 @@ pub(crate) async fn replace_terms(ports: &impl Ports, id: &SaleId) -> Stored<()>
         if written == Some(version) {
             return Ok(());
         }
-        let Some(epoch) = ports.seats().epoch(id).await? else { return Ok(()) };
-        let command = Load {
-            sale: id.clone(),
-            terms: terms(&sale),
-            expected: Some(epoch.clone()),
-            epoch,
-            tiers: Vec::new(),
-            holds: Default::default(),
-            bought: Default::default(),
-        };
-        ports.seats().load(&command).await?;
+        for inventory in sale.inventories() {
+            // What Redis has lost is loaded with these terms.
+            if let Some(epoch) = ports.seats().epoch(&inventory).await? {
+                let expected = Some(epoch.clone());
+                let command = Load::empty(inventory, terms(&sale), expected, epoch);
+                ports.seats().load(&command).await?;
+            }
+        }
         written = Some(version);
     }
     Err(StoreError::Unavailable(format!("sale {id} keeps changing")))

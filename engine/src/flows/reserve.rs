@@ -4,7 +4,9 @@ use futures_util::future::join;
 
 use crate::domain::attendee::{AttendeeHash, max_named};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{AttendeeId, RequestFingerprint, Seat, SeatName, TierId, UserId};
+use crate::domain::ids::{
+    AttendeeId, InventoryId, RequestFingerprint, Seat, SeatName, TierId, UserId,
+};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Mark, MarkReply, Release, ReleaseReply, SeatLeg,
 };
@@ -57,6 +59,9 @@ pub enum Refusal {
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     SaleArchived,
+    /// The order has seats of several tiers, and the sale keeps its tiers apart.
+    #[error("an order of this sale has seats of one tier only")]
+    OneTierOnly,
     /// The order has more tickets than the buyer's limit allows.
     #[error("the limit allows {remaining} more tickets")]
     LimitReached {
@@ -120,24 +125,29 @@ pub async fn reserve(
     now: Timestamp,
 ) -> Result<Reserved, Refusal> {
     let fingerprint = fingerprint(&reservation.lines);
+    let sale = &reservation.published.sale;
+    let tiers = reservation.lines.iter().map(|requested| &requested.line.tier);
+    let Some(at) = sale.inventory_of_all(tiers) else {
+        return existing_or(ports, reservation, &fingerprint, Refusal::OneTierOnly).await;
+    };
     for _ in 0..ATTEMPTS {
-        let reply = hold(ports, reservation, &fingerprint, now).await?;
+        let reply = hold(ports, reservation, &at, &fingerprint, now).await?;
         let reply = reply.map_err(|Over| Refusal::SaleArchived);
-        let held = reply.and_then(|reply| held(&reservation.published.sale, reply));
-        let (record, allowance) = match held {
+        let (record, allowance) = match reply.and_then(|reply| held(sale, reply)) {
             Ok(held) => held,
-            Err(refusal) => return existing_or(ports, reservation, &fingerprint, refusal).await,
-        };
-        match claim(ports, reservation, &record, now).await? {
-            Claimed::Created(order) => {
-                return Ok(Reserved { order, allowance: Some(allowance) });
+            Err(refusal) => {
+                let refusal = of_the_sale(ports, reservation, refusal).await?;
+                return existing_or(ports, reservation, &fingerprint, refusal).await;
             }
+        };
+        match claim(ports, reservation, &at, &record, now).await? {
+            Claimed::Created(order) => return Ok(Reserved { order, allowance }),
             Claimed::Exists(existing) => {
-                align_to(ports, &existing, &record).await?;
-                return found(*existing, reservation, &fingerprint, Some(allowance));
+                align_to(ports, &existing, &at, &record).await?;
+                return found(*existing, reservation, &fingerprint, allowance);
             }
             Claimed::SeatsTaken(lost) => {
-                give_up_lost(ports, reservation, record, &lost).await?;
+                give_up_lost(ports, reservation, &at, record, &lost).await?;
                 if let Some(refusal) = chosen_and_lost(reservation, &lost) {
                     return Err(refusal);
                 }
@@ -147,10 +157,10 @@ pub async fn reserve(
                 // hold. One that makes it just after this read loses its hold; the sweeper writes it
                 // again.
                 if let Some(order) = ports.orders().get(reservation.number).await? {
-                    align_to(ports, &order, &record).await?;
-                    return found(order, reservation, &fingerprint, Some(allowance));
+                    align_to(ports, &order, &at, &record).await?;
+                    return found(order, reservation, &fingerprint, allowance);
                 }
-                give_back(ports, reservation, record).await?;
+                give_back(ports, reservation, &at, record).await?;
                 return Err(refusal);
             }
         }
@@ -182,6 +192,7 @@ struct Over;
 async fn hold(
     ports: &impl Ports,
     reservation: &Reservation,
+    at: &InventoryId,
     fingerprint: &RequestFingerprint,
     now: Timestamp,
 ) -> Stored<Result<HoldReply, Over>> {
@@ -194,7 +205,7 @@ async fn hold(
     for last in [false, true] {
         if let Some(epoch) = epoch {
             let command = Hold {
-                sale: sale.id().clone(),
+                inventory: at.clone(),
                 epoch,
                 order: reservation.number,
                 user: reservation.user.clone(),
@@ -225,10 +236,13 @@ async fn hold(
     Ok(Ok(HoldReply::NotLoaded))
 }
 
-/// What is held and what the buyer may still have, or the refusal in the buyer's words.
-fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Tickets), Refusal> {
+/// What is held and what the buyer may still have, or the refusal in the buyer's words. Where tiers are
+/// kept apart, Redis counts a buyer's tickets of one tier, which does not say what is left of the limit.
+fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Option<Tickets>), Refusal> {
     Err(match reply {
-        HoldReply::Held { record, allowance } => return Ok((record, allowance)),
+        HoldReply::Held { record, allowance } => {
+            return Ok((record, (!sale.keeps_tiers_apart()).then_some(allowance)));
+        }
         HoldReply::NotLoaded => Refusal::NotLoaded,
         HoldReply::ContentDiffers => Refusal::TokenReused(None),
         HoldReply::HoldExpired => Refusal::HoldExpired,
@@ -238,6 +252,25 @@ fn held(sale: &Sale, reply: HoldReply) -> Result<(HoldRecord, Tickets), Refusal>
         HoldReply::SoldOut(tier) => Refusal::SoldOut(tier),
         HoldReply::NoAdjacent(tier) => Refusal::NoAdjacent(tier),
     })
+}
+
+/// A refusal with what the limit allows in the whole sale: where tiers are kept apart, Redis knows only
+/// what a buyer has in one.
+async fn of_the_sale(
+    ports: &impl Ports,
+    reservation: &Reservation,
+    refusal: Refusal,
+) -> Stored<Refusal> {
+    let Reservation { published, user, .. } = reservation;
+    let sale = &published.sale;
+    if let Refusal::LimitReached { remaining } = refusal
+        && sale.keeps_tiers_apart()
+    {
+        let held = ports.orders().tickets_of(sale.id(), user).await?;
+        let remaining = remaining.min(sale.limit().saturating_sub(held));
+        return Ok(Refusal::LimitReached { remaining });
+    }
+    Ok(refusal)
 }
 
 fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
@@ -259,6 +292,7 @@ enum Claimed {
 async fn claim(
     ports: &impl Ports,
     reservation: &Reservation,
+    at: &InventoryId,
     record: &HoldRecord,
     now: Timestamp,
 ) -> Result<Claimed, Refusal> {
@@ -282,7 +316,7 @@ async fn claim(
     let limit = sale.limit();
     let (created, queued) = join(
         ports.orders().create(&order, limit),
-        ports.queue().expire_later(sale.id(), order.number, now, order.pay_by),
+        ports.queue().expire_later(at, order.number, now, order.pay_by),
     )
     .await;
     if let Err(error) = queued {
@@ -316,10 +350,10 @@ fn attendee_taken(reservation: &Reservation, hash: AttendeeHash) -> Result<Refus
 async fn give_back(
     ports: &impl Ports,
     reservation: &Reservation,
+    at: &InventoryId,
     record: HoldRecord,
 ) -> Result<(), StoreError> {
-    let sale = reservation.published.sale.id().clone();
-    let release = Release { sale, order: reservation.number, record };
+    let release = Release { inventory: at.clone(), order: reservation.number, record };
     match ports.seats().release(&release).await? {
         ReleaseReply::Released | ReleaseReply::NotHeld | ReleaseReply::Conflict => Ok(()),
     }
@@ -330,11 +364,12 @@ async fn give_back(
 async fn give_up_lost(
     ports: &impl Ports,
     reservation: &Reservation,
+    at: &InventoryId,
     record: HoldRecord,
     lost: &[SeatLeg],
 ) -> Result<(), StoreError> {
-    let sale = reservation.published.sale.id().clone();
-    let mark = Mark { sale, order: reservation.number, record, taken: lost.to_vec() };
+    let inventory = at.clone();
+    let mark = Mark { inventory, order: reservation.number, record, taken: lost.to_vec() };
     match ports.seats().mark(&mark).await? {
         // If it is gone or another, the same request sent twice, or expiry, was quicker; the
         // reconciler finds what that left wrong.

@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentRecord};
 use crate::domain::refund::RefundState;
 use crate::domain::time::Timestamp;
+use crate::flows::hold::{inventory_of, sale_of};
 use crate::ports::{
-    Catalogue, DUE_SHARDS, Due, Orders, Ports, Provider, Seats, StoreError, Stored,
+    Catalogue, DUE_SHARDS, Due, Freshness, Orders, Ports, Provider, Seats, StoreError, Stored,
 };
 
 /// Most work that is read from one shard of the index, or from one sale's deadlines.
@@ -120,19 +121,31 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
         }
     }
     for sale in ports.catalogue().sales().await? {
-        match ports.seats().due(&sale, bound, usize::from(MAX_DUE)).await {
-            Ok(due) => {
-                found.more |= due.len() >= usize::from(MAX_DUE);
-                let holds = due.into_iter().filter(|number| !known.contains(number));
-                for number in holds {
-                    found.stuck.push(of_hold(ports, &sale, number).await);
-                }
-            }
-            Err(error) => found.unread.push(format!("the holds of {sale}: {error}")),
+        if let Err(error) = holds_of(ports, &sale, bound, &known, &mut found).await {
+            found.unread.push(format!("the holds of {sale}: {error}"));
         }
     }
     found.stuck.sort_by_key(|stuck| (stuck.kind, stuck.since, stuck.order));
     Ok(found)
+}
+
+/// Finds the holds of a sale past their deadline, but for those of orders that are `known`.
+async fn holds_of(
+    ports: &impl Ports,
+    sale: &SaleId,
+    bound: Timestamp,
+    known: &BTreeSet<OrderNumber>,
+    found: &mut Found,
+) -> Stored<()> {
+    let published = sale_of(ports, sale, Freshness::Cached).await?;
+    for inventory in published.sale.inventories() {
+        let due = ports.seats().due(&inventory, bound, usize::from(MAX_DUE)).await?;
+        found.more |= due.len() >= usize::from(MAX_DUE);
+        for number in due.into_iter().filter(|number| !known.contains(number)) {
+            found.stuck.push(of_hold(ports, &inventory, number).await);
+        }
+    }
+    Ok(())
 }
 
 /// An order that the index names, unless it was finished meanwhile.
@@ -146,7 +159,11 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
         | OrderState::RefundDue
         | OrderState::Refunded => return None,
     };
-    let mut why = vec![held(ports, &order.sale, order.number).await];
+    let held = match inventory_of(ports, order).await {
+        Ok(inventory) => held(ports, &inventory, order.number).await,
+        Err(error) => format!("nobody can say where Redis has its hold: {error}"),
+    };
+    let mut why = vec![held];
     if kind == Kind::Pending {
         why.push(captured(ports, order).await);
     }
@@ -154,8 +171,8 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
     Some(Stuck { kind, sale, order: order.number, since: Some(since), why })
 }
 
-async fn held(ports: &impl Ports, sale: &SaleId, number: OrderNumber) -> String {
-    match ports.seats().record(sale, number).await {
+async fn held(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> String {
+    match ports.seats().record(at, number).await {
         Ok(Some(record)) => format!("Redis holds its seats until {}", record.deadline),
         Ok(None) => "Redis has no hold of it".to_owned(),
         Err(error) => format!("Redis cannot be asked for its hold: {error}"),
@@ -214,13 +231,13 @@ fn of_refund(record: &PaymentRecord, bound: Timestamp) -> Option<Stuck> {
 }
 
 /// A hold past its deadline whose order, if it has one, is not in the index.
-async fn of_hold(ports: &impl Ports, sale: &SaleId, number: OrderNumber) -> Stuck {
+async fn of_hold(ports: &impl Ports, at: &InventoryId, number: OrderNumber) -> Stuck {
     let order: Result<Option<Order>, StoreError> = ports.orders().get(number).await;
     let says = match order {
         Ok(None) => "its reservation was cut off before there was an order".to_owned(),
         Ok(Some(order)) => format!("its order is {}", order.state.as_str()),
         Err(error) => format!("its order cannot be read: {error}"),
     };
-    let why = vec![held(ports, sale, number).await, says];
-    Stuck { kind: Kind::Hold, sale: Some(sale.clone()), order: number, since: None, why }
+    let why = vec![held(ports, at, number).await, says];
+    Stuck { kind: Kind::Hold, sale: Some(at.sale().clone()), order: number, since: None, why }
 }

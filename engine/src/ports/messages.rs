@@ -6,7 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::domain::ids::{PaymentId, ProviderId, SaleId};
+use crate::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
@@ -22,8 +22,8 @@ pub const MAX_MESSAGES_PER_BATCH: usize = 10;
 /// that JSON escapes, each then in two bytes; 256 bytes are more than the names of the fields, the
 /// two numbers, the currency, the reason and the punctuation need.
 const MAX_REFUND_BYTES: usize = ProviderId::MAX_BYTES + 2 * PaymentId::MAX_BYTES + 256;
-/// The most bytes of an [`Expiry`] or a [`LoadSale`]: a sale, a number, a time and their names.
-const MAX_SALE_MESSAGE_BYTES: usize = SaleId::MAX_BYTES + 256;
+/// The most bytes of an [`Expiry`] or a [`LoadSale`]: a sale, a tier, a number, a time and their names.
+const MAX_SALE_MESSAGE_BYTES: usize = SaleId::MAX_BYTES + TierId::MAX_BYTES + 256;
 const _: () = assert!(MAX_REFUND_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
 const _: () = assert!(MAX_SALE_MESSAGE_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
 
@@ -112,10 +112,29 @@ queue_messages! {
 pub struct Expiry {
     /// The order's sale.
     pub sale: SaleId,
+    /// The tier in which the number may have a hold, if the sale keeps its tiers apart: a hold that
+    /// never became an order is found nowhere else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierId>,
     /// The order.
     pub order: OrderNumber,
     /// End of its payment window. A consumer that is early puts the message back with a delay.
     pub due_at: Timestamp,
+}
+
+impl Expiry {
+    /// The message about a number that may have a hold in an inventory.
+    #[must_use]
+    pub fn new(inventory: &InventoryId, order: OrderNumber, due_at: Timestamp) -> Self {
+        let (sale, tier) = (inventory.sale().clone(), inventory.tier().cloned());
+        Self { sale, tier, order, due_at }
+    }
+
+    /// The inventory in which the number may have a hold.
+    #[must_use]
+    pub fn inventory(&self) -> InventoryId {
+        InventoryId::from_parts(self.sale.clone(), self.tier.clone())
+    }
 }
 
 /// Count a paid order in its sale's statistics.
@@ -175,6 +194,7 @@ mod tests {
     use super::*;
 
     const EXPIRY: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
+    const OF_A_TIER: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
     const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
@@ -186,6 +206,14 @@ mod tests {
     #[test]
     fn every_message_is_read_as_it_was_written() {
         survives::<Expiry>(EXPIRY);
+        survives::<Expiry>(OF_A_TIER);
+        let [whole, of_a_tier] = [EXPIRY, OF_A_TIER].map(|body| Expiry::read(body).unwrap());
+        assert_eq!(whole.inventory().to_string(), "g1-2026-11-21");
+        assert_eq!(of_a_tier.inventory().to_string(), "g1-2026-11-21/floor");
+        assert_eq!(
+            Expiry::new(&of_a_tier.inventory(), of_a_tier.order, of_a_tier.due_at),
+            of_a_tier
+        );
         survives::<Sync>(SYNC);
         survives::<LoadSale>(LOAD);
         survives::<Refund>(REFUND);
@@ -196,7 +224,8 @@ mod tests {
         let order: OrderNumber = i64::MAX.to_string().parse().unwrap();
         let sale = SaleId::new("s".repeat(SaleId::MAX_BYTES)).unwrap();
         let due_at = Timestamp::from_ms(1_800_000_000_000);
-        let expiry = Expiry { sale: sale.clone(), order, due_at }.body().unwrap();
+        let tier = Some(TierId::new("t".repeat(TierId::MAX_BYTES)).unwrap());
+        let expiry = Expiry { sale: sale.clone(), tier, order, due_at }.body().unwrap();
         let load = LoadSale { sale }.body().unwrap();
         assert!(expiry.len().max(load.len()) <= MAX_SALE_MESSAGE_BYTES);
         for reason in RefundReason::ALL {

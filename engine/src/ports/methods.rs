@@ -9,7 +9,9 @@ pub use super::{
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::{Admit, AdmitReply};
-pub use crate::domain::ids::{Epoch, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId};
+pub use crate::domain::ids::{
+    Epoch, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
+};
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
@@ -41,19 +43,19 @@ macro_rules! port_methods {
                 Mark: mark(ref command: Mark) -> MarkReply;
                 Restore: restore(ref command: Restore) -> RestoreReply;
                 Repair: repair(ref command: Repair) -> RepairReply;
-                Unload: unload(ref sale: SaleId, slice tiers: TierId, copy leg_count: u16) -> ();
-                Epoch: epoch(ref sale: SaleId) -> Option<Epoch>;
-                Head: head(ref sale: SaleId) -> Option<(Epoch, Terms)>;
-                Record: record(ref sale: SaleId, copy order: OrderNumber) -> Option<HoldRecord>;
-                HoldsDue: due(ref sale: SaleId, copy now: Timestamp, copy most: usize)
+                Unload: unload(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16) -> ();
+                Epoch: epoch(ref inventory: InventoryId) -> Option<Epoch>;
+                Head: head(ref inventory: InventoryId) -> Option<(Epoch, Terms)>;
+                Record: record(ref inventory: InventoryId, copy order: OrderNumber) -> Option<HoldRecord>;
+                HoldsDue: due(ref inventory: InventoryId, copy now: Timestamp, copy most: usize)
                     -> Vec<OrderNumber>;
-                Taken: taken(ref sale: SaleId, slice tiers: TierId, copy legs: Legs)
+                Taken: taken(ref inventory: InventoryId, slice tiers: TierId, copy legs: Legs)
                     -> Vec<Vec<u8>>;
-                CountTaken: count_taken(ref sale: SaleId, slice tiers: TierId, copy leg_count: u16)
+                CountTaken: count_taken(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
                     -> u64;
-                CountHolds: count_holds(ref sale: SaleId) -> u64;
-                Grid: grid(ref sale: SaleId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
-                Holds: holds(ref sale: SaleId) -> Vec<(OrderNumber, HoldRecord)>;
+                CountHolds: count_holds(ref inventory: InventoryId) -> u64;
+                Grid: grid(ref inventory: InventoryId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
+                Holds: holds(ref inventory: InventoryId) -> Vec<(OrderNumber, HoldRecord)>;
             }
             Gate by gate {
                 Admit: admit(ref command: Admit) -> AdmitReply;

@@ -4,7 +4,7 @@ use std::future::Future;
 
 use super::messages::{self, QueueMessage};
 use super::{StoreError, Stored};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::PaymentRecord;
 use crate::domain::time::Timestamp;
@@ -27,15 +27,16 @@ pub trait Queue: Send + Sync {
         delay_seconds: Option<i32>,
     ) -> impl Future<Output = Stored<()>> + Send;
 
-    /// Brings an order up again at its deadline; beyond 15 minutes in several delays.
+    /// Brings an order, or its hold in an inventory, up again at its deadline; beyond 15 minutes in
+    /// several delays.
     fn expire_later(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         order: OrderNumber,
         now: Timestamp,
         deadline: Timestamp,
     ) -> impl Future<Output = Stored<()>> + Send {
-        let message = messages::Expiry { sale: sale.clone(), order, due_at: deadline }.into();
+        let message = messages::Expiry::new(inventory, order, deadline).into();
         async move { self.send(&message, Some(delay_seconds(now, deadline))).await }
     }
 

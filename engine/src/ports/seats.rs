@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{Epoch, Legs, SaleId, TierId};
+use crate::domain::ids::{Epoch, InventoryId, Legs, TierId};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
@@ -47,8 +47,8 @@ const _: () = assert!(MAX_LOAD_ARGUMENTS + 2 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUM
 const MAX_UNLOAD_ARGUMENTS: usize = 3 + 2 * MAX_LEGS;
 const _: () = assert!(MAX_UNLOAD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 
-/// The inventory of seats (Redis). Each method that is given a command is one script; the
-/// rules are in [`crate::domain::inventory`].
+/// The inventories of seats (Redis). Each method that is given a command is one script, on one inventory;
+/// the rules are in [`crate::domain::inventory`].
 ///
 /// # Errors
 /// Every method fails with a [`StoreError`](super::StoreError); `Unknown` if the reply was lost.
@@ -82,30 +82,33 @@ pub trait Seats: Send + Sync {
     /// Frees leaked seat-legs.
     fn repair(&self, command: &Repair) -> impl Future<Output = Stored<RepairReply>> + Send;
 
-    /// Removes every key of a sale that is archived: first what the scripts look for, so that none
+    /// Removes every key of an inventory whose sale is archived: first what the scripts look for, so that none
     /// answers from what is left, then tier by tier. Each command is bounded; repeating it finishes
     /// what was cut off.
     fn unload(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tiers: &[TierId],
         leg_count: u16,
     ) -> impl Future<Output = Stored<()>> + Send;
 
-    /// The epoch of a sale; `None` if it is not loaded.
-    fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send;
-    /// The epoch of a sale and the terms that its scripts check; `None` if it is not loaded.
-    fn head(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send;
-    /// Record of the hold of an order.
+    /// The epoch of an inventory; `None` if it is not loaded.
+    fn epoch(&self, inventory: &InventoryId) -> impl Future<Output = Stored<Option<Epoch>>> + Send;
+    /// The epoch of an inventory and the terms that its scripts check; `None` if it is not loaded.
+    fn head(
+        &self,
+        inventory: &InventoryId,
+    ) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send;
+    /// Record of the hold of an order in an inventory.
     fn record(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Option<HoldRecord>>> + Send;
     /// At most `most` orders whose deadline has passed, earliest first.
     fn due(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         now: Timestamp,
         most: usize,
     ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
@@ -113,30 +116,30 @@ pub trait Seats: Send + Sync {
     /// asked for. May come from a replica. A tier that is not loaded gives an empty bitmap.
     fn taken(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tiers: &[TierId],
         legs: Legs,
     ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send;
-    /// Number of seat-legs of the sale's tiers that are taken, places not for sale included.
+    /// Number of seat-legs of tiers of the inventory that are taken, places not for sale included.
     fn count_taken(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tiers: &[TierId],
         leg_count: u16,
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
-    fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send;
+    fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send;
     /// The bitmaps of one tier, with `freed` counters that were read before them.
     fn grid(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tier: &TierId,
         leg_count: u16,
     ) -> impl Future<Output = Stored<TierGrid>> + Send;
-    /// Every hold of a sale at one moment, but for those that are given back or sold while they are
+    /// Every hold of an inventory at one moment, but for those that are given back or sold while they are
     /// read.
     fn holds(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
     ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send;
 }

@@ -17,6 +17,6 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 
 /// Ends the orders whose time is up; the messages of the others are requeued with a delay.
 async fn expire_orders(app: &App, messages: Vec<Expiry>, now: Timestamp) -> Vec<Stored<()>> {
-    let due: Vec<_> = messages.into_iter().map(|message| (message.sale, message.order)).collect();
+    let due: Vec<_> = messages.iter().map(|message| (message.inventory(), message.order)).collect();
     expire_or_requeue(&app.ports, &due, now).await
 }

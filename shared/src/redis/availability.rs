@@ -21,7 +21,7 @@ use super::connection::Connection;
 use super::keys::CopyKeys;
 use super::reads;
 use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
-use engine::domain::ids::{Legs, SaleId, TierId};
+use engine::domain::ids::{InventoryId, Legs, SaleId, TierId};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -154,9 +154,14 @@ impl Availability {
     }
 
     async fn read(&self, sale: &Sale, now: Timestamp) -> Stored<Reading> {
-        let tiers: Vec<TierId> = sale.tiers().iter().map(|tier| tier.tier.clone()).collect();
-        let bitmaps = reads::bitmaps(&self.replicas, sale.id(), &tiers, sale.whole()).await?;
-        Ok(Reading { as_of: now, tiers: tiers.into_iter().zip(bitmaps).collect() })
+        let mut read = Vec::with_capacity(sale.tiers().len());
+        for inventory in sale.inventories() {
+            let tiers: Vec<TierId> =
+                sale.tiers_in(&inventory).map(|tier| tier.tier.clone()).collect();
+            let bitmaps = reads::bitmaps(&self.replicas, &inventory, &tiers, sale.whole()).await?;
+            read.extend(tiers.into_iter().zip(bitmaps));
+        }
+        Ok(Reading { as_of: now, tiers: read })
     }
 
     async fn read_copy(&self, keys: CopyKeys<'_>) -> Stored<Option<Reading>> {
@@ -180,9 +185,13 @@ impl Availability {
     }
 }
 
-/// Milliseconds between two readings of one copy of a sale.
+/// Milliseconds between two readings of one copy of a sale: by its largest inventory, of which each has a
+/// slot of its own.
 fn interval_ms(sale: &Sale) -> u64 {
-    let bytes: usize = sale.tiers().iter().map(|tier| tier.layout.initial().len()).sum();
+    let bytes_of = |inventory: &InventoryId| -> usize {
+        sale.tiers_in(inventory).map(|tier| tier.layout.initial().len()).sum()
+    };
+    let bytes = sale.inventories().iter().map(bytes_of).max().unwrap_or(0);
     let bytes = u64::try_from(bytes).unwrap_or(u64::MAX).saturating_mul(sale.leg_count().into());
     let units = (bytes / UNIT_BYTES + 1).saturating_mul(COPIES.into());
     let budget = u64::from(SLOT_UNITS_PER_SECOND) * MAX_SLOT_PER_MILLE / 1000;

@@ -4,7 +4,7 @@ use redis::{Cmd, ToRedisArgs, Value};
 
 use super::connection::Connection;
 use super::contract::Contract;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::script::Script;
 use engine::domain::inventory::HeldLine;
 use engine::ports::{MAX_REQUEST_ARGUMENTS, StoreError, Stored};
@@ -29,7 +29,7 @@ impl<'s> Call<'s> {
     /// and every bitmap of the lines.
     pub(super) fn over_held_lines(
         script: &'s Script,
-        keys: SaleKeys<'_>,
+        keys: InventoryKeys<'_>,
         lines: &[HeldLine],
     ) -> Self {
         Self::over_lines(script, keys, lines, false)
@@ -39,7 +39,7 @@ impl<'s> Call<'s> {
     /// the counters of the lines' tiers as well.
     pub(super) fn over_freed_lines(
         script: &'s Script,
-        keys: SaleKeys<'_>,
+        keys: InventoryKeys<'_>,
         lines: &[HeldLine],
     ) -> Self {
         Self::over_lines(script, keys, lines, true)
@@ -47,7 +47,7 @@ impl<'s> Call<'s> {
 
     fn over_lines(
         script: &'s Script,
-        keys: SaleKeys<'_>,
+        keys: InventoryKeys<'_>,
         lines: &[HeldLine],
         with_freed: bool,
     ) -> Self {
@@ -192,7 +192,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
-    use engine::domain::ids::{Epoch, SaleId, TierId, UserId};
+    use engine::domain::ids::{Epoch, InventoryId, SaleId, TierId, UserId};
     use engine::domain::inventory::{Freed, Load, LoadPart, PartLimit, Terms, TierGrid};
     use engine::domain::sale::SaleState;
     use engine::domain::tickets::Tickets;
@@ -220,7 +220,7 @@ mod tests {
         };
         let buyer = |index: usize| (UserId::new(index.to_string()).unwrap(), Tickets::new(1));
         Load {
-            sale: SaleId::new("s").unwrap(),
+            inventory: InventoryId::whole(SaleId::new("s").unwrap()),
             terms,
             expected: None,
             epoch: Epoch::new("e").unwrap(),

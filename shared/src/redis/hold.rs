@@ -8,7 +8,7 @@ use super::contract::{
     Contract, DUE, SALE, SCRATCH, TAKEN_OF_LINE, TIER_OF_LINE, integer, reply, string,
 };
 use super::hold_record::{self, seats_from_text, seats_to_text};
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::load::refuse_repeated_tiers;
 use super::script::{Script, script};
 use engine::domain::choice::{Choice, Together};
@@ -100,7 +100,7 @@ fn encode_choice(choice: &Choice, legs: Legs) -> ChoiceArgs {
 /// # Errors
 /// [`Contract`](engine::ports::StoreError::Contract) if two lines have the same tier.
 pub(super) fn encode<'s>(script: &'s Script, command: &Hold) -> Stored<Call<'s>> {
-    let keys = SaleKeys(&command.sale);
+    let keys = InventoryKeys(&command.inventory);
     let mut call = Call::new(script)
         .key("sale", keys.sale())
         .key("due", keys.due())

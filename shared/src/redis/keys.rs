@@ -1,27 +1,28 @@
 //! The names of all keys in Redis, in one place.
 //!
 //! Everything of a sale has the hash tag `{sale}` and so lives in one slot: an order over several
-//! tiers is one atomic script. Every shard of a sale's gate has a tag of its own, so that the flood
+//! tiers is one atomic script. A sale that keeps its tiers apart has an inventory for each tier, and the tag
+//! `{sale/tier}`: its tiers are spread over the slots. Every shard of a sale's gate has a tag of its own, so that the flood
 //! at the gate does not meet the sale; so has every copy of what is left. No key has a time to live but the
 //! locks of the gate and the copies: a serverless cache evicts keys that have one.
 
-use engine::domain::ids::{Leg, SaleId, TierId, UserId};
+use engine::domain::ids::{InventoryId, Leg, SaleId, TierId, UserId};
 
-/// What the field of a buyer begins with in the hash of a sale. An order number does not, nor does a
+/// What the field of a buyer begins with in the hash of an inventory. An order number does not, nor does a
 /// field of the terms.
 const BUYER: char = '@';
 
-/// The field of a buyer in the hash of a sale.
+/// The field of a buyer in the hash of an inventory.
 #[must_use]
 pub fn buyer(user: &UserId) -> String {
     format!("{BUYER}{user}")
 }
 
-/// The keys of one sale.
+/// The keys of one inventory: of a sale, or of one tier of a sale that keeps its tiers apart.
 #[derive(Debug, Clone, Copy)]
-pub struct SaleKeys<'a>(pub &'a SaleId);
+pub struct InventoryKeys<'a>(pub &'a InventoryId);
 
-impl SaleKeys<'_> {
+impl InventoryKeys<'_> {
     /// Hash: epoch, state, window, limit, legs and tiers; order number to hold ([`hold_record`](super::hold_record)); [`buyer`] to
     /// tickets held or bought.
     #[must_use]
@@ -35,14 +36,14 @@ impl SaleKeys<'_> {
         format!("{{{}}}:due", self.0)
     }
 
-    /// Hash: what there is of a load that is not yet published, as in [`SaleKeys::sale`], with the load's
+    /// Hash: what there is of a load that is not yet published, as in [`InventoryKeys::sale`], with the load's
     /// epoch, the place of the part that comes next, and the tiers so far. A publication renames it.
     #[must_use]
     pub fn loading(self) -> String {
         format!("{{{}}}:loading", self.0)
     }
 
-    /// Sorted set: what becomes [`SaleKeys::due`] when the load is published.
+    /// Sorted set: what becomes [`InventoryKeys::due`] when the load is published.
     #[must_use]
     pub fn loading_due(self) -> String {
         format!("{{{}}}:loading_due", self.0)
@@ -123,5 +124,45 @@ impl GateKeys<'_> {
     #[must_use]
     pub fn lock(self, user: &UserId) -> String {
         format!("{{{}/gate/{}}}:lock:{user}", self.sale, self.shard)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_a_whole_sale_are_those_of_ever_and_of_a_tier_have_a_tag_of_their_own() {
+        let (sale, tier) = (SaleId::new("s").unwrap(), TierId::new("a").unwrap());
+        let names = |inventory: &InventoryId| {
+            let keys = InventoryKeys(inventory);
+            [
+                keys.sale(),
+                keys.due(),
+                keys.loading(),
+                keys.loading_due(),
+                keys.scratch(),
+                keys.tier(&tier),
+                keys.taken(&tier, Leg(3)),
+                keys.sold(&tier, Leg(3)),
+            ]
+        };
+        let of_ever = [
+            "{s}:sale",
+            "{s}:due",
+            "{s}:loading",
+            "{s}:loading_due",
+            "{s}:scratch",
+            "{s}:tier:a",
+            "{s}:taken:a:3",
+            "{s}:sold:a:3",
+        ];
+        assert_eq!(names(&InventoryId::whole(sale.clone())), of_ever);
+        let of_tier = of_ever.map(|key| key.replace("{s}", "{s/a}"));
+        assert_eq!(names(&InventoryId::of_tier(sale.clone(), tier.clone())), of_tier);
+        // No tier is called as a shard of the gate or a copy: those have two slashes.
+        let gate = GateKeys { sale: &sale, shard: 0 }.gate();
+        let copy = CopyKeys { sale: &sale, copy: 0 }.copy();
+        assert_eq!([gate, copy], ["{s/gate/0}:gate", "{s/left/0}:copy"]);
     }
 }

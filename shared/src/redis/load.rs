@@ -4,7 +4,7 @@ use super::broken;
 use super::call::{Call, Reply};
 use super::contract::{Contract, DUE, KeyKind, SALE, SCRATCH, bitmap, integer, key, reply, string};
 use super::hold_record;
-use super::keys::{SaleKeys, buyer};
+use super::keys::{InventoryKeys, buyer};
 use super::script::{Script, script};
 use engine::domain::ids::{Epoch, Leg, TierId};
 use engine::domain::inventory::{Load, LoadPart, LoadReply, PartLimit, TierGrid};
@@ -155,7 +155,7 @@ impl OldTiers {
 /// no shape, or if `old_tiers` is no list of tiers.
 pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -> Stored<Call<'s>> {
     let LoadPart { place, is_last, load: command } = part;
-    let keys = SaleKeys(&command.sale);
+    let keys = InventoryKeys(&command.inventory);
     let terms = &command.terms;
     let old = OldTiers::of_part(command, old_tiers)?;
     let tiers = command.tiers.iter().map(|grid| (&grid.tier, grid.taken.len()));
@@ -203,7 +203,7 @@ pub(super) fn encode<'s>(script: &'s Script, part: &LoadPart, old_tiers: &str) -
     Ok(call)
 }
 
-fn add_grid(call: &mut Call<'_>, keys: SaleKeys<'_>, grid: &TierGrid) -> Stored<()> {
+fn add_grid(call: &mut Call<'_>, keys: InventoryKeys<'_>, grid: &TierGrid) -> Stored<()> {
     let bytes = grid.taken.first().map_or(0, Vec::len);
     let row_bytes = usize::try_from(grid.row_bytes).map_err(broken)?;
     let rows = bytes.checked_div(row_bytes);

@@ -3,9 +3,9 @@
 use super::broken;
 use super::connection::Connection;
 use super::hold_record;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::load::state_from_text;
-use engine::domain::ids::{Epoch, Leg, Legs, SaleId, TierId};
+use engine::domain::ids::{Epoch, InventoryId, Leg, Legs, TierId};
 use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::tickets::Tickets;
@@ -17,8 +17,8 @@ const MAX_HOLDS_PER_COMMAND: usize = 1000;
 
 /// The tiers whose keys are there, as text: of the load before, or of one that was not finished; empty
 /// if there are none.
-pub(super) async fn tiers(connection: &Connection, sale: &SaleId) -> Stored<String> {
-    let keys = SaleKeys(sale);
+pub(super) async fn tiers(connection: &Connection, inventory: &InventoryId) -> Stored<String> {
+    let keys = InventoryKeys(inventory);
     for key in [keys.sale(), keys.loading()] {
         let mut command = redis::cmd("HGET");
         let tiers: Option<String> = connection.query(command.arg(key).arg("tiers")).await?;
@@ -29,22 +29,28 @@ pub(super) async fn tiers(connection: &Connection, sale: &SaleId) -> Stored<Stri
     Ok(String::new())
 }
 
-pub(super) async fn epoch(connection: &Connection, sale: &SaleId) -> Stored<Option<Epoch>> {
+pub(super) async fn epoch(
+    connection: &Connection,
+    inventory: &InventoryId,
+) -> Stored<Option<Epoch>> {
     let mut command = redis::cmd("HGET");
-    command.arg(SaleKeys(sale).sale()).arg("epoch");
+    command.arg(InventoryKeys(inventory).sale()).arg("epoch");
     let epoch: Option<String> = connection.query(&command).await?;
     epoch.map(Epoch::new).transpose().map_err(broken)
 }
 
-pub(super) async fn head(connection: &Connection, sale: &SaleId) -> Stored<Option<(Epoch, Terms)>> {
+pub(super) async fn head(
+    connection: &Connection,
+    inventory: &InventoryId,
+) -> Stored<Option<(Epoch, Terms)>> {
     let mut command = redis::cmd("HMGET");
-    command.arg(SaleKeys(sale).sale());
+    command.arg(InventoryKeys(inventory).sale());
     command.arg(&["epoch", "state", "opens_ms", "closes_ms", "limit", "legs"]);
     type Head =
         (Option<String>, Option<String>, Option<i64>, Option<i64>, Option<u16>, Option<u16>);
     let (epoch, state, opens_ms, closes_ms, limit, legs): Head = connection.query(&command).await?;
     let Some(epoch) = epoch else { return Ok(None) };
-    let absent = || broken(format!("sale {sale} has no terms"));
+    let absent = || broken(format!("inventory {inventory} has no terms"));
     let state = state.as_deref().and_then(state_from_text).ok_or_else(absent)?;
     let terms = Terms {
         state,
@@ -58,23 +64,23 @@ pub(super) async fn head(connection: &Connection, sale: &SaleId) -> Stored<Optio
 
 pub(super) async fn record(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     order: OrderNumber,
 ) -> Stored<Option<HoldRecord>> {
     let mut command = redis::cmd("HGET");
-    command.arg(SaleKeys(sale).sale()).arg(order.to_string());
+    command.arg(InventoryKeys(inventory).sale()).arg(order.to_string());
     let record: Option<String> = connection.query(&command).await?;
     record.map(|text| hold_record::from_text(&text)).transpose().map_err(broken)
 }
 
 pub(super) async fn due(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     now: Timestamp,
     most: usize,
 ) -> Stored<Vec<OrderNumber>> {
     let mut command = redis::cmd("ZRANGE");
-    command.arg(SaleKeys(sale).due()).arg("-inf").arg(now.ms());
+    command.arg(InventoryKeys(inventory).due()).arg("-inf").arg(now.ms());
     command.arg("BYSCORE").arg("LIMIT").arg(0).arg(most);
     let orders: Vec<String> = connection.query(&command).await?;
     orders.iter().map(|order| order.parse().map_err(broken)).collect()
@@ -82,24 +88,25 @@ pub(super) async fn due(
 
 pub(super) async fn taken(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     tiers: &[TierId],
     legs: Legs,
 ) -> Stored<Vec<Vec<u8>>> {
-    let bitmaps = bitmaps(connection, sale, tiers, legs).await?;
+    let bitmaps = bitmaps(connection, inventory, tiers, legs).await?;
     Ok(bitmaps.iter().map(|legs| union(legs)).collect())
 }
 
 /// What is taken in each of some tiers: a bitmap for each leg of a journey, empty where a tier is not loaded.
 pub(super) async fn bitmaps(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     tiers: &[TierId],
     legs: Legs,
 ) -> Stored<Vec<Vec<Vec<u8>>>> {
     let mut pipeline = redis::pipe();
     for tier in tiers {
-        let keys: Vec<String> = legs.iter().map(|leg| SaleKeys(sale).taken(tier, leg)).collect();
+        let keys: Vec<String> =
+            legs.iter().map(|leg| InventoryKeys(inventory).taken(tier, leg)).collect();
         pipeline.cmd("MGET").arg(keys);
     }
     if tiers.is_empty() {
@@ -123,14 +130,14 @@ pub(super) fn union(legs: &[Vec<u8>]) -> Vec<u8> {
 
 pub(super) async fn count_taken(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     tiers: &[TierId],
     legs: u16,
 ) -> Stored<u64> {
     let mut pipeline = redis::pipe();
     for tier in tiers {
         for leg in Leg::first(legs) {
-            pipeline.cmd("BITCOUNT").arg(SaleKeys(sale).taken(tier, leg));
+            pipeline.cmd("BITCOUNT").arg(InventoryKeys(inventory).taken(tier, leg));
         }
     }
     if pipeline.is_empty() {
@@ -140,19 +147,19 @@ pub(super) async fn count_taken(
     Ok(counts.into_iter().sum())
 }
 
-pub(super) async fn count_holds(connection: &Connection, sale: &SaleId) -> Stored<u64> {
+pub(super) async fn count_holds(connection: &Connection, inventory: &InventoryId) -> Stored<u64> {
     let mut command = redis::cmd("ZCARD");
-    command.arg(SaleKeys(sale).due());
+    command.arg(InventoryKeys(inventory).due());
     connection.query(&command).await
 }
 
 pub(super) async fn grid(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     tier: &TierId,
     legs: u16,
 ) -> Stored<TierGrid> {
-    let keys = SaleKeys(sale);
+    let keys = InventoryKeys(inventory);
     let taken: Vec<String> = Leg::first(legs).map(|leg| keys.taken(tier, leg)).collect();
     let sold: Vec<String> = Leg::first(legs).map(|leg| keys.sold(tier, leg)).collect();
     // In this order, the guard of `repair` sees whatever came in between: a seat that was given back
@@ -165,7 +172,7 @@ pub(super) async fn grid(
     type Bitmaps = Vec<Option<Vec<u8>>>;
     type Read = (Option<Vec<u8>>, Option<u32>, Bitmaps, Bitmaps);
     let (freed, row_bytes, taken, sold): Read = connection.pipeline(&pipeline).await?;
-    let absent = || StoreError::Unavailable(format!("tier {tier} of {sale} is not loaded"));
+    let absent = || StoreError::Unavailable(format!("tier {tier} of {inventory} is not loaded"));
     let whole = |bitmaps: Vec<Option<Vec<u8>>>| bitmaps.into_iter().collect::<Option<Vec<_>>>();
     Ok(TierGrid {
         tier: tier.clone(),
@@ -185,9 +192,9 @@ fn freed_from_bytes(bytes: &[u8]) -> Freed {
 
 pub(super) async fn holds(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
 ) -> Stored<Vec<(OrderNumber, HoldRecord)>> {
-    let keys = SaleKeys(sale);
+    let keys = InventoryKeys(inventory);
     // All numbers at one moment: of a list that is read in pieces while it gets shorter, some would be
     // passed over, and their seats taken for leaked.
     let mut command = redis::cmd("ZRANGE");

@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::script::{Script, script};
 use engine::domain::inventory::{Release, ReleaseReply};
 use engine::ports::Stored;
@@ -24,7 +24,7 @@ pub(super) fn script() -> Script {
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Release) -> Call<'s> {
-    Call::over_freed_lines(script, SaleKeys(&command.sale), &command.record.lines)
+    Call::over_freed_lines(script, InventoryKeys(&command.inventory), &command.record.lines)
         .arg("order", command.order.to_string())
         .arg("record", hold_record::to_text(&command.record))
 }

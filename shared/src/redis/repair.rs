@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::call::{Call, Reply};
 use super::contract::{Contract, KeyKind, SALE, integer, key, reply, string};
 use super::hold_record::seats_to_text;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::script::{Script, script};
 use engine::domain::ids::{Leg, Seat};
 use engine::domain::inventory::{Repair, RepairReply};
@@ -38,7 +38,7 @@ pub(super) fn counters_to_text(counters: &[u32]) -> String {
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Repair) -> Call<'s> {
-    let (keys, tier) = (SaleKeys(&command.sale), &command.tier);
+    let (keys, tier) = (InventoryKeys(&command.inventory), &command.tier);
     let mut by_leg: BTreeMap<Leg, Vec<Seat>> = BTreeMap::new();
     for (leg, seat) in &command.leaked {
         by_leg.entry(*leg).or_default().push(*seat);

@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::repair::counters_to_text;
 use super::script::{Script, script};
 use engine::domain::inventory::{Restore, RestoreReply};
@@ -25,10 +25,11 @@ pub(super) fn script() -> Script {
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Restore) -> Call<'s> {
-    let mut call = Call::over_freed_lines(script, SaleKeys(&command.sale), &command.record.lines)
-        .arg("epoch", command.epoch.as_str())
-        .arg("order", command.order.to_string())
-        .arg("record", hold_record::to_text(&command.record));
+    let mut call =
+        Call::over_freed_lines(script, InventoryKeys(&command.inventory), &command.record.lines)
+            .arg("epoch", command.epoch.as_str())
+            .arg("order", command.order.to_string())
+            .arg("record", hold_record::to_text(&command.record));
     for freed in &command.freed {
         call.add_arg("freed[line]", counters_to_text(freed));
     }

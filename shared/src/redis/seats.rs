@@ -1,11 +1,11 @@
-//! The inventory in Redis: a script for each command, and plain reads.
+//! The inventories in Redis: a script for each command, and plain reads.
 
 use std::sync::Arc;
 
 use super::connection::Connection;
 use super::script::Scripts;
 use super::{hold, load, mark, reads, release, repair, restore, sell, unload};
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::ids::{Epoch, InventoryId, Legs, TierId};
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Release, ReleaseReply,
     Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
@@ -18,7 +18,7 @@ use engine::ports::{Seats, StoreError, Stored};
 /// and when more keys were in the way than fitted one call; of the largest sale, five calls.
 const LOAD_ATTEMPTS: u32 = 8;
 
-/// The inventory in Redis; the rules are in [`engine::domain::inventory`].
+/// The inventories in Redis; the rules are in [`engine::domain::inventory`].
 #[derive(Debug, Clone)]
 pub struct RedisSeats {
     connection: Connection,
@@ -49,10 +49,10 @@ impl RedisSeats {
 
 impl Seats for RedisSeats {
     async fn load_part(&self, part: &LoadPart) -> Stored<LoadReply> {
-        let sale = &part.load.sale;
+        let inventory = &part.load.inventory;
         for _ in 0..LOAD_ATTEMPTS {
             let old_tiers = match part.place {
-                0 => reads::tiers(&self.connection, sale).await?,
+                0 => reads::tiers(&self.connection, inventory).await?,
                 _ => String::new(),
             };
             let call = load::encode(&self.scripts.load, part, &old_tiers)?;
@@ -60,7 +60,7 @@ impl Seats for RedisSeats {
                 return Ok(reply);
             }
         }
-        Err(StoreError::Unavailable(format!("sale {sale} is being loaded by others")))
+        Err(StoreError::Unavailable(format!("inventory {inventory} is being loaded by others")))
     }
 
     async fn hold(&self, command: &Hold) -> Stored<HoldReply> {
@@ -93,70 +93,78 @@ impl Seats for RedisSeats {
         repair::decode(&call.send(&self.connection).await?)
     }
 
-    async fn unload(&self, sale: &SaleId, tiers: &[TierId], leg_count: u16) -> Stored<()> {
-        unload::unload(&self.connection, sale, tiers, leg_count).await
+    async fn unload(
+        &self,
+        inventory: &InventoryId,
+        tiers: &[TierId],
+        leg_count: u16,
+    ) -> Stored<()> {
+        unload::unload(&self.connection, inventory, tiers, leg_count).await
     }
 
-    fn epoch(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Epoch>>> + Send {
-        reads::epoch(&self.connection, sale)
+    fn epoch(&self, inventory: &InventoryId) -> impl Future<Output = Stored<Option<Epoch>>> + Send {
+        reads::epoch(&self.connection, inventory)
     }
 
-    fn head(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send {
-        reads::head(&self.connection, sale)
+    fn head(
+        &self,
+        inventory: &InventoryId,
+    ) -> impl Future<Output = Stored<Option<(Epoch, Terms)>>> + Send {
+        reads::head(&self.connection, inventory)
     }
 
     fn record(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Option<HoldRecord>>> + Send {
-        reads::record(&self.connection, sale, order)
+        reads::record(&self.connection, inventory, order)
     }
 
     fn due(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         now: Timestamp,
         most: usize,
     ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
-        reads::due(&self.connection, sale, now, most)
+        reads::due(&self.connection, inventory, now, most)
     }
 
     fn taken(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tiers: &[TierId],
         legs: Legs,
     ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send {
-        reads::taken(&self.connection, sale, tiers, legs)
+        reads::taken(&self.connection, inventory, tiers, legs)
     }
 
     fn count_taken(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tiers: &[TierId],
         legs: u16,
     ) -> impl Future<Output = Stored<u64>> + Send {
-        reads::count_taken(&self.connection, sale, tiers, legs)
+        reads::count_taken(&self.connection, inventory, tiers, legs)
     }
 
-    fn count_holds(&self, sale: &SaleId) -> impl Future<Output = Stored<u64>> + Send {
-        reads::count_holds(&self.connection, sale)
+    fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send {
+        reads::count_holds(&self.connection, inventory)
     }
 
     fn grid(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
         tier: &TierId,
         legs: u16,
     ) -> impl Future<Output = Stored<TierGrid>> + Send {
-        reads::grid(&self.connection, sale, tier, legs)
+        reads::grid(&self.connection, inventory, tier, legs)
     }
 
     fn holds(
         &self,
-        sale: &SaleId,
+        inventory: &InventoryId,
     ) -> impl Future<Output = Stored<Vec<(OrderNumber, HoldRecord)>>> + Send {
-        reads::holds(&self.connection, sale)
+        reads::holds(&self.connection, inventory)
     }
 }

@@ -3,7 +3,7 @@
 use super::call::{Call, Reply};
 use super::contract::{Contract, KEYS_OF_HELD_LINES, reply, string};
 use super::hold_record;
-use super::keys::SaleKeys;
+use super::keys::InventoryKeys;
 use super::script::{Script, script};
 use engine::domain::inventory::{Sell, SellReply};
 use engine::ports::Stored;
@@ -23,7 +23,7 @@ pub(super) fn script() -> Script {
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Sell) -> Call<'s> {
-    Call::over_held_lines(script, SaleKeys(&command.sale), &command.lines)
+    Call::over_held_lines(script, InventoryKeys(&command.inventory), &command.lines)
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
         .arg("user", command.user.as_str())

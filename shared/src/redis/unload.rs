@@ -5,18 +5,18 @@
 //! frees the memory beside the commands of others.
 
 use super::connection::Connection;
-use super::keys::SaleKeys;
-use engine::domain::ids::{Leg, SaleId, TierId};
+use super::keys::InventoryKeys;
+use engine::domain::ids::{InventoryId, Leg, TierId};
 use engine::ports::Stored;
 
 /// Removes the keys of a sale, in this order: its own, then those of each tier.
 pub(super) async fn unload(
     connection: &Connection,
-    sale: &SaleId,
+    inventory: &InventoryId,
     tiers: &[TierId],
     leg_count: u16,
 ) -> Stored<()> {
-    let keys = SaleKeys(sale);
+    let keys = InventoryKeys(inventory);
     remove(connection, &[keys.sale(), keys.due(), keys.scratch()]).await?;
     for tier in tiers {
         let bitmaps =

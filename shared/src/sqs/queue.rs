@@ -174,7 +174,7 @@ mod tests {
             let refund = Refund::from_record(&record).unwrap().body().unwrap();
             assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
         }
-        let expiry = Expiry { sale: sale.clone(), order, due_at: now }.body().unwrap();
+        let expiry = Expiry { sale: sale.clone(), tier: None, order, due_at: now }.body().unwrap();
         let load = LoadSale { sale }.body().unwrap();
         let sync = Sync { order }.body().unwrap();
         assert!([expiry, load, sync].iter().all(|text| text.len() <= MAX_MESSAGE_BYTES));

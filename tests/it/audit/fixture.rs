@@ -140,7 +140,8 @@ impl Fixture {
     }
 
     pub(super) async fn expire(&self, sale: &Sale, order: OrderNumber) {
-        let expired = expire(&self.engine, sale.id(), order, NOW.plus_seconds(600)).await;
+        let expired =
+            expire(&self.engine, &sale.inventories()[0], order, NOW.plus_seconds(600)).await;
         assert_eq!(expired, Ok(Expired::Ended));
     }
 
@@ -192,7 +193,7 @@ impl Fixture {
         let order = self.mint.mint(NOW, &user);
         let lines = [requested("ga", (0, 1), best(2), 20)];
         let hold = Hold {
-            sale: sale.id().clone(),
+            inventory: sale.inventories()[0].clone(),
             epoch: epoch(),
             order,
             user,

@@ -1,6 +1,7 @@
 //! The audit against real stores: a fixture that the engine made is clean; each way in which a store
 //! can be wrong is named, and only that; once it is put right, the fixture is clean again.
 
+mod apart;
 mod claims;
 mod corruption;
 mod counts;

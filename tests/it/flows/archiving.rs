@@ -9,7 +9,7 @@ use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use bench::cost::watch::Proxy;
 use engine::domain::archive::{Lifecycle, NotYet, Undecided};
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, PaymentId, ProviderId, SaleId, TierId, UserId};
+use engine::domain::ids::{InventoryId, Legs, PaymentId, ProviderId, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
 use engine::domain::number::Mint;
@@ -138,6 +138,35 @@ fn undecided(found: Undecided) -> Result<Archived, Refusal> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn every_tier_that_is_kept_apart_leaves_redis() {
+    let fixture = Fixture::start().await;
+    let mut file = sale("apart").file().clone();
+    let mut balcony = file.tiers[0].clone();
+    balcony.tier = TierId::new("balcony").unwrap();
+    file.tiers.push(balcony);
+    file.tiers_apart = true;
+    let apart = Sale::new(file).unwrap();
+    publish::publish(&fixture.ports, &apart, &epoch("apart"), NOW).await.unwrap();
+    let gone = OnSale { fixture: &fixture, sale: id("apart"), mint: Mint::new(99) };
+    let published = gone.published().await;
+    admit::admit(gone.ports(), &published, &UserId::new("a").unwrap(), 1, NOW).await.unwrap();
+    let pending = gone.buy("pending").await;
+    let found = Undecided { holds: 1, pending: 1, ..Undecided::default() };
+    assert_eq!(gone.archive("a1", AFTER).await, undecided(found), "one of its tiers has a hold");
+    let hall = apart.inventory_of(&TierId::new("hall").unwrap());
+    assert_eq!(expire(gone.ports(), &hall, pending.number, AFTER).await, Ok(Expired::Ended));
+    let keys = gone.keys().await;
+    assert!(
+        ["{apart/hall}:sale", "{apart/balcony}:sale"]
+            .iter()
+            .all(|key| keys.contains(&(*key).to_owned())),
+        "{keys:?}"
+    );
+    assert_eq!(gone.archive("a2", AFTER).await, Ok(Archived::Now));
+    assert_eq!(gone.keys().await, [""; 0], "Redis knows nothing of any of its tiers");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
     let fixture = Fixture::start().await;
     let gone = OnSale::publish(&fixture, "gone").await;
@@ -155,7 +184,10 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
     let found = Undecided { holds: 2, pending: 2, ..none };
     assert_eq!(gone.archive("a2", AFTER).await, undecided(found));
     pay(ports, &capture(&paid, "pi_paid"), NOW).await.unwrap();
-    assert_eq!(expire(ports, &gone.sale, pending.number, AFTER).await, Ok(Expired::Ended));
+    assert_eq!(
+        expire(ports, &InventoryId::whole(gone.sale.clone()), pending.number, AFTER).await,
+        Ok(Expired::Ended)
+    );
     assert_eq!(gone.archive("a3", AFTER).await, undecided(Undecided { uncounted: 1, ..none }));
     sync(ports, &[paid.number]).await.unwrap();
     let twice = fixture.provider.capture("pi_twice", paid.number, paid.total, NOW).unwrap();
@@ -205,7 +237,10 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
             assert_eq!(record.outcome, PaymentOutcome::Accepted);
             assert_eq!(sync(ports, &[late.number]).await, Ok(1));
         } else {
-            assert_eq!(expire(ports, &gone.sale, late.number, AFTER).await, Ok(Expired::Ended));
+            assert_eq!(
+                expire(ports, &InventoryId::whole(gone.sale.clone()), late.number, AFTER).await,
+                Ok(Expired::Ended)
+            );
         }
     }
     let later = AFTER.plus_seconds(2 * DAY_SECONDS);
@@ -246,7 +281,12 @@ async fn archiving_is_finished_from_any_crash_point_on() {
         assert_eq!(swept.report.failed, 0, "{name}: {swept:?}");
         match before {
             Lifecycle::Listed => {
-                let redis = fixture.ports.seats().epoch(&cut_off.sale).await.unwrap();
+                let redis = fixture
+                    .ports
+                    .seats()
+                    .epoch(&InventoryId::whole(cut_off.sale.clone()))
+                    .await
+                    .unwrap();
                 assert!(redis.is_some() && redis == cut_off.published().await.epoch, "{name}");
                 assert!(cut_off.is_listed().await);
                 let again = cut_off.archive(&format!("again-{name}"), later).await;

@@ -30,7 +30,7 @@ use shared::runtime::connections::{Https, Trust};
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, sale_id};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, inventory, sale_id};
 use crate::backends;
 
 /// Time at which the payment window of every order is over.
@@ -66,7 +66,7 @@ impl Fixture {
     }
 
     async fn ended(&self, order: &Order, now: Timestamp) -> Expired {
-        expire(&self.ports, &sale_id(), order.number, now).await.unwrap()
+        expire(&self.ports, &inventory(), order.number, now).await.unwrap()
     }
 
     fn calls(&self, route: &str) -> u64 {
@@ -417,7 +417,7 @@ async fn fifty_thousand_orders_that_expire_at_once_cost_a_call_for_a_hundred_of_
     let reading = read_captures(&wave, &reader("reads"), read_at, ALL_PAGES).await.unwrap();
     assert_eq!((reading.listed, reading.decided, reading.unfinished), (PAID, 0, 0));
     for order in &unpaid {
-        let ended = expire(&wave, &sale_id(), order.number, read_at).await.unwrap();
+        let ended = expire(&wave, &inventory(), order.number, read_at).await.unwrap();
         assert_eq!(ended, Expired::Ended);
     }
     let calls: BTreeMap<&str, u64> = provider.calls();

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{
+    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use engine::domain::inventory::{Hold, HoldReply, Line, Release, ReleaseReply};
 use engine::domain::number::Mint;
 use engine::domain::sale::Sale;
@@ -30,6 +32,10 @@ const AT_THE_FRONT: u32 = 10;
 
 fn sale_id() -> SaleId {
     SaleId::new("stadium").unwrap()
+}
+
+fn inventory_id() -> InventoryId {
+    InventoryId::whole(sale_id())
 }
 
 fn tier() -> TierId {
@@ -59,7 +65,7 @@ impl Crowd {
         };
         let order = self.mint.mint(self.now, &user);
         let hold = Hold {
-            sale: sale_id(),
+            inventory: inventory_id(),
             epoch: Epoch::new("e1").unwrap(),
             order,
             user,
@@ -68,9 +74,9 @@ impl Crowd {
             deadline: self.now.plus_seconds(3600),
             lines: vec![Line { tier: tier(), legs: Legs::ONE, choice }],
         };
-        let reply = self.stores.seats.of(&sale_id()).hold(&hold);
+        let reply = self.stores.seats.of(&inventory_id()).hold(&hold);
         if let HoldReply::Held { record, .. } = reply {
-            self.holds.push(Release { sale: sale_id(), order, record });
+            self.holds.push(Release { inventory: inventory_id(), order, record });
         }
     }
 
@@ -81,7 +87,7 @@ impl Crowd {
             self.next_release = self.next_release.plus_ms(RELEASE_MS);
             let one = self.rng.random_range(0..self.holds.len());
             let release = self.holds.swap_remove(one);
-            let inventory = self.stores.seats.of(&sale_id());
+            let inventory = self.stores.seats.of(&inventory_id());
             assert_eq!(inventory.release(&release), ReleaseReply::Released);
             self.releases += 1;
             while self.holds.len() < HOLDS {
@@ -92,7 +98,7 @@ impl Crowd {
 
     /// Those of some seats that are taken and in no hold.
     fn leaked(&self, seats: &BTreeSet<Seat>) -> usize {
-        let inventory = self.stores.seats.get(&sale_id()).unwrap();
+        let inventory = self.stores.seats.get(&inventory_id()).unwrap();
         let lines = inventory.holds.values().flat_map(|record| &record.lines);
         let held: BTreeSet<Seat> = lines.flat_map(|line| line.seats.iter().copied()).collect();
         let is_leaked = |seat: &&Seat| {
@@ -145,7 +151,7 @@ async fn what_has_leaked_is_on_sale_within_two_minutes_while_ten_holds_a_second_
             (0..SCATTERED).map(|_| crowd.rng.random_range(0..SEATS)).collect();
         let front = (0..AT_THE_FRONT).map(|seat| seat * 20 + 7);
         let seats: BTreeSet<Seat> = scattered.into_iter().chain(front).map(Seat).collect();
-        let inventory = crowd.stores.seats.of(&sale_id());
+        let inventory = crowd.stores.seats.of(&inventory_id());
         let grid = inventory.tiers.get_mut(&tier()).unwrap();
         seats.iter().for_each(|seat| grid.claim(Leg(0), *seat, false));
         while crowd.holds.len() < HOLDS {

@@ -117,7 +117,7 @@ impl Fixture {
 
     /// Does to Redis what no engine does.
     fn spoil<T>(&self, act: impl FnOnce(&mut Inventory) -> T) -> T {
-        act(self.ports.0.stores.lock().unwrap().seats.of(self.sale.id()))
+        act(self.ports.0.stores.lock().unwrap().seats.of(&self.sale.inventories()[0]))
     }
 
     fn set(&self, bitmap: Bitmap, at: &SeatLeg, bit: bool) {

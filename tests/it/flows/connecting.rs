@@ -14,7 +14,7 @@ use shared::runtime::app::{App, Need};
 use shared::runtime::config::Config;
 use tempfile::NamedTempFile;
 
-use super::environment::{Fixture, NOW, sale_id};
+use super::environment::{Fixture, NOW, inventory, sale_id};
 
 /// Connections that `reserve` needs.
 const NEEDS: [Need; 3] = [Need::Redis, Need::Sales, Need::Queues];
@@ -121,7 +121,7 @@ async fn must_trust_nobody(fixture: &Fixture, config: &Config, what: &str) {
     let app = App::from_config(config).await.unwrap();
     // It starts all the same, and says no to its first buyer.
     app.warm_up(&NEEDS).await;
-    let refused = app.ports.seats().epoch(&sale_id()).await;
+    let refused = app.ports.seats().epoch(&inventory()).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{what}: {refused:?}");
     let refused = app.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap_err();
     assert!(refused.retryable() && refused.to_string().contains("ertificate"), "{what}: {refused}");
@@ -201,7 +201,7 @@ async fn a_function_starts_and_refuses_while_nobody_is_there() {
     config.sqs.endpoint = Some(nowhere);
     let app = App::from_config(&config).await.unwrap();
     app.warm_up(&NEEDS).await;
-    let refused = app.ports.seats().epoch(&sale_id()).await;
+    let refused = app.ports.seats().epoch(&inventory()).await;
     assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
     // One need that cannot be met keeps nobody from the others.
     let proxies = Proxies::before(&fixture, &LOCALHOST).await;

@@ -15,7 +15,7 @@ use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::ports::{Ports, Seats};
 
 use super::crashing::{Crashing, Cut};
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, inventory, sale_id};
 
 /// More calls than any flow makes.
 const MAX_CALLS: i64 = 60;
@@ -164,7 +164,7 @@ async fn a_payment_is_carried_out_from_any_crash_point_on() {
         assert_eq!(record.outcome, PaymentOutcome::Accepted, "{user}");
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid), "{user}");
         assert_eq!(
-            fixture.ports.seats().record(&sale_id(), order.number).await.unwrap(),
+            fixture.ports.seats().record(&inventory(), order.number).await.unwrap(),
             None,
             "{user}"
         );
@@ -197,8 +197,8 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
                 let _ = cancel(&crashing, &order.user, order.number, NOW).await;
                 cancel(&fixture.ports, &order.user, order.number, NOW).await.unwrap();
             } else {
-                let _ = expire(&crashing, &sale_id(), order.number, late).await;
-                expire(&fixture.ports, &sale_id(), order.number, late).await.unwrap();
+                let _ = expire(&crashing, &inventory(), order.number, late).await;
+                expire(&fixture.ports, &inventory(), order.number, late).await.unwrap();
             }
             assert_eq!(fixture.state(order.number).await, Some(end), "{user}");
             crashing.has_died()
@@ -229,7 +229,7 @@ async fn a_hold_that_was_forgotten_and_doubled_keeps_its_seats() {
     let expired = reconcile(&fixture.ports, &epoch("later"), expiry).await.unwrap();
     assert_eq!(expired.expired, 1, "{expired:?}");
     let line = &order.held_lines()[0];
-    let (sale, tiers) = (sale_id(), [line.tier.clone()]);
+    let (sale, tiers) = (inventory(), [line.tier.clone()]);
     let bits = &fixture.ports.seats().taken(&sale, &tiers, line.legs).await.unwrap()[0];
     let is_taken = |seat: &Seat| bits[seat.0 as usize / 8] & (0x80 >> (seat.0 % 8)) != 0;
     assert!(line.seats.iter().all(is_taken), "{bits:02x?}");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::grace::Grace;
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId, UserId};
+use engine::domain::ids::{Epoch, InventoryId, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::MinorUnits;
 use engine::domain::number::{Mint, OrderNumber};
@@ -47,6 +47,11 @@ pub struct Fixture {
     /// The tables.
     pub dynamo: Dynamo,
     mint: Mint,
+}
+
+/// The inventory of the sale.
+pub fn inventory() -> InventoryId {
+    InventoryId::whole(sale_id())
 }
 
 pub fn sale_id() -> SaleId {

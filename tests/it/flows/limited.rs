@@ -120,7 +120,8 @@ async fn a_sale_that_is_never_compared_keeps_no_other_from_it() {
 
 #[tokio::test]
 async fn a_sale_that_cannot_be_looked_at_keeps_no_other_from_it() {
-    let is_it = |call: &Call| matches!(call, Call::Head { sale } if *sale == id(0));
+    let is_it =
+        |call: &Call| matches!(call, Call::Head { inventory } if *inventory.sale() == id(0));
     let ports = stuck_at(is_it).await;
     let mut done = BTreeSet::new();
     for now in minutes() {

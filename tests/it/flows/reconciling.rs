@@ -17,7 +17,7 @@ use engine::ports::{Catalogue, Freshness, Ports, Seats};
 use redis::aio::MultiplexedConnection;
 
 use super::crashing::{Crashing, Cut};
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, inventory, sale_id};
 
 /// When the repair happens: what was pending at [`NOW`] is late, what came just before is not.
 const LATER: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS * 10);
@@ -192,7 +192,7 @@ async fn a_run_over_a_sale_in_order_writes_nothing() {
     let fixture = Fixture::start().await;
     buy(&fixture, "owner", NOW).await;
     let before = (fixture.remember().await, fixture.items().await);
-    let head = fixture.ports.seats().head(&sale_id()).await.unwrap().unwrap();
+    let head = fixture.ports.seats().head(&inventory()).await.unwrap().unwrap();
     assert!(reconcile(&fixture.ports, &epoch("quiet"), NOW).await.unwrap().is_quiet());
     assert!((fixture.remember().await, fixture.items().await) == before, "something was changed");
     let published = fixture.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap();

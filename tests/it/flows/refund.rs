@@ -18,7 +18,7 @@ use fake_payments::Fault;
 
 use super::crash_points::at_every_call;
 use super::crashing::Crashing;
-use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, sale_id};
+use super::environment::{Fixture, NOW, PAY_WINDOW_SECONDS, epoch, inventory};
 
 /// Time at which the payment window of every order is over.
 const LATE: Timestamp = NOW.plus_seconds(PAY_WINDOW_SECONDS);
@@ -50,7 +50,7 @@ impl Fixture {
     }
 
     async fn expired(&self, order: &Order, now: Timestamp) -> Expired {
-        expire(&self.ports, &sale_id(), order.number, now).await.unwrap()
+        expire(&self.ports, &inventory(), order.number, now).await.unwrap()
     }
 
     async fn refunded(&self, capture: &Capture, now: Timestamp) -> Refund {
@@ -204,7 +204,7 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
         let whole = fixture.captured(&format!("pi_2_{name}"), &order, order.total);
         let second = fixture.captured(&format!("pi_3_{name}"), &order, order.total);
         let crashing = Crashing::at(&fixture.ports, call, cut);
-        let _ = expire(&crashing, &sale_id(), order.number, LATE).await;
+        let _ = expire(&crashing, &inventory(), order.number, LATE).await;
         assert_eq!(fixture.expired(&order, LATE).await, Expired::Resolved, "{name}");
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid), "{name}");
         // A process that died may have left what follows from its decisions to the provider's

@@ -13,7 +13,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use super::crashing::{Crashing, Cut, Refusing};
-use super::environment::{Fixture, NOW, epoch, sale_id};
+use super::environment::{Fixture, NOW, epoch, inventory, sale_id};
 
 /// More calls than a load of the sale makes.
 const MAX_CALLS: i64 = 60;
@@ -30,14 +30,14 @@ async fn buy(fixture: &Fixture, user: &str) -> Order {
 /// True if what Redis has is the load that the catalogue names: what buyers are sold from.
 async fn sells(fixture: &Fixture) -> bool {
     let published = fixture.ports.catalogue().sale(&sale_id(), Freshness::Fresh).await.unwrap();
-    let current = fixture.ports.seats().epoch(&sale_id()).await.unwrap();
+    let current = fixture.ports.seats().epoch(&inventory()).await.unwrap();
     current.is_some() && current == published.unwrap().epoch
 }
 
 /// True if Redis has every seat of the order as taken.
 async fn knows(fixture: &Fixture, order: &Order) -> bool {
     let line = &order.held_lines()[0];
-    let (sale, tiers) = (sale_id(), [line.tier.clone()]);
+    let (sale, tiers) = (inventory(), [line.tier.clone()]);
     let bits = &fixture.ports.seats().taken(&sale, &tiers, line.legs).await.unwrap()[0];
     let is_taken =
         |at: u32| bits.get(at as usize / 8).is_some_and(|bits| bits & (0x80 >> (at % 8)) != 0);
@@ -118,7 +118,7 @@ async fn a_loader_that_resumes_late_never_has_its_old_snapshot_sold_from() {
                 // Without the fence it would be named, and sold from.
                 let catalogue = fixture.ports.catalogue();
                 let far = LEASE_OVER.plus_ms(LEASE_MS);
-                if fixture.ports.seats().epoch(&sale_id()).await.unwrap() == Some(old.clone()) {
+                if fixture.ports.seats().epoch(&inventory()).await.unwrap() == Some(old.clone()) {
                     let taken = catalogue.lease(&sale_id(), &old, far, far).await;
                     assert_eq!(taken, Ok(ChangeReply::Done));
                     catalogue.loaded(&sale_id(), &old).await.unwrap();

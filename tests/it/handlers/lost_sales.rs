@@ -1,6 +1,6 @@
 //! Sales that Redis has lost.
 
-use engine::domain::ids::{SaleId, TierId};
+use engine::domain::ids::{InventoryId, SaleId, TierId};
 use engine::ports::{Ports as _, Seats as _};
 use local::handlers::{load_sale, reconcile};
 use serde_json::{Value, json};
@@ -84,8 +84,9 @@ async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_are_kept_meanwh
     }
     let left = fixture.get(Sender::Nobody, "/sales/hall/availability").await.ok(200);
     assert_eq!(left["tiers"][0]["available"], json!(12));
-    let (sale, tier) = (SaleId::new("hall").unwrap(), TierId::new("vip").unwrap());
-    let grid = fixture.app.ports.seats().grid(&sale, &tier, 1).await.unwrap();
+    let hall = InventoryId::whole(SaleId::new("hall").unwrap());
+    let tier = TierId::new("vip").unwrap();
+    let grid = fixture.app.ports.seats().grid(&hall, &tier, 1).await.unwrap();
     let sold: u32 = grid.sold[0].iter().map(|byte| byte.count_ones()).sum();
     assert_eq!(sold, 1, "the load brings what was paid meanwhile as sold");
 }

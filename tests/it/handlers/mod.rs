@@ -8,6 +8,7 @@ mod lost_sales;
 mod messages;
 mod refunds;
 mod refusals;
+mod tiers_apart;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_sdk_sqs::types::QueueAttributeName;

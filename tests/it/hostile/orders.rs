@@ -1,6 +1,6 @@
 //! Orders of others, what is done twice, and pages of lists.
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::time::Timestamp;
 use engine::flows::expire::expire;
 use serde_json::json;
@@ -36,8 +36,8 @@ impl Fixture {
         let dave = self.engine.token("dave").unwrap();
         let later = Timestamp::now().plus_seconds(3600);
         let late_number = late["order"].as_str().unwrap().parse().unwrap();
-        let sale = SaleId::new("hall").unwrap();
-        expire(&self.engine.app().ports, &sale, late_number, later).await.unwrap();
+        let inventory = InventoryId::whole(SaleId::new("hall").unwrap());
+        expire(&self.engine.app().ports, &inventory, late_number, later).await.unwrap();
 
         // One who is called the same in another normal form is somebody else.
         let composed = self.buy("zo\u{eb}", &other).await;

@@ -6,7 +6,7 @@ mod format;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::inventory::Release;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -46,6 +46,10 @@ pub fn counts(expected: &[(&str, u64)]) -> BTreeMap<String, u64> {
 
 fn number_of(order: &Value) -> OrderNumber {
     order["order"].as_str().unwrap().parse().unwrap()
+}
+
+fn inventory() -> InventoryId {
+    InventoryId::whole(sale())
 }
 
 fn sale() -> SaleId {
@@ -111,9 +115,9 @@ async fn each_outcome_of_an_order_is_counted_once() {
     let late = fixture.buy("carol", "hall", seat("vip-2-2")).await.ok(201);
     lines.take();
     let due = [
-        (sale(), number_of(&late)),
-        (sale(), number_of(&other)),
-        (sale(), "1024".parse().unwrap()),
+        (inventory(), number_of(&late)),
+        (inventory(), number_of(&other)),
+        (inventory(), "1024".parse().unwrap()),
     ];
     let ports = &fixture.app.ports;
     let after = Timestamp::now().plus_seconds(901);
@@ -132,8 +136,8 @@ async fn each_outcome_of_an_order_is_counted_once() {
 
     // A hold that goes behind the engine's back: the claims keep the seat.
     let owner = fixture.buy("dave", "hall", seat("vip-2-3")).await.ok(201);
-    let record = ports.seats().record(&sale(), number_of(&owner)).await.unwrap().unwrap();
-    let release = Release { sale: sale(), order: number_of(&owner), record };
+    let record = ports.seats().record(&inventory(), number_of(&owner)).await.unwrap().unwrap();
+    let release = Release { inventory: inventory(), order: number_of(&owner), record };
     ports.seats().release(&release).await.unwrap();
     let token = fixture.admission("erin", "hall", 1).await["token"].clone();
     lines.take();
@@ -235,8 +239,8 @@ async fn what_reconcile_finds_is_counted() {
     let order = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
     let forget = async || {
         let ports = &app.ports;
-        let record = ports.seats().record(&sale(), number_of(&order)).await.unwrap().unwrap();
-        let release = Release { sale: sale(), order: number_of(&order), record };
+        let record = ports.seats().record(&inventory(), number_of(&order)).await.unwrap().unwrap();
+        let release = Release { inventory: inventory(), order: number_of(&order), record };
         ports.seats().release(&release).await.unwrap();
     };
     forget().await;
@@ -288,7 +292,7 @@ async fn a_batch_of_two_sales_is_two_records() {
     let mut due = Vec::new();
     for sale in ["hall", "other"] {
         let order = fixture.buy("alice", sale, best("vip", 1)).await.ok(201);
-        due.push((SaleId::new(sale).unwrap(), number_of(&order)));
+        due.push((InventoryId::whole(SaleId::new(sale).unwrap()), number_of(&order)));
     }
     lines.take();
     let work = expire_or_requeue(&fixture.app.ports, &due, Timestamp::now().plus_seconds(901));

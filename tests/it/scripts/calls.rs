@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::domain::choice::{Choice, Offset, Together};
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{
+    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use engine::domain::inventory::{
     Freed, Hold, HoldRecord, HoldReply, Inventory, Line, Load, LoadReply, Mark, Release,
     ReleaseReply, SeatLeg, Sell, SellReply, Terms, TierGrid,
@@ -16,7 +18,7 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Seats as _, StoreError};
 use local::servers::{Flavour, RedisServer};
-use shared::redis::keys::SaleKeys;
+use shared::redis::keys::InventoryKeys;
 use shared::redis::{Bounds, Connection, RedisSeats, Scripts, Topology};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
@@ -28,8 +30,8 @@ use super::{connect, long_deadlines, server};
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
-pub(super) fn sale() -> SaleId {
-    SaleId::new("show").unwrap()
+pub(super) fn inventory() -> InventoryId {
+    InventoryId::whole(SaleId::new("show").unwrap())
 }
 
 pub(super) fn tier() -> TierId {
@@ -58,7 +60,7 @@ pub(super) fn load(legs: u16) -> Load {
         freed: Freed::default(),
     };
     Load {
-        sale: sale(),
+        inventory: inventory(),
         terms,
         expected: None,
         epoch: epoch(),
@@ -70,7 +72,7 @@ pub(super) fn load(legs: u16) -> Load {
 
 pub(super) fn hold(order: u64, legs: Legs, choice: Choice) -> Hold {
     Hold {
-        sale: sale(),
+        inventory: inventory(),
         epoch: epoch(),
         order: order.to_string().parse().unwrap(),
         user: UserId::new("alice").unwrap(),
@@ -133,10 +135,11 @@ async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
     wire.lose(Loss::Cut, 1);
     let lost = seats.hold(&first).await;
     assert!(matches!(lost, Err(StoreError::Unknown(_))), "{lost:?}");
-    let record = direct.record(&sale(), first.order).await.unwrap().expect("the hold was made");
+    let record =
+        direct.record(&inventory(), first.order).await.unwrap().expect("the hold was made");
     let again = seats.hold(&first).await.unwrap();
     assert_eq!(record_of(again), record);
-    assert_eq!(direct.count_holds(&sale()).await, Ok(2));
+    assert_eq!(direct.count_holds(&inventory()).await, Ok(2));
 
     let twice = Bounds { attempts: 2, ..long_deadlines() };
     let twice = Connection::new(&Topology::Single(wire.url()), twice).unwrap();
@@ -144,9 +147,9 @@ async fn a_hold_whose_reply_was_lost_is_answered_with_the_same_seats() {
     wire.lose(Loss::Cut, 1);
     let second = hold(2, Legs::ONE, best(2));
     let reply = RedisSeats::new(twice).hold(&second).await.unwrap();
-    let record = direct.record(&sale(), second.order).await.unwrap();
+    let record = direct.record(&inventory(), second.order).await.unwrap();
     assert_eq!(Some(record_of(reply)), record, "the repetition found what the first has done");
-    assert_eq!(direct.count_holds(&sale()).await, Ok(3));
+    assert_eq!(direct.count_holds(&inventory()).await, Ok(3));
 }
 
 /// Two clients lose the same replies; answers how long each has paused before it asked again, as it
@@ -159,11 +162,11 @@ async fn pauses_of_two(server: &RedisServer, pauses: (Duration, Duration)) -> [V
         let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
         let seats = RedisSeats::new(connection);
         for _ in 0..4 {
-            assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+            assert_eq!(seats.epoch(&inventory()).await, Ok(Some(epoch())));
             wire.lose(Loss::Cut, 1);
             let (log, _kept) = Log::keep();
             let since = Instant::now();
-            assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+            assert_eq!(seats.epoch(&inventory()).await, Ok(Some(epoch())));
             let taken = since.elapsed();
             let lines = log.text();
             let lines = lines.lines().map(|line| serde_json::from_str(line).unwrap());
@@ -208,7 +211,7 @@ async fn a_pause_takes_its_time_from_connecting() {
         let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
         connection.warm_up().await.unwrap();
         wire.lose(Loss::Cut, 1);
-        let reply = RedisSeats::new(connection).epoch(&sale()).await;
+        let reply = RedisSeats::new(connection).epoch(&inventory()).await;
         match is_answered {
             true => assert_eq!(reply, Ok(Some(epoch()))),
             // What was sent may have run, also when there was no time left to repeat it.
@@ -226,11 +229,11 @@ async fn a_connection_that_fell_silent_is_dropped_and_the_next_request_works() {
     let connection = Connection::new(&Topology::Single(wire.url()), bounds).unwrap();
     connection.warm_up().await.unwrap();
     let seats = RedisSeats::new(connection);
-    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+    assert_eq!(seats.epoch(&inventory()).await, Ok(Some(epoch())));
     wire.lose(Loss::Silence, 1);
-    let silent = seats.epoch(&sale()).await;
+    let silent = seats.epoch(&inventory()).await;
     assert!(matches!(silent, Err(StoreError::Unknown(_))), "{silent:?}");
-    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+    assert_eq!(seats.epoch(&inventory()).await, Ok(Some(epoch())));
 }
 
 #[tokio::test]
@@ -244,13 +247,13 @@ async fn a_cluster_that_fell_silent_is_connected_to_anew() {
     for node in cluster.nodes() {
         tell(node, &["CLIENT", "PAUSE", "2500", "ALL"]).await;
     }
-    let silent = seats.epoch(&sale()).await;
+    let silent = seats.epoch(&inventory()).await;
     assert!(matches!(silent, Err(StoreError::Unknown(_))), "{silent:?}");
     let begun = Instant::now();
-    while seats.epoch(&sale()).await.is_err() {
+    while seats.epoch(&inventory()).await.is_err() {
         assert!(begun.elapsed() < Duration::from_secs(20), "the cluster is not connected to again");
     }
-    assert_eq!(seats.epoch(&sale()).await, Ok(Some(epoch())));
+    assert_eq!(seats.epoch(&inventory()).await, Ok(Some(epoch())));
 }
 
 #[tokio::test]
@@ -261,7 +264,7 @@ async fn nothing_was_sent_where_nobody_listens() {
     for topology in [Topology::Single(url.clone()), Topology::Cluster(vec![url])] {
         let bounds = Bounds { connect: Duration::from_secs(2), ..long_deadlines() };
         let seats = RedisSeats::new(Connection::new(&topology, bounds).unwrap());
-        let refused = seats.epoch(&sale()).await;
+        let refused = seats.epoch(&inventory()).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{topology:?}: {refused:?}");
     }
 }
@@ -277,11 +280,11 @@ async fn what_only_a_bug_can_cause_is_told_apart() {
     twice.lines.push(twice.lines[0].clone());
     let broken = seats.hold(&twice).await;
     assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
-    tell(&server, &["HSET", &SaleKeys(&sale()).sale(), "@alice", "no number"]).await;
+    tell(&server, &["HSET", &InventoryKeys(&inventory()).sale(), "@alice", "no number"]).await;
     let broken = seats.hold(&hold(1, Legs::ONE, best(1))).await;
     assert!(matches!(broken, Err(StoreError::Contract(_))), "{broken:?}");
-    assert_eq!(seats.count_holds(&sale()).await, Ok(0));
-    assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(0));
+    assert_eq!(seats.count_holds(&inventory()).await, Ok(0));
+    assert_eq!(seats.count_taken(&inventory(), &[tier()], 1).await, Ok(0));
 }
 
 #[tokio::test]
@@ -294,15 +297,20 @@ async fn full_memory_refuses_a_hold_whole_and_lets_orders_end() {
         tell(&server, &["CONFIG", "SET", "maxmemory", "1"]).await;
         let refused = seats.hold(&hold(3, Legs::ONE, best(2))).await;
         assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{refused:?}");
-        assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(4));
+        assert_eq!(seats.count_taken(&inventory(), &[tier()], 1).await, Ok(4));
         let order = |number: u64| number.to_string().parse().unwrap();
-        let release = Release { sale: sale(), order: order(1), record: first };
+        let release = Release { inventory: inventory(), order: order(1), record: first };
         assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
         let user = second.user.clone();
-        let sell =
-            Sell { sale: sale(), epoch: epoch(), order: order(2), user, lines: second.lines };
+        let sell = Sell {
+            inventory: inventory(),
+            epoch: epoch(),
+            order: order(2),
+            user,
+            lines: second.lines,
+        };
         assert_eq!(seats.sell(&sell).await, Ok(SellReply::Sold));
-        assert_eq!(seats.count_taken(&sale(), &[tier()], 1).await, Ok(2));
+        assert_eq!(seats.count_taken(&inventory(), &[tier()], 1).await, Ok(2));
     }
 }
 
@@ -322,8 +330,8 @@ fn with_mistake(script: &str, fragment: &str, with: &str) -> Arc<Scripts> {
 async fn a_load_starts_over_when_another_came_between_its_steps() {
     let server = server(Flavour::Valkey).await;
     let first = loaded(&server, 1).await;
-    let show = sale();
-    let keys = SaleKeys(&show);
+    let show = inventory();
+    let keys = InventoryKeys(&show);
     // Read no tiers, as before the first load, and yet expects what the first load has written.
     let mut late = redis::cmd("EVAL");
     late.arg(Scripts::standard().load.source()).arg(5);
@@ -333,7 +341,7 @@ async fn a_load_starts_over_when_another_came_between_its_steps() {
     let mut connection = server.connect().await.unwrap();
     let reply: Vec<String> = late.query_async(&mut connection).await.unwrap();
     assert_eq!(reply, ["other_tiers"]);
-    assert_eq!(first.epoch(&sale()).await, Ok(Some(epoch())), "nothing was written");
+    assert_eq!(first.epoch(&inventory()).await, Ok(Some(epoch())), "nothing was written");
 
     let condition = "(sale[2] or loading[3] or '') ~= old_tiers";
     let once = with_mistake("load", condition, "call('HSETNX', sale_key, 'other', '1') == 1");
@@ -372,7 +380,7 @@ async fn a_search_goes_back_to_seats_that_a_mark_has_freed() {
         assert_eq!(seats.hold(&one).await.unwrap(), HoldReply::SoldOut(tier()));
         let taken = vec![SeatLeg { tier: tier(), leg: Leg(0), seat: Seat(0) }];
         let order = "1".parse().unwrap();
-        let mark = Mark { sale: sale(), order, record: lost, taken };
+        let mark = Mark { inventory: inventory(), order, record: lost, taken };
         assert_eq!(seats.mark(&mark).await.unwrap(), model.mark(&mark));
         let reply = seats.hold(&one).await.unwrap();
         assert_eq!(reply == model.hold(&one), is_found, "{reply:?}");
@@ -400,7 +408,7 @@ async fn a_pattern_goes_back_to_the_row_above_freed_seats() {
         };
         assert_eq!(seats_of(&seats.hold(&column(2)).await.unwrap()), [16, 24]);
         model.hold(&column(2));
-        let release = Release { sale: sale(), order: below.order, record };
+        let release = Release { inventory: inventory(), order: below.order, record };
         assert_eq!(seats.release(&release).await.unwrap(), model.release(&release));
         let reply = seats.hold(&column(3)).await.unwrap();
         assert_eq!(reply == model.hold(&column(3)), is_found, "{reply:?}");
@@ -464,7 +472,7 @@ async fn nothing_of_a_sale_has_a_time_to_live() {
     let both = Legs::new(0, 2).unwrap();
     let record = record_of(seats.hold(&hold(1, both, best(2))).await.unwrap());
     seats.hold(&hold(2, both, best(2))).await.unwrap();
-    let release = Release { sale: sale(), order: "1".parse().unwrap(), record };
+    let release = Release { inventory: inventory(), order: "1".parse().unwrap(), record };
     seats.release(&release).await.unwrap();
     let mut connection = server.connect().await.unwrap();
     let keys: Vec<String> = redis::cmd("KEYS").arg("*").query_async(&mut connection).await.unwrap();

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::gate::{Admit, GateShard, Share, TopUp};
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{
+    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release,
     Repair, Restore, SeatLeg, Sell, Terms, TierGrid,
@@ -36,7 +38,8 @@ pub enum Command {
 #[derive(Debug)]
 pub struct SeededRng {
     rng: StdRng,
-    sale: SaleId,
+    /// The sale, or in every third sequence one tier of it that is kept apart.
+    inventory: InventoryId,
     users: Vec<UserId>,
     orders: Vec<OrderNumber>,
     legs: u16,
@@ -77,11 +80,16 @@ impl SeededRng {
             _ => 15,
         };
         let tier_count = if calm { 1 } else { rng.random_range(1..=3) };
+        let sale = SaleId::new(format!("{prefix}-{seed}")).unwrap();
+        let (inventory, tier_count) = match seed % 3 {
+            0 => (InventoryId::of_tier(sale, tier("a")), 1),
+            _ => (InventoryId::whole(sale), tier_count),
+        };
         let tiers = ["a", "b", "c"][..tier_count].iter().map(|name| tier(name));
         // Numbers of 18 digits and more, which a Lua number would not carry.
         let orders = (1..=12).map(|index| 123_456_789_012_345_670 + index);
         Self {
-            sale: SaleId::new(format!("{prefix}-{seed}")).unwrap(),
+            inventory,
             users: ["7", "auth0|张三", "9007199254740993"]
                 .map(|user| UserId::new(user).unwrap())
                 .into(),
@@ -103,7 +111,11 @@ impl SeededRng {
     }
 
     pub fn sale(&self) -> &SaleId {
-        &self.sale
+        self.inventory.sale()
+    }
+
+    pub fn inventory(&self) -> &InventoryId {
+        &self.inventory
     }
 
     pub fn now(&self) -> Timestamp {
@@ -279,7 +291,7 @@ impl SeededRng {
             lines.push(Line { tier, legs, choice });
         }
         let hold = Hold {
-            sale: self.sale.clone(),
+            inventory: self.inventory.clone(),
             epoch: self.epoch(model),
             order: self.order_to_hold(model),
             user: self.user(),
@@ -323,7 +335,7 @@ impl SeededRng {
 
     fn release(&mut self, model: &Inventory) -> Command {
         let (order, record) = self.a_hold(model);
-        Command::Release(Release { sale: self.sale.clone(), order, record })
+        Command::Release(Release { inventory: self.inventory.clone(), order, record })
     }
 
     fn mark(&mut self, model: &Inventory) -> Command {
@@ -331,7 +343,7 @@ impl SeededRng {
         let share = if self.calm { 0.3 } else { self.rng.random_range(0.0..=1.0) };
         let all: Vec<SeatLeg> = record.lines.iter().flat_map(HeldLine::seat_legs).collect();
         let taken = all.into_iter().filter(|_| self.rng.random_bool(share)).collect();
-        Command::Mark(Mark { sale: self.sale.clone(), order, record, taken })
+        Command::Mark(Mark { inventory: self.inventory.clone(), order, record, taken })
     }
 
     fn sell(&mut self, model: &Inventory) -> Command {
@@ -339,7 +351,13 @@ impl SeededRng {
         let forgotten = self.rng.random_bool(0.3);
         let lines = if forgotten { self.held_lines(model) } else { record.lines };
         let epoch = self.epoch(model);
-        Command::Sell(Sell { sale: self.sale.clone(), epoch, order, user: record.user, lines })
+        Command::Sell(Sell {
+            inventory: self.inventory.clone(),
+            epoch,
+            order,
+            user: record.user,
+            lines,
+        })
     }
 
     fn restore(&mut self, model: &Inventory) -> Command {
@@ -353,7 +371,7 @@ impl SeededRng {
         if let Some(one) = one.filter(|_| self.rng.random_bool(0.1)) {
             *one += 1;
         }
-        Command::Restore(Restore { sale: self.sale.clone(), epoch, order, record, freed })
+        Command::Restore(Restore { inventory: self.inventory.clone(), epoch, order, record, freed })
     }
 
     fn repair(&mut self, model: &Inventory) -> Command {
@@ -368,7 +386,7 @@ impl SeededRng {
             *one += 1;
         }
         Command::Repair(Repair {
-            sale: self.sale.clone(),
+            inventory: self.inventory.clone(),
             epoch: self.epoch(model),
             tier,
             freed,
@@ -472,8 +490,8 @@ impl SeededRng {
                 *bought.entry(record.user.clone()).or_default() += record.tickets();
             }
         }
-        let sale = self.sale.clone();
-        let load = Load { sale, terms, expected, epoch, tiers, holds, bought };
+        let inventory = self.inventory.clone();
+        let load = Load { inventory, terms, expected, epoch, tiers, holds, bought };
         if self.rng.random_bool(0.5) {
             return Command::Load(load);
         }
@@ -503,7 +521,7 @@ impl SeededRng {
         };
         let user_lock_ms = self.pick(&[0, 3_600_000]).unwrap();
         Command::Admit(Admit {
-            sale: self.sale.clone(),
+            sale: self.sale().clone(),
             shard,
             user: self.user(),
             tickets: self.rng.random_range(1..=3),

@@ -5,7 +5,9 @@ use std::fs;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{
+    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Release,
     ReleaseReply, Terms, TierGrid,
@@ -16,7 +18,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
 use redis::aio::MultiplexedConnection;
-use shared::redis::keys::{CopyKeys, GateKeys, SaleKeys};
+use shared::redis::keys::{CopyKeys, GateKeys, InventoryKeys};
 use shared::redis::{RedisGate, RedisSeats};
 
 use super::{connect, server};
@@ -54,7 +56,8 @@ async fn the_docs_name_every_key_and_field() {
     let described = described();
     let (sale, tier) = (SaleId::new("sale").unwrap(), TierId::new("t").unwrap());
     let user = UserId::new("user").unwrap();
-    let keys = SaleKeys(&sale);
+    let inventory = InventoryId::whole(sale.clone());
+    let keys = InventoryKeys(&inventory);
     let gate = GateKeys { sale: &sale, shard: 0 };
     let copy = CopyKeys { sale: &sale, copy: 0 };
     // As the docs write them, and as they are for tier t, leg 0, shard 0 and one user.
@@ -93,9 +96,9 @@ async fn the_docs_name_every_key_and_field() {
     // While a load is under way it has keys of its own, and the sale none.
     let (while_loading, ours): (Vec<_>, Vec<_>) =
         ours.into_iter().partition(|(name, _)| name.starts_with("{sale}:loading"));
-    begin(&seats, &sale, &tier, &user).await;
+    begin(&seats, &inventory, &tier, &user).await;
     check(&mut connection, &described, &while_loading).await;
-    fill(&seats, &sale, &tier, &user).await;
+    fill(&seats, &inventory, &tier, &user).await;
     for (name, key) in &while_loading {
         let left: bool = redis::cmd("EXISTS").arg(key).query_async(&mut connection).await.unwrap();
         assert!(!left, "{name}");
@@ -147,7 +150,7 @@ async fn check(
 }
 
 /// All parts but the last of a load with a hold and a buyer.
-async fn begin(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
+async fn begin(seats: &RedisSeats, inventory: &InventoryId, tier: &TierId, user: &UserId) {
     let record = HoldRecord {
         user: user.clone(),
         fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
@@ -162,7 +165,7 @@ async fn begin(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) 
         epoch: Epoch::new("e0").unwrap(),
         holds: BTreeMap::from([("7".parse().unwrap(), record)]),
         bought: BTreeMap::from([(user.clone(), Tickets::new(1))]),
-        ..load(sale, tier)
+        ..load(inventory, tier)
     };
     let parts = load.into_parts(PartLimit::SMALLEST);
     for part in &parts[..parts.len() - 1] {
@@ -171,7 +174,7 @@ async fn begin(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) 
 }
 
 /// A sale of one tier and two legs.
-fn load(sale: &SaleId, tier: &TierId) -> Load {
+fn load(inventory: &InventoryId, tier: &TierId) -> Load {
     let terms = Terms {
         state: SaleState::Open,
         opens_at: NOW,
@@ -188,7 +191,7 @@ fn load(sale: &SaleId, tier: &TierId) -> Load {
         freed: Freed::default(),
     };
     Load {
-        sale: sale.clone(),
+        inventory: inventory.clone(),
         terms,
         expected: None,
         epoch: Epoch::new("e1").unwrap(),
@@ -199,13 +202,13 @@ fn load(sale: &SaleId, tier: &TierId) -> Load {
 }
 
 /// A sale of one tier and two legs, with a hold.
-async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
-    let load = load(sale, tier);
+async fn fill(seats: &RedisSeats, inventory: &InventoryId, tier: &TierId, user: &UserId) {
+    let load = load(inventory, tier);
     let epoch = load.epoch.clone();
     assert_eq!(seats.load(&load).await, Ok(LoadReply::Loaded));
     let choice = Choice::Best { count: 2, together: Together::Required };
     let hold = Hold {
-        sale: sale.clone(),
+        inventory: inventory.clone(),
         epoch,
         order: "7".parse().unwrap(),
         user: user.clone(),
@@ -221,6 +224,6 @@ async fn fill(seats: &RedisSeats, sale: &SaleId, tier: &TierId, user: &UserId) {
     let HoldReply::Held { record, .. } = seats.hold(&other).await.unwrap() else {
         panic!("no seats are left")
     };
-    let release = Release { sale: sale.clone(), order: other.order, record };
+    let release = Release { inventory: other.inventory, order: other.order, record };
     assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
 }

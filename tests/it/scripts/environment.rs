@@ -10,7 +10,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _, Stored};
-use shared::redis::keys::{GateKeys, SaleKeys};
+use shared::redis::keys::{GateKeys, InventoryKeys};
 use shared::redis::{Connection, RedisGate, RedisSeats, Scripts, hold_record};
 
 use super::commands::{Command, SeededRng};
@@ -136,36 +136,36 @@ impl Fixture {
 
     /// Reads back everything of the sale.
     async fn compare_state(&self) -> Result<(), String> {
-        let sale = self.rng.sale();
-        let keys = SaleKeys(sale);
+        let inventory = self.rng.inventory();
+        let keys = InventoryKeys(inventory);
         let (model, seats) = (&self.model, &self.seats);
         let epoch = model.loaded.as_ref().map(|(epoch, _)| epoch.clone());
-        same("epoch", &seats.epoch(sale).await, &epoch)?;
+        same("epoch", &seats.epoch(inventory).await, &epoch)?;
         let holds: Vec<_> =
             model.holds.iter().map(|(order, hold)| (*order, hold.clone())).collect();
         let mut legs = 1;
         for (tier, grid) in &model.tiers {
             legs = grid.taken.len() as u16;
-            same("grid", &seats.grid(sale, tier, legs).await, grid)?;
+            same("grid", &seats.grid(inventory, tier, legs).await, grid)?;
         }
-        let mut read = seats.holds(sale).await.map_err(|error| error.to_string())?;
+        let mut read = seats.holds(inventory).await.map_err(|error| error.to_string())?;
         read.sort_by_key(|(order, _)| *order);
         same("holds", &Ok(read), &holds)?;
         for (order, _) in &holds {
             let record = model.holds.get(order).cloned();
-            same("record", &seats.record(sale, *order).await, &record)?;
+            same("record", &seats.record(inventory, *order).await, &record)?;
         }
-        same("count of holds", &seats.count_holds(sale).await, &(holds.len() as u64))?;
+        same("count of holds", &seats.count_holds(inventory).await, &(holds.len() as u64))?;
         for (now, most) in [(self.rng.now(), 2), (Timestamp::from_ms(i64::MAX >> 11), 100)] {
-            same("due", &seats.due(sale, now, most).await, &model.due(now, most))?;
+            same("due", &seats.due(inventory, now, most).await, &model.due(now, most))?;
         }
         let tiers: Vec<TierId> = model.tiers.keys().cloned().collect();
         let whole = Legs::new(0, legs).unwrap();
         let taken: Vec<_> = model.tiers.values().map(|grid| grid.taken_over(whole)).collect();
-        same("taken", &seats.taken(sale, &tiers, whole).await, &taken)?;
+        same("taken", &seats.taken(inventory, &tiers, whole).await, &taken)?;
         let bitmaps = model.tiers.values().flat_map(|grid| grid.taken.iter().flatten());
         let ones: u64 = bitmaps.map(|byte| u64::from(byte.count_ones())).sum();
-        same("count of taken", &seats.count_taken(sale, &tiers, legs).await, &ones)?;
+        same("count of taken", &seats.count_taken(inventory, &tiers, legs).await, &ones)?;
         let bought: BTreeMap<String, u16> =
             model.bought.iter().map(|(user, count)| (user.to_string(), count.get())).collect();
         let mut entries: BTreeMap<String, String> =
@@ -199,7 +199,7 @@ impl Fixture {
 
     /// What is there of a load that is not yet published.
     async fn compare_staging(&self) -> Result<(), String> {
-        let keys = SaleKeys(self.rng.sale());
+        let keys = InventoryKeys(self.rng.inventory());
         let read: BTreeMap<String, String> =
             self.read("HGETALL", &keys.loading()).await.map_err(|error| error.to_string())?;
         let expected: Option<BTreeMap<String, String>> =
@@ -260,7 +260,7 @@ impl Fixture {
 
     /// Removes the sale, and finds nothing that should not have been there.
     async fn clean_up(&self) -> Result<(), String> {
-        let keys = SaleKeys(self.rng.sale());
+        let keys = InventoryKeys(self.rng.inventory());
         let mut known = vec![keys.sale(), keys.due(), keys.loading(), keys.loading_due()];
         for (tier, grid) in &self.model.tiers {
             known.extend([keys.tier(tier), keys.freed(tier)]);
@@ -271,7 +271,7 @@ impl Fixture {
         let mut delete = redis::cmd("DEL");
         delete.arg(&known);
         let _: i64 = self.connection.query(&delete).await.map_err(|error| error.to_string())?;
-        let pattern = format!("{{{}}}*", self.rng.sale());
+        let pattern = format!("{{{}}}*", self.rng.inventory());
         let left: Vec<String> =
             self.read("KEYS", &pattern).await.map_err(|error| error.to_string())?;
         same("keys left over", &Ok(left), &Vec::new())

@@ -1,7 +1,9 @@
 //! The largest loads: how many arguments a request has, how long a script takes, and what is left when
 //! one is cut off.
 
-use engine::domain::ids::{Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use engine::domain::ids::{
+    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use engine::domain::inventory::{
     Freed, HeldLine, HoldRecord, Inventory, Load, LoadReply, PartLimit, Terms, TierGrid,
 };
@@ -64,7 +66,7 @@ fn large(legs: u16) -> Load {
         ((123_456_789_012_345_670 + u64::from(index)).to_string().parse().unwrap(), record)
     };
     Load {
-        sale: SaleId::new("large").unwrap(),
+        inventory: InventoryId::whole(SaleId::new("large").unwrap()),
         terms,
         expected: None,
         epoch: Epoch::new("e1").unwrap(),
@@ -120,7 +122,7 @@ async fn the_largest_load_keeps_the_limits_of_the_cache() {
         // The clock of the server counts what other processes take of its processor: the best of some
         // rounds. All but the first remove a sale that is as large.
         for round in 0..ROUNDS {
-            load.expected = seats.epoch(&load.sale).await.unwrap();
+            load.expected = seats.epoch(&load.inventory).await.unwrap();
             load.epoch = Epoch::new(format!("legs-{legs}-{round}")).unwrap();
             watch(&server).await;
             let parts = load.clone().into_parts(PartLimit::STANDARD);
@@ -134,17 +136,17 @@ async fn the_largest_load_keeps_the_limits_of_the_cache() {
             best = best.min((us, command));
         }
         assert!(best.0 <= MAX_SCRIPT_US, "{best:?} µs");
-        assert_eq!(seats.holds(&load.sale).await.unwrap().len(), load.holds.len());
+        assert_eq!(seats.holds(&load.inventory).await.unwrap().len(), load.holds.len());
     }
 }
 
 /// What a load and its holds are in Redis, read back.
 async fn is_whole(seats: &RedisSeats, load: &Load) -> bool {
-    let mut holds = seats.holds(&load.sale).await.unwrap();
+    let mut holds = seats.holds(&load.inventory).await.unwrap();
     holds.sort_by_key(|(order, _)| *order);
     let mut is_whole = holds.into_iter().eq(load.holds.clone());
     for grid in &load.tiers {
-        let read = seats.grid(&load.sale, &grid.tier, grid.taken.len() as u16).await;
+        let read = seats.grid(&load.inventory, &grid.tier, grid.taken.len() as u16).await;
         is_whole &= read.as_ref() == Ok(grid);
     }
     is_whole
@@ -160,8 +162,8 @@ async fn a_load_that_is_cut_off_is_gone_on_with_or_begun_again() {
     for part in &parts[..half] {
         assert_eq!(seats.load_part(part).await, Ok(LoadReply::Staged));
     }
-    assert_eq!(seats.epoch(&load.sale).await, Ok(None), "it has no name yet");
-    assert_eq!(seats.count_holds(&load.sale).await, Ok(0));
+    assert_eq!(seats.epoch(&load.inventory).await, Ok(None), "it has no name yet");
+    assert_eq!(seats.count_holds(&load.inventory).await, Ok(0));
     // The same loader begins again, and finds the first half there.
     watch(&server).await;
     for part in &parts {

@@ -15,7 +15,7 @@ use local::servers::{Flavour, RedisServer};
 use serde_json::{Value, json};
 use shared::redis::{RedisSeats, Scripts};
 
-use super::calls::{best, epoch, hold, load, record_of, sale, seats_of, tier};
+use super::calls::{best, epoch, hold, inventory, load, record_of, seats_of, tier};
 use super::{connect, server};
 
 /// What this release writes, with what it has answered.
@@ -50,7 +50,7 @@ fn another_release() -> Arc<Scripts> {
 
 fn sell(order: &Hold, record: HoldRecord) -> Sell {
     let (order, user) = (order.order, order.user.clone());
-    Sell { sale: sale(), epoch: epoch(), order, user, lines: record.lines }
+    Sell { inventory: inventory(), epoch: epoch(), order, user, lines: record.lines }
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn two_releases_work_side_by_side() {
         let sold = sell(&order, record.clone());
         assert_eq!(second.sell(&sold).await, Ok(SellReply::Sold));
         assert_eq!(first.sell(&sold).await, Ok(SellReply::Sold));
-        let release = Release { sale: sale(), order: order.order, record };
+        let release = Release { inventory: inventory(), order: order.order, record };
         assert_eq!(first.release(&release).await, Ok(ReleaseReply::NotHeld));
     }
     let mut redis = server.connect().await.unwrap();
@@ -144,7 +144,7 @@ async fn written_now(server: &RedisServer) -> Value {
     let sold = sell(&hold(SOLD, both(), best(3)), records[&SOLD].clone());
     seats.sell(&sold).await.unwrap();
     let order = ENDED.to_string().parse().unwrap();
-    let release = Release { sale: sale(), order, record: records[&ENDED].clone() };
+    let release = Release { inventory: inventory(), order, record: records[&ENDED].clone() };
     seats.release(&release).await.unwrap();
     let held: Vec<u32> = records[&HELD].lines[0].seats.iter().map(|seat| seat.0).collect();
     json!({ "held": held, "state": state(server).await })
@@ -163,18 +163,18 @@ async fn goes_on(server: &RedisServer, written: &Value) {
     let record = record_of(replayed);
     assert_eq!(seats.sell(&sell(&again, record.clone())).await, Ok(SellReply::Sold));
     let order = again.order;
-    let release = Release { sale: sale(), order, record };
+    let release = Release { inventory: inventory(), order, record };
     assert_eq!(seats.release(&release).await, Ok(ReleaseReply::NotHeld), "what is sold stays sold");
     // Two orders of three seats on two legs each are sold; the third's are free again.
-    assert_eq!(seats.count_taken(&sale(), &[tier()], 2).await, Ok(12));
+    assert_eq!(seats.count_taken(&inventory(), &[tier()], 2).await, Ok(12));
     let next = hold(10, both(), best(3));
     let held = seats.hold(&next).await.unwrap();
     assert!(matches!(held, HoldReply::Held { .. }), "{held:?}");
     // Whatever was counted before: what is given back is counted from here on.
     let counted =
-        || async { seats.grid(&sale(), &tier(), 2).await.unwrap().freed.of([Seat(0)])[0] };
+        || async { seats.grid(&inventory(), &tier(), 2).await.unwrap().freed.of([Seat(0)])[0] };
     let before = counted().await;
-    let release = Release { sale: sale(), order: next.order, record: record_of(held) };
+    let release = Release { inventory: inventory(), order: next.order, record: record_of(held) };
     assert_eq!(seats.release(&release).await, Ok(ReleaseReply::Released));
     assert_eq!(counted().await, before + 1);
 }

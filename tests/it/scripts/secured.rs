@@ -1,27 +1,28 @@
 //! Redis behind TLS, behind a password, and in a cluster whose slots move.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use cold::certificates::Authority;
 use cold::proxy::Proxy;
-use engine::domain::ids::SaleId;
-use engine::domain::inventory::Load;
+use engine::domain::ids::{InventoryId, Leg, Legs, SaleId, TierId};
+use engine::domain::inventory::{Hold, Line, Load, LoadReply, TierGrid};
 use engine::ports::{Seats, StoreError, Stored};
 use local::servers::{Flavour, RedisServer};
-use shared::redis::keys::SaleKeys;
+use shared::redis::keys::InventoryKeys;
 use shared::redis::{Bounds, Connection, RedisSeats, Topology};
 use shared::runtime::connections::Trust;
 
-use super::calls::{best, hold, load, record_of, sale};
+use super::calls::{best, hold, inventory, load, record_of};
 use super::log::Log;
 use super::{long_deadlines, server};
-use engine::domain::ids::Legs;
 
 const PASSWORD: &str = "hunter2";
 
 /// Several names: they lie in slots of different masters.
-fn sales() -> Vec<SaleId> {
-    (0..12).map(|number| SaleId::new(format!("show-{number}")).unwrap()).collect()
+fn inventories() -> Vec<InventoryId> {
+    let sale = |number| SaleId::new(format!("show-{number}")).unwrap();
+    (0..12).map(|number| InventoryId::whole(sale(number))).collect()
 }
 
 async fn ask<T: redis::FromRedisValue>(server: &RedisServer, words: &[&str]) -> T {
@@ -33,9 +34,9 @@ async fn ask<T: redis::FromRedisValue>(server: &RedisServer, words: &[&str]) -> 
 /// Loads every sale and reads each back.
 async fn use_it(connection: Connection) -> Stored<()> {
     let seats = RedisSeats::new(connection);
-    for sale in sales() {
-        seats.load(&Load { sale: sale.clone(), ..load(1) }).await?;
-        assert!(seats.epoch(&sale).await?.is_some());
+    for inventory in inventories() {
+        seats.load(&Load { inventory: inventory.clone(), ..load(1) }).await?;
+        assert!(seats.epoch(&inventory).await?.is_some());
     }
     Ok(())
 }
@@ -150,7 +151,8 @@ async fn a_slot_that_moves_takes_its_sale_along() {
     let first = seats.hold(&hold(1, Legs::ONE, best(2))).await.unwrap();
 
     let nodes = cluster.nodes();
-    let slot: u16 = ask(&nodes[0], &["CLUSTER", "KEYSLOT", &SaleKeys(&sale()).sale()]).await;
+    let slot: u16 =
+        ask(&nodes[0], &["CLUSTER", "KEYSLOT", &InventoryKeys(&inventory()).sale()]).await;
     let from = usize::from((slot > 5460) as u8 + (slot > 10922) as u8);
     let (from, to) = (&nodes[from], &nodes[(from + 1) % 3]);
     let (from_id, to_id): (String, String) =
@@ -163,8 +165,8 @@ async fn a_slot_that_moves_takes_its_sale_along() {
         let _: redis::Value = ask(from, &["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]).await;
     };
     // One key has moved, so that the first master says where to ask for it.
-    move_key(&SaleKeys(&sale()).sale()).await;
-    assert!(seats.epoch(&sale()).await.unwrap().is_some(), "the new place was asked");
+    move_key(&InventoryKeys(&inventory()).sale()).await;
+    assert!(seats.epoch(&inventory()).await.unwrap().is_some(), "the new place was asked");
     // What needs keys from both sides cannot run, is told to come again, and has not run.
     let torn = seats.hold(&hold(2, Legs::ONE, best(2))).await.unwrap_err();
     assert!(torn.retryable(), "{torn}");
@@ -180,6 +182,59 @@ async fn a_slot_that_moves_takes_its_sale_along() {
     let second = seats.hold(&hold(2, Legs::ONE, best(2))).await.unwrap();
     let again = seats.hold(&hold(1, Legs::ONE, best(2))).await.unwrap();
     assert_eq!(record_of(again), record_of(first), "the hold came along");
-    assert_eq!(seats.count_holds(&sale()).await, Ok(2));
+    assert_eq!(seats.count_holds(&inventory()).await, Ok(2));
     record_of(second);
+}
+
+/// The tiers of a sale that keeps them apart lie in slots of their own, on several masters, and each sells by
+/// itself. The same tiers together are one slot.
+#[tokio::test]
+async fn tiers_apart_lie_in_slots_of_their_own() {
+    let cluster = super::cluster().await;
+    let connection = Connection::new(&Topology::Cluster(cluster.urls()), long_deadlines()).unwrap();
+    let seats = RedisSeats::new(connection);
+    let sale = SaleId::new("festival").unwrap();
+    let tiers = ["floor", "stalls", "balcony"].map(|tier| TierId::new(tier).unwrap());
+    let apart = tiers.map(|tier| InventoryId::of_tier(sale.clone(), tier));
+    let nodes = cluster.nodes();
+    let mut slots = Vec::new();
+    for (order, inventory) in (1..).zip(&apart) {
+        let tier = inventory.tier().unwrap().clone();
+        let grid = TierGrid { tier: tier.clone(), ..load(1).tiers.remove(0) };
+        let load = Load { inventory: inventory.clone(), tiers: vec![grid], ..load(1) };
+        assert_eq!(seats.load(&load).await, Ok(LoadReply::Loaded));
+        let line = Line { tier: tier.clone(), legs: Legs::ONE, choice: best(2) };
+        let hold = Hold {
+            inventory: inventory.clone(),
+            lines: vec![line],
+            ..hold(order, Legs::ONE, best(2))
+        };
+        record_of(seats.hold(&hold).await.unwrap());
+        let keys = InventoryKeys(inventory);
+        let of_tier = [
+            keys.sale(),
+            keys.due(),
+            keys.loading(),
+            keys.loading_due(),
+            keys.scratch(),
+            keys.tier(&tier),
+            keys.taken(&tier, Leg(0)),
+            keys.sold(&tier, Leg(0)),
+        ];
+        let mut slot_of = Vec::new();
+        for key in &of_tier {
+            slot_of.push(ask::<u16>(&nodes[0], &["CLUSTER", "KEYSLOT", key]).await);
+        }
+        slot_of.dedup();
+        assert_eq!(slot_of.len(), 1, "a script on {inventory} has one slot");
+        slots.extend(slot_of);
+    }
+    println!("floor, stalls and balcony lie in slots {slots:?}");
+    let distinct: BTreeSet<u16> = slots.iter().copied().collect();
+    assert_eq!(distinct.len(), 3);
+    let masters: BTreeSet<u16> = slots.iter().map(|slot| slot / 5461).collect();
+    assert!(masters.len() > 1, "they are spread over the cluster: {slots:?}");
+    for inventory in &apart {
+        assert_eq!(seats.count_holds(inventory).await, Ok(1));
+    }
 }

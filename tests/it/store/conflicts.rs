@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Epoch, Legs, UserId};
+use engine::domain::ids::{Epoch, InventoryId, Legs, UserId};
 use engine::domain::inventory::{Freed, Hold, HoldReply, Inventory, Line, Load, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderEvent, PaymentOutcome};
@@ -104,7 +104,9 @@ fn train() -> Inventory {
     let (holds, bought) = (BTreeMap::new(), BTreeMap::new());
     let mut inventory = Inventory::default();
     let tiers = vec![grid];
-    inventory.load(&Load { sale: sale(), terms, expected: None, epoch, tiers, holds, bought });
+    let id = InventoryId::whole(sale());
+    let load = Load { inventory: id, terms, expected: None, epoch, tiers, holds, bought };
+    inventory.load(&load);
     inventory
 }
 
@@ -121,7 +123,7 @@ fn orders(fixture: &Fixture, journeys: &Journeys, rng: &mut StdRng) -> Vec<(f64,
         let choice = Choice::Best { count, together: Together::Preferred };
         let legs = Legs::new(from, to).unwrap();
         let hold = Hold {
-            sale: sale(),
+            inventory: InventoryId::whole(sale()),
             epoch: Epoch::new("e").unwrap(),
             order: order.number,
             user: UserId::new(user).unwrap(),

@@ -8,7 +8,7 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{Legs, SaleId, TierId, UserId};
+use engine::domain::ids::{InventoryId, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -219,7 +219,8 @@ impl Deployed {
 
     /// Ends orders at another time than that of the clock; what failed.
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
-        let due: Vec<_> = orders.iter().map(|number| (sale(), *number)).collect();
+        let due: Vec<_> =
+            orders.iter().map(|number| (InventoryId::whole(sale()), *number)).collect();
         let ports = &self.app("expire-orders").ports;
         let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
         outcomes.into_iter().filter_map(Result::err).collect()

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Epoch, SaleId};
+use engine::domain::ids::{Epoch, InventoryId, SaleId};
 use engine::domain::inventory::{Load, LoadReply, Terms};
 use engine::domain::sale::SaleState;
 use engine::domain::tickets::Tickets;
@@ -216,7 +216,8 @@ async fn the_caches_user_may_use_a_cluster() {
     let (topology, bounds) = (Topology::Cluster(urls), Bounds::default());
     let replicas = Connection::to_replicas(&topology, bounds, &Trust::public()).unwrap();
     for id in &ids {
-        assert!(RedisSeats::new(replicas.clone()).epoch(id).await.unwrap().is_some());
+        let inventory = InventoryId::whole(id.clone());
+        assert!(RedisSeats::new(replicas.clone()).epoch(&inventory).await.unwrap().is_some());
     }
     let mut commands = BTreeSet::new();
     for node in &mut nodes {
@@ -235,7 +236,7 @@ fn empty(sale: &SaleId) -> Load {
         leg_count: 1,
     };
     Load {
-        sale: sale.clone(),
+        inventory: InventoryId::whole(sale.clone()),
         terms,
         expected: None,
         epoch: Epoch::new("e").unwrap(),

@@ -226,34 +226,42 @@ impl Stores {
     /// Fails as the real stores do of themselves: `Contract` for what no flow may ask.
     pub fn apply(&mut self, now: Timestamp, call: &Call) -> Stored<Reply> {
         Ok(match call {
-            Call::Load { part } => Reply::Load(self.seats.of(&part.load.sale).load_part(part)),
-            Call::Hold { command } => Reply::Hold(self.seats.of(&command.sale).hold(command)),
-            Call::Sell { command } => Reply::Sell(self.seats.of(&command.sale).sell(command)),
+            Call::Load { part } => Reply::Load(self.seats.of(&part.load.inventory).load_part(part)),
+            Call::Hold { command } => Reply::Hold(self.seats.of(&command.inventory).hold(command)),
+            Call::Sell { command } => Reply::Sell(self.seats.of(&command.inventory).sell(command)),
             Call::Release { command } => {
-                Reply::Release(self.seats.of(&command.sale).release(command))
+                Reply::Release(self.seats.of(&command.inventory).release(command))
             }
-            Call::Mark { command } => Reply::Mark(self.seats.of(&command.sale).mark(command)),
+            Call::Mark { command } => Reply::Mark(self.seats.of(&command.inventory).mark(command)),
             Call::Restore { command } => {
-                Reply::Restore(self.seats.of(&command.sale).restore(command))
+                Reply::Restore(self.seats.of(&command.inventory).restore(command))
             }
-            Call::Repair { command } => Reply::Repair(self.seats.of(&command.sale).repair(command)),
-            Call::Unload { sale, tiers: _, leg_count: _ } => {
-                self.seats.unload(sale);
+            Call::Repair { command } => {
+                Reply::Repair(self.seats.of(&command.inventory).repair(command))
+            }
+            Call::Unload { inventory, tiers: _, leg_count: _ } => {
+                self.seats.unload(inventory);
                 Reply::Unload(())
             }
-            Call::Epoch { sale } => Reply::Epoch(self.seats.epoch(sale)),
-            Call::Head { sale } => Reply::Head(self.seats.head(sale)),
-            Call::Record { sale, order } => Reply::Record(self.seats.record(sale, *order)),
-            Call::HoldsDue { sale, now, most } => {
-                Reply::HoldsDue(self.seats.due(sale, *now, *most))
+            Call::Epoch { inventory } => Reply::Epoch(self.seats.epoch(inventory)),
+            Call::Head { inventory } => Reply::Head(self.seats.head(inventory)),
+            Call::Record { inventory, order } => {
+                Reply::Record(self.seats.record(inventory, *order))
             }
-            Call::Taken { sale, tiers, legs } => Reply::Taken(self.seats.taken(sale, tiers, *legs)),
-            Call::CountTaken { sale, tiers, leg_count } => {
-                Reply::CountTaken(self.seats.count_taken(sale, tiers, *leg_count))
+            Call::HoldsDue { inventory, now, most } => {
+                Reply::HoldsDue(self.seats.due(inventory, *now, *most))
             }
-            Call::CountHolds { sale } => Reply::CountHolds(self.seats.count_holds(sale)),
-            Call::Grid { sale, tier, leg_count: _ } => Reply::Grid(self.seats.grid(sale, tier)?),
-            Call::Holds { sale } => Reply::Holds(self.seats.holds(sale)),
+            Call::Taken { inventory, tiers, legs } => {
+                Reply::Taken(self.seats.taken(inventory, tiers, *legs))
+            }
+            Call::CountTaken { inventory, tiers, leg_count } => {
+                Reply::CountTaken(self.seats.count_taken(inventory, tiers, *leg_count))
+            }
+            Call::CountHolds { inventory } => Reply::CountHolds(self.seats.count_holds(inventory)),
+            Call::Grid { inventory, tier, leg_count: _ } => {
+                Reply::Grid(self.seats.grid(inventory, tier)?)
+            }
+            Call::Holds { inventory } => Reply::Holds(self.seats.holds(inventory)),
             Call::Admit { command } => {
                 let shard = self.gate.entry((command.sale.clone(), command.shard)).or_default();
                 Reply::Admit(shard.admit(command))

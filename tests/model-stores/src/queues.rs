@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, LoadSale, QueueMessage, Refund, Sync};
@@ -14,8 +14,8 @@ use engine::ports::messages::{Expiry, LoadSale, QueueMessage, Refund, Sync};
 pub enum Message {
     /// Look at an order when it is due.
     Expiry {
-        /// The order's sale.
-        sale: SaleId,
+        /// The inventory in which the number may have a hold.
+        inventory: InventoryId,
         /// The order.
         order: OrderNumber,
         /// Until when it may be paid.
@@ -34,8 +34,9 @@ impl Message {
     #[must_use]
     pub fn from_engine(message: &QueueMessage) -> Option<Self> {
         Some(match message.clone() {
-            QueueMessage::Expiry(Expiry { sale, order, due_at }) => {
-                Self::Expiry { sale, order, due_at }
+            QueueMessage::Expiry(expiry) => {
+                let (inventory, Expiry { order, due_at, .. }) = (expiry.inventory(), expiry);
+                Self::Expiry { inventory, order, due_at }
             }
             QueueMessage::Sync(Sync { order }) => Self::Sync(order),
             QueueMessage::Load(LoadSale { sale }) => Self::Load(sale),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Leg, SaleId, Seat, UserId};
+use engine::domain::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
 use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
 use engine::domain::tickets::Tickets;
@@ -60,7 +60,7 @@ fn claims(stores: &Stores) -> Checked {
 /// no owner of such.
 fn sold(stores: &Stores) -> Checked {
     let orders = &stores.orders;
-    for (sale, inventory) in stores.seats.loaded() {
+    for (id, inventory) in stores.seats.loaded() {
         inventory.check().map_err(|broken| format!("Redis: {broken}"))?;
         for grid in inventory.tiers.values() {
             let legs = (0..).map(Leg).zip(&grid.sold);
@@ -69,7 +69,7 @@ fn sold(stores: &Stores) -> Checked {
             });
             for (leg, seat) in places.filter(|(leg, seat)| grid.is_sold(*leg, *seat)) {
                 let at = SeatLeg { tier: grid.tier.clone(), leg, seat };
-                let place = Place { sale: sale.clone(), at };
+                let place = Place { sale: id.sale().clone(), at };
                 let owner = orders.claims.get(&place).and_then(|owner| orders.orders.get(owner));
                 must(owner.is_some_and(|order| order.state == OrderState::Paid), || {
                     format!("Redis has {:?} as sold, its owner is {owner:?}", place.at)
@@ -80,14 +80,13 @@ fn sold(stores: &Stores) -> Checked {
     Ok(())
 }
 
-/// A sale that has an epoch in Redis has every tier of its file.
+/// An inventory that has an epoch in Redis has every tier that is in it, and no other.
 fn loaded(stores: &Stores) -> Checked {
-    for (sale, inventory) in stores.seats.loaded() {
-        let listed = stores.catalogue.sales.get(sale);
-        for tier in listed.into_iter().flat_map(|listed| listed.sale.tiers()) {
-            let is_there = inventory.tiers.contains_key(&tier.tier);
-            must(is_there, || format!("Redis has sale {sale} without its tier {}", tier.tier))?;
-        }
+    for (id, inventory) in stores.seats.loaded() {
+        let Some(listed) = stores.catalogue.sales.get(id.sale()) else { continue };
+        let expected: BTreeSet<&TierId> = listed.sale.tiers_in(id).map(|tier| &tier.tier).collect();
+        let there: BTreeSet<&TierId> = inventory.tiers.keys().collect();
+        must(there == expected, || format!("Redis has {id} with tiers {there:?}"))?;
     }
     Ok(())
 }
@@ -186,8 +185,8 @@ pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
     if came_twice || state.left.losses != scenario.budget.losses {
         return Ok(());
     }
-    let inventory = state.stores.seats.get(scenario.id());
     for (Place { at, .. }, order) in &state.stores.orders.claims {
+        let inventory = state.stores.seats.get(&scenario.sale.inventory_of(&at.tier));
         let grid = inventory.and_then(|inventory| inventory.tiers.get(&at.tier));
         let is_taken = grid.is_some_and(|grid| grid.is_taken(at.leg, at.seat));
         must(is_taken || state.rescued.contains(order), || {
@@ -202,13 +201,31 @@ pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
 /// # Errors
 /// Says in what they differ.
 pub fn equal(scenario: &Scenario, stores: &Stores) -> Checked {
-    let empty = Inventory::default();
-    let inventory = stores.seats.get(scenario.id()).unwrap_or(&empty);
+    let mut bought: BTreeMap<UserId, Tickets> = BTreeMap::new();
+    for (id, inventory) in stores.seats.of_sale(&scenario.sale) {
+        equal_in(scenario, stores, &id, &inventory)?;
+        for (user, tickets) in &inventory.bought {
+            *bought.entry(user.clone()).or_default() += *tickets;
+        }
+    }
+    let counted = stores.orders.counts.iter().filter(|((sale, _), _)| sale == scenario.id());
+    let counted: BTreeMap<UserId, Tickets> =
+        counted.map(|((_, user), count)| (user.clone(), *count)).collect();
+    must(counted == bought, || format!("I4: counted {counted:?}, in Redis {bought:?}"))
+}
+
+/// [`equal`] of one inventory, but for what buyers have bought.
+fn equal_in(
+    scenario: &Scenario,
+    stores: &Stores,
+    id: &InventoryId,
+    inventory: &Inventory,
+) -> Checked {
     let epoch = stores.catalogue.sales.get(scenario.id()).and_then(|sale| sale.epoch.clone());
     let loaded = inventory.loaded.as_ref().map(|(epoch, _)| epoch.clone());
-    must(loaded == epoch, || format!("I4: Redis has epoch {loaded:?}, not {epoch:?}"))?;
+    must(loaded == epoch, || format!("I4: Redis has {id} as {loaded:?}, not {epoch:?}"))?;
     let orders = &stores.orders;
-    for tier in scenario.sale.tiers() {
+    for tier in scenario.sale.tiers_in(id) {
         let Some(grid) = inventory.tiers.get(&tier.tier) else {
             return Err(format!("I4: Redis has no tier {}", tier.tier));
         };
@@ -227,17 +244,15 @@ pub fn equal(scenario: &Scenario, stores: &Stores) -> Checked {
             }
         }
     }
+    let is_here = |order: &&Order| {
+        let tiers = order.lines.iter().map(|line| &line.tier);
+        scenario.sale.inventory_of_all(tiers).as_ref() == Some(id)
+    };
     let pending = orders.orders.values().filter(|order| order.state == OrderState::Pending);
     let pending: BTreeMap<_, _> =
-        pending.map(|order| (order.number, order.hold_record())).collect();
+        pending.filter(is_here).map(|order| (order.number, order.hold_record())).collect();
     must(pending == inventory.holds, || {
         format!("I4: pending are {pending:?}, held are {:?}", inventory.holds)
-    })?;
-    let counted = orders.counts.iter().filter(|((sale, _), _)| sale == scenario.id());
-    let counted: BTreeMap<UserId, Tickets> =
-        counted.map(|((_, user), count)| (user.clone(), *count)).collect();
-    must(counted == inventory.bought, || {
-        format!("I4: counted {counted:?}, in Redis {:?}", inventory.bought)
     })
 }
 

@@ -399,7 +399,8 @@ impl Model for Engine {
         if state.left.sweeps > 0 {
             actions.push(Action::Sweep);
         }
-        let is_lost = state.stores.seats.loaded().next().is_none();
+        let mut inventories = state.stores.seats.of_sale(&self.scenario.sale);
+        let is_lost = inventories.any(|(_, inventory)| inventory.loaded.is_none());
         if state.left.loads > 0 && is_lost {
             actions.push(Action::Load);
         }

@@ -163,8 +163,8 @@ impl Flow {
 /// What the functions behind the queues do with one message.
 async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp) -> Stored<()> {
     match &sent.message {
-        Message::Expiry { sale, order, due_at: _ } => {
-            let due = [(sale.clone(), *order)];
+        Message::Expiry { inventory, order, due_at: _ } => {
+            let due = [(inventory.clone(), *order)];
             expire_or_requeue(ports, &due, now).await.into_iter().collect()
         }
         Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),

@@ -64,7 +64,8 @@ fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
     let promised = promised(&stores);
     let ends = |order: &Order| scenario.grace.end_from(order.pay_by);
     let pending = stores.orders.orders.values().map(ends);
-    let holds = stores.seats.get(scenario.id()).into_iter().flat_map(|sale| sale.holds.values());
+    let inventories = stores.seats.loaded().map(|(_, inventory)| inventory);
+    let holds = inventories.flat_map(|inventory| inventory.holds.values());
     let last = pending.chain(holds.map(|record| record.deadline)).fold(now, Timestamp::max);
     for (run, seconds) in SWEEPS_SECONDS.into_iter().enumerate() {
         let now = last.plus_seconds(seconds);

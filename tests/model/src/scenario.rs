@@ -136,6 +136,24 @@ fn tier() -> TierId {
     TierId::new("hall").unwrap()
 }
 
+/// The second tier, of the sale that keeps its tiers apart.
+#[must_use]
+pub fn balcony() -> TierId {
+    TierId::new("balcony").unwrap()
+}
+
+/// A concert with a seat in each of two tiers, which are kept apart.
+fn concert(limit: u16) -> Sale {
+    let tier = |tier: TierId| json!({ "tier": tier, "name": "Tier", "price_minor": PRICE_MINOR, "general_admission": 1 });
+    let file = json!({
+        "sale": "concert", "title": "Concert", "currency": "EUR",
+        "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+        "limit_per_buyer": limit, "pay_window_seconds": PAY_WINDOW_SECONDS, "tiers_apart": true,
+        "tiers": [tier(self::tier()), tier(balcony())],
+    });
+    Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+}
+
 /// A train with two seats and three stops.
 fn sale(limit: u16) -> Sale {
     let file = json!({
@@ -184,6 +202,13 @@ impl Buyer {
         Self::new(user, attempt, legs, Choice::Seats(vec![Seat(seat)]))
     }
 
+    /// This buyer, of another tier.
+    #[must_use]
+    pub fn in_tier(mut self, tier: TierId) -> Self {
+        self.lines[0].line.tier = tier;
+        self
+    }
+
     /// This buyer, naming an attendee.
     #[must_use]
     pub fn naming(mut self, attendee: &str) -> Self {
@@ -214,9 +239,19 @@ impl Scenario {
     /// A scenario in which the sale is loaded and nobody has bought.
     #[must_use]
     pub fn new(name: &'static str, limit: u16, buyers: Vec<Buyer>) -> Self {
+        Self::of_sale(name, sale(limit), buyers)
+    }
+
+    /// [`Scenario::new`] of a concert whose two tiers, of a seat each, are kept apart.
+    #[must_use]
+    pub fn apart(name: &'static str, limit: u16, buyers: Vec<Buyer>) -> Self {
+        Self::of_sale(name, concert(limit), buyers)
+    }
+
+    fn of_sale(name: &'static str, sale: Sale, buyers: Vec<Buyer>) -> Self {
         let mut scenario = Self {
             name,
-            sale: Arc::new(sale(limit)),
+            sale: Arc::new(sale),
             buyers,
             times: vec![START],
             stores: Stores::default(),
@@ -272,6 +307,13 @@ impl Scenario {
     pub fn lost_and_loaded_in_parts(mut self) -> Self {
         self.stores.lose_redis();
         Self { part_limit: PartLimit::SMALLEST, is_lost: true, ..self }
+    }
+
+    /// Redis has lost one tier before the start, and has the other.
+    #[must_use]
+    pub fn without_tier(mut self, tier: &TierId) -> Self {
+        self.stores.seats.unload(&self.sale.inventory_of(tier));
+        Self { is_lost: true, ..self }
     }
 
     /// This scenario at a provider that lists its captures.

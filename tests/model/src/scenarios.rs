@@ -4,10 +4,12 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::money::MinorUnits;
 use engine::flows::load::LEASE_MS;
 
-use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario};
+use crate::scenario::{Budget, Buyer, Delivers, PRICE_MINOR, Scenario, balcony};
 
 /// Everything over both legs.
 const WHOLE: (u16, u16) = (0, 2);
+/// The only leg of a concert.
+const ONE_LEG: (u16, u16) = (0, 1);
 /// Just after the payment window of an order that was made at the start.
 const PAST_THE_DEADLINE: i64 = 61;
 /// Just after the lease of a loader that began at the start; the order's window is not over.
@@ -185,6 +187,27 @@ pub fn load_in_parts() -> Scenario {
         .budget(Budget { losses: 2, loads: 2, ..Budget::default() })
 }
 
+/// Redis has lost one of two tiers that are kept apart, and all are loaded while somebody orders in the other;
+/// a call fails.
+#[must_use]
+pub fn tier_lost() -> Scenario {
+    let pending = Buyer::of_seat("1", 1, ONE_LEG, 0).in_tier(balcony());
+    Scenario::apart("one tier lost", 2, vec![pending, Buyer::of_seat("2", 2, ONE_LEG, 0)])
+        .with_order(0)
+        .without_tier(&balcony())
+        .budget(Budget { losses: 1, loads: 1, faults: 1, ..Budget::default() })
+}
+
+/// A buyer orders in two tiers at once, each of which counts by itself, under a limit for both, and may give
+/// up the first order; a call fails.
+#[must_use]
+pub fn limit_over_tiers() -> Scenario {
+    let other = Buyer::of_seat("1", 2, ONE_LEG, 0).in_tier(balcony());
+    let first = Buyer::of_seat("1", 1, ONE_LEG, 0).requests(2).cancels();
+    Scenario::apart("limit over tiers", 1, vec![first, other])
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
 /// Every message and callback comes again.
 #[must_use]
 pub fn duplicates() -> Scenario {
@@ -261,6 +284,8 @@ pub fn small() -> Vec<Scenario> {
         forgetting_against_payment(),
         reload_against_traffic(),
         load_in_parts(),
+        tier_lost(),
+        limit_over_tiers(),
         duplicates(),
         crash_at_every_step(),
         sweeper_against_traffic(),

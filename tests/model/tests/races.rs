@@ -46,6 +46,8 @@ races! {
     forgetting_against_payment
     reload_against_traffic
     load_in_parts
+    tier_lost
+    limit_over_tiers
     duplicates
     crash_at_every_step
     sweeper_against_traffic
@@ -55,11 +57,12 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 18] = [
+const PLANTED: [(Guard, fn() -> Scenario); 20] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
     (Guard::BuyerLimit, scenarios::limit_against_forgetting),
+    (Guard::BuyerLimit, scenarios::limit_over_tiers),
     (Guard::AttendeeOnce, scenarios::one_attendee),
     (Guard::SyncOnce, scenarios::duplicates),
     (Guard::RefundOnce, scenarios::refund),
@@ -67,6 +70,7 @@ const PLANTED: [(Guard, fn() -> Scenario); 18] = [
     (Guard::ReleaseKeepsSold, scenarios::rescue_against_another_buyer),
     (Guard::LoadComplete, scenarios::load_in_parts),
     (Guard::LoadUnnamed, scenarios::load_in_parts),
+    (Guard::EveryInventory, scenarios::tier_lost),
     (Guard::HoldReplay, scenarios::one_attendee),
     (Guard::Tombstone, scenarios::crash_at_every_step),
     (Guard::AmountCheck, scenarios::second_and_wrong_payments),

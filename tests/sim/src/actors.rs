@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use engine::domain::archive::{Lifecycle, NotYet};
-use engine::domain::ids::{Epoch, ReaderId, SaleId};
+use engine::domain::ids::{Epoch, InventoryId, ReaderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, OrderState};
 use engine::domain::sale::{Sale, SaleState};
@@ -79,6 +79,7 @@ pub(crate) async fn happen(executor: Executor, at_ms: i64, place: u64, incident:
     match incident {
         Incident::Failover { writes } => executor.environment.lock().fail_over(place, writes),
         Incident::Flush => executor.environment.lock().flush(place),
+        Incident::LoseTier { tier } => executor.environment.lock().lose_tier(place, tier),
         Incident::Publish => {
             let (sale, seed) = {
                 let environment = executor.environment.lock();
@@ -140,10 +141,12 @@ fn is_anything_due(executor: &Executor) -> bool {
         return due || lifecycle == Lifecycle::Unloading;
     }
     let named = environment.stores.catalogue.sales.get(&sale_id()).and_then(|s| s.epoch.clone());
-    let inventory = environment.stores.seats.get(&sale_id());
-    let is_loaded = named.is_some() && environment.stores.seats.epoch(&sale_id()) == named;
+    let seats = &environment.stores.seats;
+    let mut inventories = seats.of_sale(&environment.plan.sale);
+    let is_loaded = named.is_some()
+        && environment.plan.sale.inventories().iter().all(|id| seats.epoch(id) == named);
     let due = environment.stores.orders.due.first().is_some_and(|(at, _)| *at <= soon);
-    let hold = inventory.is_none_or(|inventory| !inventory.due(soon, 1).is_empty());
+    let hold = inventories.any(|(_, inventory)| !inventory.due(soon, 1).is_empty());
     due || hold || !is_loaded
 }
 
@@ -372,10 +375,11 @@ async fn consume(
     match queue {
         Queue::Expiry => {
             let expiry = |message| match message {
-                Message::Expiry { sale, order, .. } => Some((sale, order)),
+                Message::Expiry { inventory, order, .. } => Some((inventory, order)),
                 Message::Sync(_) | Message::Refund(_) | Message::Load(_) => None,
             };
-            let due: Vec<(SaleId, OrderNumber)> = messages.into_iter().filter_map(expiry).collect();
+            let due: Vec<(InventoryId, OrderNumber)> =
+                messages.into_iter().filter_map(expiry).collect();
             executor
                 .invoke("expire".to_owned(), place, |ports, now| async move {
                     expire_or_requeue(&ports, &due, now).await

@@ -397,6 +397,7 @@ fn is_of_these_seats(refusal: &Refusal) -> bool {
         refusal,
         Refusal::SeatTaken(..)
             | Refusal::SoldOut(_)
+            | Refusal::OneTierOnly
             | Refusal::NoAdjacent(_)
             | Refusal::LimitReached { .. }
             | Refusal::AttendeeTaken(_)
@@ -416,7 +417,7 @@ fn kind_of(refusal: &Refusal) -> String {
 /// What somebody wants: one line, or one of each tier.
 fn wants(rng: &mut SeededRng, sale: &Sale) -> Vec<RequestedLine> {
     let tiers = sale.tiers();
-    let all = tiers.len() > 1 && rng.chance(250);
+    let all = tiers.len() > 1 && rng.chance(if sale.keeps_tiers_apart() { 80 } else { 250 });
     let one = rng.below(tiers.len() as u64) as usize;
     let chosen = tiers.iter().enumerate().filter(|(index, _)| all || *index == one);
     let mut people: Vec<u64> = Vec::new();

@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 use engine::domain::archive::Lifecycle;
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
+use engine::domain::ids::InventoryId;
 use engine::domain::inventory::{LoadReply, PartLimit, SeatLeg};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::{Clock, Timestamp};
@@ -227,6 +228,21 @@ impl Driver for PortHandle {
 /// True for a script of Redis that writes a sale's inventory.
 pub(crate) fn writes_redis(call: &Call) -> bool {
     call.effect() == Some(Effect::Inventory)
+}
+
+/// The inventory that a script writes; `None` for any other call.
+pub(crate) fn inventory_of(call: &Call) -> Option<&InventoryId> {
+    match call {
+        Call::Load { part } => Some(&part.load.inventory),
+        Call::Hold { command } => Some(&command.inventory),
+        Call::Sell { command } => Some(&command.inventory),
+        Call::Release { command } => Some(&command.inventory),
+        Call::Mark { command } => Some(&command.inventory),
+        Call::Restore { command } => Some(&command.inventory),
+        Call::Repair { command } => Some(&command.inventory),
+        Call::Unload { inventory, .. } => Some(inventory),
+        _ => None,
+    }
 }
 
 /// True for a write to DynamoDB that changes orders or payments.
@@ -639,11 +655,20 @@ impl Environment {
         }
     }
 
-    /// Redis forgets its last writes.
+    /// Redis forgets its last writes: all of it, or the slot of one tier of a sale that keeps its tiers
+    /// apart.
     pub(crate) fn fail_over(&mut self, place: u64, writes: usize) {
+        let inventories = self.plan.sale.inventories();
+        let mut rng = SeededRng::from_label(place, 5);
+        let alone = self.plan.sale.keeps_tiers_apart() && rng.chance(500);
+        let one = rng.below(inventories.len() as u64) as usize;
+        let of = alone.then(|| &inventories[one]);
         self.strike(Fault::Failover, place);
-        self.record(|| format!("Redis FAILS OVER and forgets its last {writes} writes"));
-        let (seats, gate) = self.redis.forget(writes);
+        self.record(|| {
+            let of = of.map_or_else(String::new, |id| format!(" of {id}"));
+            format!("Redis FAILS OVER and forgets its last {writes} writes{of}")
+        });
+        let (seats, gate) = self.redis.forget(writes, of);
         (self.stores.seats, self.stores.gate) = (seats, gate);
         self.oracle.given_back += 1;
         self.changes += 1;
@@ -659,6 +684,19 @@ impl Environment {
         if rng.chance(200) && self.plan.strikes(Fault::Failover, place, &mut rng, self.now) {
             self.fail_over(place, writes);
         }
+    }
+
+    /// Redis loses one tier of a sale that keeps its tiers apart: the slot's node is gone, and its
+    /// replicas with it.
+    pub(crate) fn lose_tier(&mut self, place: u64, tier: usize) {
+        let inventories = self.plan.sale.inventories();
+        let inventory = &inventories[tier % inventories.len()];
+        self.strike(Fault::LoseTier, place);
+        self.record(|| format!("Redis LOSES {inventory}"));
+        self.stores.seats.unload(inventory);
+        self.redis.lose(inventory);
+        self.oracle.given_back += 1;
+        self.changes += 1;
     }
 
     /// Redis loses everything.

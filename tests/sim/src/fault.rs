@@ -40,6 +40,8 @@ pub enum Fault {
     Failover,
     /// Redis loses everything.
     Flush,
+    /// Redis loses one tier of a sale that keeps its tiers apart, and has the others.
+    LoseTier,
     /// Two sweepers run at once.
     TwoSweepers,
     /// The provider calls back more than once, also at once.
@@ -62,7 +64,7 @@ pub enum Fault {
 
 impl Fault {
     /// Every kind.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::Die,
         Self::LoseRequest,
         Self::LoseReply,
@@ -79,6 +81,7 @@ impl Fault {
         Self::DelayMessage,
         Self::Failover,
         Self::Flush,
+        Self::LoseTier,
         Self::TwoSweepers,
         Self::CallTwice,
         Self::CallLate,
@@ -112,14 +115,14 @@ impl Fault {
             | Self::RefundFault
             | Self::Silence
             | Self::Limited => 500,
-            Self::Skew | Self::Failover | Self::Flush => 1000,
+            Self::Skew | Self::Failover | Self::Flush | Self::LoseTier => 1000,
         }
     }
 
     /// True if Redis forgets something it had answered, or does later what its caller has given up:
     /// only without both does Redis have to be right after every step.
     pub(crate) const fn upsets_redis(self) -> bool {
-        matches!(self, Self::Failover | Self::Flush | Self::Late)
+        matches!(self, Self::Failover | Self::Flush | Self::LoseTier | Self::Late)
     }
 }
 

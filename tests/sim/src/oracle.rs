@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::archive::Lifecycle;
 use engine::domain::attendee::{AttendeeHash, max_named};
-use engine::domain::ids::{Epoch, Leg, SaleId, Seat, UserId};
+use engine::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
     RepairReply, Restore, RestoreReply, SeatLeg, SellReply, TierGrid,
@@ -24,7 +24,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{ChangeReply, CreateReply, Stored};
 use model_stores::{Call, Place, Reply};
 
-use crate::environment::{Environment, writes_orders, writes_redis};
+use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
 use crate::plan::{LIST_LAG, provider_id, sale_id};
 
@@ -58,10 +58,10 @@ pub(crate) struct Oracle {
     undecided: BTreeMap<usize, Undecided>,
     /// The highest limit that the sale ever had.
     pub highest_limit: u16,
-    /// The epoch that was loaded last.
-    last_load: Option<Epoch>,
+    /// The epoch that was loaded last of each inventory.
+    last_loads: BTreeMap<InventoryId, Epoch>,
     /// The parts of each load that have reached Redis, whatever it said.
-    parts: BTreeMap<Epoch, BTreeMap<u32, LoadPart>>,
+    parts: BTreeMap<(Epoch, InventoryId), BTreeMap<u32, LoadPart>>,
     /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
 }
@@ -88,8 +88,17 @@ pub(crate) enum Before {
     Restore(Option<Epoch>, Option<String>),
     /// For a repair also a hold that covers something it is to free.
     Repair(Option<Epoch>, Option<(OrderNumber, Leg, Seat)>),
-    /// True if a load met an inventory in the catalogue's own epoch.
-    Load(bool),
+    /// What a load met.
+    Load(Met),
+}
+
+/// What a load meets.
+#[derive(Debug)]
+pub(crate) struct Met {
+    /// True if Redis has every inventory of the sale in the catalogue's own epoch.
+    in_order: bool,
+    /// True if it has this one so, and the load brings what is to be sold.
+    selling: bool,
 }
 
 /// Each seat-leg of an order.
@@ -102,7 +111,7 @@ fn places(order: &Order) -> Vec<Place> {
 impl Environment {
     /// Looks at what a call is about to meet.
     pub(crate) fn before(&self, call: &Call) -> Before {
-        let inventory = self.stores.seats.get(&sale_id());
+        let inventory = inventory_of(call).and_then(|id| self.stores.seats.get(id));
         let epoch = || inventory?.loaded.as_ref().map(|(epoch, _)| epoch.clone());
         if let Call::Repair { command } = call {
             let is_covered = |(leg, seat): &(Leg, Seat)| {
@@ -126,11 +135,15 @@ impl Environment {
         }
         if let Call::Load { part } = call {
             let command = &part.load;
-            let named = self.stores.catalogue.sales.get(&command.sale);
+            let named = self.stores.catalogue.sales.get(command.inventory.sale());
             let named = named.and_then(|listed| listed.epoch.clone());
-            let current = epoch();
-            let is_other = current.as_ref() != Some(&command.epoch);
-            return Before::Load(is_other && current.is_some() && current == named);
+            let is_named =
+                |id: &InventoryId| named.is_some() && self.stores.seats.epoch(id) == named;
+            let is_other = named.as_ref() != Some(&command.epoch);
+            let in_order = is_other && self.plan.sale.inventories().iter().all(is_named);
+            let is_content = !command.tiers.is_empty() || part.is_last;
+            let selling = is_other && is_content && is_named(&command.inventory);
+            return Before::Load(Met { in_order, selling });
         }
         Before::Nothing
     }
@@ -176,7 +189,8 @@ impl Environment {
         if let Call::Load { part } = call
             && part.load.expected.as_ref() != Some(&part.load.epoch)
         {
-            let parts = self.oracle.parts.entry(part.load.epoch.clone()).or_default();
+            let key = (part.load.epoch.clone(), part.load.inventory.clone());
+            let parts = self.oracle.parts.entry(key).or_default();
             parts.insert(part.place, part.clone());
         }
         let Ok(reply) = reply else { return };
@@ -198,24 +212,31 @@ impl Environment {
             (
                 Call::Load { part },
                 Reply::Load(reply @ (LoadReply::Loaded | LoadReply::Staged)),
-                Before::Load(is_in_order),
+                Before::Load(met),
             ) => {
                 self.oracle.given_back += 1;
-                if is_in_order {
-                    let what = "an inventory that nothing was wrong with is replaced".to_owned();
+                let id = &part.load.inventory;
+                if met.in_order {
+                    let what = format!("{id} is replaced, and nothing was wrong with its sale");
                     self.broken("reload", what);
+                } else if met.selling {
+                    let what = format!("{id} was selling while the claims of its load were read");
+                    self.broken("fence", what);
                 }
                 if *reply == LoadReply::Loaded {
-                    self.oracle.last_load = Some(part.load.epoch.clone());
+                    self.oracle.last_loads.insert(id.clone(), part.load.epoch.clone());
                     self.check_whole(part);
                 }
             }
-            (Call::Loaded { epoch, .. }, Reply::Loaded(ChangeReply::Done), _)
-                if self.oracle.last_load.as_ref() != Some(epoch) =>
-            {
-                let last = self.oracle.last_load.as_ref().map(Epoch::as_str);
-                let what = format!("{epoch} is named, and {last:?} was loaded last");
-                self.broken("lease", what);
+            (Call::Loaded { epoch, .. }, Reply::Loaded(ChangeReply::Done), _) => {
+                let inventories = self.plan.sale.inventories();
+                let last = |id: &InventoryId| self.oracle.last_loads.get(id);
+                let other = inventories.iter().find(|id| last(id) != Some(epoch));
+                if let Some(id) = other {
+                    let last = last(id).map(Epoch::as_str);
+                    let what = format!("{epoch} is named, and {last:?} was loaded last of {id}");
+                    self.broken("lease", what);
+                }
             }
             (
                 Call::Restore { command },
@@ -294,14 +315,15 @@ impl Environment {
 
     /// A sale that is published has everything that the parts of its load carried, and nothing else.
     fn check_whole(&mut self, last: &LoadPart) {
-        let parts = self.oracle.parts.get(&last.load.epoch);
+        let id = &last.load.inventory;
+        let parts = self.oracle.parts.get(&(last.load.epoch.clone(), id.clone()));
         let given: Vec<&LoadPart> = parts.into_iter().flat_map(BTreeMap::values).collect();
-        let Some(inventory) = self.stores.seats.get(&sale_id()) else { return };
+        let Some(inventory) = self.stores.seats.get(id) else { return };
         let mut tiers = given.iter().flat_map(|part| &part.load.tiers);
         let holds = given.iter().flat_map(|part| &part.load.holds);
         let bought = given.iter().flat_map(|part| &part.load.bought);
         let is_whole = given.len() == last.place as usize + 1
-            && inventory.tiers.len() == self.plan.sale.tiers().len()
+            && inventory.tiers.len() == self.plan.sale.tiers_in(id).count()
             && tiers.all(|grid| inventory.tiers.get(&grid.tier) == Some(grid))
             && holds.eq(&inventory.holds)
             && bought.eq(&inventory.bought);
@@ -634,13 +656,28 @@ impl Environment {
     /// Redis is right: always in that what is sold is taken and a paid order's, and in everything while
     /// nothing has made it forget.
     fn check_redis(&mut self) {
-        let Some(inventory) = self.stores.seats.get(&sale_id()) else { return };
-        if let Some((rule, what)) = self.redis_disagrees(inventory) {
+        let disagrees = self.stores.seats.of_sale(&self.plan.sale).find_map(|(id, inventory)| {
+            let (rule, what) = self.redis_disagrees(&id, &inventory)?;
+            Some((rule, format!("{id}: {what}")))
+        });
+        if let Some((rule, what)) = disagrees {
             self.broken(rule, what);
         }
     }
 
-    fn redis_disagrees(&self, inventory: &Inventory) -> Option<(&'static str, String)> {
+    fn redis_disagrees(
+        &self,
+        id: &InventoryId,
+        inventory: &Inventory,
+    ) -> Option<(&'static str, String)> {
+        let is_elsewhere = |tier: &TierId| self.plan.sale.inventory_of(tier) != *id;
+        if let Some(tier) = inventory.tiers.keys().find(|tier| is_elsewhere(tier)) {
+            return Some(("apart", format!("it has tier {tier}")));
+        }
+        let held = inventory.holds.values().flat_map(|record| &record.lines);
+        if let Some(line) = held.into_iter().find(|line| is_elsewhere(&line.tier)) {
+            return Some(("apart", format!("it has a hold of tier {}", line.tier)));
+        }
         if let Err(broken) = inventory.check() {
             return Some(("redis", broken.to_string()));
         }
@@ -662,7 +699,11 @@ impl Environment {
         for record in inventory.holds.values() {
             *bought.entry(&record.user).or_default() += record.tickets();
         }
-        for order in self.stores.orders.orders.values() {
+        let is_here = |order: &&Order| {
+            let tiers = order.lines.iter().map(|line| &line.tier);
+            order.is_tombstone() || self.plan.sale.inventory_of_all(tiers).as_ref() == Some(id)
+        };
+        for order in self.stores.orders.orders.values().filter(is_here) {
             let hold = inventory.holds.get(&order.number);
             let record = order.hold_record();
             let given_up = self.oracle.given_up.get(&order.number);
@@ -790,10 +831,22 @@ impl Environment {
             Some(lifecycle) => return Some(("archive", format!("it is {lifecycle:?} at rest"))),
             None => {}
         }
-        let inventory = self.stores.seats.get(&sale_id())?;
+        // A sale that could not be published is not in the catalogue.
         let named = self.stores.catalogue.sales.get(&sale_id())?.epoch.clone();
-        if inventory.loaded.as_ref().map(|(epoch, _)| epoch) != named.as_ref() {
-            return Some(("I4", format!("the catalogue names {named:?}, Redis has another load")));
+        let mut inventories = self.stores.seats.of_sale(&self.plan.sale);
+        inventories.find_map(|(id, inventory)| self.unrest_in(&id, &inventory, named.as_ref()))
+    }
+
+    fn unrest_in(
+        &self,
+        id: &InventoryId,
+        inventory: &Inventory,
+        named: Option<&Epoch>,
+    ) -> Option<(&'static str, String)> {
+        let db = &self.stores.orders;
+        if inventory.loaded.as_ref().map(|(epoch, _)| epoch) != named {
+            let what = format!("the catalogue names {named:?}, Redis has another load of {id}");
+            return Some(("I4", what));
         }
         if let Some(hold) = inventory.holds.keys().next() {
             return Some(("I4", format!("{hold} still holds seats at rest")));

@@ -50,6 +50,11 @@ pub(crate) enum Incident {
     },
     /// Redis loses everything.
     Flush,
+    /// Redis loses one of the sale's tiers, if they are kept apart.
+    LoseTier {
+        /// Its place in the sale.
+        tier: usize,
+    },
     /// The operator publishes the sale with other terms.
     Publish,
 }
@@ -110,13 +115,18 @@ impl Plan {
             PartLimit { arguments: 6, bytes: 1024 },
         ]);
         let arrivals_ms = if is_storm { 2_000 } else { arrivals_ms };
-        let sale = sale(&mut rng, pay_window, closes_ms, is_tight);
+        let apart = SeededRng::from_label(seed, 0x14).chance(400);
+        let sale = sale(&mut rng, pay_window, closes_ms, is_tight, apart);
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
         let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
         let window_ms = (pay_window + i64::from(GRACE.seconds())) * 1000;
         let faults_ms = arrivals_ms + rng.pick(&[30_000, 120_000, 600_000]) + window_ms;
         let mut incidents = Vec::new();
-        for (fault, most) in [(Fault::Failover, 4), (Fault::Flush, 3)] {
+        let losses = [(Fault::Failover, 4), (Fault::Flush, 3), (Fault::LoseTier, 3)];
+        for (fault, most) in losses {
+            if fault == Fault::LoseTier && !sale.keeps_tiers_apart() {
+                continue;
+            }
             for turn in 0..most {
                 let key = 0xfa11_0000 + turn + 256 * fault as u64;
                 let mut rng = SeededRng::from_label(seed, key);
@@ -124,9 +134,11 @@ impl Plan {
                 let writes = rng.between(1, 25) as usize;
                 let is_on = rng.chance(rates.of_fault(fault).min(700));
                 if is_on && !without.faults.contains(&key) {
-                    let is_flush = fault == Fault::Flush;
-                    let lost =
-                        if is_flush { Incident::Flush } else { Incident::Failover { writes } };
+                    let lost = match fault {
+                        Fault::Flush => Incident::Flush,
+                        Fault::LoseTier => Incident::LoseTier { tier: writes },
+                        _ => Incident::Failover { writes },
+                    };
                     incidents.push((at, key, lost));
                 }
             }
@@ -189,7 +201,14 @@ impl Plan {
 }
 
 /// A small sale: few enough seats that buyers meet on them.
-fn sale(rng: &mut SeededRng, pay_window_seconds: i64, closes_ms: i64, is_tight: bool) -> Sale {
+/// If its tiers are kept apart there are two of them.
+fn sale(
+    rng: &mut SeededRng,
+    pay_window_seconds: i64,
+    closes_ms: i64,
+    is_tight: bool,
+    apart: bool,
+) -> Sale {
     let stops = if is_tight { 0 } else { rng.pick(&[0, 0, 3, 4]) };
     let stop = |index: i64| json!({ "stop": format!("s{index}"), "name": format!("Stop {index}") });
     let seated = json!({
@@ -202,6 +221,12 @@ fn sale(rng: &mut SeededRng, pay_window_seconds: i64, closes_ms: i64, is_tight: 
         "tier": "standing", "name": "Standing", "price_minor": 300, "general_admission": spots,
     });
     let tiers = match rng.below(4) {
+        _ if apart && is_tight => {
+            let mut other = standing.clone();
+            other["tier"] = json!("balcony");
+            vec![standing, other]
+        }
+        _ if apart => vec![seated, standing],
         _ if is_tight => vec![standing],
         0 => vec![seated],
         1 => vec![standing],
@@ -213,7 +238,7 @@ fn sale(rng: &mut SeededRng, pay_window_seconds: i64, closes_ms: i64, is_tight: 
         "limit_per_buyer": rng.between(2, 5), "pay_window_seconds": pay_window_seconds,
         "attendees": if rng.chance(300) { "required" } else { "optional" },
         "gate": { "shards": 2, "user_lock_ms": 1000, "token_seconds": 300 },
-        "tiers": tiers,
+        "tiers_apart": apart, "tiers": tiers,
     });
     if stops > 0 {
         file["stops"] = Value::Array((0..stops).map(stop).collect());

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use engine::domain::gate::GateShard;
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::time::Timestamp;
 use model_stores::{Call, SeatsModel, Stores};
+
+use crate::environment::inventory_of;
 
 /// The most writes that can be forgotten.
 const MAX: usize = 32;
@@ -34,13 +36,25 @@ impl RedisLog {
         }
     }
 
-    /// The state of Redis without its last writes.
+    /// An inventory is lost with every copy of it: what was written to it comes back from no replica.
+    pub(crate) fn lose(&mut self, inventory: &InventoryId) {
+        self.replica.seats.unload(inventory);
+        self.writes.retain(|(_, call)| inventory_of(call) != Some(inventory));
+    }
+
+    /// The state of Redis without its last writes, or without the last writes of one inventory, whose
+    /// slot's node fails over alone.
     pub(crate) fn forget(
         &mut self,
         writes: usize,
+        of: Option<&InventoryId>,
     ) -> (SeatsModel, BTreeMap<(SaleId, u16), GateShard>) {
-        let kept = self.writes.len().saturating_sub(writes);
-        self.writes.truncate(kept);
+        let is_of_it = |call: &Call| of.is_none_or(|id| inventory_of(call) == Some(id));
+        let places = self.writes.iter().enumerate().rev();
+        let last = places.filter(|(_, (_, call))| is_of_it(call)).map(|(place, _)| place);
+        for place in last.take(writes).collect::<Vec<usize>>() {
+            self.writes.remove(place);
+        }
         while !self.writes.is_empty() {
             self.replicate();
         }

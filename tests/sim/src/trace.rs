@@ -122,7 +122,8 @@ fn request_line(call: &Call) -> String {
         Call::Load { part } => {
             let (place, last) = (part.place, if part.is_last { ", the last," } else { "" });
             let (epoch, expected) = (&part.load.epoch, &part.load.expected);
-            format!("load part {place}{last} of {epoch} instead of {expected:?}")
+            let at = &part.load.inventory;
+            format!("load part {place}{last} of {at} as {epoch} instead of {expected:?}")
         }
         Call::Hold { command } => {
             let requested: Vec<String> = command

@@ -499,10 +499,10 @@ impl LoadTest {
                 return Some(vec![line(tier, json!({ "pattern": pattern }), 0..tickets)]);
             }
         }
-        let other = venue
-            .sale
-            .tiers()
-            .iter()
+        // An order of a sale that keeps its tiers apart has one tier.
+        let others = venue.sale.tiers().iter().filter(|_| !venue.sale.keeps_tiers_apart());
+        let other = others
+            .into_iter()
             .find(|other| other.tier != tier.tier && other.price_minor(legs).is_some());
         match other {
             Some(other) if way == Way::BestOfTwoTiers && tickets > 1 => Some(vec![

@@ -7,7 +7,9 @@ use super::{
     Terms, TierGrid,
 };
 use crate::domain::choice::{Choice, Together};
-use crate::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use crate::domain::ids::{
+    Epoch, InventoryId, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+};
 use crate::domain::number::OrderNumber;
 use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
@@ -27,8 +29,8 @@ pub(super) fn number(order: u64) -> OrderNumber {
     order.to_string().parse().unwrap()
 }
 
-pub(super) fn sale() -> SaleId {
-    SaleId::new("s").unwrap()
+pub(super) fn inventory_id() -> InventoryId {
+    InventoryId::whole(SaleId::new("s").unwrap())
 }
 
 pub(super) fn terms() -> Terms {
@@ -52,7 +54,7 @@ pub(super) fn load() -> Load {
         freed: Freed::default(),
     };
     Load {
-        sale: sale(),
+        inventory: inventory_id(),
         terms: terms(),
         expected: None,
         epoch: epoch(),
@@ -82,7 +84,7 @@ pub(super) fn these(seats: &[u32]) -> Choice {
 
 pub(super) fn ask(order: u64, user: &str, lines: Vec<Line>) -> Hold {
     Hold {
-        sale: sale(),
+        inventory: inventory_id(),
         epoch: epoch(),
         order: number(order),
         user: UserId::new(user).unwrap(),
@@ -101,12 +103,12 @@ pub(super) fn held(inventory: &mut Inventory, hold: &Hold) -> HoldRecord {
 }
 
 pub(super) fn release(order: u64, record: &HoldRecord) -> Release {
-    Release { sale: sale(), order: number(order), record: record.clone() }
+    Release { inventory: inventory_id(), order: number(order), record: record.clone() }
 }
 
 pub(super) fn sell(order: u64, record: &HoldRecord) -> Sell {
     let (user, lines) = (record.user.clone(), record.lines.clone());
-    Sell { sale: sale(), epoch: epoch(), order: number(order), user, lines }
+    Sell { inventory: inventory_id(), epoch: epoch(), order: number(order), user, lines }
 }
 
 pub(super) fn bought(inventory: &Inventory, user: &str) -> Option<u16> {

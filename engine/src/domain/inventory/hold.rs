@@ -3,7 +3,7 @@
 use super::{HeldLine, HoldRecord, Inventory, Line};
 use crate::domain::choice::{NoChoice, Taken};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, RequestFingerprint, SaleId, Seat, TierId, UserId};
+use crate::domain::ids::{Epoch, InventoryId, RequestFingerprint, Seat, TierId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::sale::SaleState;
 use crate::domain::tickets::Tickets;
@@ -12,8 +12,8 @@ use crate::domain::time::Timestamp;
 /// Hold every line of an order, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Hold {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Number of the order to be.

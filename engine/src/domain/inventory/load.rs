@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 
 use super::{Freed, HoldRecord, Inventory, Terms, TierGrid};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, SaleId, UserId};
+use crate::domain::ids::{Epoch, InventoryId, UserId};
 use crate::domain::number::OrderNumber;
 use crate::domain::tickets::Tickets;
 
 /// Everything a sale starts from, or starts again from after Redis lost it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Load {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Its terms.
     pub terms: Terms,
     /// The epoch that Redis is expected to have now; `None` if it should have forgotten the sale.
@@ -131,28 +131,50 @@ impl Divided {
 }
 
 impl Load {
+    /// A load of nothing: it replaces the terms of what has its epoch already, or makes Redis forget
+    /// what it had.
+    #[must_use]
+    pub fn empty(
+        inventory: InventoryId,
+        terms: Terms,
+        expected: Option<Epoch>,
+        epoch: Epoch,
+    ) -> Self {
+        let (tiers, holds, bought) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
+        Self { inventory, terms, expected, epoch, tiers, holds, bought }
+    }
+
     /// The load as one part, for what is known to be small.
     #[must_use]
     pub fn whole(self) -> LoadPart {
         LoadPart { place: 0, is_last: true, load: self }
     }
 
+    /// [`Load::into_parts`] after a part with nothing in it, the fence: once it is in place, Redis has
+    /// forgotten the inventory of before, and nobody sells from it while what is to be loaded is read.
+    #[must_use]
+    pub fn into_fenced_parts(self, limit: PartLimit) -> Vec<LoadPart> {
+        let mut parts = vec![self.fence()];
+        for LoadPart { place, is_last, load } in self.into_parts(limit) {
+            parts.push(LoadPart { place: place + 1, is_last, load });
+        }
+        parts
+    }
+
+    /// The first of [`Load::into_fenced_parts`], which does not depend on what is loaded.
+    #[must_use]
+    pub fn fence(&self) -> LoadPart {
+        let Self { inventory, terms, expected, epoch, .. } = self.clone();
+        let load = Self::empty(inventory, terms, expected, epoch);
+        LoadPart { place: 0, is_last: false, load }
+    }
+
     /// The load in parts of at most `limit`, at least one, in the order in which they are sent: tiers,
     /// holds, buyers. The same load has the same parts.
     #[must_use]
     pub fn into_parts(self, limit: PartLimit) -> Vec<LoadPart> {
-        let Self { sale, terms, expected, epoch, tiers, holds, bought } = self;
-        let (no_holds, no_buyers) = (BTreeMap::new(), BTreeMap::new());
-        let tier_less = Vec::new();
-        let empty = Self {
-            sale,
-            terms,
-            expected,
-            epoch,
-            tiers: tier_less,
-            holds: no_holds,
-            bought: no_buyers,
-        };
+        let Self { inventory, terms, expected, epoch, tiers, holds, bought } = self;
+        let empty = Self::empty(inventory, terms, expected, epoch);
         let mut divided = Divided { limit, empty, parts: Vec::new(), arguments: 0, bytes: 0 };
         divided.with_room_for(0, 0);
         for grid in tiers {

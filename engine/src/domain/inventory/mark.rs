@@ -2,14 +2,14 @@
 
 use super::{HoldRecord, Inventory, SeatLeg};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::InventoryId;
 use crate::domain::number::OrderNumber;
 
 /// After a claim conflict: give a hold back, but leave taken what truly belongs to other orders.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mark {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Number of the order that lost its seats.
     pub order: OrderNumber,
     /// The hold that the caller saw.
@@ -55,7 +55,9 @@ impl Inventory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{NOW, ask, best, bought, held, line, loaded, number, sale, tier};
+    use super::super::fixtures::{
+        NOW, ask, best, bought, held, inventory_id, line, loaded, number, tier,
+    };
     use super::*;
     use crate::domain::ids::Leg;
     use crate::domain::ids::Seat;
@@ -66,7 +68,7 @@ mod tests {
         let mut inventory = loaded();
         let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         let mark = |record: &HoldRecord| Mark {
-            sale: sale(),
+            inventory: inventory_id(),
             order: number(1),
             record: record.clone(),
             taken: vec![SeatLeg { tier: tier("a"), leg: Leg(0), seat: Seat(0) }],

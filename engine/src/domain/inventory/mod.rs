@@ -1,6 +1,7 @@
-//! The inventory of one sale: who holds which seat-legs, what is taken, what is sold.
+//! The inventory of one sale, or of one tier of a sale that keeps its tiers apart: who holds which
+//! seat-legs, what is taken, what is sold.
 //!
-//! These are the rules. [`Inventory`] is the pure model of what Redis keeps for a sale, and each of
+//! These are the rules. [`Inventory`] is the pure model of what Redis keeps in one slot, and each of
 //! its methods is one script in `lua/`; a property test runs the same random commands through both
 //! and compares every reply and the final state. The simulator and the model checker run it in the
 //! place of Redis.
@@ -40,7 +41,8 @@ use crate::domain::number::OrderNumber;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
-/// The state of one sale in Redis.
+/// The state of one inventory in Redis ([`InventoryId`](crate::domain::ids::InventoryId)): of one sale, or
+/// of one tier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Inventory {
     /// The epoch and terms of the sale; `None` until it is loaded.

@@ -2,14 +2,14 @@
 
 use super::{HoldRecord, Inventory, TierGrid};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::SaleId;
+use crate::domain::ids::InventoryId;
 use crate::domain::number::OrderNumber;
 
 /// Give a hold back, if it still is what the caller saw.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Release {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Number of the order.
     pub order: OrderNumber,
     /// The hold that the caller saw.

@@ -2,13 +2,13 @@
 
 use super::Inventory;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, Leg, SaleId, Seat, TierId};
+use crate::domain::ids::{Epoch, InventoryId, Leg, Seat, TierId};
 
 /// Free seat-legs of one tier that are taken though nobody holds or claims them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Repair {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Id of the tier.
@@ -57,7 +57,7 @@ impl Inventory {
 #[cfg(test)]
 mod tests {
     use super::super::Freed;
-    use super::super::fixtures::{ask, best, epoch, held, line, load, release, sale, tier};
+    use super::super::fixtures::{ask, best, epoch, held, inventory_id, line, load, release, tier};
     use super::*;
 
     /// A sale whose tier has two blocks of 32 seats, the tenth of each leaked: taken, but nobody's.
@@ -75,7 +75,13 @@ mod tests {
 
     fn repair(freed: &[u32], leaked: &[(u16, u32)]) -> Repair {
         let leaked = leaked.iter().map(|(leg, seat)| (Leg(*leg), Seat(*seat))).collect();
-        Repair { sale: sale(), epoch: epoch(), tier: tier("a"), freed: freed.to_vec(), leaked }
+        Repair {
+            inventory: inventory_id(),
+            epoch: epoch(),
+            tier: tier("a"),
+            freed: freed.to_vec(),
+            leaked,
+        }
     }
 
     #[test]

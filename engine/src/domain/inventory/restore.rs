@@ -4,14 +4,14 @@
 use super::Freed;
 use super::{HeldLine, HoldRecord, Inventory};
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::ids::{Epoch, InventoryId};
 use crate::domain::number::OrderNumber;
 
 /// Write the hold of a pending order that Redis has forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Restore {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Number of the order.
@@ -74,7 +74,7 @@ impl Inventory {
 mod tests {
     use super::super::Release;
     use super::super::fixtures::{
-        ask, best, bought, epoch, held, line, loaded, number, sale, sell, tier,
+        ask, best, bought, epoch, held, inventory_id, line, loaded, number, sell, tier,
     };
     use super::*;
     use crate::domain::ids::Leg;
@@ -85,7 +85,8 @@ mod tests {
         let mut inventory = loaded();
         let record = held(&mut loaded(), &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         let freed = vec![vec![0]];
-        let restore = Restore { sale: sale(), epoch: epoch(), order: number(1), record, freed };
+        let restore =
+            Restore { inventory: inventory_id(), epoch: epoch(), order: number(1), record, freed };
         let wrong = Restore { epoch: Epoch::new("e2").unwrap(), ..restore.clone() };
         assert_eq!(inventory.restore(&wrong), RestoreReply::NotLoaded);
         for _ in 0..2 {
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn an_order_that_ended_since_its_snapshot_is_not_restored() {
         let restore = |record: HoldRecord| Restore {
-            sale: sale(),
+            inventory: inventory_id(),
             epoch: epoch(),
             order: number(1),
             record,
@@ -116,7 +117,11 @@ mod tests {
         assert_eq!(bought(&paid, "u"), Some(2), "no ticket is counted twice");
         let mut ended = loaded();
         held(&mut ended, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
-        ended.release(&Release { sale: sale(), order: number(1), record: record.clone() });
+        ended.release(&Release {
+            inventory: inventory_id(),
+            order: number(1),
+            record: record.clone(),
+        });
         assert_eq!(ended.restore(&restore(record)), RestoreReply::Conflict);
         assert!(ended.holds.is_empty() && bought(&ended, "u").is_none());
     }

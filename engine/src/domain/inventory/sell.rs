@@ -1,14 +1,14 @@
 //! Selling: an order's seats become the buyer's.
 
 use super::{HeldLine, Inventory, tickets};
-use crate::domain::ids::{Epoch, SaleId, UserId};
+use crate::domain::ids::{Epoch, InventoryId, UserId};
 use crate::domain::number::OrderNumber;
 
 /// Mark an order's seats sold, also if its hold was forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Sell {
-    /// Id of the sale.
-    pub sale: SaleId,
+    /// The inventory.
+    pub inventory: InventoryId,
     /// Epoch of the sale as the caller knows it.
     pub epoch: Epoch,
     /// Number of the order.

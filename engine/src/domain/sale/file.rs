@@ -51,6 +51,10 @@ pub struct SaleFile {
     /// Whether each ticket must name the person who will use it.
     #[serde(default)]
     pub attendees: AttendeeRule,
+    /// Whether each tier is on a slot of Redis of its own. An order then has seats of one tier only.
+    /// Never changes once the sale is published.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tiers_apart: bool,
     /// A train's stops in order; absent for a concert. *n* stops make *n - 1* legs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_LEGS + 1))]
@@ -86,6 +90,7 @@ impl SaleFile {
             limit_per_buyer,
             pay_window_seconds,
             attendees: AttendeeRule::default(),
+            tiers_apart: false,
             stops: Vec::new(),
             gate: GateSettings::default(),
             tiers,

@@ -17,7 +17,7 @@ pub use file::{AttendeeRule, Fare, GateSettings, SaleFile, SaleState, Stop, Tier
 
 pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 
-use crate::domain::ids::{Legs, SaleId, StopId, TierId};
+use crate::domain::ids::{InventoryId, Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
@@ -129,6 +129,47 @@ impl Sale {
         self.tiers.iter().find(|tier| tier.tier == *id)
     }
 
+    /// True if every tier is an inventory of its own, on a slot of its own.
+    #[must_use]
+    pub fn keeps_tiers_apart(&self) -> bool {
+        self.file.tiers_apart
+    }
+
+    /// The inventory that a tier is in.
+    #[must_use]
+    pub fn inventory_of(&self, tier: &TierId) -> InventoryId {
+        let tier = self.file.tiers_apart.then(|| tier.clone());
+        InventoryId::from_parts(self.file.sale.clone(), tier)
+    }
+
+    /// The inventories of the sale: one with all of its tiers, or one for each tier.
+    #[must_use]
+    pub fn inventories(&self) -> Vec<InventoryId> {
+        let all = self.tiers.iter().map(|tier| self.inventory_of(&tier.tier));
+        let count = if self.file.tiers_apart { self.tiers.len() } else { 1 };
+        all.take(count).collect()
+    }
+
+    /// The one inventory that an order of these tiers is in; `None` if they are in several, or if the
+    /// tiers are kept apart and there is none.
+    #[must_use]
+    pub fn inventory_of_all<'a>(
+        &self,
+        tiers: impl IntoIterator<Item = &'a TierId>,
+    ) -> Option<InventoryId> {
+        if !self.file.tiers_apart {
+            return Some(InventoryId::whole(self.file.sale.clone()));
+        }
+        let mut tiers = tiers.into_iter();
+        let first = tiers.next()?;
+        tiers.all(|tier| tier == first).then(|| self.inventory_of(first))
+    }
+
+    /// The tiers that are in an inventory of the sale, in the order of the file.
+    pub fn tiers_in<'a>(&'a self, inventory: &'a InventoryId) -> impl Iterator<Item = &'a Tier> {
+        self.tiers.iter().filter(|tier| inventory.tier().is_none_or(|one| *one == tier.tier))
+    }
+
     /// The most tickets that a buyer may have in the sale.
     #[must_use]
     pub fn limit(&self) -> Tickets {
@@ -183,7 +224,7 @@ impl Sale {
     }
 
     /// True if another version of the sale has the same seats on the same legs, however its file
-    /// describes them, so that it may replace this one while the sale runs.
+    /// describes them, in the same inventories, so that it may replace this one while the sale runs.
     #[must_use]
     pub fn has_the_seats_of(&self, other: &Self) -> bool {
         let is_same = |(ours, theirs): (&Tier, &Tier)| {
@@ -192,6 +233,7 @@ impl Sale {
         self.file.sale == other.file.sale
             && self.file.currency == other.file.currency
             && self.file.stops == other.file.stops
+            && self.file.tiers_apart == other.file.tiers_apart
             && self.tiers.len() == other.tiers.len()
             && self.tiers.iter().zip(&other.tiers).all(is_same)
     }
@@ -232,6 +274,39 @@ mod tests {
     }
 
     #[test]
+    fn tiers_are_in_one_inventory_or_each_in_its_own() {
+        let two = |apart: bool| {
+            let mut file = train();
+            let mut more = file["tiers"][0].clone();
+            more["tier"] = json!("first");
+            more.as_object_mut().unwrap().remove("not_for_sale");
+            more["sections"] =
+                json!([{"section": "09", "rows": [{"row": "1", "seats": "every_column"}]}]);
+            file["tiers"].as_array_mut().unwrap().push(more);
+            file["tiers_apart"] = json!(apart);
+            read(file).unwrap()
+        };
+        let names = |sale: &Sale| {
+            let tiers =
+                |id: &InventoryId| sale.tiers_in(id).map(|tier| tier.tier.to_string()).collect();
+            let all = sale.inventories();
+            all.iter().map(|id| (id.to_string(), tiers(id))).collect::<Vec<(String, Vec<String>)>>()
+        };
+        let (together, apart) = (two(false), two(true));
+        let (id, tiers) = (together.id(), together.tiers());
+        let [one, other] = [&tiers[0].tier, &tiers[1].tier];
+        assert_eq!(names(&together), [(id.to_string(), vec![one.to_string(), other.to_string()])]);
+        let each = [one, other].map(|tier| (format!("{id}/{tier}"), vec![tier.to_string()]));
+        assert_eq!(names(&apart), each);
+        assert_eq!(together.inventory_of_all([one, other]), Some(InventoryId::whole(id.clone())));
+        assert_eq!(together.inventory_of_all([]), Some(InventoryId::whole(id.clone())));
+        assert_eq!(apart.inventory_of_all([one, other]), None);
+        assert_eq!(apart.inventory_of_all([]), None);
+        assert_eq!(apart.inventory_of_all([other, other]), Some(apart.inventory_of(other)));
+        assert_eq!(serde_json::to_value(together.file()).unwrap().get("tiers_apart"), None);
+    }
+
+    #[test]
     fn terms_may_change_while_the_seats_stay() {
         let sale = read(train()).unwrap();
         let changed = |change: fn(&mut serde_json::Value)| {
@@ -250,6 +325,7 @@ mod tests {
         assert!(!changed(|f| f["tiers"][0]["tier"] = json!("first")));
         assert!(!changed(|f| f["stops"][2]["name"] = json!("d")));
         assert!(!changed(|f| f["currency"] = json!("TWD")));
+        assert!(!changed(|f| f["tiers_apart"] = json!(true)));
         // A seat of another name in the same place, and coaches the other way round.
         assert!(!changed(|f| f["tiers"][0]["sections"][0]["rows"][0]["seats"][0] = json!("01-2A")));
         assert!(!changed(|f| {

@@ -8,6 +8,7 @@ use super::{MAX_DUE, Outcome, Pass, read_each};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::flows::discrepancy::{Discrepancy, HoldLookup};
+use crate::flows::hold::inventory_of;
 use crate::ports::{DUE_SHARDS, Due, Orders, Ports, Seats, Stored};
 
 impl<P: Ports> Pass<'_, P> {
@@ -97,7 +98,11 @@ impl<P: Ports> Pass<'_, P> {
         if self.epoch.is_some() {
             return HoldLookup::LeftToTheRepair;
         }
-        match self.ports.seats().record(&order.sale, order.number).await {
+        let found = async {
+            let at = inventory_of(self.ports, order).await?;
+            self.ports.seats().record(&at, order.number).await
+        };
+        match found.await {
             Ok(record) => HoldLookup::Hold(record),
             Err(error) => HoldLookup::Failed(error.to_string()),
         }

@@ -17,7 +17,7 @@ mod report;
 
 pub use report::{Outcome, Report, Run};
 
-use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::ids::{Epoch, InventoryId, SaleId};
 use crate::domain::inventory::Repair;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
@@ -26,7 +26,7 @@ use crate::domain::time::Timestamp;
 use crate::flows::archive;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
 use crate::flows::hold::sale_of;
-use crate::flows::load::terms;
+use crate::flows::load::{heads, not_current, terms};
 use crate::ports::{Catalogue, Freshness, Orders, Ports, Published, Seats, StoreError, Stored};
 
 use limit::Limit;
@@ -198,17 +198,18 @@ impl<'a, P: Ports> Pass<'a, P> {
         if published.lifecycle.is_over() {
             return self.finish_archiving(&published).await.map(|()| None);
         }
-        let head = self.ports.seats().head(sale).await?;
-        match head {
-            Some((redis, known)) if published.epoch.as_ref() == Some(&redis) => {
+        let heads = heads(self.ports, &published.sale).await?;
+        match not_current(&heads, published.epoch.as_ref()) {
+            None => {
                 let catalogue = terms(&published.sale);
-                if known != catalogue {
+                let known = heads.into_iter().filter_map(|(_, head)| Some(head?.1));
+                if let Some(redis) = known.into_iter().find(|known| *known != catalogue) {
                     let sale = sale.clone();
-                    self.repair(Discrepancy::Terms { sale, redis: known, catalogue }).await;
+                    self.repair(Discrepancy::Terms { sale, redis, catalogue }).await;
                 }
             }
-            head => {
-                let (sale, redis) = (sale.clone(), head.map(|(epoch, _)| epoch));
+            Some((_, head)) => {
+                let (sale, redis) = (sale.clone(), head.as_ref().map(|(epoch, _)| epoch.clone()));
                 let catalogue = published.epoch.clone();
                 let outcome = self
                     .repair(Discrepancy::NotLoaded { sale: sale.clone(), redis, catalogue })
@@ -219,7 +220,20 @@ impl<'a, P: Ports> Pass<'a, P> {
                 published = sale_of(self.ports, &sale, Freshness::Fresh).await?;
             }
         }
-        let due = self.ports.seats().due(sale, self.now, usize::from(MAX_DUE)).await?;
+        for inventory in published.sale.inventories() {
+            self.finish_holds(&inventory, finished).await?;
+        }
+        Ok(Some(published))
+    }
+
+    /// Finishes the holds of an inventory that are due, apart from those of orders that were finished
+    /// just now.
+    async fn finish_holds(
+        &mut self,
+        inventory: &InventoryId,
+        finished: &BTreeSet<OrderNumber>,
+    ) -> Stored<()> {
+        let due = self.ports.seats().due(inventory, self.now, usize::from(MAX_DUE)).await?;
         let due: Vec<OrderNumber> =
             due.into_iter().filter(|number| !finished.contains(number)).collect();
         let mut orders = read_each(self.ports, due.clone()).await;
@@ -229,13 +243,13 @@ impl<'a, P: Ports> Pass<'a, P> {
                 Ok(Some(order)) if self.is_in_grace(&order) => {}
                 Ok(order) => {
                     let order = order.map(Box::new);
-                    discrepancies.push(Discrepancy::HoldOverdue(sale.clone(), number, order));
+                    discrepancies.push(Discrepancy::HoldOverdue(inventory.clone(), number, order));
                 }
                 Err(error) => self.unread(&number, &error),
             }
         }
         self.repair_all(discrepancies).await;
-        Ok(Some(published))
+        Ok(())
     }
 
     /// True for an unpaid order whose grace is not over: the sweeper leaves it to its message.
@@ -351,7 +365,7 @@ impl<'a, P: Ports> Pass<'a, P> {
 fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
     match discrepancy {
         Discrepancy::NotLoaded { .. } | Discrepancy::Terms { .. } | Discrepancy::Leaked(_) => true,
-        Discrepancy::HoldDiffers(order, _)
+        Discrepancy::HoldDiffers(order, ..)
         | Discrepancy::Forgotten(order, _)
         | Discrepancy::HeldAndFree(order, _)
         | Discrepancy::NotSold(order) => order.changed_at.plus_seconds(SETTLED_SECONDS) <= now,

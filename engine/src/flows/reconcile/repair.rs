@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::stream::{self, StreamExt as _};
 
-use crate::domain::ids::{Epoch, SaleId};
+use crate::domain::ids::{Epoch, InventoryId};
 use crate::domain::inventory::{RepairReply, RestoreReply};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::Order;
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
 use crate::flows::expire::{Expired, expire};
-use crate::flows::hold::{align, sell};
+use crate::flows::hold::{align, inventory_of, sell};
 use crate::flows::load::{Loaded, load};
 use crate::flows::publish::replace_terms;
 use crate::flows::refund;
@@ -102,8 +102,10 @@ pub(super) async fn repair_discrepancy(
             Loaded::Already | Loaded::Busy | Loaded::Archived => Ok(0),
         },
         Discrepancy::Terms { sale, .. } => replace_terms(ports, sale).await.map(|()| 1),
-        Discrepancy::Overdue(order, _) => ended(ports, &order.sale, order.number, now).await,
-        Discrepancy::HoldOverdue(sale, number, _) => ended(ports, sale, *number, now).await,
+        Discrepancy::Overdue(order, _) => {
+            ended(ports, &inventory_of(ports, order).await?, order.number, now).await
+        }
+        Discrepancy::HoldOverdue(at, number, _) => ended(ports, at, *number, now).await,
         Discrepancy::Uncounted(order, _) => {
             sell(ports, order).await?;
             count_one(ports, order).await
@@ -114,7 +116,7 @@ pub(super) async fn repair_discrepancy(
                 None => Ok(0),
             }
         }
-        Discrepancy::HoldDiffers(order, _) => align(ports, order).await.map(|()| 1),
+        Discrepancy::HoldDiffers(order, at, _) => align(ports, order, at).await.map(|()| 1),
         Discrepancy::NotSold(order) => sell(ports, order).await.map(|()| 1),
         Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
             Ok(match ports.seats().restore(restore).await? {
@@ -133,11 +135,11 @@ pub(super) async fn repair_discrepancy(
 
 async fn ended(
     ports: &impl Ports,
-    sale: &SaleId,
+    at: &InventoryId,
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<u32> {
-    Ok(match expire(ports, sale, number, now).await? {
+    Ok(match expire(ports, at, number, now).await? {
         Expired::Ended => 1,
         Expired::NotDue(_) | Expired::Resolved | Expired::Nothing => 0,
     })

@@ -65,6 +65,7 @@ impl From<reserve::Refusal> for Problem {
             Refusal::NotLoaded => not_loaded(),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
             Refusal::SaleArchived => sale_archived(),
+            Refusal::OneTierOnly => Self::new(Kind::OneTierOnly, detail),
             Refusal::LimitReached { remaining } => {
                 Self::new(Kind::LimitReached, detail).with("remaining_allowance", remaining.get())
             }
@@ -188,6 +189,7 @@ mod tests {
         let table = [
             (Refusal::NotLoaded, (503, "not-loaded", Some(2), none())),
             (Refusal::SaleClosed, (403, "sale-closed", None, none())),
+            (Refusal::OneTierOnly, (422, "one-tier-only", None, none())),
             (Refusal::SaleArchived, (410, "sale-archived", None, none())),
             (
                 Refusal::LimitReached { remaining: Tickets::new(1) },

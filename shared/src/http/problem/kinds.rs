@@ -107,6 +107,10 @@ problems! {
             PublishSale, ListSales, ShowAvailability, Admit, Reserve, ListOrders, PaymentCallback,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
+    /// The order has seats of several tiers of a sale that keeps its tiers apart.
+    OneTierOnly:
+        UNPROCESSABLE_ENTITY, "one-tier-only", "An order of this sale has one tier", final,
+        by [Reserve];
     /// The admission was used for another request.
     TokenReused:
         UNPROCESSABLE_ENTITY, "token-reused", "The admission was used for another request", final,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, Share};
-use engine::domain::ids::{Epoch, Legs, RequestFingerprint, SaleId, TierId, UserId};
+use engine::domain::ids::{Epoch, InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId};
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
@@ -68,12 +68,12 @@ fn run(input: &[u8]) -> Outcome {
         understood |= is_understood(&gate.admit(&sample.admit()).await);
         understood |= is_understood(&seats.sell(&sample.sell()).await);
         understood |= is_understood(&seats.release(&sample.release()).await);
-        understood | is_understood(&seats.due(&sample.sale, NOW, MAX_TEXTS).await)
+        understood | is_understood(&seats.due(&sample.inventory(), NOW, MAX_TEXTS).await)
     });
     server.answer_text(text);
     let read = runtime.block_on(async {
-        let record = is_understood(&seats.record(&sample.sale, sample.order).await);
-        record | is_understood(&seats.epoch(&sample.sale).await)
+        let record = is_understood(&seats.record(&sample.inventory(), sample.order).await);
+        record | is_understood(&seats.epoch(&sample.inventory()).await)
     });
     Outcome::from_accepted(understood || read)
 }
@@ -120,11 +120,15 @@ impl Sample {
         }
     }
 
+    fn inventory(&self) -> InventoryId {
+        InventoryId::whole(self.sale.clone())
+    }
+
     fn hold(&self) -> Hold {
         let choice = Choice::Best { count: 2, together: Together::Required };
         let line = Line { tier: self.record.lines[0].tier.clone(), legs: Legs::ONE, choice };
         Hold {
-            sale: self.sale.clone(),
+            inventory: self.inventory(),
             epoch: self.epoch.clone(),
             order: self.order,
             user: self.user.clone(),
@@ -137,7 +141,7 @@ impl Sample {
 
     fn sell(&self) -> Sell {
         Sell {
-            sale: self.sale.clone(),
+            inventory: self.inventory(),
             epoch: self.epoch.clone(),
             order: self.order,
             user: self.user.clone(),
@@ -146,7 +150,7 @@ impl Sample {
     }
 
     fn release(&self) -> Release {
-        Release { sale: self.sale.clone(), order: self.order, record: self.record.clone() }
+        Release { inventory: self.inventory(), order: self.order, record: self.record.clone() }
     }
 
     fn admit(&self) -> Admit {

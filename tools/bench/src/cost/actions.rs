@@ -536,6 +536,7 @@ fn expiry(made: &[Made]) -> Result<Work, Failure> {
     let due_at = Timestamp::now();
     let message = |made: &Made| Expiry {
         sale: made.sale.clone(),
+        tier: None,
         order: made.number,
         due_at: made.pay_by.min(due_at),
     };

@@ -140,7 +140,7 @@ impl State {
     async fn look(rig: &mut Rig, hall: &Hall, held: Option<Hold>) -> Result<Self, Error> {
         let mut grids = Vec::new();
         for tier in hall.tiers() {
-            grids.push(rig.seats.grid(&hall.sale, &tier.id, hall.legs).await?);
+            grids.push(rig.seats.grid(&hall.inventory, &tier.id, hall.legs).await?);
         }
         let bits: Vec<Vec<u8>> = grids.iter().map(|grid| grid.taken_over(hall.whole())).collect();
         let zeros = |bits: &Vec<u8>| bits.iter().map(|byte| byte.count_zeros()).sum();
@@ -354,9 +354,9 @@ async fn sells(
 ) -> Result<Vec<Act>, Error> {
     let mut acts = Vec::with_capacity(calls);
     for (wish, record) in held(rig, crowd, state, calls).await? {
-        let Hold { sale, epoch, order, user, .. } = wish;
+        let Hold { inventory, epoch, order, user, .. } = wish;
         let lines = record.lines;
-        acts.push(Act::Sell(Box::new(Sell { sale, epoch, order, user, lines })));
+        acts.push(Act::Sell(Box::new(Sell { inventory, epoch, order, user, lines })));
     }
     Ok(acts)
 }
@@ -369,8 +369,8 @@ async fn releases(
     calls: usize,
 ) -> Result<Vec<Act>, Error> {
     let mut acts = Vec::with_capacity(calls);
-    for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
-        acts.push(Act::Release(Box::new(Release { sale, order, record })));
+    for (Hold { inventory, order, .. }, record) in held(rig, crowd, state, calls).await? {
+        acts.push(Act::Release(Box::new(Release { inventory, order, record })));
     }
     Ok(acts)
 }
@@ -383,10 +383,10 @@ async fn marks(
     calls: usize,
 ) -> Result<Vec<Act>, Error> {
     let mut acts = Vec::with_capacity(calls);
-    for (Hold { sale, order, .. }, record) in held(rig, crowd, state, calls).await? {
+    for (Hold { inventory, order, .. }, record) in held(rig, crowd, state, calls).await? {
         let lost = record.lines.first().and_then(|line| line.seat_legs().next());
         let taken: Vec<SeatLeg> = lost.into_iter().collect();
-        acts.push(Act::Mark(Box::new(Mark { sale, order, record, taken })));
+        acts.push(Act::Mark(Box::new(Mark { inventory, order, record, taken })));
     }
     Ok(acts)
 }
@@ -398,10 +398,10 @@ fn restores(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, 
     for (first, second) in crowd.draw(&state.pairs, calls) {
         let wish = crowd.wants(Vec::new())?;
         let line = HeldLine { tier: seated.id.clone(), legs: whole, seats: vec![first, second] };
-        let Hold { sale, epoch, order, user, fingerprint, deadline, .. } = wish;
+        let Hold { inventory, epoch, order, user, fingerprint, deadline, .. } = wish;
         let record = HoldRecord { user, fingerprint, deadline, lines: vec![line] };
         let freed = vec![state.freed.of([first, second])];
-        acts.push(Act::Restore(Box::new(Restore { sale, epoch, order, record, freed })));
+        acts.push(Act::Restore(Box::new(Restore { inventory, epoch, order, record, freed })));
     }
     Ok(acts)
 }
@@ -420,10 +420,10 @@ fn repairs(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, E
             *counter += *repairs;
             *repairs += 1;
         }
-        let Hold { sale, epoch, .. } = crowd.wants(Vec::new())?;
+        let Hold { inventory, epoch, .. } = crowd.wants(Vec::new())?;
         let leaked = whole.iter().flat_map(|leg| [(leg, first), (leg, second)]).collect();
         let tier = seated.id.clone();
-        acts.push(Act::Repair(Box::new(Repair { sale, epoch, tier, freed, leaked })));
+        acts.push(Act::Repair(Box::new(Repair { inventory, epoch, tier, freed, leaked })));
     }
     Ok(acts)
 }
@@ -432,7 +432,8 @@ fn repairs(crowd: &mut Crowd, state: &State, calls: usize) -> Result<Vec<Act>, E
 fn admissions(crowd: &mut Crowd, calls: usize) -> Result<Vec<Act>, Error> {
     let mut acts = Vec::with_capacity(calls);
     for _ in 0..calls {
-        let Hold { sale, user, .. } = crowd.wants(Vec::new())?;
+        let Hold { inventory, user, .. } = crowd.wants(Vec::new())?;
+        let sale = inventory.sale().clone();
         acts.push(Act::Admit(Box::new(Admit {
             sale,
             shard: 0,

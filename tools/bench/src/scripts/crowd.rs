@@ -64,7 +64,7 @@ impl Crowd {
         let order = (198_000_000_000_000_000 + self.orders).to_string();
         let user = format!("auth0|{:024x}", self.orders.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         Ok(Hold {
-            sale: self.hall.sale.clone(),
+            inventory: self.hall.inventory.clone(),
             epoch: epoch()?,
             order: well_formed(order.parse())?,
             user: well_formed(UserId::new(user))?,
@@ -154,11 +154,11 @@ impl Crowd {
         wish: &Hold,
         record: HoldRecord,
     ) -> Result<(), Error> {
-        let (sale, order) = (wish.sale.clone(), wish.order);
+        let (inventory, order) = (wish.inventory.clone(), wish.order);
         let fate = self.rng.random_range(0..100_u32);
         // Seldom enough at the end for the hall to fill up.
         if fate < GIVEN_BACK {
-            rig.seats.release(&Release { sale, order, record }).await?;
+            rig.seats.release(&Release { inventory, order, record }).await?;
             return Ok(());
         }
         let seat_legs = record.lines.iter().flat_map(|line| line.seat_legs()).count();
@@ -167,7 +167,7 @@ impl Crowd {
         if fate < GIVEN_BACK + PAID {
             let epoch = wish.epoch.clone();
             let (user, lines) = (record.user, record.lines);
-            rig.seats.sell(&Sell { sale, epoch, order, user, lines }).await?;
+            rig.seats.sell(&Sell { inventory, epoch, order, user, lines }).await?;
         } else {
             self.holds.push((order, record));
         }

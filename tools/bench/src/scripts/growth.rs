@@ -5,7 +5,7 @@
 
 use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{SaleId, TierId};
+use engine::domain::ids::{InventoryId, SaleId, TierId};
 use engine::domain::inventory::TierGrid;
 use engine::ports::Seats as _;
 use rand::rngs::StdRng;
@@ -80,7 +80,7 @@ async fn one(
 ) -> Result<Row, Error> {
     let mut rng = StdRng::seed_from_u64(options.seed);
     let unexpected = |error: engine::domain::ids::InvalidId| Error::Unexpected(error.to_string());
-    let sale = SaleId::new("growth").map_err(unexpected)?;
+    let inventory = InventoryId::whole(SaleId::new("growth").map_err(unexpected)?);
     let mut grids = Vec::new();
     let mut named = Vec::new();
     for index in 0..tiers {
@@ -91,10 +91,10 @@ async fn one(
         named.push(tier);
     }
     rig.clear().await?;
-    rig.seats.load(&halls::load(&sale, legs, grids)?).await?;
+    rig.seats.load(&halls::load(&inventory, legs, grids)?).await?;
     let hall = Hall {
         name: format!("{tiers} × {seats} seats, {legs} legs"),
-        sale,
+        inventory,
         legs,
         seated: named[0].clone(),
         standing: Tier { id: TierId::new("none").map_err(unexpected)?, ..named[0].clone() },

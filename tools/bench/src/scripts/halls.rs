@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::domain::bitmap;
-use engine::domain::ids::{Epoch, Legs, SaleId, TierId};
+use engine::domain::ids::{Epoch, InventoryId, Legs, SaleId, TierId};
 use engine::domain::inventory::{Freed, Load, Terms, TierGrid};
 use engine::domain::layout::Layout;
 use engine::domain::sale::SaleState;
@@ -42,7 +42,7 @@ pub struct Hall {
     /// Its name in the report.
     pub name: String,
     /// The sale.
-    pub sale: SaleId,
+    pub inventory: InventoryId,
     /// Number of its legs.
     pub legs: u16,
     /// The tier with rows.
@@ -104,9 +104,9 @@ pub fn terms(legs: u16) -> Terms {
 }
 
 /// A load of some grids over whatever there is not.
-pub fn load(sale: &SaleId, legs: u16, tiers: Vec<TierGrid>) -> Result<Load, Error> {
+pub fn load(inventory: &InventoryId, legs: u16, tiers: Vec<TierGrid>) -> Result<Load, Error> {
     Ok(Load {
-        sale: sale.clone(),
+        inventory: inventory.clone(),
         terms: terms(legs),
         expected: None,
         epoch: epoch()?,
@@ -126,7 +126,7 @@ impl Hall {
     pub fn theatre(seats: u32) -> Result<Self, Error> {
         Ok(Self {
             name: format!("theatre of {seats}"),
-            sale: known(SaleId::new(format!("theatre-{seats}")))?,
+            inventory: InventoryId::whole(known(SaleId::new(format!("theatre-{seats}")))?),
             legs: 1,
             seated: Tier::seated("stalls", seats, &THEATRE_ROW)?,
             standing: Tier::standing("floor", seats)?,
@@ -137,7 +137,7 @@ impl Hall {
     pub fn train() -> Result<Self, Error> {
         Ok(Self {
             name: format!("train of {TRAIN_SEATS}, {TRAIN_LEGS} legs"),
-            sale: known(SaleId::new("train"))?,
+            inventory: InventoryId::whole(known(SaleId::new("train"))?),
             legs: TRAIN_LEGS,
             seated: Tier::seated("second", TRAIN_SEATS, &COACH_ROW)?,
             standing: Tier::standing("no-seat", TRAIN_SEATS)?,
@@ -157,7 +157,7 @@ impl Hall {
     /// Everything that the sale starts from.
     pub fn load(&self) -> Result<Load, Error> {
         let grids = self.tiers().map(|tier| tier.grid(self.legs));
-        load(&self.sale, self.legs, grids.into())
+        load(&self.inventory, self.legs, grids.into())
     }
 }
 

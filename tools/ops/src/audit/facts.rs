@@ -87,6 +87,16 @@ impl SaleFacts {
         }
     }
 
+    /// The tiers of which each has a load of its own in Redis, or `None` for one of all tiers.
+    #[must_use]
+    pub fn loads(&self) -> Vec<Option<TierId>> {
+        let file = self.sale.file();
+        match file.tiers_apart {
+            true => file.tiers.iter().map(|tier| Some(tier.tier.clone())).collect(),
+            false => vec![None],
+        }
+    }
+
     /// The orders that own their seats.
     pub fn live(&self) -> impl Iterator<Item = &OrderFact> {
         self.orders.values().filter(|order| order.is_live())
@@ -221,10 +231,8 @@ pub struct PaymentFact {
 /// State of a sale in Redis.
 #[derive(Debug, Default)]
 pub struct RedisFacts {
-    /// The epoch of its load; `None` if Redis does not know the sale.
-    pub epoch: Option<String>,
-    /// The terms that its scripts check, field by field.
-    pub terms: BTreeMap<String, String>,
+    /// What is loaded: of a sale that keeps its tiers apart for each tier, else once for all, under `None`.
+    pub heads: BTreeMap<Option<TierId>, HeadFact>,
     /// The bitmaps of each tier of the catalogue.
     pub tiers: BTreeMap<TierId, TierBits>,
     /// Its holds.
@@ -233,6 +241,15 @@ pub struct RedisFacts {
     pub due_ms: BTreeMap<OrderNumber, i64>,
     /// Number of tickets that each buyer has held or bought.
     pub bought: BTreeMap<UserId, i64>,
+}
+
+/// A load in Redis.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeadFact {
+    /// Its epoch; `None` if Redis does not have it.
+    pub epoch: Option<String>,
+    /// The terms that its scripts check, field by field.
+    pub terms: BTreeMap<String, String>,
 }
 
 /// A hold as Redis remembers it.

@@ -7,12 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 
 use engine::domain::archive::Lifecycle;
-use engine::domain::ids::{Leg, SaleId};
+use engine::domain::ids::{Leg, SaleId, TierId, UserId};
+use engine::domain::number::OrderNumber;
+use engine::domain::sale::Tier;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncCommands as _, RedisResult, ScanOptions};
 
 use super::decode;
-use super::facts::{Facts, RedisFacts, SaleFacts, TierBits, Unreadable};
+use super::facts::{Facts, HeadFact, HoldFact, RedisFacts, SaleFacts, TierBits, Unreadable};
 use super::target::RedisConnection;
 
 /// Keys that one step of a scan looks at.
@@ -52,16 +54,25 @@ async fn sale_keys(connection: &mut MultiplexedConnection) -> RedisResult<BTreeS
     Ok(all)
 }
 
-/// The sales among these keys that the catalogue does not have: it was lost, or another one is audited.
+/// The sales among these keys that the catalogue does not have: it was lost, or another one is audited. And
+/// the loads of sales that it has that nobody reads: of all tiers where they are kept apart, of one where
+/// they are together.
 fn strays(keys: BTreeSet<String>, facts: &Facts) -> Vec<Unreadable> {
     let stray = |key: String| {
-        let id = key.strip_prefix('{')?.strip_suffix("}:sale")?.parse::<SaleId>().ok()?;
+        let tag = key.strip_prefix('{')?.strip_suffix("}:sale")?;
+        let (id, tier) = match tag.split_once('/') {
+            None => (tag, None),
+            Some((id, tier)) => (id, Some(tier.parse().ok()?)),
+        };
+        let id: SaleId = id.parse().ok()?;
         let record = format!("Redis key {key}");
-        let what = match facts.sales.get(&id).map(|sale| sale.lifecycle) {
+        let sale = facts.sales.get(&id);
+        let what = match sale.map(|sale| (sale.lifecycle, sale.loads().contains(&tier))) {
             None => "is of a sale that the catalogue does not have",
-            Some(Lifecycle::Archived) => "is of a sale that is archived: archive it again",
+            Some((Lifecycle::Archived, _)) => "is of a sale that is archived: archive it again",
             // Of a sale that is being archived the keys are being removed.
-            Some(Lifecycle::Listed | Lifecycle::Unloading) => return None,
+            Some((Lifecycle::Unloading, _) | (Lifecycle::Listed, true)) => return None,
+            Some((Lifecycle::Listed, false)) => "is of tiers that the sale does not keep so",
         };
         Some(Unreadable { sale: Some(id), record, what: what.to_owned() })
     };
@@ -75,7 +86,11 @@ async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> 
             continue;
         }
         let mut notes = Notes { sale: id.clone(), records: 0, unreadable: Vec::new() };
-        sale.redis = read_sale(connection, id, sale, &mut notes).await?;
+        let mut redis = RedisFacts::default();
+        for load in sale.loads() {
+            read_load(connection, sale, load, &mut redis, &mut notes).await?;
+        }
+        sale.redis = redis;
         facts.records += notes.records;
         facts.unreadable.append(&mut notes.unreadable);
     }
@@ -104,24 +119,32 @@ impl Notes {
                 Some((field, value)) => {
                     read.insert(field, value);
                 }
-                None => self.unreadable.push(Unreadable {
-                    sale: Some(self.sale.clone()),
-                    record: format!("entry {field:?} of Redis key {key}"),
-                    what: format!("is {text:?}"),
-                }),
+                None => {
+                    let record = format!("entry {field:?} of Redis key {key}");
+                    self.add(record, &format!("is {text:?}"));
+                }
             }
         }
         read
     }
+
+    fn add(&mut self, record: String, what: &str) {
+        let (sale, what) = (Some(self.sale.clone()), what.to_owned());
+        self.unreadable.push(Unreadable { sale, record, what });
+    }
 }
 
-async fn read_sale(
+/// Reads one load of a sale: of all of its tiers, or of one. Buyers' counts are added up over the loads.
+async fn read_load(
     connection: &mut impl ConnectionLike,
-    id: &SaleId,
     sale: &SaleFacts,
+    load: Option<TierId>,
+    redis: &mut RedisFacts,
     notes: &mut Notes,
-) -> RedisResult<RedisFacts> {
-    let key = |name: &str| format!("{{{id}}}:{name}");
+) -> RedisResult<()> {
+    let id = &notes.sale;
+    let tag = load.as_ref().map_or_else(|| id.to_string(), |tier| format!("{id}/{tier}"));
+    let key = |name: &str| format!("{{{tag}}}:{name}");
     // One hash has the terms, the buyers (@user) and the holds (a number).
     let (mut terms, mut holds, mut bought) = (BTreeMap::new(), Vec::new(), Vec::new());
     let entries: Vec<(String, String)> = hash(connection, &key("sale")).await?;
@@ -137,8 +160,8 @@ async fn read_sale(
     let mut deadlines = redis::cmd("ZRANGE");
     deadlines.arg(key("due")).arg(0).arg(-1).arg("WITHSCORES");
     let deadlines: Vec<(String, String)> = deadlines.query_async(connection).await?;
-    let mut tiers = BTreeMap::new();
-    for tier in sale.sale.tiers() {
+    let of_load = |tier: &&Tier| load.as_ref().is_none_or(|one| *one == tier.tier);
+    for tier in sale.sale.tiers().iter().filter(of_load) {
         let mut shape: BTreeMap<String, String> =
             hash(connection, &key(&format!("tier:{}", tier.tier))).await?;
         // Where searches left off has a colon in its name, and binds nobody.
@@ -150,17 +173,34 @@ async fn read_sale(
             bits.sold.push(get(connection, &bitmap("sold")).await?);
         }
         notes.records += 1 + 2 * u64::from(sale.sale.leg_count());
-        tiers.insert(tier.tier.clone(), bits);
+        redis.tiers.insert(tier.tier.clone(), bits);
     }
     notes.records += 1;
-    Ok(RedisFacts {
-        epoch: terms.remove("epoch"),
-        terms,
-        tiers,
-        holds: notes.entries(&key("sale"), holds, decode::hold),
-        due_ms: notes.entries(&key("due"), deadlines, decode::score),
-        bought: notes.entries(&key("sale"), bought, |text| text.parse().ok()),
-    })
+    let of_load = |hold: &HoldFact| {
+        hold.lines.iter().all(|line| load.as_ref().is_none_or(|one| *one == line.tier))
+    };
+    let (sale_key, due_key) = (key("sale"), key("due"));
+    let holds: BTreeMap<OrderNumber, HoldFact> = notes.entries(&sale_key, holds, decode::hold);
+    for (number, hold) in holds {
+        // A hold of another tier's seats is where nobody looks for it, and so is a second one.
+        let what = match of_load(&hold) {
+            true if !redis.holds.contains_key(&number) => None,
+            true => Some("is held in another tier too"),
+            false => Some("is a hold of another tier's seats"),
+        };
+        match what {
+            None => drop(redis.holds.insert(number, hold)),
+            Some(what) => notes.add(format!("entry \"{number}\" of Redis key {sale_key}"), what),
+        }
+    }
+    let due_ms: BTreeMap<OrderNumber, i64> = notes.entries(&due_key, deadlines, decode::score);
+    redis.due_ms.extend(due_ms);
+    let bought: BTreeMap<UserId, i64> = notes.entries(&sale_key, bought, |text| text.parse().ok());
+    for (user, tickets) in bought {
+        *redis.bought.entry(user).or_default() += tickets;
+    }
+    redis.heads.insert(load, HeadFact { epoch: terms.remove("epoch"), terms });
+    Ok(())
 }
 
 async fn hash<T: redis::FromRedisValue>(

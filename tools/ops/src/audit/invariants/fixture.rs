@@ -11,8 +11,8 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 use super::super::facts::{
-    CaptureFact, ClaimFact, CounterFact, Facts, HeldFact, HoldFact, LedgerFacts, LineFact,
-    OrderFact, PaymentFact, SaleFacts, TierBits,
+    CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
+    LineFact, OrderFact, PaymentFact, SaleFacts, TierBits,
 };
 use super::check;
 
@@ -140,8 +140,7 @@ pub(super) fn clean_facts() -> Facts {
         }],
     };
     let redis = &mut facts.redis;
-    redis.epoch = Some("e1".to_owned());
-    redis.terms = [
+    let terms = [
         ("state", "open".to_owned()),
         ("opens_ms", facts.sale.file().opens_at.ms().to_string()),
         ("closes_ms", facts.sale.file().closes_at.ms().to_string()),
@@ -150,6 +149,7 @@ pub(super) fn clean_facts() -> Facts {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
+    redis.heads.insert(None, HeadFact { epoch: Some("e1".to_owned()), terms });
     let a = TierBits {
         shape: shape(),
         taken: vec![vec![0b1101_1111]; 2],

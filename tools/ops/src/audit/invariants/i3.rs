@@ -113,7 +113,12 @@ mod tests {
                     let mut file = sale.sale.file().clone();
                     file.limit_per_buyer = 2;
                     sale.sale = Sale::new(file).unwrap();
-                    sale.redis.terms.insert("limit".to_owned(), "2".to_owned());
+                    sale.redis
+                        .heads
+                        .get_mut(&None)
+                        .unwrap()
+                        .terms
+                        .insert("limit".to_owned(), "2".to_owned());
                     sale.counts = [(id("alice"), 3)].into();
                     sale.redis.bought = [(id("alice"), 3)].into();
                 },

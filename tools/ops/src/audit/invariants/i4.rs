@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use engine::domain::ids::{Leg, Seat, UserId};
+use engine::domain::ids::{Leg, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::order::OrderState;
 use engine::domain::sale::{SaleState, Tier};
 
-use super::super::facts::{Facts, SaleFacts, TierBits};
+use super::super::facts::{Facts, HeadFact, SaleFacts, TierBits};
 use super::super::violation::{Rule, Subject};
 use super::Finding;
 
@@ -22,10 +22,13 @@ pub fn redis_equals_dynamodb(facts: &Facts) -> Finding {
             continue;
         }
         // A sale that was put into the catalogue but never loaded has nothing in Redis yet.
-        if sale.epoch.is_none() && sale.redis.epoch.is_none() && sale.orders.is_empty() {
+        let has_load = sale.redis.heads.values().any(|head| head.epoch.is_some());
+        if sale.epoch.is_none() && !has_load && sale.orders.is_empty() {
             continue;
         }
-        compare_terms(sale, &mut finding);
+        for load in sale.loads() {
+            compare_terms(sale, load, &mut finding);
+        }
         for tier in sale.sale.tiers() {
             compare_bitmaps(sale, tier, &mut finding);
         }
@@ -36,16 +39,19 @@ pub fn redis_equals_dynamodb(facts: &Facts) -> Finding {
     finding
 }
 
-fn compare_terms(sale: &SaleFacts, finding: &mut Finding) {
+fn compare_terms(sale: &SaleFacts, load: Option<TierId>, finding: &mut Finding) {
     finding.checked += 1;
-    if sale.redis.epoch != sale.epoch {
+    let none = HeadFact::default();
+    let head = sale.redis.heads.get(&load).unwrap_or(&none);
+    let subject = load.map_or(Subject::Sale, |tier| Subject::Tier { tier });
+    if head.epoch != sale.epoch {
         let named = |epoch: &Option<String>| epoch.clone().unwrap_or_else(|| "none".to_owned());
         let what = format!(
             "has epoch {} in Redis but {} in the catalogue",
-            named(&sale.redis.epoch),
+            named(&head.epoch),
             named(&sale.epoch)
         );
-        finding.add(sale, Subject::Sale, what);
+        finding.add(sale, subject.clone(), what);
     }
     let file = sale.sale.file();
     let state = match file.state {
@@ -59,7 +65,7 @@ fn compare_terms(sale: &SaleFacts, finding: &mut Finding) {
         ("limit", file.limit_per_buyer.to_string()),
         ("legs", sale.sale.leg_count().to_string()),
     ];
-    compare_fields(sale, &Subject::Sale, &sale.redis.terms, &terms, finding);
+    compare_fields(sale, &subject, &head.terms, &terms, finding);
 }
 
 fn compare_fields(
@@ -221,12 +227,20 @@ fn compare_bought(sale: &SaleFacts, finding: &mut Finding) {
 
 #[cfg(test)]
 mod tests {
+    use engine::domain::sale::Sale;
+
     use super::super::super::facts::{HoldFact, RedisFacts};
-    use super::super::fixture::{NOW, assert_each, id, order_number, sale, sale_of, violations};
+    use super::super::fixture::{
+        NOW, assert_each, clean_facts, id, order_number, sale, sale_of, violations,
+    };
     use super::*;
 
     fn redis(facts: &mut Facts) -> &mut RedisFacts {
         &mut sale_of(facts).redis
+    }
+
+    fn head(facts: &mut Facts) -> &mut HeadFact {
+        redis(facts).heads.entry(None).or_default()
     }
 
     fn hold(facts: &mut Facts) -> &mut HoldFact {
@@ -335,14 +349,48 @@ mod tests {
                 &["I4 g1: buyer alice has bought 1 in Redis but has a count of 2"],
             ),
             (
-                |facts| redis(facts).epoch = Some("e0".to_owned()),
+                |facts| head(facts).epoch = Some("e0".to_owned()),
                 &["I4 g1: the sale has epoch e0 in Redis but e1 in the catalogue"],
             ),
             (
-                |facts| drop(redis(facts).terms.insert("limit".to_owned(), "9".to_owned())),
+                |facts| drop(head(facts).terms.insert("limit".to_owned(), "9".to_owned())),
                 &["I4 g1: the sale has limit 9 in Redis but 3 in the catalogue"],
             ),
         ]);
+    }
+
+    #[test]
+    fn i4_asks_for_the_load_of_each_tier_that_is_kept_apart() {
+        // The sale of the fixture with its tiers apart, under one epoch and the same terms.
+        let apart = |change: fn(&mut BTreeMap<Option<TierId>, HeadFact>)| {
+            let mut facts = clean_facts();
+            let sale = sale_of(&mut facts);
+            let mut file = sale.sale.file().clone();
+            file.tiers_apart = true;
+            sale.sale = Sale::new(file).unwrap();
+            let whole = sale.redis.heads.remove(&None).unwrap();
+            let tiers: [TierId; 2] = [id("a"), id("ga")];
+            let heads = tiers.map(|tier| (Some(tier), whole.clone()));
+            sale.redis.heads = heads.into();
+            change(&mut sale.redis.heads);
+            violations(&facts)
+        };
+        fn ga(heads: &mut BTreeMap<Option<TierId>, HeadFact>) -> &mut HeadFact {
+            heads.get_mut(&Some(id("ga"))).unwrap()
+        }
+        assert_eq!(apart(|_| {}), [""; 0]);
+        assert_eq!(
+            apart(|heads| ga(heads).epoch = Some("e0".to_owned())),
+            ["I4 g1: tier ga has epoch e0 in Redis but e1 in the catalogue"]
+        );
+        assert_eq!(
+            apart(|heads| drop(ga(heads).terms.insert("limit".to_owned(), "9".to_owned()))),
+            ["I4 g1: tier ga has limit 9 in Redis but 3 in the catalogue"]
+        );
+        let lost = apart(|heads| *ga(heads) = HeadFact::default());
+        let epoch = "I4 g1: tier ga has epoch none in Redis but e1 in the catalogue";
+        assert!(lost.iter().any(|what| what == epoch), "{lost:?}");
+        assert_eq!(lost.len(), 6, "and each of its terms is absent: {lost:?}");
     }
 
     #[test]
