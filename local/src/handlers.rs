@@ -3,8 +3,8 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, expire_orders, load_sale, orders, pay_callback, read_captures, reconcile, refund,
-    reserve, sales, sync_db, token_gate,
+    cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
+    reconcile, refund, reserve, sales, sync_db, token_gate,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -26,6 +26,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         Function::ExpireOrders
         | Function::SyncDb
         | Function::LoadSale
+        | Function::DecidePayment
         | Function::Refund
         | Function::ReadCaptures
         | Function::Reconcile => refuse(NoRoute),
@@ -39,5 +40,6 @@ pub async fn consume(app: &App, queue: QueueName, event: SqsEvent) -> SqsBatchRe
         QueueName::Sync => sync_db::handle(app, event).await,
         QueueName::Load => load_sale::handle(app, event).await,
         QueueName::Refund => refund::handle(app, event).await,
+        QueueName::Callback => decide_payment::handle(app, event).await,
     }
 }

@@ -75,6 +75,8 @@ pub enum Guard {
     ListLag,
     /// A payment pays an order only if its amount and currency are the order's.
     AmountCheck,
+    /// A capture that no store takes now is in its queue before its provider is answered.
+    KeepBeforeAnswer,
     /// The orders are asked before a buyer is refused: Redis may have forgotten.
     AskBeforeRefusing,
     /// An admission used again for something else is refused.
@@ -87,7 +89,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard, for the test that removes each.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -120,6 +122,7 @@ impl Guard {
         Self::ReadAgain,
         Self::ListLag,
         Self::AmountCheck,
+        Self::KeepBeforeAnswer,
         Self::AskBeforeRefusing,
         Self::FingerprintCheck,
         Self::ArchiveDecided,

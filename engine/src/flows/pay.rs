@@ -1,5 +1,6 @@
 //! Pay: one recorded decision for every capture, then everything that follows from it.
 
+use crate::domain::guard::{Guard, stands};
 use crate::domain::order::{
     Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
     RefundReason, decide_payment,
@@ -28,6 +29,38 @@ pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Store
         None => follow_up(ports, &record, now).await?,
     }
     Ok(record)
+}
+
+/// What is answered to a provider that has reported a capture; it need not report it again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// It is decided, and all that follows from it is done.
+    Decided(PaymentRecord),
+    /// It is in a queue, whose consumer decides it with [`pay`].
+    Kept,
+}
+
+/// The answer to a provider that has reported a capture, of which `decision` became: what a store cannot
+/// take now is kept in a queue first.
+///
+/// # Errors
+/// Fails if the queue does not take it either, or as `decision` if that would fail again.
+pub async fn answer(
+    ports: &impl Ports,
+    capture: &Capture,
+    decision: Stored<PaymentRecord>,
+) -> Stored<Answered> {
+    match decision {
+        Ok(record) => Ok(Answered::Decided(record)),
+        Err(error) if error.retryable() => {
+            tracing::warn!(%error, order = %capture.order, "a capture cannot be decided now");
+            if stands(Guard::KeepBeforeAnswer) {
+                ports.queue().keep(capture).await?;
+            }
+            Ok(Answered::Kept)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 /// [`pay`] where Redis is out of reach: the seats of an order that is paid are sold, and it is counted, by

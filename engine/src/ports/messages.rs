@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::{PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
 use crate::domain::time::Timestamp;
 
 /// The most bytes of a message, and of a batch of them (a quota of SQS: 256 KiB until August 2025, which
@@ -18,7 +18,7 @@ pub const MAX_MESSAGE_BYTES: usize = 256 * 1024;
 /// The most messages of one batch (a quota of SQS).
 pub const MAX_MESSAGES_PER_BATCH: usize = 10;
 
-/// The most bytes of the longest message, a [`Refund`], in JSON. Only a payment id can have characters
+/// The most bytes of the longest messages, a [`Refund`] and a [`Callback`], in JSON. Only a payment id can have characters
 /// that JSON escapes, each then in two bytes; 256 bytes are more than the names of the fields, the
 /// two numbers, the currency, the reason and the punctuation need.
 const MAX_REFUND_BYTES: usize = ProviderId::MAX_BYTES + 2 * PaymentId::MAX_BYTES + 256;
@@ -105,6 +105,7 @@ queue_messages! {
     Sync(Sync), "sync";
     Load(LoadSale), "load";
     Refund(Refund), "refund";
+    Callback(Callback), "callback";
 }
 
 /// Check an order at its deadline: it may have to expire.
@@ -189,6 +190,38 @@ impl Refund {
     }
 }
 
+/// Decide a capture that a provider's callback reported. Its signature was verified before the message
+/// was sent; nothing else of the callback is kept.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Callback {
+    /// The payment provider.
+    pub provider: ProviderId,
+    /// The payment, as the provider names it.
+    pub payment: PaymentId,
+    /// The order it is meant for; there may be none of this number.
+    pub order: OrderNumber,
+    /// The amount that was captured.
+    pub amount_minor: MinorUnits,
+    /// The currency it was captured in.
+    pub currency: Currency,
+}
+
+impl From<Capture> for Callback {
+    fn from(capture: Capture) -> Self {
+        let Capture { key: PaymentKey { provider, payment }, order, amount } = capture;
+        let Money { amount_minor, currency } = amount;
+        Self { provider, payment, order, amount_minor, currency }
+    }
+}
+
+impl From<Callback> for Capture {
+    fn from(message: Callback) -> Self {
+        let Callback { provider, payment, order, amount_minor, currency } = message;
+        let amount = Money { amount_minor, currency };
+        Self { key: PaymentKey { provider, payment }, order, amount }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,6 +231,7 @@ mod tests {
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
     const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
+    const CALLBACK: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY"}"#;
 
     fn survives<M: Message>(body: &str) {
         assert_eq!(M::read(body).unwrap().body().unwrap(), body);
@@ -217,6 +251,13 @@ mod tests {
         survives::<Sync>(SYNC);
         survives::<LoadSale>(LOAD);
         survives::<Refund>(REFUND);
+        survives::<Callback>(CALLBACK);
+    }
+
+    #[test]
+    fn a_kept_capture_is_the_one_that_was_reported() {
+        let message = Callback::read(CALLBACK).unwrap();
+        assert_eq!(Callback::from(Capture::from(message.clone())), message);
     }
 
     #[test]
@@ -238,6 +279,9 @@ mod tests {
                 reason,
             };
             assert!(refund.body().unwrap().len() <= MAX_REFUND_BYTES);
+            let Refund { provider, payment, order, amount_minor, currency, .. } = refund;
+            let callback = Callback { provider, payment, order, amount_minor, currency };
+            assert!(callback.body().unwrap().len() <= MAX_REFUND_BYTES);
         }
     }
 

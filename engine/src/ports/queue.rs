@@ -6,17 +6,20 @@ use super::messages::{self, QueueMessage};
 use super::{StoreError, Stored};
 use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
-use crate::domain::order::PaymentRecord;
+use crate::domain::order::{Capture, PaymentRecord};
 use crate::domain::time::Timestamp;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
 pub const LONGEST_DELAY_SECONDS: i64 = 900;
+/// Delay of a capture that is kept, in seconds: time for a store to answer again.
+const KEEP_SECONDS: i32 = 5;
 
 /// The queues (SQS). Each delivers at least once, in any order. An implementation writes
 /// [`Queue::send`]; each other method is a message that is sent with it.
 ///
 /// # Errors
-/// Every method fails with a [`StoreError`]; the sweeper compensates for a message that is lost.
+/// Every method fails with a [`StoreError`]. The sweeper compensates for a message that is lost, but for
+/// one of [`Queue::keep`], which may be all that is known of a capture.
 pub trait Queue: Send + Sync {
     /// Sends a message into its queue, where nobody sees it for `delay_seconds`. A process sends a
     /// [`messages::LoadSale`] at most once a second for each sale: asking often is no more than
@@ -49,6 +52,13 @@ pub trait Queue: Send + Sync {
     fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::LoadSale { sale: sale.clone() }.into();
         async move { self.send(&message, None).await }
+    }
+
+    /// Keeps a capture whose signature was verified, for its consumer to decide it. Once this is answered
+    /// with success its provider need not report it again.
+    fn keep(&self, capture: &Capture) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::Callback::from(capture.clone()).into();
+        async move { self.send(&message, Some(KEEP_SECONDS)).await }
     }
 
     /// Requests the refund of a payment. One that was accepted breaks the contract.

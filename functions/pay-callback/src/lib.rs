@@ -1,14 +1,12 @@
 //! `POST /payments/{provider}/callback`: a payment provider says that it has captured money.
 
 use engine::domain::time::Timestamp;
-use engine::flows::pay::pay;
-use engine::ports::Ports as _;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::payment_reply::CallbackReply;
 use shared::http::respond::{Answer, respond};
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, checks};
+use shared::http::{Problem, callback};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -18,8 +16,7 @@ pub async fn handle(app: &App, request: Request) -> Response<Body> {
     app.metrics.of(Function::PayCallback, respond(work)).await
 }
 
-/// Trusts the provider if its signature is valid, and says so only when all that follows from the
-/// payment is done: until then the provider calls again.
+/// Accepts the callback of the provider that the path names.
 async fn pay_callback(
     app: &App,
     request: &Request,
@@ -28,11 +25,5 @@ async fn pay_callback(
     let Route::PaymentCallback(provider) = Route::from_request(request)? else {
         return Err(NoRoute.into());
     };
-    checks::check_size(request, checks::MAX_BODY_BYTES)?;
-    let providers = app.ports.provider();
-    let callback = providers.verify(&provider, request.headers(), request.body(), now)?;
-    match providers.capture(&callback)? {
-        Some(capture) => Ok(Answer(pay(&app.ports, &capture, now).await?.outcome.into())),
-        None => Ok(Answer(CallbackReply::Ignored)),
-    }
+    callback::accept(app, &provider, request, now).await
 }

@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub mod attendees;
+pub mod callback;
 pub mod checks;
 pub mod identity;
 pub mod journey_query;

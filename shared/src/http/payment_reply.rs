@@ -8,6 +8,7 @@ use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::order::{PaymentOutcome, PaymentRecord, RefundReason};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
+use engine::flows::pay::Answered;
 
 /// A payment that was captured for an order, and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
@@ -80,7 +81,7 @@ impl From<&PaymentRecord> for PaymentReply {
     }
 }
 
-/// The reply to a provider's event, once all that follows from it is done.
+/// The reply to a provider's event, once all that follows from it is done or it is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
 pub enum CallbackReply {
@@ -90,6 +91,17 @@ pub enum CallbackReply {
     Refund(RefundReason),
     /// It is not about a capture of ours.
     Ignored,
+    /// It cannot be decided now, and is kept until it can.
+    Kept,
+}
+
+impl From<Answered> for CallbackReply {
+    fn from(answered: Answered) -> Self {
+        match answered {
+            Answered::Decided(record) => record.outcome.into(),
+            Answered::Kept => Self::Kept,
+        }
+    }
 }
 
 impl From<PaymentOutcome> for CallbackReply {

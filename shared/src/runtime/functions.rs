@@ -122,6 +122,8 @@ queues! {
     Load: load, "ONSALE_LOAD_QUEUE_URL";
     /// Payments to refund.
     Refund: refund, "ONSALE_REFUND_QUEUE_URL";
+    /// Captures that were reported while a store did not answer.
+    Callback: callback, "ONSALE_CALLBACK_QUEUE_URL";
 }
 
 impl QueueName {
@@ -236,6 +238,8 @@ functions! {
         queue(QueueName::Expiry, 10, 0, 20), [Redis, Sales, Queues], 256 MiB, 30 s;
     SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders], 256 MiB, 30 s;
     LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 120 s;
+    DecidePayment: "decide-payment",
+        queue(QueueName::Callback, 10, 0, 10), [Redis, Sales, Queues], 256 MiB, 30 s;
     Refund: "refund", queue(QueueName::Refund, 10, 0, 2), [Order], 256 MiB, 30 s;
     ReadCaptures: "read-captures",
         Trigger::Schedule { every_seconds: 60 }, [Orders, Queues], 256 MiB, 90 s;

@@ -9,6 +9,7 @@ mod counting;
 mod crash_points;
 pub mod crashing;
 mod environment;
+mod keeping;
 mod limited;
 mod reconciling;
 mod refund;

@@ -4,6 +4,7 @@
 mod attendees;
 mod availability;
 mod buying;
+mod kept;
 mod lost_sales;
 mod messages;
 mod refunds;
@@ -235,6 +236,11 @@ impl Fixture {
     }
 
     pub async fn callback(&self, payment: &str, order: &Value, amount_minor: i64) -> Got {
+        send(&self.app, self.callback_request(payment, order, amount_minor)).await
+    }
+
+    /// A signed callback.
+    pub fn callback_request(&self, payment: &str, order: &Value, amount_minor: i64) -> Request {
         let event = json!({
             "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
             "data": { "object": {
@@ -246,7 +252,7 @@ impl Fixture {
         let signature = sign(PAYMENT_SECRET, body.as_bytes(), Timestamp::now());
         let headers = json!({ "stripe-signature": signature });
         let target = "/payments/stripe/callback";
-        send(&self.app, request(Sender::Nobody, "POST", target, headers, &body)).await
+        request(Sender::Nobody, "POST", target, headers, &body)
     }
 
     /// Redis loses everything.
@@ -270,6 +276,17 @@ impl Fixture {
         let line =
             info.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
+    }
+
+    /// Another instance of a function, of which DynamoDB is out of reach, and the queues as well if told so.
+    pub async fn cut_off_process(&self, has_queues: bool) -> App {
+        let closed = || Some("http://127.0.0.1:1".to_owned());
+        let mut config = self.config.clone();
+        config.dynamodb.endpoint = closed();
+        if !has_queues {
+            config.sqs.endpoint = closed();
+        }
+        App::from_config(&config).await.unwrap()
     }
 
     /// The engine reaches DynamoDB no longer.

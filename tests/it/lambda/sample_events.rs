@@ -106,8 +106,8 @@ fn callback(secret: &[u8]) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures, Reconcile, Refund,
-        Reserve, Sales, SyncDb, TokenGate,
+        Cancel, DecidePayment, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
+        Reconcile, Refund, Reserve, Sales, SyncDb, TokenGate,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let get = |target: &str| Request::get(Sender::Nobody, target);
@@ -134,6 +134,8 @@ pub fn samples() -> Vec<Sample> {
     let count = json!({ "order": number(BUYER) }).to_string();
     let expiry =
         json!({ "sale": SALE, "order": number(SECOND_BUYER), "due_at": "2026-11-21T10:15:00Z" });
+    let kept = json!({ "provider": "stripe", "payment": "pi_sample", "order": number(BUYER),
+        "amount_minor": PRICE_MINOR * i64::from(TICKETS), "currency": "EUR" });
     let refund = json!({ "provider": "stripe", "payment": "pi_unknown", "order": number(BUYER),
         "amount_minor": 1, "currency": "EUR", "reason": "wrong_amount" });
     let samples = vec![
@@ -157,6 +159,7 @@ pub fn samples() -> Vec<Sample> {
         (Orders, "orders-list", "200", list.event("GET /orders")),
         (PayCallback, "pay-callback", "200", callback(SAMPLE_SECRET).event(pay)),
         (PayCallback, "pay-callback-forged", "401", callback(forged).event(pay)),
+        (DecidePayment, "decide-payment", "no failure", batch("callback", &[kept.to_string()])),
         (SyncDb, "sync-db", "no failure", batch("sync", std::slice::from_ref(&count))),
         (
             SyncDb,

@@ -22,8 +22,8 @@ use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
-    cancel, expire_orders, load_sale, orders, pay_callback, read_captures, reconcile, refund,
-    reserve, sales, sync_db, token_gate,
+    cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
+    reconcile, refund, reserve, sales, sync_db, token_gate,
 };
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
@@ -183,7 +183,7 @@ impl Deployed {
         assert_eq!(answer["status"], 200, "{answer:#}");
     }
 
-    /// The provider's callback; what was decided.
+    /// The provider's callback to `pay-callback`; what was decided.
     async fn callback(&self, payment: &str, order: &str, amount_minor: MinorUnits) -> Value {
         let event = json!({
             "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
@@ -200,6 +200,33 @@ impl Deployed {
         let response = pay_callback::handle(self.app("pay-callback"), request).await;
         assert_eq!(response.status(), 200, "{response:?}");
         serde_json::from_slice(response.body()).unwrap()
+    }
+
+    /// A capture that `pay-callback` cannot decide, because DynamoDB answers nothing, and keeps.
+    async fn kept(&self, payment: &str, order: &str) {
+        let capture = Capture {
+            key: PaymentKey {
+                provider: "stripe".parse().unwrap(),
+                payment: payment.parse().unwrap(),
+            },
+            order: order.parse().unwrap(),
+            amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+        };
+        let ports = &self.app("pay-callback").ports;
+        let away = Err(StoreError::Unavailable("away".to_owned()));
+        let answered = flows::pay::answer(ports, &capture, away).await;
+        assert_eq!(answered, Ok(flows::pay::Answered::Kept));
+    }
+
+    /// A message of a capture that was kept.
+    async fn decide(&self, payment: &str, order: &str) {
+        let message = json!({
+            "provider": "stripe", "payment": payment, "order": order, "amount_minor": PRICE,
+            "currency": "EUR",
+        });
+        let record = json!({ "messageId": "1", "body": message.to_string() });
+        let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
+        all_done(&decide_payment::handle(self.app("decide-payment"), batch).await);
     }
 
     fn captured(&self, payment: &str, order: OrderNumber) {
@@ -241,6 +268,7 @@ impl Deployed {
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
+        self.kept_payments().await;
         self.ends().await;
         self.losses().await;
         self.reads().await;
@@ -347,6 +375,25 @@ impl Deployed {
         refund::handle(self.app("refund"), batch).await;
     }
 
+    /// Captures that were kept, whatever their order is.
+    async fn kept_payments(&self) {
+        let paid = self.buy("wim", "2-11").await;
+        self.kept("pi_31", &paid.number).await;
+        for payment in ["pi_31", "pi_31", "pi_32"] {
+            self.decide(payment, &paid.number).await;
+        }
+        let rescued = self.buy("xia", "2-12").await;
+        self.cancel(&rescued).await;
+        self.decide("pi_33", &rescued.number).await;
+        let late = self.buy("yves", "2-13").await;
+        self.cancel(&late).await;
+        self.buy("zoe", "2-13").await;
+        self.decide("pi_34", &late.number).await;
+        for (payment, order) in [("pi_32", &paid), ("pi_34", &late)] {
+            self.captured(payment, order.number());
+        }
+    }
+
     /// Orders whose time is up: they are requeued, end, are paid or refunded after all, or never were.
     async fn ends(&self) {
         let later = Timestamp::now().plus_seconds(2000);
@@ -368,6 +415,7 @@ impl Deployed {
     async fn losses(&mut self) {
         let later = Timestamp::now().plus_seconds(2000);
         let pays = self.buy("judy", "3-3").await;
+        let kept = self.buy("judith", "3-6").await;
         let captured = self.buy("kim", "3-4").await;
         self.captured("pi_8", captured.number());
         let admission = self.admission("leo").await;
@@ -384,6 +432,7 @@ impl Deployed {
         let refused = self.reserve("leo", &admission, "3-5", "leo").await;
         assert_eq!(refused["type"], "/problems/not-loaded");
         self.callback("pi_9", &pays.number, PRICE).await;
+        self.decide("pi_35", &kept.number).await;
         // It is paid, and comes again to be sold.
         let comes_again = self.expire_at(&[captured.number()], later).await;
         assert_eq!(comes_again.len(), 1);

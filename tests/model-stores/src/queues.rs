@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Expiry, LoadSale, QueueMessage, Refund, Sync};
+use engine::ports::messages::{Callback, Expiry, LoadSale, QueueMessage, Refund, Sync};
 
 /// A message of any queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,6 +27,8 @@ pub enum Message {
     Load(SaleId),
     /// Send a payment back.
     Refund(Refund),
+    /// Decide a capture that was reported while a store did not answer.
+    Callback(Callback),
 }
 
 impl Message {
@@ -41,6 +43,7 @@ impl Message {
             QueueMessage::Sync(Sync { order }) => Self::Sync(order),
             QueueMessage::Load(LoadSale { sale }) => Self::Load(sale),
             QueueMessage::Refund(refund) => Self::Refund(refund),
+            QueueMessage::Callback(callback) => Self::Callback(callback),
         })
     }
 }

@@ -318,7 +318,10 @@ impl Engine {
                 }
                 let epoch = match sent.message {
                     Message::Load(_) => next_epoch(&mut state),
-                    Message::Expiry { .. } | Message::Sync(_) | Message::Refund(_) => epoch(0),
+                    Message::Expiry { .. }
+                    | Message::Sync(_)
+                    | Message::Refund(_)
+                    | Message::Callback(_) => epoch(0),
                 };
                 let (sent, is_copy) = (sent.clone(), *is_copy);
                 self.begin(&mut state, Flow::Consume { sent, is_copy, epoch, now });

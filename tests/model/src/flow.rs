@@ -174,5 +174,6 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
                 PaymentKey { provider: message.provider.clone(), payment: message.payment.clone() };
             refund(ports, message.order, &key, now).await.map(|_refund| ())
         }
+        Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
     }
 }

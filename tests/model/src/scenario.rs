@@ -84,6 +84,8 @@ pub struct Delivers {
     pub load: bool,
     /// Money to be sent back.
     pub refund: bool,
+    /// Captures that are kept until they can be decided.
+    pub callback: bool,
 }
 
 impl Delivers {
@@ -95,6 +97,7 @@ impl Delivers {
             Message::Sync(_) => self.sync,
             Message::Load(_) => self.load,
             Message::Refund(_) => self.refund,
+            Message::Callback(_) => self.callback,
         }
     }
 }

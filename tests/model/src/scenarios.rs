@@ -31,14 +31,17 @@ fn second() -> Buyer {
     Buyer::of_seat("2", 2, WHOLE, 0)
 }
 
+/// No queue delivers.
+const NONE: Delivers =
+    Delivers { expiry: false, sync: false, load: false, refund: false, callback: false };
 /// The expiry queue alone delivers.
-const EXPIRY: Delivers = Delivers { expiry: true, sync: false, load: false, refund: false };
+const EXPIRY: Delivers = Delivers { expiry: true, ..NONE };
 /// The load queue alone delivers.
-const LOAD: Delivers = Delivers { expiry: false, sync: false, load: true, refund: false };
+const LOAD: Delivers = Delivers { load: true, ..NONE };
 /// The sync queue alone delivers.
-const SYNC: Delivers = Delivers { expiry: false, sync: true, load: false, refund: false };
+const SYNC: Delivers = Delivers { sync: true, ..NONE };
 /// The refund queue alone delivers.
-const REFUND: Delivers = Delivers { expiry: false, sync: false, load: false, refund: true };
+const REFUND: Delivers = Delivers { refund: true, ..NONE };
 
 /// A pending order's time runs out while its payment comes in; the expiry message may come twice,
 /// and anything may fail once.

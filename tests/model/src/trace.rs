@@ -93,6 +93,7 @@ fn message(scenario: &Scenario, message: &Message) -> String {
         Message::Sync(number) => format!("the sync message of {}", order(scenario, *number)),
         Message::Load(_) => "the message to load the sale".to_owned(),
         Message::Refund(refund) => format!("the message to send {} back", refund.payment),
+        Message::Callback(callback) => format!("the message to decide {}", callback.payment),
     }
 }
 

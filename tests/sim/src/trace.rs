@@ -243,5 +243,6 @@ fn sent(message: &Message) -> String {
         Message::Sync(order) => format!("count {order}"),
         Message::Refund(refund) => format!("refund {}", refund.payment),
         Message::Load(_) => "load the sale".to_owned(),
+        Message::Callback(callback) => format!("decide {}", callback.payment),
     }
 }

@@ -55,6 +55,7 @@ const MUST_REACH: [&str; 84] = [
     "archiving refused: undecided",
     "archiving failed",
     "cancelled by its buyer",
+    "capture kept",
     "message comes again",
     "order cancelled",
     "order expired",

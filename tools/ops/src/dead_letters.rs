@@ -14,10 +14,10 @@ use aws_sdk_sqs::types::{
 };
 use engine::domain::ids::SaleId;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{OrderState, PaymentKey};
+use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync};
+use engine::ports::messages::{Callback, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync};
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use serde::Serialize;
 use shared::runtime::functions::QueueName;
@@ -336,6 +336,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
             Ok(QueueMessage::Sync(message)) => self.sync(message).await,
             Ok(QueueMessage::Load(message)) => self.load(message).await,
             Ok(QueueMessage::Refund(message)) => self.refund(message).await,
+            Ok(QueueMessage::Callback(message)) => self.callback(message).await,
             Err(malformed) => Ok(Judged::malformed(&malformed)),
         };
         judged.unwrap_or_else(|error: StoreError| Judged {
@@ -390,6 +391,24 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         let why = "DynamoDB or Redis was out of reach; reconcile loads what is lost each minute, \
                    and moved back it does nothing for a sale that is loaded";
         Ok(Judged::about(Some(sale), None, why))
+    }
+
+    async fn callback(&self, message: Callback) -> Stored<Judged> {
+        let Callback { provider, payment, order, .. } = message;
+        let record = self.ports.orders().payment(order, &PaymentKey { provider, payment }).await?;
+        let why = match record.map(|record| record.outcome) {
+            None => {
+                "this payment is captured and not decided: a store was out of reach; move it back, \
+                 and its order is paid or the money goes back. Nothing else may know of it"
+            }
+            Some(PaymentOutcome::Accepted) => {
+                "this payment was accepted without it; moved back it does nothing"
+            }
+            Some(PaymentOutcome::Refund(_)) => {
+                "this payment was decided without it, and goes back; moved back it does nothing"
+            }
+        };
+        Ok(Judged::about(None, Some(order), why))
     }
 
     async fn refund(&self, message: Refund) -> Stored<Judged> {

@@ -18,7 +18,8 @@ const ACCOUNT_CONCURRENCY: u64 = 1_000;
 const UNRESERVABLE: u64 = 100;
 
 /// The functions that keep what buyers do from getting lost or stuck.
-const NEVER_STARVED: [&str; 4] = ["expire-orders", "load-sale", "pay-callback", "reconcile"];
+const NEVER_STARVED: [&str; 5] =
+    ["decide-payment", "expire-orders", "load-sale", "pay-callback", "reconcile"];
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

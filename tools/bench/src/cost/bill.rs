@@ -194,7 +194,7 @@ mod tests {
         assert_eq!(fixed.alarms, 2.0);
         assert_eq!(fixed.polled_queues, 1.0);
         assert_eq!((fixed.endpoints, fixed.secrets, fixed.nat_gateways), (1.0, 1.0, 0.0));
-        assert!(Fixed::deployed().polled_queues >= 4.0, "the four queues have consumers");
+        assert!(Fixed::deployed().polled_queues >= 5.0, "the five queues have consumers");
     }
 
     #[test]

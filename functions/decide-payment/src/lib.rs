@@ -1,0 +1,28 @@
+//! The callback queue: decide captures that were reported while a store did not answer.
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use engine::domain::time::Timestamp;
+use engine::flows::pay::pay;
+use engine::ports::Stored;
+use engine::ports::messages::Callback;
+use futures_util::future::join_all;
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+use shared::sqs::batch;
+
+/// Handles one batch, its messages side by side, at the time of the system clock.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    let work = batch::each(event, |messages| decide(app, messages, Timestamp::now()));
+    app.metrics.of(Function::DecidePayment, work).await
+}
+
+/// Decides each capture, and does what follows from it, as when its provider called.
+async fn decide(app: &App, messages: Vec<Callback>, now: Timestamp) -> Vec<Stored<()>> {
+    let decisions = messages.into_iter().map(|message| async move {
+        let record = pay(&app.ports, &message.into(), now).await?;
+        let (order, payment) = (record.capture.order, &record.capture.key.payment);
+        tracing::info!(%order, %payment, outcome = ?record.outcome, "a kept capture is decided");
+        Ok(())
+    });
+    join_all(decisions).await
+}

@@ -1,0 +1,56 @@
+//! What is done with a payment provider's callback, whichever way it came in.
+
+use std::time::Duration;
+
+use lambda_http::Request;
+use tokio::time::timeout;
+
+use crate::http::checks;
+use crate::http::payment_reply::CallbackReply;
+use crate::http::problem::Problem;
+use crate::http::respond::Answer;
+use crate::runtime::app::App;
+use engine::domain::ids::ProviderId;
+use engine::domain::time::Timestamp;
+use engine::flows::pay;
+use engine::ports::{Ports as _, StoreError};
+
+/// Time that a decision may take. The rest of the request's time is enough to keep the capture in a queue.
+const MAX_DECIDE: Duration = Duration::from_secs(3);
+
+/// Trusts a callback if its signature is valid, before any store is asked, and answers with success only
+/// when all that follows from its capture is done, or when the capture is kept in a queue: until then the
+/// provider calls again.
+///
+/// # Errors
+/// The [`Problem`] that the provider is answered with.
+pub async fn accept(
+    app: &App,
+    provider: &ProviderId,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Answer<CallbackReply>, Problem> {
+    checks::check_size(request, checks::MAX_BODY_BYTES)?;
+    let providers = app.ports.provider();
+    let callback = providers.verify(provider, request.headers(), request.body(), now)?;
+    let Some(capture) = providers.capture(&callback)? else {
+        return Ok(Answer(CallbackReply::Ignored));
+    };
+    let decision = timeout(MAX_DECIDE, pay::pay(&app.ports, &capture, now)).await;
+    let decision = decision.unwrap_or_else(|late| Err(StoreError::Unknown(late.to_string())));
+    let answered = pay::answer(&app.ports, &capture, decision).await?;
+    Ok(Answer(answered.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::respond::MAX_ANSWER;
+    use crate::sqs::{QueueConfig, QueueUrls};
+
+    #[test]
+    fn a_capture_that_takes_too_long_can_still_be_kept() {
+        let queue = QueueConfig::new(QueueUrls::each(|_| String::new()));
+        assert!(MAX_DECIDE + queue.call_timeout <= MAX_ANSWER);
+    }
+}
