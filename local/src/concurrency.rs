@@ -1,12 +1,23 @@
 //! Lambda's concurrency, for the gateway and the event sources alike.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use fake_limits::lambda::{Account, Throttle};
 use fake_limits::table::Service;
 use fake_limits::{Enforced, Throttles};
 use shared::runtime::functions::Function;
+
+/// The invocations that functions have to themselves, as `template.yaml` reserves them unless its parameters
+/// say otherwise.
+pub const RESERVED: [(Function, u32); 6] = [
+    (Function::PayCallback, 50),
+    (Function::TakeCallback, 50),
+    (Function::ExpireOrders, 20),
+    (Function::LoadSale, 2),
+    (Function::DecidePayment, 10),
+    (Function::Reconcile, 1),
+];
 
 /// What an account may run at once; everything without limits. Clones are of the same account.
 #[derive(Debug, Clone, Default)]
@@ -43,8 +54,9 @@ impl Concurrency {
     pub fn new(limits: Option<&Enforced>) -> Self {
         Self(limits.map(|limits| {
             let throttles = limits.throttles.clone();
-            let (account, started) = (Mutex::default(), Instant::now());
-            Arc::new(Metered { account, throttles, started })
+            let reserved = RESERVED.map(|(function, own)| (function.as_str(), own));
+            let account = Mutex::new(Account::reserving(reserved, Duration::ZERO));
+            Arc::new(Metered { account, throttles, started: Instant::now() })
         }))
     }
 
@@ -76,7 +88,8 @@ mod tests {
         let account = Concurrency::new(Some(&enforced));
         let running: Vec<_> =
             std::iter::from_fn(|| account.begin(Function::Reserve).ok()).take(2000).collect();
-        assert_eq!(running.len(), 1000);
+        let reserved: usize = RESERVED.iter().map(|(_, own)| *own as usize).sum();
+        assert_eq!(running.len(), 1000 - reserved);
         assert!(account.clone().begin(Function::Orders).is_err(), "the same account");
         drop(running);
         assert!(account.begin(Function::Orders).is_ok());

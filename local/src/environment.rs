@@ -17,6 +17,9 @@ pub const SAMPLE_KEY: (&str, &[u8]) = ("sample", b"published: only to try the sa
 /// The secret that the payments in `tests/events/` are signed with. As published.
 pub const SAMPLE_SECRET: &[u8] = b"whsec_published_only_to_try_the_sample_events";
 
+/// The key of the path that the callbacks of the entry in `tests/events/` have. As published.
+pub const SAMPLE_ENTRY_KEY: &str = "published-only-to-try-the-sample-events";
+
 /// Variables by name.
 pub type Variables = BTreeMap<&'static str, String>;
 
@@ -46,7 +49,11 @@ pub fn variables(config: &Config) -> Variables {
     let archive_after = config.sales.archive_after_days;
     let archive_after = archive_after.map_or_else(|| "never".to_owned(), |days| days.to_string());
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
+    let entry_keys: Vec<String> = config.callbacks.keys.iter().map(text).collect();
+    let sources: Vec<String> = config.callbacks.sources.iter().map(ToString::to_string).collect();
     let others = [
+        ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
+        ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
         ("ONSALE_REDIS_URL", redis),
         ("ONSALE_REDIS_CLUSTER", is_cluster.to_string()),
         ("ONSALE_TABLE_PREFIX", prefix(&config.dynamodb.tables)),
@@ -85,6 +92,7 @@ pub fn with_sample_events(mut config: Config) -> Config {
     let PaymentConfig { secrets, tolerance_seconds } = &mut config.payments;
     let (kid, key) = SAMPLE_KEY;
     keys.push((kid.to_owned(), Secret(key.to_vec())));
+    config.callbacks.keys.push(Secret(SAMPLE_ENTRY_KEY.as_bytes().to_vec()));
     let providers: Vec<_> = secrets.iter().map(|(provider, _)| provider.clone()).collect();
     secrets
         .extend(providers.into_iter().map(|provider| (provider, Secret(SAMPLE_SECRET.to_vec()))));
@@ -109,6 +117,7 @@ mod tests {
     use engine::domain::captures::ListLag;
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
+    use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
         AttendeeConfig, DynamoDbConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
     };
@@ -134,6 +143,10 @@ mod tests {
             payments: PaymentConfig {
                 secrets: vec![(stripe(), Secret(b"whsec_1".to_vec()))],
                 tolerance_seconds: 300,
+            },
+            callbacks: CallbackEntry {
+                keys: vec![Secret(vec![b'k'; 32])],
+                sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             providers: ProvidersConfig {
                 apis: vec![ProviderApi {

@@ -4,7 +4,7 @@
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
     cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
-    reconcile, refund, reserve, sales, sync_db, token_gate,
+    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -23,6 +23,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         Function::Orders => orders::handle(app, request).await,
         Function::Cancel => cancel::handle(app, request).await,
         Function::PayCallback => pay_callback::handle(app, request).await,
+        Function::TakeCallback => take_callback::handle(app, request).await,
         Function::ExpireOrders
         | Function::SyncDb
         | Function::LoadSale

@@ -1,6 +1,7 @@
 //! The payment provider's part in trying things out: the event of a captured payment, signed as Stripe
 //! signs.
 
+use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
 use engine::domain::money::Money;
@@ -60,10 +61,25 @@ pub fn capture_form(payment: &str, order: OrderNumber, amount: Money) -> String 
         .finish()
 }
 
-/// The path that callbacks are sent to.
+/// The path of the API that callbacks may be sent to.
 #[must_use]
 pub fn callback_path() -> String {
     format!("/payments/{PROVIDER}/callback")
+}
+
+/// The key of the entry of callbacks. It is made from the key of admissions, so that a data directory needs no
+/// new secret, and says nothing of it.
+#[must_use]
+pub fn entry_key(secrets: &Secrets) -> String {
+    let key = hmac::Key::new(HMAC_SHA256, secrets.admission.as_bytes());
+    let tag = hmac::sign(&key, b"entry of callbacks");
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The path of the entry of callbacks.
+#[must_use]
+pub fn entry_path(secrets: &Secrets) -> String {
+    format!("/callbacks/{}/{PROVIDER}", entry_key(secrets))
 }
 
 /// The event of a captured payment.

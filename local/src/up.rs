@@ -20,6 +20,7 @@ use engine::ports::StoreError;
 use shared::dynamodb::{Tables, create_tables};
 use shared::redis::Topology;
 use shared::runtime::app::App;
+use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
     MetricsConfig, PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret,
@@ -456,6 +457,10 @@ pub fn config(
         payments: PaymentConfig {
             secrets: vec![(provider.clone(), secret(&secrets.stripe))],
             tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
+        },
+        callbacks: CallbackEntry {
+            keys: vec![secret(&payment::entry_key(secrets))],
+            sources: Vec::new(),
         },
         providers: ProvidersConfig {
             apis: vec![ProviderApi {

@@ -1,10 +1,13 @@
 //! The limits of the services, as an engine meets them on this machine.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
 use engine::ports::MAX_REQUEST_ARGUMENTS;
@@ -14,6 +17,7 @@ use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
 use loadtest::published::Published;
 use loadtest::{Load, demo, replay};
+use local::payment;
 use local::servers::Deadline;
 use local::stores;
 use local::throttled;
@@ -26,6 +30,13 @@ use shared::redis::Topology;
 use tokio::sync::watch;
 
 use crate::backends;
+
+/// Senders of forged callbacks, each of which sends the next one when the last was answered.
+const FORGERS: usize = 32;
+/// Number of true callbacks that come to each of the two routes.
+const TRUE_CALLBACKS: usize = 20;
+/// Time within which a true callback must be decided.
+const MAX_DECIDE: Duration = Duration::from_secs(10);
 
 /// The limits with the serverless cache, and with payments at a rate that a crowd of tests needs.
 fn limits() -> Limits {
@@ -156,6 +167,113 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     let throttled = counted(&engine.throttled(), "DynamoDB", "the table has not grown");
     // On a slow machine all of it may be ours.
     assert!(own > 0 && throttled >= own, "{throttled} in all, {own} of ours");
+    engine.stop().await.unwrap();
+}
+
+/// Sends forged callbacks to the route of the API until it is told to stop. Returns the number that was
+/// answered with each status.
+async fn forge(url: String, stop: watch::Receiver<bool>) -> BTreeMap<u16, u64> {
+    let client = reqwest::Client::new();
+    let mut answered = BTreeMap::new();
+    while !*stop.borrow() {
+        let post = client.post(&url).header(payment::SIGNATURE_HEADER, "t=1,v1=00");
+        let Ok(reply) = post.body("{}").send().await else { continue };
+        *answered.entry(reply.status().as_u16()).or_default() += 1;
+    }
+    answered
+}
+
+/// An order that a buyer has just made.
+async fn bought(engine: &Engine, client: &reqwest::Client, buyer: &str) -> (OrderNumber, Money) {
+    let token = engine.token(buyer).unwrap();
+    let post = |path: &str, body: serde_json::Value| {
+        client.post(format!("{}{path}", engine.url())).bearer_auth(&token).json(&body).send()
+    };
+    let admission = post("/sales/flooded/admissions", json!({ "tickets": 1 })).await.unwrap();
+    let admission: serde_json::Value = admission.json().await.unwrap();
+    let lines = json!([{ "tier": "hall", "best": { "count": 1 } }]);
+    let body = json!({ "admission": admission["token"], "lines": lines });
+    let order = post("/sales/flooded/orders", body).await.unwrap();
+    let order: serde_json::Value = order.json().await.unwrap();
+    let euros = Money { amount_minor: MinorUnits(2500), currency: Currency::new("EUR").unwrap() };
+    (order["order"].as_str().unwrap().parse().unwrap(), euros)
+}
+
+/// A flood of forged callbacks at the route that everybody knows: those at the entry are decided as ever. A
+/// provider repeats what is refused after a minute or more, so one attempt is all that a callback has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_flood_of_forged_callbacks_leaves_the_true_ones_at_the_entry_decided() {
+    if backends::is_foreign("limits are those of servers of ours") {
+        return;
+    }
+    let options = Options { limits: limits(), ..Options::ephemeral() };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    let now = Timestamp::now();
+    let sale: SaleFile = serde_json::from_value(json!({
+        "sale": "flooded", "title": "A hall", "currency": "EUR",
+        "opens_at": now.plus_seconds(-60), "closes_at": now.plus_seconds(3600),
+        "limit_per_buyer": 1, "pay_window_seconds": 900,
+        "gate": { "user_lock_ms": 1, "rate_per_second": 1000 },
+        "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 100 }],
+    }))
+    .unwrap();
+    demo::publish(&engine, &[sale]).await.unwrap();
+    let client = reqwest::Client::new();
+    let mut orders = Vec::new();
+    for buyer in 0..2 * TRUE_CALLBACKS {
+        orders.push(bought(&engine, &client, &format!("buyer{buyer}")).await);
+    }
+
+    let api = format!("{}{}", engine.url(), payment::callback_path());
+    let entry = format!("{}{}", engine.url(), payment::entry_path(engine.secrets()));
+    let (stop, stopped) = watch::channel(false);
+    let forgers: Vec<_> =
+        (0..FORGERS).map(|_| tokio::spawn(forge(api.clone(), stopped.clone()))).collect();
+    // The burst of the route is spent first, if the machine is fast enough for that.
+    let deadline = Instant::now() + Duration::from_secs(3);
+    while counted(&engine.throttled(), "API Gateway", "429") == 0 && Instant::now() < deadline {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let calls = orders.iter().enumerate().map(|(index, (order, amount))| {
+        let url = if index % 2 == 0 { &entry } else { &api };
+        let (engine, client) = (&engine, &client);
+        async move {
+            tokio::time::sleep(Duration::from_millis(50) * u32::try_from(index).unwrap()).await;
+            let now = Timestamp::now();
+            let body = payment::captured(&format!("pi_{index}"), *order, *amount, now).to_string();
+            let signature = engine.sign_payment(body.as_bytes());
+            let sent = Instant::now();
+            let post = client.post(url).header(payment::SIGNATURE_HEADER, signature);
+            let reply = post.body(body).send().await.unwrap();
+            (index % 2 == 0, reply.status().as_u16(), sent.elapsed(), reply.text().await.unwrap())
+        }
+    });
+    let answers = futures_util::future::join_all(calls).await;
+    stop.send_replace(true);
+    let mut forged: BTreeMap<u16, u64> = BTreeMap::new();
+    for forger in forgers {
+        for (status, times) in forger.await.unwrap() {
+            *forged.entry(status).or_default() += times;
+        }
+    }
+    println!("forged, by status: {forged:?}");
+    for (name, is_entry) in [("the API", false), ("the entry", true)] {
+        let of = answers.iter().filter(|(at_entry, ..)| *at_entry == is_entry);
+        let mut statuses: BTreeMap<u16, u32> = BTreeMap::new();
+        let mut longest = Duration::ZERO;
+        for (_, status, elapsed, _) in of {
+            *statuses.entry(*status).or_default() += 1;
+            longest = longest.max(*elapsed);
+        }
+        println!("true callbacks at {name}, by status: {statuses:?}, the longest {longest:?}");
+    }
+    println!("{}", engine.throttled());
+    for (_, status, elapsed, body) in answers.iter().filter(|(at_entry, ..)| *at_entry) {
+        assert_eq!((*status, body.as_str()), (200, r#"{"outcome":"accepted"}"#));
+        assert!(*elapsed < MAX_DECIDE, "{elapsed:?}");
+    }
+    let refused = forged.keys().all(|status| [401, 429, 500].contains(status));
+    assert!(refused && forged.contains_key(&401), "{forged:?}");
     engine.stop().await.unwrap();
 }
 

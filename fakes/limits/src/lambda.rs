@@ -1,4 +1,4 @@
-//! Lambda's concurrency: of the account, of a function that grows, and of the requests of its
+//! Lambda's concurrency: of the account, reserved for a function, of a function that grows, and of the requests of its
 //! environments.
 
 use std::collections::HashMap;
@@ -13,8 +13,10 @@ const GROWTH_SECONDS: f64 = 10.0;
 /// Why an invocation was throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Throttle {
-    /// The account runs as many as it may.
+    /// The account runs as many as it may, but for those that are reserved.
     Concurrency,
+    /// The function runs as many as are reserved for it.
+    Reserved,
     /// The function has no environment that is free, and gets no new one yet.
     Growth,
     /// The environments of the function have as many requests a second as they may.
@@ -27,6 +29,7 @@ impl Throttle {
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Concurrency => "ConcurrentInvocationLimitExceeded (account)",
+            Self::Reserved => "ReservedFunctionConcurrentInvocationLimitExceeded",
             Self::Growth => "ConcurrentInvocationLimitExceeded (1,000 environments in 10 s)",
             Self::Rate => "FunctionInvocationRateLimitExceeded (10 a second and environment)",
         }
@@ -36,6 +39,8 @@ impl Throttle {
 /// One function.
 #[derive(Debug)]
 struct Function {
+    /// Invocations that are its own; `None` if it shares those of the account.
+    reserved: Option<u32>,
     busy: u32,
     environments: u32,
     /// New environments that it may have.
@@ -44,10 +49,31 @@ struct Function {
     requests: Bucket,
 }
 
+impl Function {
+    /// A function that nobody has invoked, whose environments are at most `most`.
+    fn new(reserved: Option<u32>, most: u32, now: Now) -> Self {
+        Self {
+            reserved,
+            busy: 0,
+            environments: 0,
+            growth: Bucket::full(
+                CONCURRENCY_GROWTH.rate() / GROWTH_SECONDS,
+                CONCURRENCY_GROWTH.rate(),
+                now,
+            ),
+            // That of all environments that it may have: an idle one is used before a busy one, and a new
+            // one before a request is refused.
+            requests: Bucket::of_a_second(f64::from(most) * ENVIRONMENT_RATE.rate(), now),
+        }
+    }
+}
+
 /// The meter of an account: what runs, and what each function has.
 #[derive(Debug)]
 pub struct Account {
+    /// What all functions without a reservation may run at once.
     limit: u32,
+    /// What they run.
     busy: u32,
     functions: HashMap<String, Function>,
 }
@@ -65,26 +91,32 @@ impl Account {
         Self { limit, busy: 0, functions: HashMap::new() }
     }
 
+    /// A new account of the usual limit in which these functions have as many invocations to themselves, from
+    /// `now` on; the others share the rest.
+    #[must_use]
+    pub fn reserving<'f>(reserved: impl IntoIterator<Item = (&'f str, u32)>, now: Now) -> Self {
+        let mut account = Self::default();
+        for (function, own) in reserved {
+            account.limit = account.limit.saturating_sub(own);
+            let of = Function::new(Some(own), own, now);
+            account.functions.insert(function.to_owned(), of);
+        }
+        account
+    }
+
     /// Begins an invocation. Whoever is allowed to calls [`Account::end`] when it is over.
     ///
     /// # Errors
     /// Why it is throttled.
     pub fn begin(&mut self, function: &str, now: Now) -> Result<(), Throttle> {
-        if self.busy >= self.limit {
-            return Err(Throttle::Concurrency);
+        let limit = self.limit;
+        let new = || Function::new(None, limit, now);
+        let of = self.functions.entry(function.to_owned()).or_insert_with(new);
+        match of.reserved {
+            Some(own) if of.busy >= own => return Err(Throttle::Reserved),
+            None if self.busy >= limit => return Err(Throttle::Concurrency),
+            Some(_) | None => {}
         }
-        let of = self.functions.entry(function.to_owned()).or_insert_with(|| Function {
-            busy: 0,
-            environments: 0,
-            growth: Bucket::full(
-                CONCURRENCY_GROWTH.rate() / GROWTH_SECONDS,
-                CONCURRENCY_GROWTH.rate(),
-                now,
-            ),
-            // That of all environments that the account allows: an idle one is used before a busy one,
-            // and a new one before a request is refused.
-            requests: Bucket::of_a_second(f64::from(self.limit) * ENVIRONMENT_RATE.rate(), now),
-        });
         let is_new = of.busy >= of.environments;
         if is_new && !of.growth.has(1.0, now) {
             return Err(Throttle::Growth);
@@ -97,16 +129,15 @@ impl Account {
             of.environments += 1;
         }
         of.busy += 1;
-        self.busy += 1;
+        self.busy += u32::from(of.reserved.is_none());
         Ok(())
     }
 
     /// Ends an invocation that had begun; its environment is kept.
     pub fn end(&mut self, function: &str) {
-        self.busy = self.busy.saturating_sub(1);
-        if let Some(of) = self.functions.get_mut(function) {
-            of.busy = of.busy.saturating_sub(1);
-        }
+        let Some(of) = self.functions.get_mut(function) else { return };
+        of.busy = of.busy.saturating_sub(1);
+        self.busy = self.busy.saturating_sub(u32::from(of.reserved.is_none()));
     }
 }
 
@@ -127,6 +158,30 @@ mod tests {
         assert_eq!(account.begin("orders", NOW), Err(Throttle::Concurrency));
         account.end("reserve");
         assert_eq!(account.begin("orders", NOW), Ok(()));
+    }
+
+    #[test]
+    fn what_is_reserved_is_a_functions_own_and_all_that_it_gets() {
+        let mut account = Account::reserving([("take", 50), ("pay", 20)], NOW);
+        assert_eq!(begun(&mut account, "pay", NOW), 20);
+        assert_eq!(account.begin("pay", NOW), Err(Throttle::Reserved));
+        assert_eq!(begun(&mut account, "reserve", NOW), 930);
+        assert_eq!(account.begin("orders", NOW), Err(Throttle::Concurrency));
+        assert_eq!(begun(&mut account, "take", NOW), 50);
+        account.end("pay");
+        assert_eq!(
+            account.begin("orders", NOW),
+            Err(Throttle::Concurrency),
+            "its place is its own"
+        );
+        assert_eq!(account.begin("pay", NOW), Ok(()));
+        account.end("pay");
+        let ran = (0..1000).take_while(|_| {
+            let begun = account.begin("pay", NOW).is_ok();
+            account.end("pay");
+            begun
+        });
+        assert!(ran.count() < 200, "ten requests a second for each of twenty environments");
     }
 
     #[test]

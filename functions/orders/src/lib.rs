@@ -39,7 +39,8 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::CancelOrder(_)
-            | Route::PaymentCallback(_),
+            | Route::PaymentCallback(_)
+            | Route::TakeCallback(_),
         )
         | Err(NoRoute) => refuse(NoRoute),
     }

@@ -47,7 +47,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ListOrders
             | Route::ShowOrder(_)
             | Route::CancelOrder(_)
-            | Route::PaymentCallback(_),
+            | Route::PaymentCallback(_)
+            | Route::TakeCallback(_),
         )
         | Err(NoRoute) => refuse(NoRoute),
     }

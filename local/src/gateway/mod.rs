@@ -12,6 +12,7 @@ mod routes;
 
 pub use routes::{EMPTY_ROUTES, Route, Routes, Target};
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -71,6 +72,8 @@ const CONCURRENCY: u16 = 64;
 /// Invocations reserved for payments besides, so that buyers cannot starve them; payments take a
 /// common place as well when one is free first.
 const PAYMENT_CONCURRENCY: u16 = 16;
+/// The same reserved for the entry of callbacks, so that the callbacks of the API cannot starve it.
+const ENTRY_CONCURRENCY: u16 = 16;
 /// Seconds that open connections may take to close when the gateway stops.
 const STOP_SECONDS: u64 = 5;
 
@@ -120,6 +123,7 @@ impl Gateway {
             requests: AtomicU64::new(0),
             places: Arc::new(Semaphore::new(CONCURRENCY.into())),
             payment_places: Arc::new(Semaphore::new(PAYMENT_CONCURRENCY.into())),
+            entry_places: Arc::new(Semaphore::new(ENTRY_CONCURRENCY.into())),
             metered: limits.map(Metered::new),
             concurrency,
         });
@@ -161,6 +165,7 @@ impl Gateway {
         let all = async {
             let _places = self.state.places.acquire_many(CONCURRENCY.into()).await;
             let _places = self.state.payment_places.acquire_many(PAYMENT_CONCURRENCY.into()).await;
+            let _places = self.state.entry_places.acquire_many(ENTRY_CONCURRENCY.into()).await;
         };
         if tokio::time::timeout(limit, all).await.is_err() {
             tracing::warn!("functions that did not end are cut off");
@@ -184,6 +189,7 @@ struct GatewayState {
     requests: AtomicU64,
     places: Arc<Semaphore>,
     payment_places: Arc<Semaphore>,
+    entry_places: Arc<Semaphore>,
     metered: Option<Metered>,
     concurrency: Concurrency,
 }
@@ -232,11 +238,11 @@ impl GatewayState {
             metered.check(&parts)?;
         }
         check_host(&parts)?;
-        let (route, path_parameters) = match self.routes.find(&parts.method, parts.uri.path()) {
-            Matched::Route(route, parameters) => (route, parameters),
-            Matched::OtherMethods(methods) => return Err(Refusal::OtherMethods(methods)),
-            Matched::Nothing => return Err(Refusal::NoRoute),
-        };
+        let found = self.find(&parts);
+        if let Some(metered) = &self.metered {
+            metered.admit(found.as_ref().ok().and_then(|(route, _)| route.throttle))?;
+        }
+        let (route, path_parameters) = found?;
         let authorizer = self.authorize(route.access, &parts)?;
         let body = read(&parts, body).await?;
         peer.progress.answers();
@@ -250,6 +256,28 @@ impl GatewayState {
         };
         let request = event::invocation(event::event(&parts, &body, facts));
         self.invoke(route.target, request).await
+    }
+
+    /// The route of a request, and its path parameters. A path of the entry of callbacks with a wrong key is
+    /// no route: in API Gateway the key is a part of the route.
+    fn find(
+        &self,
+        parts: &http::request::Parts,
+    ) -> Result<(Route, HashMap<String, String>), Refusal> {
+        match self.routes.find(&parts.method, parts.uri.path()) {
+            Matched::Route(route, parameters) => {
+                let has_key = || {
+                    let key = parameters.get("key");
+                    key.is_some_and(|key| self.app.callbacks.has_key(key))
+                };
+                if route.access == Access::ProviderWithKey && !has_key() {
+                    return Err(Refusal::NoRoute);
+                }
+                Ok((route, parameters))
+            }
+            Matched::OtherMethods(methods) => Err(Refusal::OtherMethods(methods)),
+            Matched::Nothing => Err(Refusal::NoRoute),
+        }
     }
 
     /// The answer that is a refusal.
@@ -274,7 +302,7 @@ impl GatewayState {
         access: Access,
         parts: &http::request::Parts,
     ) -> Result<Option<ApiGatewayRequestAuthorizer>, Refusal> {
-        if matches!(access, Access::Anyone | Access::Provider) {
+        if matches!(access, Access::Anyone | Access::Provider | Access::ProviderWithKey) {
             return Ok(None);
         }
         let mut headers = parts.headers.get_all(AUTHORIZATION).iter();
@@ -295,7 +323,7 @@ impl GatewayState {
                 authorizer.iam = Some(operator(claims.subject()));
             }
             (Access::Operator, Role::Buyer) => return Err(Refusal::NotOperator),
-            (Access::Buyer | Access::Anyone | Access::Provider, _) => {
+            (Access::Buyer | Access::Anyone | Access::Provider | Access::ProviderWithKey, _) => {
                 let mut jwt = ApiGatewayRequestAuthorizerJwtDescription::default();
                 jwt.claims = claims.into_inner();
                 authorizer.jwt = Some(jwt);
@@ -311,14 +339,18 @@ impl GatewayState {
         request: lambda_http::Request,
     ) -> Result<Response, Refusal> {
         let common = Arc::clone(&self.places).acquire_owned();
-        let place = if target == Target::Function(Function::PayCallback) {
-            tokio::select! {
+        let own = match target {
+            Target::Function(Function::PayCallback) => Some(&self.payment_places),
+            Target::Function(Function::TakeCallback) => Some(&self.entry_places),
+            Target::Function(_) | Target::Empty => None,
+        };
+        let place = match own {
+            Some(own) => tokio::select! {
                 biased;
-                place = Arc::clone(&self.payment_places).acquire_owned() => place,
+                place = Arc::clone(own).acquire_owned() => place,
                 place = common => place,
-            }
-        } else {
-            common.await
+            },
+            None => common.await,
         };
         let invocation = match target {
             Target::Function(function) => self.concurrency.begin(function),

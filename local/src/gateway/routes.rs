@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use http::Method;
-use shared::http::routes::{Access, ROUTES, Row, matched, parameter_name};
+use shared::http::routes::{Access, ROUTES, Row, Throttle, matched, parameter_names};
 use shared::runtime::functions::Function;
 
 /// Target that answers a request.
@@ -25,19 +25,26 @@ pub struct Route {
     pub access: Access,
     /// Target that answers.
     pub target: Target,
+    /// Its share of the requests, where limits enforce it: that of callbacks, which whoever calls may use up.
+    /// Those of the others are for the operator to size.
+    pub throttle: Option<Throttle>,
 }
 
 impl From<&Row> for Route {
     fn from(row: &Row) -> Self {
-        Self { key: row.key, access: row.access, target: Target::Function(row.function) }
+        let throttle = match row.access {
+            Access::Provider | Access::ProviderWithKey => Some(row.throttle),
+            Access::Anyone | Access::Buyer | Access::Operator => None,
+        };
+        Self { key: row.key, access: row.access, target: Target::Function(row.function), throttle }
     }
 }
 
 /// The routes of the function that does nothing, one for each way in. They are not in the API: only
 /// a gateway that is measured has them.
 pub const EMPTY_ROUTES: [Route; 2] = [
-    Route { key: "GET /empty", access: Access::Anyone, target: Target::Empty },
-    Route { key: "POST /empty", access: Access::Buyer, target: Target::Empty },
+    Route { key: "GET /empty", access: Access::Anyone, target: Target::Empty, throttle: None },
+    Route { key: "POST /empty", access: Access::Buyer, target: Target::Empty, throttle: None },
 ];
 
 /// The routes that a gateway has.
@@ -90,8 +97,8 @@ impl Route {
     /// The path parameters, if `path` matches the pattern.
     fn parameters(&self, path: &str) -> Option<HashMap<String, String>> {
         let value = matched(self.path(), path)?;
-        let name = parameter_name(self.path());
-        Some(name.map(|name| (name.to_owned(), value.to_owned())).into_iter().collect())
+        let pairs = parameter_names(self.path()).zip(value.split('/'));
+        Some(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
     }
 }
 

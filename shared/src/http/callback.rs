@@ -1,8 +1,10 @@
 //! What is done with a payment provider's callback, whichever way it came in.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
-use lambda_http::Request;
+use lambda_http::request::RequestContext;
+use lambda_http::{Request, RequestExt as _};
 use tokio::time::timeout;
 
 use crate::http::checks;
@@ -17,6 +19,15 @@ use engine::ports::{Ports as _, StoreError};
 
 /// Time that a decision may take. The rest of the request's time is enough to keep the capture in a queue.
 const MAX_DECIDE: Duration = Duration::from_secs(3);
+
+/// The address that a request came from, as API Gateway saw it: a header can say anything.
+#[must_use]
+pub fn source(request: &Request) -> Option<IpAddr> {
+    let Some(RequestContext::ApiGatewayV2(context)) = request.request_context_ref() else {
+        return None;
+    };
+    context.http.source_ip.as_deref()?.parse().ok()
+}
 
 /// Trusts a callback if its signature is valid, before any store is asked, and answers with success only
 /// when all that follows from its capture is done, or when the capture is kept in a queue: until then the

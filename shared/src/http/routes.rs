@@ -11,6 +11,7 @@ use lambda_http::http::Method;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
 
+use crate::runtime::callbacks::CallbackAddress;
 use crate::runtime::functions::Function;
 use engine::domain::ids::{ProviderId, SaleId};
 use engine::domain::number::OrderNumber;
@@ -26,6 +27,9 @@ pub enum Access {
     Operator,
     /// Payment providers: open at the gateway; the function checks the signature of the body.
     Provider,
+    /// Payment providers at an API of its own, whose route has a key for a part of its path: without it
+    /// there is no such route. The function checks the key once more, the sender and the signature.
+    ProviderWithKey,
 }
 
 /// The share of the account's requests that a route has at API Gateway.
@@ -33,16 +37,19 @@ pub enum Access {
 pub struct Throttle {
     /// Parameter of `template.yaml` with the requests a second.
     pub rate_parameter: &'static str,
+    /// Its default.
+    pub rate: u32,
     /// Requests that may come at once.
     pub burst: u32,
 }
 
-const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", burst: 1250 };
-const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", burst: 750 };
-const READS: Throttle = Throttle { rate_parameter: "ReadRate", burst: 1250 };
-const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", burst: 500 };
+const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 2500, burst: 1250 };
+const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, burst: 750 };
+const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 2500, burst: 1250 };
+const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 1000, burst: 500 };
+const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 500, burst: 250 };
 /// The default of the stage: each route without a throttle of its own has this much.
-pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", burst: 125 };
+pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 250, burst: 125 };
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +60,7 @@ pub struct Row {
     pub key: &'static str,
     /// Method, in capitals.
     pub method: &'static str,
-    /// Path pattern, with at most one parameter: `/orders/{order}`.
+    /// Path pattern, whose parameters stand together: `/orders/{order}`.
     pub path: &'static str,
     /// The function that answers.
     pub function: Function,
@@ -123,12 +130,13 @@ routes! {
     CancelOrder(OrderNumber): "POST" "/orders/{order}/cancel", Cancel, Buyer, OTHERS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
+    TakeCallback(CallbackAddress):
+        "POST" "/callbacks/{key}/{provider}", TakeCallback, ProviderWithKey, ENTRY;
 }
 
-/// The name of the parameter of a path pattern: `order` of `/orders/{order}`.
-#[must_use]
-pub fn parameter_name(pattern: &str) -> Option<&str> {
-    pattern.split('/').find_map(parameter)
+/// The names of the parameters of a path pattern: `order` of `/orders/{order}`.
+pub fn parameter_names(pattern: &str) -> impl Iterator<Item = &str> {
+    pattern.split('/').filter_map(parameter)
 }
 
 /// The parameter's name, if a pattern's segment is one.
@@ -136,21 +144,23 @@ fn parameter(segment: &str) -> Option<&str> {
     segment.strip_prefix('{')?.strip_suffix('}')
 }
 
-/// The value of the pattern's parameter in `path`, empty if the pattern has none; `None` if the path
-/// does not match. A value is never empty.
+/// The value of the pattern's parameter in `path`, or the values of several with `/` between them, empty if
+/// the pattern has none; `None` if the path does not match. A value is never empty.
 #[must_use]
 pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
     let mut segments = path.split('/');
-    let mut value = "";
+    let (mut at, mut values) = (0, 0..0);
     for expected in pattern.split('/') {
         let segment = segments.next()?;
         if parameter(expected).is_some() && !segment.is_empty() {
-            value = segment;
+            let first = if values.is_empty() { at } else { values.start };
+            values = first..at + segment.len();
         } else if expected != segment {
             return None;
         }
+        at += segment.len() + 1;
     }
-    segments.next().is_none().then_some(value)
+    if segments.next().is_some() { None } else { path.get(values) }
 }
 
 /// There is nothing at this method and path.
@@ -196,6 +206,8 @@ mod tests {
         let sale = || SaleId::new("g1").unwrap();
         let order = || "42".parse::<OrderNumber>().unwrap();
         let stripe = ProviderId::new("stripe").unwrap();
+        let address = || "0123456789abcdefghijklmnopqrstuv/stripe";
+        let (entry, address) = (format!("/callbacks/{}", address()), address().parse().unwrap());
         let routes = [
             ("GET", "/openapi.json", Ok(Route::ShowOpenApi)),
             ("GET", "/sales", Ok(Route::ListSales)),
@@ -208,6 +220,10 @@ mod tests {
             ("GET", "/orders/42", Ok(Route::ShowOrder(order()))),
             ("POST", "/orders/42/cancel", Ok(Route::CancelOrder(order()))),
             ("POST", "/payments/stripe/callback", Ok(Route::PaymentCallback(stripe))),
+            ("POST", entry.as_str(), Ok(Route::TakeCallback(address))),
+            ("POST", "/callbacks/short/stripe", Err(NoRoute)),
+            ("POST", "/callbacks/0123456789abcdefghijklmnopqrstuv", Err(NoRoute)),
+            ("POST", "/callbacks/0123456789abcdefghijklmnopqrstuv/", Err(NoRoute)),
             ("DELETE", "/sales/g1", Err(NoRoute)),
             ("GET", "/sales/", Err(NoRoute)),
             ("GET", "/sales/G1", Err(NoRoute)),
@@ -225,12 +241,12 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_a_method_and_a_pattern_with_at_most_one_parameter() {
+    fn a_key_is_a_method_and_a_pattern_whose_parameters_stand_together() {
         for row in ROUTES {
             assert_eq!(row.key, format!("{} {}", row.method, row.path));
-            let parameters = row.path.split('/').filter_map(parameter).count();
-            assert!(parameters <= 1, "{}: {parameters} parameters", row.key);
-            assert_eq!(parameter_name(row.path).is_some(), parameters == 1, "{}", row.key);
+            let names: Vec<String> =
+                parameter_names(row.path).map(|name| format!("{{{name}}}")).collect();
+            assert!(row.path.contains(&names.join("/")), "{}", row.key);
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, Turns, TurnsWanted};
 use crate::redis::availability::Availability;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
+use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
@@ -70,6 +71,8 @@ pub enum Need {
     AttendeeKeys,
     /// The secrets of payment providers.
     PaymentSecrets,
+    /// The key of the entry of callbacks.
+    CallbackKey,
 }
 
 /// Why the engine could not be built.
@@ -171,7 +174,9 @@ impl LivePorts {
             Need::Order => self.store.dynamo.read_an_order().await,
             Need::Orders => self.store.dynamo.read_orders().await,
             Need::Queues => self.queue.0.connect().await,
-            Need::AdmissionKeys | Need::AttendeeKeys | Need::PaymentSecrets => Ok(()),
+            Need::AdmissionKeys | Need::AttendeeKeys | Need::PaymentSecrets | Need::CallbackKey => {
+                Ok(())
+            }
         }
     }
 }
@@ -237,6 +242,8 @@ pub struct App {
     pub availability: Availability,
     /// Hashes attendees.
     pub attendees: AttendeeKeys,
+    /// The entry of callbacks.
+    pub callbacks: CallbackEntry,
     /// Counts what comes of each request.
     pub metrics: Metrics,
     /// Days after its closing at which a sale is archived by itself; `None` never.
@@ -286,6 +293,7 @@ impl App {
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
             attendees: attendee_keys(&config.attendees),
+            callbacks: config.callbacks.clone(),
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,
         })
@@ -293,7 +301,7 @@ impl App {
 
     /// A function that signs or checks admissions does not start without a key, rather than turn
     /// every buyer away; one that takes names not without the key that hashes them, one that takes
-    /// callbacks not without a secret.
+    /// callbacks not without a secret, and the entry not without its key.
     ///
     /// # Errors
     /// Returns the variable that is missing.
@@ -308,6 +316,9 @@ impl App {
         }
         if lacks(Need::PaymentSecrets, !self.ports.provider.take_callbacks()) {
             return missing("ONSALE_PAYMENT_SECRETS");
+        }
+        if lacks(Need::CallbackKey, self.callbacks.keys.is_empty()) {
+            return missing("ONSALE_CALLBACK_KEYS");
         }
         Ok(())
     }
@@ -429,5 +440,7 @@ mod tests {
         assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
         let missing = app(&key, secret).await.has(&[Need::AttendeeKeys]).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_ATTENDEE_KEYS must be set");
+        let missing = app(&key, secret).await.has(&[Need::CallbackKey]).unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_CALLBACK_KEYS must be set");
     }
 }

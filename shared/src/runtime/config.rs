@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::redis::Topology;
+use crate::runtime::callbacks::{CallbackEntry, Network, is_key};
 use crate::sqs::QueueUrls;
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
@@ -49,6 +50,8 @@ pub struct Config {
     pub attendees: AttendeeConfig,
     /// The secrets of payment providers; empty in functions that take no callbacks.
     pub payments: PaymentConfig,
+    /// The entry of callbacks; without keys in functions that are not it.
+    pub callbacks: CallbackEntry,
     /// The payment providers that can be asked; empty in functions that ask none.
     pub providers: ProvidersConfig,
     /// The metrics that are written.
@@ -214,17 +217,23 @@ impl<F: Fn(&str) -> Option<String>> Variables<F> {
         number.map(Some).ok_or(Defect { variable, rule })
     }
 
-    /// A list `name:value,name:value`; a value may contain colons.
-    fn pairs(&self, variable: &'static str) -> Result<Vec<(String, String)>, Defect> {
+    /// A list separated by commas.
+    fn list(&self, variable: &'static str) -> Vec<String> {
         let text = self.optional(variable).unwrap_or_default();
         let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-        let pair = |item: &str| match item.split_once(':') {
+        items.map(str::to_owned).collect()
+    }
+
+    /// A list `name:value,name:value`; a value may contain colons.
+    fn pairs(&self, variable: &'static str) -> Result<Vec<(String, String)>, Defect> {
+        let items = self.list(variable);
+        let pair = |item: String| match item.split_once(':') {
             Some((name, value)) if !name.is_empty() && !value.is_empty() => {
                 Ok((name.to_owned(), value.to_owned()))
             }
             Some(_) | None => Err(Defect { variable, rule: "must be name:value,name:value" }),
         };
-        items.map(pair).collect()
+        items.into_iter().map(pair).collect()
     }
 
     /// A list of keys by id, `kid:secret,kid:secret`, the secrets in base64.
@@ -271,6 +280,7 @@ impl Config {
             admission: AdmissionConfig::read(&variables)?,
             attendees: AttendeeConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
+            callbacks: callback_entry(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
@@ -398,6 +408,25 @@ impl PaymentConfig {
         };
         Ok(Self { secrets, tolerance_seconds })
     }
+}
+
+fn callback_entry<F: Fn(&str) -> Option<String>>(
+    variables: &Variables<F>,
+) -> Result<CallbackEntry, Defect> {
+    const KEYS: &str = "ONSALE_CALLBACK_KEYS";
+    const SOURCES: &str = "ONSALE_CALLBACK_SOURCES";
+    let key = |text: String| {
+        let rule = "must be keys of 32 to 128 letters, digits, - and _, separated by commas";
+        let key = is_key(&text).then(|| Secret(text.into_bytes()));
+        key.ok_or(Defect { variable: KEYS, rule })
+    };
+    let source = |text: String| {
+        let rule = "must be networks such as 203.0.113.0/24, separated by commas";
+        text.parse::<Network>().map_err(|_| Defect { variable: SOURCES, rule })
+    };
+    let keys = variables.list(KEYS).into_iter().map(key).collect::<Result<_, _>>()?;
+    let sources = variables.list(SOURCES).into_iter().map(source).collect::<Result<_, _>>()?;
+    Ok(CallbackEntry { keys, sources })
 }
 
 impl ProvidersConfig {
@@ -563,6 +592,8 @@ mod tests {
             ("ONSALE_ATTENDEE_KEYS", thrice.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
             ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
+            ("ONSALE_CALLBACK_KEYS", "hunter2"),
+            ("ONSALE_CALLBACK_SOURCES", "hunter2"),
             ("ONSALE_PROVIDER_KEYS", "Stripe:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2,stripe:hunter2"),
             ("ONSALE_PROVIDER_URLS", "stripe:hunter2"),
@@ -609,6 +640,7 @@ mod tests {
             ("ONSALE_ATTENDEE_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
+            ("ONSALE_CALLBACK_KEYS", "hunter2hunter2hunter2hunter2hunter2"),
         ];
         let shown = format!("{:?}", read(&changes).unwrap());
         assert!(!shown.contains("hunter2") && !shown.contains("49, 50"), "{shown}");

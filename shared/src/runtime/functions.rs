@@ -234,6 +234,8 @@ functions! {
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
+    TakeCallback: "take-callback",
+        Trigger::Http, [Redis, Sales, Queues, PaymentSecrets, CallbackKey], 256 MiB, 10 s;
     ExpireOrders: "expire-orders",
         queue(QueueName::Expiry, 10, 0, 20), [Redis, Sales, Queues], 256 MiB, 30 s;
     SyncDb: "sync-db", queue(QueueName::Sync, 100, 2, 2), [Orders], 256 MiB, 30 s;

@@ -1,7 +1,8 @@
 //! What runs a function: the table of [`functions`], a function's [`config`], the [`app`] that is
-//! built from it, [`metrics`] and [`connections`].
+//! built from it, the entry of [`callbacks`], [`metrics`] and [`connections`].
 
 pub mod app;
+pub mod callbacks;
 pub mod config;
 pub mod connections;
 pub mod functions;

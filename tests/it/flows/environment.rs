@@ -22,6 +22,7 @@ use serde_json::json;
 use shared::dynamodb::Dynamo;
 use shared::redis::Topology;
 use shared::runtime::app::{App, LivePorts};
+use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
     ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
@@ -95,6 +96,7 @@ impl Fixture {
             admission: AdmissionConfig::default(),
             attendees: AttendeeConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
+            callbacks: CallbackEntry::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
             metrics: MetricsConfig::Off,
             ca_file: None,

@@ -4,6 +4,7 @@
 mod attendees;
 mod availability;
 mod buying;
+mod entry;
 mod kept;
 mod lost_sales;
 mod messages;
@@ -17,13 +18,14 @@ use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
-use local::handlers::{cancel, orders, pay_callback, reserve, sales, token_gate};
+use local::handlers::{cancel, orders, pay_callback, reserve, sales, take_callback, token_gate};
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
 use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::redis::Topology;
 use shared::runtime::app::App;
+use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
     RedisConfig, SalesConfig, Secret, SqsConfig,
@@ -32,6 +34,9 @@ use shared::runtime::config::{
 use crate::backends::{self, Servers};
 
 pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
+
+/// The key of the entry of callbacks.
+pub const ENTRY_KEY: &str = "0123456789abcdefghijklmnopqrstuv";
 
 const OPERATOR: &str = "arn:aws:iam::000000000000:role/operator";
 
@@ -132,6 +137,7 @@ pub async fn send(app: &App, request: Request) -> Got {
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,
         ["orders", ..] => Box::pin(orders::handle(app, request)).await,
+        ["callbacks", ..] => Box::pin(take_callback::handle(app, request)).await,
         _ => Box::pin(pay_callback::handle(app, request)).await,
     };
     Got::from_response(response)
@@ -195,6 +201,10 @@ impl Fixture {
                 )],
                 tolerance_seconds: 300,
             },
+            callbacks: CallbackEntry {
+                keys: vec![Secret(ENTRY_KEY.as_bytes().to_vec())],
+                sources: vec!["203.0.113.0/24".parse().unwrap()],
+            },
             providers: backends::providers(&provider),
             metrics: MetricsConfig::Off,
             ca_file: None,
@@ -241,18 +251,8 @@ impl Fixture {
 
     /// A signed callback.
     pub fn callback_request(&self, payment: &str, order: &Value, amount_minor: i64) -> Request {
-        let event = json!({
-            "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
-            "data": { "object": {
-                "id": payment, "amount_received": amount_minor, "currency": "eur",
-                "metadata": { "order": order }
-            } }
-        });
-        let body = event.to_string();
-        let signature = sign(PAYMENT_SECRET, body.as_bytes(), Timestamp::now());
-        let headers = json!({ "stripe-signature": signature });
-        let target = "/payments/stripe/callback";
-        request(Sender::Nobody, "POST", target, headers, &body)
+        let (headers, body) = signed_callback(payment, order, amount_minor);
+        request(Sender::Nobody, "POST", "/payments/stripe/callback", headers, &body)
     }
 
     /// Redis loses everything.
@@ -313,6 +313,20 @@ impl Fixture {
         let records: Vec<Value> = messages.into_iter().map(record).collect();
         serde_json::from_value(json!({ "Records": records })).unwrap()
     }
+}
+
+/// The headers and the body of a signed callback.
+pub fn signed_callback(payment: &str, order: &Value, amount_minor: i64) -> (Value, String) {
+    let event = json!({
+        "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
+        "data": { "object": {
+            "id": payment, "amount_received": amount_minor, "currency": "eur",
+            "metadata": { "order": order }
+        } }
+    });
+    let body = event.to_string();
+    let signature = sign(PAYMENT_SECRET, body.as_bytes(), Timestamp::now());
+    (json!({ "stripe-signature": signature }), body)
 }
 
 fn failures(response: &SqsBatchResponse) -> usize {

@@ -25,6 +25,12 @@ impl Fixture {
             case("path: an order with dots", post("/orders/../cancel"), nothing),
             case("path: provider with dots", post("/payments/%2e%2e/callback"), nothing),
             case("path: no such provider", post("/payments/paypal/callback"), nothing),
+            case(
+                "path: a guessed key",
+                post(&format!("/callbacks/{}/stripe", "0".repeat(64))),
+                nothing,
+            ),
+            case("path: a key cut short", post("/callbacks/0/stripe"), nothing),
             case("path: no such sale", post("/sales/nowhere/admissions"), nothing),
             case("path: get where one posts", get("/sales/../orders"), method),
             case("path: raw NUL", get("/sales/hall\0"), Problem(400, BARE)),

@@ -414,7 +414,7 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
         "jwtConfiguration": { "issuer": issuer, "audience": [client] },
     });
     let authorizer = ministack.post(&format!("/v2/apis/{api}/authorizers"), &authorizer).await;
-    for route in ROUTES {
+    for route in ROUTES.iter().filter(|route| route.access != Access::ProviderWithKey) {
         let integration = json!({
             "integrationType": "AWS_PROXY", "integrationUri": function_arn(route.function.as_str()),
             "payloadFormatVersion": "2.0",
@@ -423,7 +423,9 @@ async fn http_api(ministack: &Ministack, pool: &str, client: &str) -> String {
         let target = format!("integrations/{}", made["integrationId"].as_str().unwrap());
         let mut request = json!({ "routeKey": route.key, "target": target });
         match route.access {
-            Access::Anyone | Access::Provider => request["authorizationType"] = json!("NONE"),
+            Access::Anyone | Access::Provider | Access::ProviderWithKey => {
+                request["authorizationType"] = json!("NONE");
+            }
             Access::Operator => request["authorizationType"] = json!("AWS_IAM"),
             Access::Buyer => {
                 request["authorizationType"] = json!("JWT");

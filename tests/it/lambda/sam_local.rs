@@ -35,10 +35,12 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
     let secrets = [
         "ONSALE_ADMISSION_KEYS",
         "ONSALE_ATTENDEE_KEYS",
+        "ONSALE_CALLBACK_KEYS",
+        "ONSALE_CALLBACK_SOURCES",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
     ];
-    let [admission, attendee, payment, provider] = secrets;
+    let [admission, attendee, key, sources, payment, provider] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
     for (function, missing) in missing_of_each {
@@ -46,6 +48,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "TokenGateFunction" => &[admission],
             "ReserveFunction" => &[admission, attendee],
             "PayCallbackFunction" => &[payment],
+            "TakeCallbackFunction" => &[key, sources, payment],
             "ExpireOrdersFunction"
             | "ReadCapturesFunction"
             | "ReconcileFunction"

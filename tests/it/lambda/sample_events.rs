@@ -7,7 +7,7 @@ use std::path::Path;
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::domain::time::Timestamp;
-use local::environment::{SAMPLE_KEY, SAMPLE_SECRET};
+use local::environment::{SAMPLE_ENTRY_KEY, SAMPLE_KEY, SAMPLE_SECRET};
 use serde_json::{Value, json};
 use shared::http::tokens::{AdmissionKeys, Grant};
 use shared::providers::stripe::signature;
@@ -85,7 +85,7 @@ fn order(buyer: &str, key: &[u8]) -> Value {
 }
 
 /// The provider's callback for the first order, signed with `secret`.
-fn callback(secret: &[u8]) -> Request<'static> {
+fn callback(secret: &[u8], target: String) -> Request<'static> {
     let event = json!({
         "id": "evt_sample", "object": "event", "type": "payment_intent.succeeded",
         "created": made_at().ms() / 1000,
@@ -99,7 +99,6 @@ fn callback(secret: &[u8]) -> Request<'static> {
     let signature = signature::sign(secret, body.as_bytes(), made_at());
     let headers =
         vec![("content-type", "application/json".to_owned()), ("stripe-signature", signature)];
-    let target = "/payments/stripe/callback".to_owned();
     Request { sender: Sender::Nobody, method: "POST", target, headers, body }
 }
 
@@ -107,7 +106,7 @@ fn callback(secret: &[u8]) -> Request<'static> {
 pub fn samples() -> Vec<Sample> {
     use Function::{
         Cancel, DecidePayment, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
-        Reconcile, Refund, Reserve, Sales, SyncDb, TokenGate,
+        Reconcile, Refund, Reserve, Sales, SyncDb, TakeCallback, TokenGate,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let get = |target: &str| Request::get(Sender::Nobody, target);
@@ -131,6 +130,10 @@ pub fn samples() -> Vec<Sample> {
     let (publish, availability) = ("PUT /sales/{sale}", "GET /sales/{sale}/availability");
     let (gate, make) = ("POST /sales/{sale}/admissions", "POST /sales/{sale}/orders");
     let (give_up, pay) = ("POST /orders/{order}/cancel", "POST /payments/{provider}/callback");
+    let take = "POST /callbacks/{key}/{provider}";
+    let api = || "/payments/stripe/callback".to_owned();
+    let entry = format!("/callbacks/{SAMPLE_ENTRY_KEY}/stripe");
+    let no_key = format!("/callbacks/{}/stripe", "0".repeat(SAMPLE_ENTRY_KEY.len()));
     let count = json!({ "order": number(BUYER) }).to_string();
     let expiry =
         json!({ "sale": SALE, "order": number(SECOND_BUYER), "due_at": "2026-11-21T10:15:00Z" });
@@ -157,8 +160,10 @@ pub fn samples() -> Vec<Sample> {
         (Reserve, "reserve-forged", "403", reserve(BUYER, forged).event(make)),
         (Orders, "orders-show", "200", show.event(show_order)),
         (Orders, "orders-list", "200", list.event("GET /orders")),
-        (PayCallback, "pay-callback", "200", callback(SAMPLE_SECRET).event(pay)),
-        (PayCallback, "pay-callback-forged", "401", callback(forged).event(pay)),
+        (PayCallback, "pay-callback", "200", callback(SAMPLE_SECRET, api()).event(pay)),
+        (PayCallback, "pay-callback-forged", "401", callback(forged, api()).event(pay)),
+        (TakeCallback, "take-callback", "200", callback(SAMPLE_SECRET, entry).event(take)),
+        (TakeCallback, "take-callback-no-key", "404", callback(SAMPLE_SECRET, no_key).event(take)),
         (DecidePayment, "decide-payment", "no failure", batch("callback", &[kept.to_string()])),
         (SyncDb, "sync-db", "no failure", batch("sync", std::slice::from_ref(&count))),
         (

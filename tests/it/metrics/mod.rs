@@ -330,6 +330,11 @@ async fn a_store_that_does_not_answer_is_counted() {
     let expected =
         [("ServerErrors unavailable", 1), ("TransactionFailures", 1), ("Transactions", 1)];
     assert_eq!(counted, counts(&expected));
+
+    fixture.callback("pi_kept", &order["order"], 2500).await.ok(200);
+    let counted = lines.counted();
+    assert_eq!(counted.get("CapturesKept"), Some(&1), "{counted:?}");
+    assert!(counted.keys().all(|name| !name.starts_with("ServerErrors")), "{counted:?}");
 }
 
 /// A sink that takes nothing.

@@ -23,7 +23,7 @@ use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
     cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
-    reconcile, refund, reserve, sales, sync_db, token_gate,
+    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
 };
 use local::queues::Queues;
 use local::servers::{PaymentProvider, Stack};
@@ -39,7 +39,7 @@ use tokio::time::sleep;
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
 use crate::flows::crashing::{Crashing, Cut};
-use crate::handlers::{Sender, request};
+use crate::handlers::{ENTRY_KEY, Sender, request};
 
 /// Every function, by the name of its program.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
@@ -96,6 +96,7 @@ impl Deployed {
                 ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
                 ("ONSALE_ATTENDEE_KEYS", format!("k:{}", "B".repeat(64))),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
+                ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
             ]);
@@ -185,6 +186,18 @@ impl Deployed {
 
     /// The provider's callback to `pay-callback`; what was decided.
     async fn callback(&self, payment: &str, order: &str, amount_minor: MinorUnits) -> Value {
+        let (function, target) = ("pay-callback", "/payments/stripe/callback");
+        self.callback_to(function, target, payment, order, amount_minor).await
+    }
+
+    async fn callback_to(
+        &self,
+        function: &str,
+        target: &str,
+        payment: &str,
+        order: &str,
+        amount_minor: MinorUnits,
+    ) -> Value {
         let event = json!({
             "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
             "data": { "object": {
@@ -195,15 +208,18 @@ impl Deployed {
         let body = event.to_string();
         let signature = sign(PAYMENT_SECRET.as_bytes(), body.as_bytes(), Timestamp::now());
         let headers = json!({ "stripe-signature": signature });
-        let target = "/payments/stripe/callback";
         let request = request(Sender::Nobody, "POST", target, headers, &body);
-        let response = pay_callback::handle(self.app("pay-callback"), request).await;
+        let app = self.app(function);
+        let response = match function {
+            "pay-callback" => pay_callback::handle(app, request).await,
+            _ => take_callback::handle(app, request).await,
+        };
         assert_eq!(response.status(), 200, "{response:?}");
         serde_json::from_slice(response.body()).unwrap()
     }
 
-    /// A capture that `pay-callback` cannot decide, because DynamoDB answers nothing, and keeps.
-    async fn kept(&self, payment: &str, order: &str) {
+    /// A capture that a function cannot decide, because DynamoDB answers nothing, and keeps.
+    async fn kept(&self, function: &str, payment: &str, order: &str) {
         let capture = Capture {
             key: PaymentKey {
                 provider: "stripe".parse().unwrap(),
@@ -212,21 +228,25 @@ impl Deployed {
             order: order.parse().unwrap(),
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
         };
-        let ports = &self.app("pay-callback").ports;
         let away = Err(StoreError::Unavailable("away".to_owned()));
-        let answered = flows::pay::answer(ports, &capture, away).await;
+        let answered = flows::pay::answer(&self.app(function).ports, &capture, away).await;
         assert_eq!(answered, Ok(flows::pay::Answered::Kept));
     }
 
-    /// A message of a capture that was kept.
-    async fn decide(&self, payment: &str, order: &str) {
+    /// A capture that comes another way than to `pay-callback`.
+    async fn report(&self, by: Function, payment: &str, order: &str) {
+        if by == Function::TakeCallback {
+            let target = format!("/callbacks/{ENTRY_KEY}/stripe");
+            self.callback_to(by.as_str(), &target, payment, order, PRICE).await;
+            return;
+        }
         let message = json!({
             "provider": "stripe", "payment": payment, "order": order, "amount_minor": PRICE,
             "currency": "EUR",
         });
         let record = json!({ "messageId": "1", "body": message.to_string() });
         let batch: SqsEvent = serde_json::from_value(json!({ "Records": [record] })).unwrap();
-        all_done(&decide_payment::handle(self.app("decide-payment"), batch).await);
+        all_done(&decide_payment::handle(self.app(by.as_str()), batch).await);
     }
 
     fn captured(&self, payment: &str, order: OrderNumber) {
@@ -268,7 +288,10 @@ impl Deployed {
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
-        self.kept_payments().await;
+        self.kept("pay-callback", "pi_kept", "1024").await;
+        self.kept("take-callback", "pi_kept", "1024").await;
+        self.other_payments(Function::DecidePayment, 2).await;
+        self.other_payments(Function::TakeCallback, 3).await;
         self.ends().await;
         self.losses().await;
         self.reads().await;
@@ -375,22 +398,24 @@ impl Deployed {
         refund::handle(self.app("refund"), batch).await;
     }
 
-    /// Captures that were kept, whatever their order is.
-    async fn kept_payments(&self) {
-        let paid = self.buy("wim", "2-11").await;
-        self.kept("pi_31", &paid.number).await;
-        for payment in ["pi_31", "pi_31", "pi_32"] {
-            self.decide(payment, &paid.number).await;
+    /// Captures that come another way, whatever their order is.
+    async fn other_payments(&self, by: Function, row: u32) {
+        let seat = |seat: u32| format!("{row}-{seat}");
+        let [user, payment] =
+            ["buyer", "pi"].map(|kind| move |index: u32| format!("{kind}_{row}{index}"));
+        let paid = self.buy(&user(1), &seat(11)).await;
+        for index in [1, 1, 2] {
+            self.report(by, &payment(index), &paid.number).await;
         }
-        let rescued = self.buy("xia", "2-12").await;
+        let rescued = self.buy(&user(2), &seat(12)).await;
         self.cancel(&rescued).await;
-        self.decide("pi_33", &rescued.number).await;
-        let late = self.buy("yves", "2-13").await;
+        self.report(by, &payment(3), &rescued.number).await;
+        let late = self.buy(&user(3), &seat(13)).await;
         self.cancel(&late).await;
-        self.buy("zoe", "2-13").await;
-        self.decide("pi_34", &late.number).await;
-        for (payment, order) in [("pi_32", &paid), ("pi_34", &late)] {
-            self.captured(payment, order.number());
+        self.buy(&user(4), &seat(13)).await;
+        self.report(by, &payment(4), &late.number).await;
+        for (index, order) in [(2, &paid), (4, &late)] {
+            self.captured(&payment(index), order.number());
         }
     }
 
@@ -416,6 +441,7 @@ impl Deployed {
         let later = Timestamp::now().plus_seconds(2000);
         let pays = self.buy("judy", "3-3").await;
         let kept = self.buy("judith", "3-6").await;
+        let taken = self.buy("jude", "3-7").await;
         let captured = self.buy("kim", "3-4").await;
         self.captured("pi_8", captured.number());
         let admission = self.admission("leo").await;
@@ -432,7 +458,8 @@ impl Deployed {
         let refused = self.reserve("leo", &admission, "3-5", "leo").await;
         assert_eq!(refused["type"], "/problems/not-loaded");
         self.callback("pi_9", &pays.number, PRICE).await;
-        self.decide("pi_35", &kept.number).await;
+        self.report(Function::DecidePayment, "pi_35", &kept.number).await;
+        self.report(Function::TakeCallback, "pi_36", &taken.number).await;
         // It is paid, and comes again to be sold.
         let comes_again = self.expire_at(&[captured.number()], later).await;
         assert_eq!(comes_again.len(), 1);

@@ -266,6 +266,7 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
         Need::AdmissionKeys => has("ONSALE_ADMISSION_KEYS"),
         Need::AttendeeKeys => has("ONSALE_ATTENDEE_KEYS"),
         Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
+        Need::CallbackKey => has("ONSALE_CALLBACK_KEYS"),
     };
     let unmet = needs.iter().filter(|need| !is_met(need));
     let mut unmet: Vec<String> = unmet.map(|need| format!("{need:?}")).collect();

@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use local::concurrency::RESERVED;
 use serde_json::Value;
-use shared::http::routes::{OTHERS, ROUTES, Throttle};
+use shared::http::routes::{Access, OTHERS, ROUTES, Throttle};
 use shared::runtime::functions::{Consumer, Function, QueueName, Trigger};
 
 use super::stack::{Edit, Stack, Variant, name_in, translate, variants};
@@ -134,9 +135,14 @@ fn throttles(stack: &Stack) -> Vec<String> {
         (rate.and_then(|rate| rate.parse::<u64>().ok()), Some(u64::from(throttle.burst)))
     };
     let others = &stage["DefaultRouteSettings"];
+    let entry = &stack.resources["CallbackStage"].properties["DefaultRouteSettings"];
     let mut faults = Vec::new();
     compare(&mut faults, "other routes", limits(others), expected(OTHERS));
     for route in &ROUTES {
+        if route.access == Access::ProviderWithKey {
+            compare(&mut faults, route.key, limits(entry), expected(route.throttle));
+            continue;
+        }
         let own = &stage["RouteSettings"][route.key];
         let settings = if own.is_null() { others } else { own };
         compare(&mut faults, route.key, limits(settings), expected(route.throttle));
@@ -162,7 +168,36 @@ const fn edit(after: &'static str, from: &'static str, to: &'static str) -> Edit
     Edit { after, from, to }
 }
 
-const MISTAKES: [Edit; 11] = [
+/// What the local engine takes for reserved and for a route's share, and the template's defaults are not.
+fn defaults(stack: &Stack, parameters: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    for route in &ROUTES {
+        let Throttle { rate_parameter, rate, .. } = route.throttle;
+        let default = number(&parameters[rate_parameter]["Default"]);
+        compare(&mut faults, rate_parameter, default, Some(u64::from(rate)));
+    }
+    let reserved = stack.functions().filter_map(|(binary, _, function)| {
+        Some((binary, u32::try_from(number(&function["ReservedConcurrentExecutions"])?).ok()?))
+    });
+    let reserved: BTreeSet<(&str, u32)> = reserved.collect();
+    let known = RESERVED.map(|(function, own)| (function.as_str(), own));
+    compare(&mut faults, "reserved", reserved, known.into());
+    faults
+}
+
+#[test]
+fn the_local_engine_has_the_shares_of_the_template() {
+    let reserving = Variant::from_stage("default").with("ReserveConcurrency", "true");
+    let translation = translate(&[reserving]).remove(0).unwrap();
+    let stack = Stack::from_translation(&translation);
+    let mut parameters = translation["template"]["Parameters"].clone();
+    assert_eq!(defaults(&stack, &parameters), [""; 0]);
+    // The control.
+    parameters["CallbackEntryRate"]["Default"] = 1.into();
+    assert_eq!(defaults(&stack, &parameters).len(), 1);
+}
+
+const MISTAKES: [Edit; 12] = [
     edit("  LoadSaleFunction:", "MemorySize: 1024", "MemorySize: 512"),
     edit("  RefundFunction:", "Timeout: 30", "Timeout: 29"),
     edit("Globals:", "MemorySize: 256", "MemorySize: 128"),
@@ -174,6 +209,7 @@ const MISTAKES: [Edit; 11] = [
     edit("  ReadCapturesFunction:", "Timeout: 90", "Timeout: 60"),
     edit("      RouteSettings:", "ThrottlingBurstLimit: 750", "ThrottlingBurstLimit: 700"),
     edit("      RouteSettings:", "!Ref ReadRate", "!Ref OtherRate"),
+    edit("  CallbackStage:", "ThrottlingBurstLimit: 250", "ThrottlingBurstLimit: 2500"),
 ];
 
 #[test]

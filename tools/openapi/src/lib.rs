@@ -18,7 +18,7 @@ use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 use shared::http::problem::Kind;
-use shared::http::routes::{Access, ROUTES, RouteName, Row, parameter_name};
+use shared::http::routes::{Access, ROUTES, RouteName, Row, parameter_names};
 
 use operations::{Body, Operation, Success, operation};
 
@@ -46,12 +46,14 @@ pub fn print() -> String {
 pub fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
-    for route in &ROUTES {
+    // The entry of callbacks is another API, at an address that only providers are told.
+    let is_published = |route: &&Row| route.access != Access::ProviderWithKey;
+    for route in ROUTES.iter().filter(is_published) {
         let described = describe(route, operation(route.name), &mut schemas);
         paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), described);
     }
     for (path, operations) in &mut paths {
-        if let Some(name) = parameter_name(path) {
+        for name in parameter_names(path) {
             let parameter = path_parameter(name, &mut schemas);
             operations.insert("parameters".to_owned(), json!([parameter]));
         }
@@ -210,7 +212,9 @@ fn security(route: &Row) -> Value {
     match route.access {
         Access::Buyer => json!([{ "buyer": [] }]),
         Access::Operator => json!([{ "operator": [] }]),
-        Access::Provider => json!([{ "stripe_signature": [] }, { "payment_signature": [] }]),
+        Access::Provider | Access::ProviderWithKey => {
+            json!([{ "stripe_signature": [] }, { "payment_signature": [] }])
+        }
         Access::Anyone => json!([]),
     }
 }

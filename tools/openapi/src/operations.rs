@@ -96,7 +96,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ListOrders => list_orders(),
         RouteName::ShowOrder => show_order(),
         RouteName::CancelOrder => cancel_order(),
-        RouteName::PaymentCallback => payment_callback(),
+        RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
     }
 }
 

@@ -156,8 +156,10 @@ impl<T: Orders> Orders for Counted<T> {
 impl<T: Queue> Queue for Counted<T> {
     async fn send(&self, message: &QueueMessage, delay_seconds: Option<i32>) -> Stored<()> {
         self.0.send(message, delay_seconds).await?;
-        if let QueueMessage::Refund(_) = message {
-            count(None, Metric::RefundsRequested, 1);
+        match message {
+            QueueMessage::Refund(_) => count(None, Metric::RefundsRequested, 1),
+            QueueMessage::Callback(_) => count(None, Metric::CapturesKept, 1),
+            QueueMessage::Expiry(_) | QueueMessage::Sync(_) | QueueMessage::Load(_) => {}
         }
         Ok(())
     }

@@ -77,6 +77,7 @@ metrics! {
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
+    CapturesKept, Stage, "Captures put into the callback queue, because a store did not answer the callback.";
     CapturesUnreadable, Stage, "Listed captures that could not be read or decided, each time that they are read; 0 where there are none.";
     Transactions, Stage, "Transactions asked of DynamoDB.";
     TransactionFailures, Stage, "Transactions that, after all attempts, were neither carried out nor refused by a condition.";

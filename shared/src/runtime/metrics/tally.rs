@@ -61,7 +61,7 @@ impl Tally {
             return self.add(None, Metric::ServerErrors, 1);
         }
         self.add(None, Metric::Refused, 1);
-        if self.function == Function::PayCallback {
+        if matches!(self.function, Function::PayCallback | Function::TakeCallback) {
             self.add(None, Metric::PaymentsRefused, 1);
         }
     }
@@ -102,15 +102,14 @@ mod tests {
     #[tokio::test]
     async fn each_problem_is_counted_as_an_error_of_the_server_or_a_refusal() {
         for kind in Kind::ALL {
-            for function in [Function::Reserve, Function::PayCallback] {
+            for function in [Function::Reserve, Function::PayCallback, Function::TakeCallback] {
                 let work = Box::pin(async move { refused(kind) });
                 let ((), tally) = during(function, work).await;
                 let is_ours = kind.status().is_server_error();
                 let mut expected =
                     vec![if is_ours { Metric::ServerErrors } else { Metric::Refused }];
                 expected.extend(
-                    (function == Function::PayCallback && !is_ours)
-                        .then_some(Metric::PaymentsRefused),
+                    (function != Function::Reserve && !is_ours).then_some(Metric::PaymentsRefused),
                 );
                 expected.sort();
                 let counted: Vec<Metric> = tally.counts[&None].keys().copied().collect();

@@ -93,7 +93,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Ok(())
         }
         Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::from_request(request).map(drop)?),
-        Route::PaymentCallback(_) => callback(request),
+        Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
 }
 
@@ -226,6 +226,10 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowOrder(order) => ("GET", format!("/orders/{order}")),
         Route::CancelOrder(order) => ("POST", format!("/orders/{order}/cancel")),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
+        Route::TakeCallback(address) => {
+            let (key, provider) = (address.key(), address.provider());
+            ("POST", format!("/callbacks/{key}/{provider}"))
+        }
     };
     assert_eq!(request.method().as_str(), method);
     assert_eq!(Route::parse(request.method(), &path).as_ref(), Ok(route));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::http::routes::{Access, ROUTES};
 
 use super::{Check, edit, number, text, unless};
-use crate::template::stack::Stack;
+use crate::template::stack::{Stack, name_in};
 
 /// The requests a second that API Gateway takes for an account unless its quota is raised, and its
 /// burst. Source: the quotas of API Gateway.
@@ -15,6 +15,26 @@ const ACCOUNT_RATE: u64 = 10_000;
 const ACCOUNT_BURST: u64 = 5_000;
 
 pub(super) const CHECKS: &[Check] = &[
+    Check {
+        rule: "callbacks have an entry of their own, below a key that is written nowhere",
+        faults: entry,
+        with: &[],
+        mistakes: &[
+            edit("  CallbackRoute:", "{{resolve:secretsmanager:${CallbackKey}}}", "key"),
+            edit("  CallbackRoute:", "POST /", "ANY /"),
+            edit(
+                "  CallbackIntegration:",
+                "!GetAtt TakeCallbackFunction.Arn",
+                "!GetAtt SalesFunction.Arn",
+            ),
+            edit("  CallbackStage:", "\"route\":\"callbacks\"", "\"route\":\"$context.routeKey\""),
+            edit(
+                "  TakeCallbackFunction:",
+                "secretsmanager:${CallbackKey}",
+                "secretsmanager:${CachePassword}",
+            ),
+        ],
+    },
     Check {
         rule: "the routes are the gateway's, and who may use them",
         faults: routes,
@@ -57,6 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         mistakes: &[
             edit("  AdmissionRate:", "Default: 2500", "Default: 25000"),
             edit("  OtherRate:", "Default: 250", "Default: 2500"),
+            edit("  CallbackEntryRate:", "Default: 500", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",
                 "ThrottlingBurstLimit: 1250",
@@ -75,6 +96,41 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
 ];
+
+/// The properties of a resource.
+fn resource<'s>(stack: &'s Stack, id: &str) -> &'s Value {
+    &stack.resources[id].properties
+}
+
+/// The entry of callbacks: one route below a key that nobody else knows, which nothing writes down.
+fn entry(stack: &Stack) -> Vec<String> {
+    let row = ROUTES.iter().find(|route| route.access == Access::ProviderWithKey).unwrap();
+    let key = "{{resolve:secretsmanager:${CallbackKey}}}";
+    let routes = stack.all("AWS::ApiGatewayV2::Route");
+    let keys: Vec<&str> = routes.map(|(_, route)| text(&route["RouteKey"])).collect();
+    let [route, integration] =
+        ["CallbackRoute", "CallbackIntegration"].map(|id| resource(stack, id));
+    let [api, stage] = ["CallbackApi", "CallbackStage"].map(|id| resource(stack, id));
+    let calls = name_in(text(&integration["IntegrationUri"]));
+    let logs = text(&stage["AccessLogSettings"]["Format"]);
+    let is_logged = logs.contains("routeKey") || logs.contains("path");
+    let function = stack.functions().find(|(binary, ..)| *binary == row.function.as_str()).unwrap();
+    let given = &function.2["Environment"]["Variables"]["ONSALE_CALLBACK_KEYS"];
+    unless(
+        "entry of callbacks",
+        [
+            (keys == [row.key.replace("{key}", key)], "has other routes, or one without the key"),
+            (calls == Some(function.1), "calls another function"),
+            (text(given) == key, "its function has another key"),
+            (
+                api["ProtocolType"] == "HTTP" && route["AuthorizationType"] == "NONE",
+                "is another API",
+            ),
+            (integration["PayloadFormatVersion"] == "2.0", "sends other events"),
+            (!is_logged, "logs its key"),
+        ],
+    )
+}
 
 /// The methods of the API, with what they say.
 fn methods(stack: &Stack) -> Vec<(String, &Value)> {
@@ -105,9 +161,10 @@ fn routes(stack: &Stack) -> Vec<String> {
     }
     let requested: BTreeSet<_> = ROUTES
         .iter()
+        .filter(|route| route.access != Access::ProviderWithKey)
         .map(|route| {
             let authorizer = match route.access {
-                Access::Anyone | Access::Provider => None,
+                Access::Anyone | Access::Provider | Access::ProviderWithKey => None,
                 Access::Buyer => Some("Buyer".to_owned()),
                 Access::Operator => Some("AWS_IAM".to_owned()),
             };
@@ -129,7 +186,10 @@ fn routes(stack: &Stack) -> Vec<String> {
 fn callers(stack: &Stack) -> Vec<String> {
     let of = |(name, permission): (&str, &Value)| {
         let is_api = permission["Principal"] == "apigateway.amazonaws.com";
-        let is_ours = text(&permission["SourceArn"]).contains("${Api}");
+        let source = text(&permission["SourceArn"]);
+        let is_entry = source.ends_with("${CallbackApi}/*/POST/callbacks/*")
+            && name_in(text(&permission["FunctionName"])) == Some("TakeCallbackFunction");
+        let is_ours = source.contains("${Api}") || is_entry;
         unless(name, [(is_api && is_ours, "lets another call")])
     };
     stack.all("AWS::Lambda::Permission").flat_map(of).collect()
@@ -152,6 +212,10 @@ fn throttling(stack: &Stack) -> Vec<String> {
         };
         sums = (sums.0 + rate, sums.1 + burst);
     }
+    // The entry of callbacks is another API of the same account.
+    let entry = &resource(stack, "CallbackStage")["DefaultRouteSettings"];
+    sums.0 += number(&entry["ThrottlingRateLimit"]).unwrap_or(ACCOUNT_RATE);
+    sums.1 += number(&entry["ThrottlingBurstLimit"]).unwrap_or(ACCOUNT_BURST);
     let unknown: Vec<&String> = routes.keys().filter(|key| !keys.contains(key)).collect();
     let callback = "POST /payments/{provider}/callback";
     faults.extend(unless(

@@ -165,6 +165,10 @@ fn environment(stack: &Stack) -> Vec<String> {
                             has("ONSALE_PAYMENT_SECRETS", !config.payments.secrets.is_empty()),
                             "has no payment secret",
                         ),
+                        (
+                            has("ONSALE_CALLBACK_KEYS", !config.callbacks.keys.is_empty()),
+                            "has no key of the entry",
+                        ),
                     ],
                 ));
             }
@@ -199,8 +203,13 @@ fn secrets(stack: &Stack) -> Vec<String> {
                     "has attendee keys for nothing, or none, or in plaintext",
                 ),
                 (
-                    holds("ONSALE_PAYMENT_SECRETS") == (binary == "pay-callback"),
+                    holds("ONSALE_PAYMENT_SECRETS")
+                        == ["pay-callback", "take-callback"].contains(&binary),
                     "has payment secrets for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_CALLBACK_KEYS") == (binary == "take-callback"),
+                    "has the key of the entry for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_PROVIDER_KEYS") == (asks && has_keys),

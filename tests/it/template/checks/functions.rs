@@ -18,8 +18,8 @@ const ACCOUNT_CONCURRENCY: u64 = 1_000;
 const UNRESERVABLE: u64 = 100;
 
 /// The functions that keep what buyers do from getting lost or stuck.
-const NEVER_STARVED: [&str; 5] =
-    ["decide-payment", "expire-orders", "load-sale", "pay-callback", "reconcile"];
+const NEVER_STARVED: [&str; 6] =
+    ["decide-payment", "expire-orders", "load-sale", "pay-callback", "reconcile", "take-callback"];
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -224,7 +224,17 @@ impl Environment {
                 let path = format!("/orders/{}/cancel", made.number);
                 json_event(Some(&made.user), "POST", &path, &json!({}))
             }
-            "pay-callback" => self.callback(&self.order().await?),
+            "pay-callback" => self.callback(&self.order().await?, &payment::callback_path()),
+            "take-callback" => {
+                let path = payment::entry_path(self.engine.secrets());
+                self.callback(&self.order().await?, &path)
+            }
+            "decide-payment" => {
+                let made = self.order().await?;
+                sqs_event(&json!({ "provider": payment::PROVIDER,
+                    "payment": format!("pi_{}", made.number), "order": made.number,
+                    "amount_minor": made.amount.amount_minor, "currency": made.amount.currency }))
+            }
             "expire-orders" => {
                 let made = self.order().await?;
                 let due_at = Timestamp::now();
@@ -281,19 +291,19 @@ impl Environment {
     async fn underpaid(&self) -> Result<Made, Failure> {
         let mut made = self.order().await?;
         made.amount.amount_minor = made.amount.amount_minor - MinorUnits(1);
-        let paid = request(&self.callback(&made))?;
+        let paid = request(&self.callback(&made, &payment::callback_path()))?;
         read(&Box::pin(pay_callback::handle(self.engine.app(), paid)).await)?;
         Ok(made)
     }
 
-    fn callback(&self, made: &Made) -> Value {
+    fn callback(&self, made: &Made, path: &str) -> Value {
         let now = Timestamp::now();
         let paid = payment::captured(&format!("pi_{}", made.number), made.number, made.amount, now);
         let body = paid.to_string();
         let signature = payment::sign(self.engine.secrets(), body.as_bytes(), now);
         let headers = json!({ "content-type": "application/json",
             payment::SIGNATURE_HEADER.to_lowercase(): signature });
-        http_event(None, "POST", &payment::callback_path(), headers, &body)
+        http_event(None, "POST", path, headers, &body)
     }
 }
 

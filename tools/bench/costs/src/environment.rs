@@ -11,6 +11,7 @@ use shared::dynamodb::{Dynamo, StoreConfig, Tables, create_tables};
 use shared::providers::stripe::signature;
 use shared::redis::Topology;
 use shared::runtime::app::App;
+use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
     AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
     MetricsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
@@ -97,6 +98,7 @@ impl Environment {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,
             },
+            callbacks: CallbackEntry::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
             metrics: MetricsConfig::Off,
             ca_file: None,

@@ -1,0 +1,34 @@
+//! `POST /callbacks/{key}/{provider}`: a payment provider says that it has captured money, at an entry that
+//! nobody else knows.
+
+use engine::domain::time::Timestamp;
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::http::payment_reply::CallbackReply;
+use shared::http::respond::{Answer, respond};
+use shared::http::routes::{NoRoute, Route};
+use shared::http::{Problem, callback};
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    let work = take_callback(app, &request, Timestamp::now());
+    app.metrics.of(Function::TakeCallback, respond(work)).await
+}
+
+/// Accepts the callback if its path has the key and its sender is one that may call: to others there is
+/// nothing here.
+async fn take_callback(
+    app: &App,
+    request: &Request,
+    now: Timestamp,
+) -> Result<Answer<CallbackReply>, Problem> {
+    let Route::TakeCallback(address) = Route::from_request(request)? else {
+        return Err(NoRoute.into());
+    };
+    if !app.callbacks.has_key(address.key()) || !app.callbacks.allows(callback::source(request)) {
+        return Err(NoRoute.into());
+    }
+    callback::accept(app, address.provider(), request, now).await
+}
