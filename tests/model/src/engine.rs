@@ -316,13 +316,7 @@ impl Engine {
                 } else {
                     *state.deliveries.entry(sent.clone()).or_default() += 1;
                 }
-                let epoch = match sent.message {
-                    Message::Load(_) => next_epoch(&mut state),
-                    Message::Expiry { .. }
-                    | Message::Sync(_)
-                    | Message::Refund(_)
-                    | Message::Callback(_) => epoch(0),
-                };
+                let epoch = epoch_of(&sent.message, &mut state);
                 let (sent, is_copy) = (sent.clone(), *is_copy);
                 self.begin(&mut state, Flow::Consume { sent, is_copy, epoch, now });
             }
@@ -375,6 +369,16 @@ impl Engine {
         match self.scenario.without {
             Some(guard) => without(guard, act),
             None => act(),
+        }
+    }
+}
+
+/// The name that a load would get that a message asks for.
+fn epoch_of(message: &Message, state: &mut State) -> Epoch {
+    match message {
+        Message::Load(_) => next_epoch(state),
+        Message::Expiry { .. } | Message::Sync(_) | Message::Refund(_) | Message::Callback(_) => {
+            epoch(0)
         }
     }
 }

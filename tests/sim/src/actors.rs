@@ -414,44 +414,8 @@ async fn consume(
                     .await?;
             Some(vec![done.map(|_| ()); count])
         }
-        Queue::Refund => {
-            let request = |message| match message {
-                Message::Refund(request) => Some(request),
-                Message::Expiry { .. }
-                | Message::Sync(_)
-                | Message::Load(_)
-                | Message::Callback(_) => None,
-            };
-            let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
-            executor
-                .invoke("refund".to_owned(), place, |ports, now| async move {
-                    let mut done = Vec::new();
-                    for request in requests {
-                        done.push(refund_or_requeue(&ports, request, now).await.map(|_| ()));
-                    }
-                    done
-                })
-                .await
-        }
-        Queue::Callback => {
-            let kept = |message| match message {
-                Message::Callback(kept) => Some(kept),
-                Message::Expiry { .. }
-                | Message::Sync(_)
-                | Message::Refund(_)
-                | Message::Load(_) => None,
-            };
-            let kept: Vec<Callback> = messages.into_iter().filter_map(kept).collect();
-            executor
-                .invoke("decide".to_owned(), place, |ports, now| async move {
-                    let mut done = Vec::new();
-                    for capture in kept {
-                        done.push(pay(&ports, &capture.into(), now).await.map(|_| ()));
-                    }
-                    done
-                })
-                .await
-        }
+        Queue::Refund => send_back(executor, messages, place).await,
+        Queue::Callback => decide_kept(executor, messages, place).await,
         Queue::Load => {
             let epoch = new_epoch(executor);
             let done = executor
@@ -462,6 +426,50 @@ async fn consume(
             Some(vec![done.map(|_| ()); count])
         }
     }
+}
+
+/// The function of the refund queue.
+async fn send_back(
+    executor: &Executor,
+    messages: Vec<Message>,
+    place: u64,
+) -> Option<Vec<Stored<()>>> {
+    let request = |message| match message {
+        Message::Refund(request) => Some(request),
+        Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) | Message::Callback(_) => None,
+    };
+    let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
+    executor
+        .invoke("refund".to_owned(), place, |ports, now| async move {
+            let mut done = Vec::new();
+            for request in requests {
+                done.push(refund_or_requeue(&ports, request, now).await.map(|_| ()));
+            }
+            done
+        })
+        .await
+}
+
+/// The function of the callback queue.
+async fn decide_kept(
+    executor: &Executor,
+    messages: Vec<Message>,
+    place: u64,
+) -> Option<Vec<Stored<()>>> {
+    let kept = |message| match message {
+        Message::Callback(kept) => Some(kept),
+        Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) | Message::Refund(_) => None,
+    };
+    let kept: Vec<Callback> = messages.into_iter().filter_map(kept).collect();
+    executor
+        .invoke("decide".to_owned(), place, |ports, now| async move {
+            let mut done = Vec::new();
+            for capture in kept {
+                done.push(pay(&ports, &capture.into(), now).await.map(|_| ()));
+            }
+            done
+        })
+        .await
 }
 
 /// The provider tells of a capture until it is heard.
