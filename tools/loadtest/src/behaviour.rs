@@ -30,8 +30,15 @@ const PAYING_MS: std::ops::Range<u64> = 1000..6000;
 const LATE_MS: std::ops::Range<u64> = 500..5000;
 /// Time after its grace for which an order may still be pending: reconcile runs every minute.
 const EXPIRY: Duration = Duration::from_secs(90);
+/// Number of times that a capture that is kept is reported again; its signature is good for longer.
+const MAX_KEPT: u32 = 120;
 /// Pause between two looks whether an order has expired.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// True if a callback is answered that its capture is kept in a queue.
+fn is_kept(reply: &Reply) -> bool {
+    reply.read::<serde_json::Value>().is_some_and(|said| said["outcome"] == "kept")
+}
 
 impl LoadTest {
     /// Does with an order what the buyer's behaviour says. What has to wait for the end of the payment
@@ -179,7 +186,15 @@ impl LoadTest {
         let event = captured(payment, order.order, amount, now).to_string();
         let signature = self.credentials.signature(event.as_bytes(), now);
         let call = self.callback(&callback_path(), event, signature)?;
-        let reply = self.persist(&call, due, None).await;
+        let mut reply = self.persist(&call, due, None).await;
+        // It will be decided without being reported again; whoever reports it again learns how.
+        for _ in 0..MAX_KEPT {
+            if !is_kept(&reply) {
+                break;
+            }
+            tokio::time::sleep(LOOK).await;
+            reply = self.persist(&call, Instant::now(), None).await;
+        }
         let outcome = reply.read();
         if outcome.is_none() {
             self.refused(Endpoint::PayCallback, &reply);
