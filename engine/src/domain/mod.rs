@@ -20,6 +20,7 @@ pub mod payment;
 pub mod places;
 pub mod refund;
 pub mod requested;
+pub mod room;
 mod row_range;
 pub mod sale;
 pub mod sections;

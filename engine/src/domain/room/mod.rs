@@ -1,0 +1,30 @@
+//! The waiting room: who is admitted in what order, and how many at a time.
+//!
+//! Whoever joins gets an *index*. The joins of a *window* are drawn together: [`shuffle`] makes their
+//! *places* out of a seed that [`draw`] derives from what was published before anybody could know it, and
+//! [`tree`] proves who was in the draw. [`serving`] moves the *serving number*, below which places are due,
+//! one *turn* at a time; [`log`] is the chain of records of all that, by which anybody checks it afterwards.
+//!
+//! # First bytes
+//!
+//! Everything that is hashed here has a form that is told by its first byte or its length, so that no text
+//! is another's:
+//!
+//! | first byte | what follows | module |
+//! |---|---|---|
+//! | `0x00` | a leaf: one who joined; nothing at all if nobody holds the index | [`tree`], [`draw`] |
+//! | `0x01` | a node: two hashes | [`tree`] |
+//! | `0x02`, `0x03` | the seed of the first window, by beacon or by secret | [`draw`] |
+//! | `0x04` | the seed of a later window | [`draw`] |
+//! | `0x7b` (`{`) | a record of the log, which is JSON | [`log`] |
+//!
+//! Two have no such byte, because others fixed their form: the commitment (the 32 bytes of the secret) and
+//! the steps of the shuffle (the 32 bytes of the seed, and one or five more).
+
+pub mod bytes;
+pub mod draw;
+pub mod log;
+pub mod serving;
+pub mod shuffle;
+pub mod stock;
+pub mod tree;
