@@ -7,6 +7,7 @@ pub mod cost;
 pub mod growth;
 pub mod http;
 pub mod reload;
+pub mod room;
 pub mod sales;
 pub mod scripts;
 pub mod selling;

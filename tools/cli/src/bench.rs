@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use bench::{growth, http, reload, sales, scripts};
+use bench::{growth, http, reload, room, sales, scripts};
 use local::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -23,6 +23,7 @@ enum Bench {
     Sales(SalesCommand),
     Growth(GrowthCommand),
     Reload(ReloadCommand),
+    Room(RoomCommand),
     /// The engine that `bench http` measures, in a process of its own.
     #[command(hide = true)]
     HttpEngine,
@@ -124,6 +125,7 @@ impl BenchCommand {
             Bench::Sales(command) => command.run(json).await,
             Bench::Growth(command) => command.run(json).await,
             Bench::Reload(command) => command.run(json).await,
+            Bench::Room(command) => command.run(json),
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
     }
@@ -265,5 +267,35 @@ impl ReloadCommand {
         };
         let report = reload::run(&options).await?;
         out(&if json { report.json() } else { report.table() })
+    }
+}
+
+/// What the rules by which a waiting room serves do to a sale, simulated: compared with a fixed rate and with a
+/// rule of one class.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+It needs no server, and its figures are the same on every machine. What people do is assumed; the report says
+what.
+
+Examples:
+  onsale bench room
+  onsale bench room --seats 500 --people-per-seat 100")]
+pub struct RoomCommand {
+    /// Seats of the sales.
+    #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "18000,150000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    seats: Vec<u32>,
+    /// People in the room for each seat.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    people_per_seat: u32,
+    /// Seed of what people do.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    seed: u64,
+}
+
+impl RoomCommand {
+    fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let Self { seats, people_per_seat, seed } = self;
+        let report = room::run(&room::Options { seats, people_per_seat, seed })?;
+        if json { out(&report.json()) } else { out(&report) }
     }
 }

@@ -19,6 +19,7 @@ pub mod rush;
 pub mod sale;
 pub mod token;
 pub mod up;
+pub mod verify_draw;
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -91,6 +92,7 @@ enum Command {
     Stuck(repair::StuckCommand),
     DeadLetters(repair::DeadLettersCommand),
     Orders(orders::OrdersCommand),
+    VerifyDraw(verify_draw::VerifyDrawCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
     Chaos(chaos::ChaosCommand),
@@ -119,7 +121,8 @@ impl Command {
             | Self::Reconcile(_)
             | Self::Stuck(_)
             | Self::DeadLetters(_)
-            | Self::Orders(_) => LOG,
+            | Self::Orders(_)
+            | Self::VerifyDraw(_) => LOG,
         }
     }
 }
@@ -159,6 +162,7 @@ impl Cli {
             Command::Stuck(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::DeadLetters(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Orders(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::VerifyDraw(command) => command.run(json),
             Command::Bench(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Cost(command) => Box::pin(command.run(json)).await,
             Command::Chaos(command) => Box::pin(command.run(json)).await,
@@ -207,6 +211,10 @@ mod tests {
             "onsale orders erase-attendees --sale s --before 2026-01-01T00:00:00Z --order 7",
             "onsale orders erase-attendees --sale s --before yesterday",
             "onsale orders erase-attendees",
+            "onsale verify-draw",
+            "onsale verify-draw d --seen 00",
+            "onsale verify-draw d --index 5",
+            "onsale verify-draw d --buyer alice",
             "onsale token --user a#b",
             "onsale token --user ",
         ] {

@@ -41,12 +41,6 @@ impl Shuffle {
         Self { seed, count, pivots: (0..ROUNDS).map(pivot).collect() }
     }
 
-    /// The number of numbers, N.
-    #[must_use]
-    pub fn count(&self) -> u32 {
-        self.count
-    }
-
     /// The place of an index; `None` if the index is not below N.
     #[must_use]
     pub fn place(&self, index: u32) -> Option<u32> {
@@ -131,7 +125,7 @@ mod tests {
     ];
 
     fn whole(shuffle: &Shuffle) -> Vec<u32> {
-        (0..shuffle.count()).map(|index| shuffle.place(index).unwrap()).collect()
+        (0..shuffle.count).map(|index| shuffle.place(index).unwrap()).collect()
     }
 
     /// The file of a vector: YAML whose list is broken behind the first comma beyond column 80.

@@ -20,7 +20,8 @@ pub const MILLION: u64 = 1_000_000;
 /// z in tenths: two standard deviations are kept free.
 const Z_TENTHS: u128 = 20;
 
-/// A mean of what was observed: the newest [`Smoothed::MAX_COUNT`] to twice as many observations count most.
+/// A mean of what was observed, in which what is older weighs less: beyond [`Smoothed::MAX_COUNT`] observations, all
+/// that there are lose half of their weight.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smoothed {

@@ -14,7 +14,7 @@ use super::bytes::Hash;
 pub const CHUNK_LEAVES: usize = 1_024;
 
 /// The first byte of a leaf.
-pub(super) const LEAF: u8 = 0x00;
+const LEAF: u8 = 0x00;
 /// The first byte of a node.
 const NODE: u8 = 0x01;
 

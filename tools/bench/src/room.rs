@@ -1,0 +1,426 @@
+//! `onsale bench room`: what the rules of serving do to a sale, in a simulation with fixed seeds.
+//!
+//! Three ways of serving the same people: as many as the maximum allows whatever is left (loop off), the stock
+//! rule with one class of people in flight, and the rules as they are (two classes). What people do is
+//! assumed, and stands in the report: [`ASSUMED`]. Time goes in steps of a second; nothing fails, so that the
+//! capacity stays at its maximum.
+
+use std::fmt;
+
+use engine::domain::ids::{GroupId, SaleId};
+use engine::domain::room::bytes::{Hash, Secret};
+use engine::domain::room::draw::{Closing, Commitment, Source};
+use engine::domain::room::serving::{Counts, Event, Given, Refusal, Room, Settings, State};
+use engine::domain::room::stock::{Expected, InFlight, MILLION, Smoothed};
+use reporting::grouped;
+use serde::Serialize;
+
+/// What people do, in words.
+pub const ASSUMED: &str = "\
+Of those whose turn it is 70 % come: nine in ten within 60 s, the others within 170 s. Of those who come 85 % want to order: after
+20 to 180 s one to four seats (30, 45, 10 and 15 %); who finds fewer left goes away with nothing. 15 % go away by themselves after
+20 to 300 s. Of the orders 88 % are paid within 30 to 240 s, the others give their seats back after 600 s.";
+
+/// Length of a simulated sale, in seconds.
+const SECONDS: usize = 7_200;
+/// Most seats of an order.
+const MAX_UNITS: u32 = 4;
+/// Places that may be served a second.
+const MAX_PER_SECOND: u32 = 1_000;
+
+/// A way of serving.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// As many as the maximum allows.
+    LoopOff,
+    /// The stock rule, all who are undecided taken together.
+    OneClass,
+    /// The rules as they are.
+    TwoClasses,
+}
+
+impl Policy {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::LoopOff, Self::OneClass, Self::TwoClasses];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::LoopOff => "loop off",
+            Self::OneClass => "one class",
+            Self::TwoClasses => "two classes",
+        }
+    }
+}
+
+/// The options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Seats of each sale.
+    pub seats: Vec<u32>,
+    /// People in the room for each seat.
+    pub people_per_seat: u32,
+    /// The seed.
+    pub seed: u64,
+}
+
+/// What became of one sale.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Row {
+    /// The way of serving.
+    pub policy: Policy,
+    /// The seats.
+    pub seats: u32,
+    /// People in the room.
+    pub people: u32,
+    /// Places that were served.
+    pub served: u32,
+    /// People who came.
+    pub came: u64,
+    /// People who came, wanted to order and found too few seats.
+    pub admitted_to_nothing: u64,
+    /// Seats that were not sold after two hours.
+    pub stranded: u64,
+    /// Seconds until 90 % of the seats were paid; none if they never were.
+    pub sold_90_percent_s: Option<usize>,
+    /// Seconds until 99.5 % of the seats were paid; none if they never were.
+    pub sold_99_5_percent_s: Option<usize>,
+}
+
+/// The report.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// What people do.
+    pub assumed: &'static str,
+    /// The seed.
+    pub seed: u64,
+    /// Each sale.
+    pub rows: Vec<Row>,
+}
+
+/// Simulates each sale under each policy.
+///
+/// # Errors
+/// The rules refuse a turn, which would be a defect of the simulation.
+pub fn run(options: &Options) -> Result<Report, Refusal> {
+    let mut rows = Vec::new();
+    for &seats in &options.seats {
+        let people = seats.saturating_mul(options.people_per_seat);
+        for policy in Policy::ALL {
+            rows.push(Sale::new(policy, seats, people, options.seed)?.run()?);
+        }
+    }
+    Ok(Report { assumed: ASSUMED, seed: options.seed, rows })
+}
+
+/// Random numbers that are the same everywhere: SplitMix64.
+/// Source: <https://prng.di.unimi.it/splitmix64.c>
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number from `least` to `most`.
+    fn between(&mut self, least: u64, most: u64) -> usize {
+        usize::try_from(least + self.next() % (most - least + 1)).unwrap_or(usize::MAX)
+    }
+
+    fn is_one_of(&mut self, in_a_hundred: u64) -> bool {
+        self.next() % 100 < in_a_hundred
+    }
+}
+
+/// What happens in a second of the sale.
+#[derive(Debug, Clone, Copy)]
+enum Happening {
+    /// The holder of a place comes.
+    Comes(u32),
+    /// One inside orders seats.
+    Orders(u32),
+    /// One inside goes away.
+    Leaves,
+    /// Seats are paid.
+    Paid(u32),
+    /// Seats come back.
+    GivenBack(u32),
+    /// One who never came counts as decided.
+    NeverCame,
+}
+
+/// A sale that goes on.
+struct Sale {
+    policy: Policy,
+    room: Room,
+    state: State,
+    seats: u32,
+    people: u32,
+    free: u64,
+    sold: u64,
+    came_total: u64,
+    nothing: u64,
+    /// Whether the holder of a place has come.
+    came: Vec<bool>,
+    counts: Counts,
+    /// Of all who were served: how many are undecided, and what the decided ones hold.
+    undecided: u64,
+    decided: Smoothed,
+    served: u32,
+    happenings: Vec<Vec<Happening>>,
+    numbers: Numbers,
+}
+
+impl Sale {
+    fn new(policy: Policy, seats: u32, people: u32, seed: u64) -> Result<Self, Refusal> {
+        // The names are short and plain; a simulation has no other.
+        let name = |_| Refusal::UnknownGroup;
+        let group = GroupId::new("all").map_err(name)?;
+        let mut settings = Settings::new(group.clone(), 0, MAX_UNITS);
+        settings.max_per_second = MAX_PER_SECOND;
+        let secret = Secret([0; 32]);
+        let draw = Commitment { commitment: secret.commitment(), beacon: None };
+        let room = Room { sale: SaleId::new("simulated").map_err(name)?, draw, settings };
+        let closing = Closing { count: people, root: Hash([0; 32]), latest_round: None };
+        let events = [
+            Event::Closed { group: group.clone(), closing },
+            Event::Drawn { group, source: Source::Secret(secret) },
+        ];
+        let given = Given { joined: vec![people], ..Given::default() };
+        let state = State::first(&room.settings).turn(&room, -1_000, -1_000, &events, &given)?;
+        Ok(Self {
+            policy,
+            room,
+            state,
+            seats,
+            people,
+            free: u64::from(seats),
+            sold: 0,
+            came_total: 0,
+            nothing: 0,
+            came: vec![false; usize::try_from(people).unwrap_or(0)],
+            counts: Counts::default(),
+            undecided: 0,
+            decided: Smoothed::default(),
+            served: 0,
+            happenings: (0..SECONDS).map(|_| Vec::new()).collect(),
+            numbers: Numbers(seed),
+        })
+    }
+
+    fn run(mut self) -> Result<Row, Refusal> {
+        let (mut sold_90_percent_s, mut sold_99_5_percent_s) = (None, None);
+        for second in 0..SECONDS {
+            let happenings =
+                self.happenings.get_mut(second).map(std::mem::take).unwrap_or_default();
+            for happening in happenings {
+                self.happens(second, happening);
+            }
+            for place in self.serve(second)? {
+                self.is_due(second, place);
+            }
+            let is_sold =
+                |thousandths: u64| self.sold * 1_000 >= u64::from(self.seats) * thousandths;
+            sold_90_percent_s = sold_90_percent_s.or(is_sold(900).then_some(second));
+            sold_99_5_percent_s = sold_99_5_percent_s.or(is_sold(995).then_some(second));
+        }
+        Ok(Row {
+            policy: self.policy,
+            seats: self.seats,
+            people: self.people,
+            served: self.served,
+            came: self.came_total,
+            admitted_to_nothing: self.nothing,
+            stranded: u64::from(self.seats) - self.sold,
+            sold_90_percent_s,
+            sold_99_5_percent_s,
+        })
+    }
+
+    /// Serves: the places that are due now.
+    fn serve(&mut self, second: usize) -> Result<std::ops::Range<u32>, Refusal> {
+        let before = self.served;
+        let left = u64::from(self.people - before);
+        let more = match self.policy {
+            Policy::LoopOff => u64::from(MAX_PER_SECOND).min(left),
+            Policy::OneClass => {
+                let holds = self.decided.mean(Expected::holds_prior(MAX_UNITS / 2));
+                let expected = Expected { comes: MILLION, holds, max_units: MAX_UNITS };
+                let flight = InFlight { waiting: self.undecided, inside: 0 };
+                expected.most(self.free, flight, left.min(MAX_PER_SECOND.into()))
+            }
+            Policy::TwoClasses => {
+                let passed = self.passed();
+                let given = Given {
+                    free: Some(self.free),
+                    joined: vec![self.people],
+                    counts: Some(self.counts),
+                    ..Given::default()
+                };
+                let now_ms = i64::try_from(second).unwrap_or(i64::MAX) * 1_000;
+                self.state = self.state.turn(&self.room, now_ms - 1_000, now_ms, &[], &given)?;
+                self.run_out(passed);
+                self.state.gave.served
+            }
+        };
+        self.served += u32::try_from(more).unwrap_or(0);
+        Ok(before..self.served)
+    }
+
+    fn passed(&self) -> u32 {
+        self.state.groups.first().map_or(0, |group| group.passed)
+    }
+
+    /// Counts places that have run out as such.
+    fn run_out(&mut self, before: u32) {
+        for place in before..self.passed() {
+            if self.has_come(place) {
+                self.counts.came -= 1;
+                self.counts.passed_came += 1;
+            }
+        }
+    }
+
+    fn has_come(&self, place: u32) -> bool {
+        usize::try_from(place).ok().and_then(|at| self.came.get(at)).copied().unwrap_or(false)
+    }
+
+    fn in_seconds(&mut self, second: usize, happening: Happening) {
+        if let Some(then) = self.happenings.get_mut(second) {
+            then.push(happening);
+        }
+    }
+
+    fn is_due(&mut self, second: usize, place: u32) {
+        self.undecided += 1;
+        let numbers = &mut self.numbers;
+        let (after, happening) = match numbers.is_one_of(70) {
+            false => (180, Happening::NeverCame),
+            true if numbers.is_one_of(90) => (numbers.between(1, 60), Happening::Comes(place)),
+            true => (numbers.between(61, 170), Happening::Comes(place)),
+        };
+        self.in_seconds(second + after, happening);
+    }
+
+    fn happens(&mut self, second: usize, happening: Happening) {
+        match happening {
+            Happening::Comes(place) => self.comes(second, place),
+            Happening::Orders(seats) => self.orders(second, seats),
+            Happening::Leaves => self.ends_visit(0),
+            Happening::Paid(seats) => self.sold += u64::from(seats),
+            Happening::GivenBack(seats) => self.free += u64::from(seats),
+            Happening::NeverCame => self.decides(0),
+        }
+    }
+
+    fn comes(&mut self, second: usize, place: u32) {
+        if let Some(came) = usize::try_from(place).ok().and_then(|at| self.came.get_mut(at)) {
+            *came = true;
+        }
+        self.came_total += 1;
+        self.counts.came += 1;
+        self.counts.inside += 1;
+        let numbers = &mut self.numbers;
+        if !numbers.is_one_of(85) {
+            let after = numbers.between(20, 300);
+            return self.in_seconds(second + after, Happening::Leaves);
+        }
+        let seats = match numbers.between(0, 99) {
+            0..30 => 1,
+            30..75 => 2,
+            75..85 => 3,
+            _ => 4,
+        };
+        let after = numbers.between(20, 180);
+        self.in_seconds(second + after, Happening::Orders(seats));
+    }
+
+    fn orders(&mut self, second: usize, seats: u32) {
+        let Some(free) = self.free.checked_sub(u64::from(seats)) else {
+            self.nothing += 1;
+            return self.ends_visit(0);
+        };
+        self.free = free;
+        self.ends_visit(seats);
+        let (after, happening) = match self.numbers.is_one_of(88) {
+            true => (self.numbers.between(30, 240), Happening::Paid(seats)),
+            false => (600, Happening::GivenBack(seats)),
+        };
+        self.in_seconds(second + after, happening);
+    }
+
+    fn ends_visit(&mut self, seats: u32) {
+        self.counts.inside -= 1;
+        self.counts.visits += 1;
+        self.counts.held += u64::from(seats);
+        self.decides(seats);
+    }
+
+    fn decides(&mut self, seats: u32) {
+        self.undecided -= 1;
+        self.decided.add(u64::from(seats), 1);
+    }
+}
+
+impl Report {
+    /// The report as one JSON document.
+    #[must_use]
+    pub fn json(&self) -> String {
+        reporting::json(self)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = [
+            "seats",
+            "people",
+            "serving",
+            "places served",
+            "came",
+            "admitted to nothing",
+            "seats stranded",
+            "90 % sold",
+            "99.5 % sold",
+        ];
+        let mut table = reporting::table(header);
+        let seconds = |at: Option<usize>| at.map_or("never".to_owned(), |at| format!("{at} s"));
+        for row in &self.rows {
+            table.add_row([
+                grouped(row.seats.into()),
+                grouped(row.people.into()),
+                row.policy.name().to_owned(),
+                grouped(row.served.into()),
+                grouped(row.came),
+                grouped(row.admitted_to_nothing),
+                grouped(row.stranded),
+                seconds(row.sold_90_percent_s),
+                seconds(row.sold_99_5_percent_s),
+            ]);
+        }
+        write!(f, "{}\n\n{table}", self.assumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_classes_strand_nothing_and_admit_few_to_nothing() {
+        let options = Options { seats: vec![2_000], people_per_seat: 40, seed: 7 };
+        let report = run(&options).unwrap();
+        assert_eq!(report, run(&options).unwrap(), "the same seed makes the same sale");
+        let [off, one, two] = &report.rows[..] else { panic!() };
+        // Without the loop everybody is let in at once, and what comes back finds nobody.
+        assert_eq!(off.served, 80_000);
+        assert!(off.stranded > 0 && off.admitted_to_nothing > 40_000, "{off:?}");
+        assert_eq!((one.stranded, two.stranded), (0, 0), "{one:?} {two:?}");
+        assert!(two.admitted_to_nothing < one.admitted_to_nothing, "{one:?} {two:?}");
+        assert!(two.admitted_to_nothing * 10 < two.came, "{two:?}");
+        assert!(two.sold_99_5_percent_s.is_some(), "{two:?}");
+    }
+}
