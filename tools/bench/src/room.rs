@@ -11,7 +11,7 @@ use engine::domain::ids::{GroupId, SaleId};
 use engine::domain::room::bytes::{Hash, Secret};
 use engine::domain::room::draw::{Closing, Commitment, Source};
 use engine::domain::room::serving::{Counts, Event, Given, Refusal, Room, Settings, State};
-use engine::domain::room::stock::{Expected, InFlight, MILLION, Smoothed};
+use engine::domain::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
 use reporting::grouped;
 use serde::Serialize;
 
@@ -247,7 +247,10 @@ impl Sale {
         let more = match self.policy {
             Policy::LoopOff => u64::from(MAX_PER_SECOND).min(left),
             Policy::OneClass => {
-                let holds = self.decided.mean(Expected::holds_prior(MAX_UNITS / 2));
+                // What it believes at first is the same as with two classes.
+                let (comes, holds) = (Expected::COMES, Expected::holds_prior(MAX_UNITS));
+                let prior = Prior { mean: comes.mean * holds.mean / MILLION, ..holds };
+                let holds = self.decided.mean(prior);
                 let expected = Expected { comes: MILLION, holds, max_units: MAX_UNITS };
                 let flight = InFlight { waiting: self.undecided, inside: 0 };
                 expected.most(self.free, flight, left.min(MAX_PER_SECOND.into()))

@@ -91,8 +91,9 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// The prior of c. Half come; between a twentieth and all is believed.
-    pub const COMES: Prior = Prior { mean: MILLION / 2, min: MILLION / 20, max: MILLION };
+    /// The prior of c. Four in five come; between a twentieth and all is believed. It is rather too high than
+    /// too low: who is served too late comes some seconds later, who is served too early finds nothing.
+    pub const COMES: Prior = Prior { mean: MILLION * 4 / 5, min: MILLION / 20, max: MILLION };
 
     /// The prior of μ where an order has at most `max_units`: half of that. A tenth of a seat-leg and as much
     /// as an order may have are the bounds.
@@ -177,10 +178,10 @@ mod tests {
     #[test]
     fn a_mean_begins_at_its_prior_and_forgets() {
         let mut smoothed = Smoothed::default();
-        assert_eq!(smoothed.mean(Expected::COMES), MILLION / 2);
+        assert_eq!(smoothed.mean(Expected::COMES), 800_000);
         smoothed.add(0, 0);
         smoothed.add(90, 100);
-        assert_eq!(smoothed.mean(Expected::COMES), 700_000);
+        assert_eq!(smoothed.mean(Expected::COMES), 850_000);
         smoothed.add(1_000_000, 1_000_000);
         assert!(smoothed.mean(Expected::COMES) > 950_000);
         assert!(smoothed.count <= Smoothed::MAX_COUNT);

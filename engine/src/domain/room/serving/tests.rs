@@ -181,16 +181,16 @@ fn the_stock_bounds_who_is_in_flight() {
     let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
     run.given.free = Some(100);
     run.turn(5_000);
-    // Half of them come and hold half of an order, 2 of 4: x + 2·√(3x) ≤ 100.
-    assert_eq!(run.turn(5_000) + run.state.gave.flight.waiting, 70);
+    // Four in five come and hold half of an order, 2 of 4: 1.6x + 2·√(3.84x) ≤ 100.
+    assert_eq!(run.turn(5_000) + run.state.gave.flight.waiting, 45);
     assert_eq!(run.turn(5_000), 0);
     // Who came counts for twice as much as who has not.
-    run.given.counts = Some(Counts { came: 70, inside: 70, ..Counts::default() });
+    run.given.counts = Some(Counts { came: 45, inside: 45, ..Counts::default() });
     assert_eq!(run.turn(5_000), 0);
-    assert_eq!(run.state.gave.flight, InFlight { waiting: 0, inside: 70 });
+    assert_eq!(run.state.gave.flight, InFlight { waiting: 0, inside: 45 });
     // Who left makes room, and what comes back to the stock is served by itself.
-    run.given.counts = Some(Counts { came: 70, inside: 0, ..Counts::default() });
-    assert_eq!(run.turn(5_000), 70);
+    run.given.counts = Some(Counts { came: 45, inside: 0, ..Counts::default() });
+    assert_eq!(run.turn(5_000), 45);
     run.given.free = Some(200);
     assert!(run.turn(5_000) > 50);
     // One is served where nobody is in flight, and anything is free.
@@ -324,7 +324,7 @@ fn the_share_that_comes_is_learned_from_places_that_have_run_out() {
         run.given.counts = Some(Counts { passed_came: passed / 5, ..Counts::default() });
     }
     let comes = run.state.comes.mean(Expected::COMES);
-    assert!((195_000..=215_000).contains(&comes), "{comes}");
+    assert!((195_000..=235_000).contains(&comes), "{comes}");
 }
 
 #[test]
@@ -371,8 +371,9 @@ fn what_cannot_have_happened_is_refused() {
 
 #[test]
 fn settings_have_bounds() {
+    type Change = fn(&mut Settings);
     let good = room(&[("a", 1), ("b", 1_000)]).settings;
-    let wrong: [(&str, fn(&mut Settings)); 10] = [
+    let wrong: [(&str, Change); 10] = [
         ("groups", |settings| settings.groups.clear()),
         ("groups", |settings| settings.groups = vec![settings.groups[0].clone(); 2]),
         ("share", |settings| settings.groups[0].share = 0),
