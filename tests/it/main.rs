@@ -47,4 +47,5 @@ mod store_model;
 mod stripe_signature;
 mod template;
 mod up;
+mod verify_draw;
 mod vocabulary;

@@ -6,14 +6,20 @@
 //! capacity stays at its maximum.
 
 use std::fmt;
+use std::path::PathBuf;
 
-use engine::domain::ids::{GroupId, SaleId};
-use engine::domain::room::bytes::{Hash, Secret};
-use engine::domain::room::draw::{Closing, Commitment, Source};
-use engine::domain::room::serving::{Counts, Event, Given, Refusal, Room, Settings, State};
+use engine::domain::ids::{GroupId, SaleId, UserId};
+use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::draw::{Closing, Commitment, Member, Source, Window};
+use engine::domain::room::log::Record;
+use engine::domain::room::serving::{Counts, Event, Given, Room, Settings};
 use engine::domain::room::stock::{Expected, InFlight, MILLION, Prior, Smoothed};
+use engine::domain::room::tree;
+use ops::draw::publication::{Admission, Chunk, Publication};
 use reporting::grouped;
 use serde::Serialize;
+
+use super::selling::Failure;
 
 /// What people do, in words.
 pub const ASSUMED: &str = "\
@@ -62,6 +68,9 @@ pub struct Options {
     pub people_per_seat: u32,
     /// The seed.
     pub seed: u64,
+    /// The folder that gets what a room publishes of the first sale, served by the rules as they are. One index in
+    /// fifty is nobody's; the buyer of index 5 is `buyer-5`, with a nonce of all zeros.
+    pub publish: Option<PathBuf>,
 }
 
 /// What became of one sale.
@@ -101,13 +110,20 @@ pub struct Report {
 /// Simulates each sale under each policy.
 ///
 /// # Errors
-/// The rules refuse a turn, which would be a defect of the simulation.
-pub fn run(options: &Options) -> Result<Report, Refusal> {
+/// The files cannot be written; or the rules refuse a turn, which would be a defect of the simulation.
+pub fn run(options: &Options) -> Result<Report, Failure> {
     let mut rows = Vec::new();
     for &seats in &options.seats {
         let people = seats.saturating_mul(options.people_per_seat);
         for policy in Policy::ALL {
-            rows.push(Sale::new(policy, seats, people, options.seed)?.run()?);
+            rows.push(Sale::new(policy, seats, people, options.seed, false)?.run()?.0);
+        }
+    }
+    if let (Some(folder), Some(&seats)) = (&options.publish, options.seats.first()) {
+        let people = seats.saturating_mul(options.people_per_seat);
+        let sale = Sale::new(Policy::TwoClasses, seats, people, options.seed, true)?;
+        if let Some(publication) = sale.run()?.1 {
+            publication.write(folder)?;
         }
     }
     Ok(Report { assumed: ASSUMED, seed: options.seed, rows })
@@ -156,7 +172,8 @@ enum Happening {
 struct Sale {
     policy: Policy,
     room: Room,
-    state: State,
+    /// The last record of the log.
+    last: Record,
     seats: u32,
     people: u32,
     free: u64,
@@ -172,29 +189,77 @@ struct Sale {
     served: u32,
     happenings: Vec<Vec<Happening>>,
     numbers: Numbers,
+    published: Option<Published>,
+}
+
+/// What is published of a sale.
+struct Published {
+    group: GroupId,
+    window: Window,
+    leaves: Vec<Hash>,
+    log: Vec<String>,
+    admissions: Vec<Admission>,
+}
+
+impl Published {
+    /// The leaves of everybody in the room.
+    fn leaves(sale: &SaleId, group: &GroupId, people: u32) -> Result<Vec<Hash>, Failure> {
+        let leaf = |index: u32| {
+            if index % 50 == 49 {
+                return Ok(tree::empty_leaf());
+            }
+            let buyer = &UserId::new(format!("buyer-{index}"))?;
+            Ok(Member { sale, group, index, buyer, nonce: Nonce([0; 16]) }.leaf())
+        };
+        (0..people).map(leaf).collect()
+    }
+
+    /// The index that has a place, if somebody holds it.
+    fn holder(&self, place: u32) -> Option<u32> {
+        let index = self.window.index(place)?;
+        let leaf = usize::try_from(index).ok().and_then(|at| self.leaves.get(at))?;
+        (*leaf != tree::empty_leaf()).then_some(index)
+    }
 }
 
 impl Sale {
-    fn new(policy: Policy, seats: u32, people: u32, seed: u64) -> Result<Self, Refusal> {
-        // The names are short and plain; a simulation has no other.
-        let name = |_| Refusal::UnknownGroup;
-        let group = GroupId::new("all").map_err(name)?;
+    fn new(
+        policy: Policy,
+        seats: u32,
+        people: u32,
+        seed: u64,
+        is_published: bool,
+    ) -> Result<Self, Failure> {
+        let group = GroupId::new("all")?;
         let mut settings = Settings::new(group.clone(), 0, MAX_UNITS);
         settings.max_per_second = MAX_PER_SECOND;
         let secret = Secret([0; 32]);
         let draw = Commitment { commitment: secret.commitment(), beacon: None };
-        let room = Room { sale: SaleId::new("simulated").map_err(name)?, draw, settings };
-        let closing = Closing { count: people, root: Hash([0; 32]), latest_round: None };
-        let events = [
+        let room = Room { sale: SaleId::new("simulated")?, draw, settings };
+        // Nobody looks at the tree of a sale that is not published.
+        let people_s = if is_published { people } else { 0 };
+        let leaves = Published::leaves(&room.sale, &group, people_s)?;
+        let closing = Closing { count: people, root: tree::root(&leaves), latest_round: None };
+        let source = Source::Secret(secret);
+        let window_seed = closing.seed(&room.sale, &group, &source);
+        let events = vec![
             Event::Closed { group: group.clone(), closing },
-            Event::Drawn { group, source: Source::Secret(secret) },
+            Event::Drawn { group: group.clone(), source },
         ];
         let given = Given { joined: vec![people], ..Given::default() };
-        let state = State::first(&room.settings).turn(&room, -1_000, -1_000, &events, &given)?;
+        let first = Record::first(room.clone(), -2_000);
+        let last = first.next(&room, -1_000, events, given)?;
+        let published = is_published.then(|| Published {
+            group,
+            window: Window::new(window_seed, 0, people),
+            leaves,
+            log: vec![first.line(), last.line()],
+            admissions: Vec::new(),
+        });
         Ok(Self {
             policy,
             room,
-            state,
+            last,
             seats,
             people,
             free: u64::from(seats),
@@ -208,10 +273,11 @@ impl Sale {
             served: 0,
             happenings: (0..SECONDS).map(|_| Vec::new()).collect(),
             numbers: Numbers(seed),
+            published,
         })
     }
 
-    fn run(mut self) -> Result<Row, Refusal> {
+    fn run(mut self) -> Result<(Row, Option<Publication>), Failure> {
         let (mut sold_90_percent_s, mut sold_99_5_percent_s) = (None, None);
         for second in 0..SECONDS {
             let happenings =
@@ -227,7 +293,12 @@ impl Sale {
             sold_90_percent_s = sold_90_percent_s.or(is_sold(900).then_some(second));
             sold_99_5_percent_s = sold_99_5_percent_s.or(is_sold(995).then_some(second));
         }
-        Ok(Row {
+        let publication = self.published.map(|all| Publication {
+            log: all.log,
+            chunks: Chunk::all(&all.group, &all.leaves),
+            admissions: all.admissions,
+        });
+        let row = Row {
             policy: self.policy,
             seats: self.seats,
             people: self.people,
@@ -237,11 +308,12 @@ impl Sale {
             stranded: u64::from(self.seats) - self.sold,
             sold_90_percent_s,
             sold_99_5_percent_s,
-        })
+        };
+        Ok((row, publication))
     }
 
     /// Serves: the places that are due now.
-    fn serve(&mut self, second: usize) -> Result<std::ops::Range<u32>, Refusal> {
+    fn serve(&mut self, second: usize) -> Result<std::ops::Range<u32>, Failure> {
         let before = self.served;
         let left = u64::from(self.people - before);
         let more = match self.policy {
@@ -264,9 +336,12 @@ impl Sale {
                     ..Given::default()
                 };
                 let now_ms = i64::try_from(second).unwrap_or(i64::MAX) * 1_000;
-                self.state = self.state.turn(&self.room, now_ms - 1_000, now_ms, &[], &given)?;
+                self.last = self.last.next(&self.room, now_ms, Vec::new(), given)?;
+                if let Some(published) = &mut self.published {
+                    published.log.push(self.last.line());
+                }
                 self.run_out(passed);
-                self.state.gave.served
+                self.last.state.gave.served
             }
         };
         self.served += u32::try_from(more).unwrap_or(0);
@@ -274,7 +349,7 @@ impl Sale {
     }
 
     fn passed(&self) -> u32 {
-        self.state.groups.first().map_or(0, |group| group.passed)
+        self.last.state.groups.first().map_or(0, |group| group.passed)
     }
 
     /// Counts places that have run out as such.
@@ -299,8 +374,9 @@ impl Sale {
 
     fn is_due(&mut self, second: usize, place: u32) {
         self.undecided += 1;
+        let is_held = self.published.as_ref().is_none_or(|all| all.holder(place).is_some());
         let numbers = &mut self.numbers;
-        let (after, happening) = match numbers.is_one_of(70) {
+        let (after, happening) = match numbers.is_one_of(70) && is_held {
             false => (180, Happening::NeverCame),
             true if numbers.is_one_of(90) => (numbers.between(1, 60), Happening::Comes(place)),
             true => (numbers.between(61, 170), Happening::Comes(place)),
@@ -322,6 +398,11 @@ impl Sale {
     fn comes(&mut self, second: usize, place: u32) {
         if let Some(came) = usize::try_from(place).ok().and_then(|at| self.came.get_mut(at)) {
             *came = true;
+        }
+        if let Some(all) = &mut self.published {
+            let (group, turn) = (all.group.clone(), self.last.number);
+            let admission = |index| Admission { group, index, place, turn };
+            all.admissions.extend(all.holder(place).map(admission));
         }
         self.came_total += 1;
         self.counts.came += 1;
@@ -414,7 +495,7 @@ mod tests {
 
     #[test]
     fn two_classes_strand_nothing_and_admit_few_to_nothing() {
-        let options = Options { seats: vec![2_000], people_per_seat: 40, seed: 7 };
+        let options = Options { seats: vec![2_000], people_per_seat: 40, seed: 7, publish: None };
         let report = run(&options).unwrap();
         assert_eq!(report, run(&options).unwrap(), "the same seed makes the same sale");
         let [off, one, two] = &report.rows[..] else { panic!() };

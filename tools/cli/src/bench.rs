@@ -1,6 +1,6 @@
 //! `onsale bench`: what the engine costs on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -279,7 +279,8 @@ what.
 
 Examples:
   onsale bench room
-  onsale bench room --seats 500 --people-per-seat 100")]
+  onsale bench room --seats 500 --people-per-seat 100
+  onsale bench room --seats 500 --publish published      then: onsale verify-draw published")]
 pub struct RoomCommand {
     /// Seats of the sales.
     #[arg(long, value_name = "N,N", value_delimiter = ',', default_value = "18000,150000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -290,12 +291,16 @@ pub struct RoomCommand {
     /// Seed of what people do.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
+    /// Write what a room publishes of the first of these sales, for onsale verify-draw to check.
+    #[arg(long, value_name = "DIR")]
+    publish: Option<PathBuf>,
 }
 
 impl RoomCommand {
     fn run(self, json: bool) -> Result<ExitCode, Failure> {
-        let Self { seats, people_per_seat, seed } = self;
-        let report = room::run(&room::Options { seats, people_per_seat, seed })?;
+        let Self { seats, people_per_seat, seed, publish } = self;
+        let options = room::Options { seats, people_per_seat, seed, publish };
+        let report = room::run(&options)?;
         if json { out(&report.json()) } else { out(&report) }
     }
 }

@@ -6,7 +6,7 @@ use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::draw::{Closing, Commitment, Member, Source, Window, later_seed};
 use engine::domain::room::log::{NONE_BEFORE, Record};
 use engine::domain::room::serving::{Counts, Event, Given, Room, Settings};
-use engine::domain::room::tree::{self, CHUNK_LEAVES};
+use engine::domain::room::tree;
 
 use super::beacon;
 use super::publication::{Admission, Chunk, Publication};
@@ -61,14 +61,7 @@ pub fn leaves() -> Vec<Hash> {
 }
 
 pub fn chunks(leaves: &[Hash]) -> Vec<Chunk> {
-    let roots: Vec<Hash> = leaves.chunks(CHUNK_LEAVES).map(tree::root).collect();
-    let chunk = |(chunk, leaves): (usize, &[Hash])| Chunk {
-        group: group(),
-        chunk,
-        leaves: leaves.to_vec(),
-        path: tree::path(&roots, chunk).unwrap(),
-    };
-    leaves.chunks(CHUNK_LEAVES).enumerate().map(chunk).collect()
+    Chunk::all(&group(), leaves)
 }
 
 pub fn closing(has_beacon: bool) -> Closing {

@@ -5,6 +5,7 @@ use std::{fs, io};
 
 use engine::domain::ids::GroupId;
 use engine::domain::room::bytes::Hash;
+use engine::domain::room::tree;
 use serde::{Deserialize, Serialize};
 
 /// The file of the log: a record a line.
@@ -26,6 +27,21 @@ pub struct Chunk {
     pub leaves: Vec<Hash>,
     /// The path from its root to the root of the tree, from below.
     pub path: Vec<Hash>,
+}
+
+impl Chunk {
+    /// The chunks of a group's leaves.
+    #[must_use]
+    pub fn all(group: &GroupId, leaves: &[Hash]) -> Vec<Self> {
+        let roots: Vec<Hash> = leaves.chunks(tree::CHUNK_LEAVES).map(tree::root).collect();
+        let chunk = |(chunk, leaves): (usize, &[Hash])| Self {
+            group: group.clone(),
+            chunk,
+            leaves: leaves.to_vec(),
+            path: tree::path(&roots, chunk).unwrap_or_default(),
+        };
+        leaves.chunks(tree::CHUNK_LEAVES).enumerate().map(chunk).collect()
+    }
 }
 
 /// The first admission of a visit.
@@ -53,10 +69,10 @@ pub struct Publication {
     pub admissions: Vec<Admission>,
 }
 
-/// Why a publication cannot be read.
+/// Why a publication cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be read.
+    /// A file cannot be read or written.
     #[error("{file}: {error}")]
     File {
         /// Its name.
@@ -94,7 +110,34 @@ fn values<T: for<'de> Deserialize<'de>>(
     lines(folder, file)?.into_iter().enumerate().map(parse).collect()
 }
 
+/// Writes values as lines of a file.
+fn write(folder: &Path, file: &'static str, lines: &[String]) -> Result<(), Error> {
+    let text: String = lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+    fs::write(folder.join(file), text).map_err(|error| Error::File { file, error })
+}
+
+/// The lines of JSON of values.
+fn json(values: &[impl Serialize]) -> Vec<String> {
+    // Texts, whole numbers and lists: nothing that JSON cannot say.
+    let line = |value| {
+        serde_json::to_string(value)
+            .unwrap_or_else(|error| unreachable!("it is always JSON: {error}"))
+    };
+    values.iter().map(line).collect()
+}
+
 impl Publication {
+    /// Writes the three files into a folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<(), Error> {
+        fs::create_dir_all(folder).map_err(|error| Error::File { file: LOG, error })?;
+        write(folder, LOG, &self.log)?;
+        write(folder, LEAVES, &json(&self.chunks))?;
+        write(folder, ADMISSIONS, &json(&self.admissions))
+    }
+
     /// Reads the three files of a folder.
     ///
     /// # Errors

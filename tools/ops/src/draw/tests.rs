@@ -9,7 +9,7 @@ use engine::domain::room::serving::Event;
 use engine::domain::room::tree;
 
 use super::fixture::*;
-use super::publication::{ADMISSIONS, Admission, LEAVES, LOG, Publication};
+use super::publication::{ADMISSIONS, Admission, LEAVES, Publication};
 use super::report::DecidedBy;
 use super::violation::Violation;
 use super::{Own, beacon, verify};
@@ -241,17 +241,8 @@ fn anyone_proves_the_own_place() {
 fn a_publication_is_read_from_its_files() {
     let (good, _) = publication();
     let folder = tempfile::tempdir().unwrap();
-    let lines = |values: Vec<String>| values.join("\n") + "\n";
     let write = |file: &str, text: String| fs::write(folder.path().join(file), text).unwrap();
-    write(LOG, lines(good.log.clone()));
-    write(
-        LEAVES,
-        lines(good.chunks.iter().map(|chunk| serde_json::to_string(chunk).unwrap()).collect()),
-    );
-    write(
-        ADMISSIONS,
-        lines(good.admissions.iter().map(|one| serde_json::to_string(one).unwrap()).collect()),
-    );
+    good.write(folder.path()).unwrap();
     assert_eq!(Publication::read(folder.path()).unwrap(), good);
     write(ADMISSIONS, "{}\n".to_owned());
     let error = Publication::read(folder.path()).unwrap_err().to_string();
