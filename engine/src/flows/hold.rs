@@ -36,10 +36,10 @@ fn inventory_in(sale: &Sale, order: &Order) -> Stored<InventoryId> {
     at.ok_or_else(|| StoreError::Contract(format!("order {} is in no inventory", order.number)))
 }
 
-/// [`inventory_in`] the order's sale. A tombstone, which has no seats, is where its sale is whole.
+/// The inventory that an order's seats are in; a tombstone, which has none, is where its sale is whole.
 ///
 /// # Errors
-/// Fails if the catalogue does.
+/// Fails if the catalogue does; `Contract` if they are in several: no such order is made.
 pub async fn inventory_of(ports: &impl Ports, order: &Order) -> Stored<InventoryId> {
     if order.is_tombstone() {
         return Ok(InventoryId::whole(order.sale.clone()));

@@ -13,8 +13,9 @@ pub struct Repair {
     pub epoch: Epoch,
     /// Id of the tier.
     pub tier: TierId,
-    /// The counters of the blocks of these seats ([`Freed::of`]) before the caller read the tier: if
-    /// seats of them were freed since, a seat that seemed leaked may be held again, and nothing is done.
+    /// The counters of the blocks of these seats ([`Freed::of`](super::Freed::of)) before the caller read
+    /// the tier: if seats of them were freed since, a seat that seemed leaked may be held again, and
+    /// nothing is done.
     pub freed: Vec<u32>,
     /// The seat-legs to free, as leg and seat.
     pub leaked: Vec<(Leg, Seat)>,

@@ -1,7 +1,5 @@
 //! Restoring: the hold of a pending order that Redis has forgotten.
 
-#[cfg(doc)]
-use super::Freed;
 use super::{HeldLine, HoldRecord, Inventory};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, InventoryId};
@@ -18,8 +16,8 @@ pub struct Restore {
     pub order: OrderNumber,
     /// The hold to write.
     pub record: HoldRecord,
-    /// For each line, the counters of the blocks of its seats ([`Freed::of`]) before the caller read the
-    /// tier: if seats of them were freed since, the order may have ended and its seats be held by
+    /// For each line, the counters of the blocks of its seats ([`Freed::of`](super::Freed::of)) before the
+    /// caller read the tier: if seats of them were freed since, the order may have ended and its seats be held by
     /// others, and nothing is done.
     pub freed: Vec<Vec<u32>>,
 }
