@@ -35,7 +35,7 @@ pub fn grace(search_lag_seconds: u32) -> Grace {
     }
 }
 
-/// What an engine is told of the lag of its provider's list: a second more, for whole seconds.
+/// The lag of its provider's list that an engine is configured with: a second more, for whole seconds.
 #[must_use]
 pub fn list_lag(list_lag_seconds: u32) -> ListLag {
     let seconds = list_lag_seconds.saturating_add(1).min(ListLag::MAX_SECONDS);

@@ -405,7 +405,7 @@ fn recorder(
     Ok(Recorder::start(limits, throttles, file, redis.map_err(servers::Error::from)?))
 }
 
-/// The kind of cache that the engine is told it runs on; `None` if its limits are not enforced.
+/// The kind of cache that the engine is configured with; `None` if its limits are not enforced.
 fn cache_kind(limits: Limits) -> Option<CacheKind> {
     let Limits::Aws(quotas) = limits else { return None };
     Some(match quotas.cache {

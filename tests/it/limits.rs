@@ -44,6 +44,20 @@ fn limits() -> Limits {
     Limits::Aws(Quotas { payments_per_second: 1000, cache, ..Quotas::default() })
 }
 
+/// An engine under the limits that sells from a minute ago on what a sale file says beside its title,
+/// currency and times.
+async fn selling(mut sale: serde_json::Value) -> Engine {
+    let now = Timestamp::now();
+    (sale["title"], sale["currency"]) = (json!("A hall"), json!("EUR"));
+    sale["opens_at"] = json!(now.plus_seconds(-60));
+    sale["closes_at"] = json!(now.plus_seconds(3600));
+    let sale: SaleFile = serde_json::from_value(sale).unwrap();
+    let options = Options { limits: limits(), ..Options::ephemeral() };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    demo::publish(&engine, &[sale]).await.unwrap();
+    engine
+}
+
 #[test]
 fn the_engine_counts_with_the_limits_that_the_fakes_enforce() {
     let count = |limit: &fake_limits::table::Limit| usize::try_from(limit.count()).unwrap();
@@ -124,18 +138,12 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     if backends::is_foreign("limits are those of servers of ours") {
         return;
     }
-    let options = Options { limits: limits(), ..Options::ephemeral() };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let now = Timestamp::now();
-    let sale: SaleFile = serde_json::from_value(json!({
-        "sale": "drained", "title": "A hall", "currency": "EUR",
-        "opens_at": now.plus_seconds(-60), "closes_at": now.plus_seconds(3600),
-        "limit_per_buyer": 4, "pay_window_seconds": 5,
+    let engine = selling(json!({
+        "sale": "drained", "limit_per_buyer": 4, "pay_window_seconds": 5,
         "gate": { "user_lock_ms": 500, "rate_per_second": 1000 },
         "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 300 }],
     }))
-    .unwrap();
-    demo::publish(&engine, &[sale]).await.unwrap();
+    .await;
     let dynamo = stores::dynamo(engine.endpoints());
     let (stop, stopped) = watch::channel(false);
     let drained = tokio::spawn(async move { drain(&dynamo, stopped).await });
@@ -170,7 +178,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     engine.stop().await.unwrap();
 }
 
-/// Sends forged callbacks to the route of the API until it is told to stop. Returns the number that was
+/// Sends forged callbacks to the route of the API until it is stopped. Returns the number that was
 /// answered with each status.
 async fn forge(url: String, stop: watch::Receiver<bool>) -> BTreeMap<u16, u64> {
     let client = reqwest::Client::new();
@@ -206,18 +214,12 @@ async fn a_flood_of_forged_callbacks_leaves_the_true_ones_at_the_entry_decided()
     if backends::is_foreign("limits are those of servers of ours") {
         return;
     }
-    let options = Options { limits: limits(), ..Options::ephemeral() };
-    let engine = Engine::start(backends::engine(options)).await.unwrap();
-    let now = Timestamp::now();
-    let sale: SaleFile = serde_json::from_value(json!({
-        "sale": "flooded", "title": "A hall", "currency": "EUR",
-        "opens_at": now.plus_seconds(-60), "closes_at": now.plus_seconds(3600),
-        "limit_per_buyer": 1, "pay_window_seconds": 900,
+    let engine = selling(json!({
+        "sale": "flooded", "limit_per_buyer": 1, "pay_window_seconds": 900,
         "gate": { "user_lock_ms": 1, "rate_per_second": 1000 },
         "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 100 }],
     }))
-    .unwrap();
-    demo::publish(&engine, &[sale]).await.unwrap();
+    .await;
     let client = reqwest::Client::new();
     let mut orders = Vec::new();
     for buyer in 0..2 * TRUE_CALLBACKS {

@@ -1,6 +1,6 @@
 //! The limits of the managed services that a deployment stands on: one table ([`table`]), from which
 //! `docs/limits.md` is written ([`page`]) and from which the fakes have their values, and the meters
-//! that enforce them. Everything is pure: a meter is told the time.
+//! that enforce them. Everything is pure: a meter takes the time as an argument.
 //!
 //! A fake that enforces them is given an [`Enforced`]: the quotas that the account has, and where
 //! refusals are counted.
@@ -20,7 +20,7 @@ pub use throttles::{Throttle, Throttled, Throttles};
 
 use serde::{Deserialize, Serialize};
 
-/// The time, as a meter is told it: since any moment that stays the same for the meter.
+/// The time that a meter is given: since any moment that stays the same for the meter.
 pub type Now = std::time::Duration;
 
 /// The kind of cache that a deployment runs on, as `CacheKind` of the template.

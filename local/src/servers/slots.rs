@@ -234,7 +234,7 @@ mod tests {
         // A hundred units each: three hundred at once, three hundred late, and no more.
         let script = bytes(&["EVALSHA", "abc", "1", "k"]);
         let acts: Vec<Act> = (0..1000).map(|_| meter.act(Request::from_bytes(&script))).collect();
-        let count = |wanted: fn(&Act) -> bool| acts.iter().filter(|act| wanted(act)).count();
+        let count = |is_it: fn(&Act) -> bool| acts.iter().filter(|act| is_it(act)).count();
         assert!((300..320).contains(&count(|act| *act == Act::Forward)));
         assert!((290..320).contains(&count(|act| matches!(act, Act::ForwardLate(_)))));
         assert!(count(|act| matches!(act, Act::Refuse(_))) > 300);

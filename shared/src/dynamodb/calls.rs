@@ -8,7 +8,7 @@ use super::dynamo::Dynamo;
 use super::expressions::conditional;
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{calls_key, provider_key};
-use crate::providers::{Turns, TurnsWanted};
+use crate::providers::{TurnRequest, Turns};
 use engine::domain::call_rate::Take;
 use engine::ports::{StoreError, Stored};
 
@@ -44,8 +44,8 @@ impl DynamoCalls {
         Ok(self.db.update(update).await?.is_some())
     }
 
-    async fn take(&self, wanted: TurnsWanted<'_>) -> Stored<Take> {
-        let TurnsWanted { provider, operation, rate, calls, now_us } = wanted;
+    async fn take(&self, request: TurnRequest<'_>) -> Stored<Take> {
+        let TurnRequest { provider, operation, rate, calls, now_us } = request;
         let (pk, sk) = (provider_key(provider), calls_key(operation.as_str()));
         let key = item([("pk", text(pk)), ("sk", text(sk))]);
         for _ in 0..ATTEMPTS {
@@ -69,9 +69,9 @@ impl DynamoCalls {
 }
 
 impl Turns for DynamoCalls {
-    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
+    fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
         let take = async move {
-            let taken = Self::take(self, wanted).await;
+            let taken = Self::take(self, request).await;
             // Whether or not turns were taken: none of them was used.
             taken.map_err(|error| match error {
                 StoreError::Unknown(text) => StoreError::Unavailable(text),

@@ -54,9 +54,9 @@ impl Operation {
     }
 }
 
-/// The turns that a process wants of an operation of a provider.
+/// A process's request for turns of an operation of a provider.
 #[derive(Debug, Clone, Copy)]
-pub struct TurnsWanted<'a> {
+pub struct TurnRequest<'a> {
     /// The provider.
     pub provider: &'a ProviderId,
     /// The operation.
@@ -75,7 +75,7 @@ pub trait Turns: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// `Unavailable` if the place does not answer. Turns may then be lost, which harms nobody.
-    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>>;
+    fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>>;
 }
 
 /// The limits of every provider: where turns are kept, and how many there are.
@@ -89,7 +89,7 @@ impl Limits {
         Self::default()
     }
 
-    /// So many calls a second to each operation of each provider.
+    /// The same rate of calls for each operation of each provider.
     #[must_use]
     pub fn new(turns: Arc<dyn Turns>, rate: CallRate) -> Self {
         Self(Some((turns, rate)))
@@ -177,8 +177,8 @@ impl Shared {
             let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
             let calls = waiting.min(MAX_TURNS);
             let (provider, rate) = (&self.provider, self.rate);
-            let wanted = TurnsWanted { provider, operation, rate, calls, now_us };
-            match self.turns.take(wanted).await? {
+            let request = TurnRequest { provider, operation, rate, calls, now_us };
+            match self.turns.take(request).await? {
                 Take::Calls { calls, first_us, .. } => {
                     (taken.calls, taken.first_us) = (calls, first_us);
                 }
@@ -221,8 +221,8 @@ mod tests {
     }
 
     impl Turns for Memory {
-        fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
-            let TurnsWanted { operation, rate, calls, now_us, .. } = wanted;
+        fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
+            let TurnRequest { operation, rate, calls, now_us, .. } = request;
             Box::pin(async move {
                 // As a store does: it answers later, and others come meanwhile.
                 tokio::task::yield_now().await;

@@ -29,7 +29,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError, Stored};
 
 pub use self::callback::{EventDefect, SignatureDefect, VerifiedCallback};
-pub use self::limit::{Limits, Operation, Turns, TurnsWanted};
+pub use self::limit::{Limits, Operation, TurnRequest, Turns};
 /// The body of a callback, for its description in OpenAPI.
 pub use self::stripe::event::{CaptureEvent, PaymentEvent};
 

@@ -145,6 +145,7 @@ mod tests {
                 keys.tier(&tier),
                 keys.taken(&tier, Leg(3)),
                 keys.sold(&tier, Leg(3)),
+                keys.freed(&tier),
             ]
         };
         let of_ever = [
@@ -156,6 +157,7 @@ mod tests {
             "{s}:tier:a",
             "{s}:taken:a:3",
             "{s}:sold:a:3",
+            "{s}:freed:a",
         ];
         assert_eq!(names(&InventoryId::whole(sale.clone())), of_ever);
         let of_tier = of_ever.map(|key| key.replace("{s}", "{s/a}"));

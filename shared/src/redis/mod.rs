@@ -7,7 +7,7 @@
 //! - [`hold_record`] is the text form of a hold.
 //! - [`keys`] names every key.
 //! - [`RedisSeats`] and [`RedisGate`] implement the ports; `reads` and `unload` have what needs no script.
-//! - [`availability`] reads what is left, seldom, for everyone who looks.
+//! - [`availability`] reads what is left, seldom, for everyone who asks.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
 
 pub mod availability;

@@ -18,7 +18,7 @@ use crate::dynamodb::{
 };
 use crate::http::attendees::AttendeeKeys;
 use crate::http::tokens::AdmissionKeys;
-use crate::providers::{Limits, Providers, Turns, TurnsWanted};
+use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
@@ -119,8 +119,8 @@ struct Store {
 struct StoredTurns(Arc<Lazy<Store>>);
 
 impl Turns for StoredTurns {
-    fn take<'a>(&'a self, wanted: TurnsWanted<'a>) -> BoxFuture<'a, Stored<Take>> {
-        Turns::take(&self.0.calls, wanted)
+    fn take<'a>(&'a self, request: TurnRequest<'a>) -> BoxFuture<'a, Stored<Take>> {
+        Turns::take(&self.0.calls, request)
     }
 }
 

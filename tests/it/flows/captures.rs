@@ -24,7 +24,7 @@ use fake_payments::{API_KEY, Fault, Lags, PROVIDER};
 use local::servers::PaymentProvider;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
 use shared::dynamodb::DynamoCalls;
-use shared::providers::{Operation, Providers, Turns, TurnsWanted};
+use shared::providers::{Operation, Providers, TurnRequest, Turns};
 use shared::runtime::config::{PaymentConfig, ProvidersConfig};
 use shared::runtime::connections::{Https, Trust};
 
@@ -273,8 +273,8 @@ async fn turns_in_dynamodb_are_given_once_to_many_processes() {
         let (process, provider) = (process.clone(), provider.clone());
         async move {
             let provider = &provider;
-            let wanted = TurnsWanted { provider, operation, rate, calls: 3, now_us };
-            Turns::take(&process, wanted).await.unwrap()
+            let request = TurnRequest { provider, operation, rate, calls: 3, now_us };
+            Turns::take(&process, request).await.unwrap()
         }
     };
     let mut times = Vec::new();

@@ -91,7 +91,7 @@ async fn what_the_queue_does_not_take_either_is_not_answered_with_success() {
     assert!(kept.is_empty());
 }
 
-/// The control: without the guard a provider is told that all is well, and nobody knows of its capture.
+/// The control: without the guard a provider is answered 200, and nobody knows of its capture.
 #[test]
 fn without_the_guard_a_capture_is_lost() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

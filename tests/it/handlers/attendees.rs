@@ -52,7 +52,7 @@ fn hashes(records: &str, sale: &str) -> BTreeSet<String> {
     parts.map(|rest| rest.chars().take_while(char::is_ascii_hexdigit).collect()).collect()
 }
 
-/// Before there was a bound, all thousand answers told.
+/// Before there was a bound, all thousand answers said so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stranger_who_tries_a_thousand_ids_learns_of_as_many_as_anybody_may_name() {
     const IDS: usize = 1000;
@@ -68,22 +68,22 @@ async fn a_stranger_who_tries_a_thousand_ids_learns_of_as_many_as_anybody_may_na
 
     // With somebody in each request who is known to have a ticket, no order is ever made.
     let token = fixture.admission("stranger", "club", 4).await["token"].clone();
-    let mut told = Vec::new();
+    let mut learned = Vec::new();
     let mut refusals = BTreeSet::new();
     for id in &ids {
         let got = fixture.order("stranger", "club", &token, named(&[id, "bait"])).await;
         if got.body["type"] == "/problems/attendee-taken" {
             let taken = got.problem(409, "attendee-taken")["attendee"].clone();
             assert_eq!(taken == json!(id), there.contains(&id.as_str()), "{id}");
-            told.push(id.as_str());
+            learned.push(id.as_str());
         } else {
             // To the byte the same, whether the id has a ticket or not.
             refusals.insert(got.problem(403, "attendee-limit").to_string());
         }
     }
-    println!("a stranger tried {IDS} ids and learned of {}, before: {IDS}", told.len());
+    println!("a stranger tried {IDS} ids and learned of {}, before: {IDS}", learned.len());
     // Three for each of four tickets; the bait is one of them, and a request for two needs room for two.
-    assert_eq!(told.len(), 10);
+    assert_eq!(learned.len(), 10);
     assert_eq!(refusals.len(), 1, "{refusals:?}");
 
     // One more may be named, alone; after that it does not help either.
@@ -92,9 +92,9 @@ async fn a_stranger_who_tries_a_thousand_ids_learns_of_as_many_as_anybody_may_na
     let alone = fixture.order("stranger", "club", &token, named(&["P-0999"])).await;
     assert_eq!(alone.problem(403, "attendee-limit")["max_named"], 12);
     // Whom the stranger has named may be named again.
-    let again = fixture.order("stranger", "club", &token, named(&[told[0]])).await;
+    let again = fixture.order("stranger", "club", &token, named(&[learned[0]])).await;
     again.problem(409, "attendee-taken");
-    fixture.order("stranger", "club", &token, named(&[told[1]])).await.ok(201);
+    fixture.order("stranger", "club", &token, named(&[learned[1]])).await.ok(201);
     assert_clean(&fixture).await;
 }
 
@@ -129,7 +129,7 @@ async fn an_id_stands_in_its_order_alone_and_is_gone_once_it_is_erased() {
     let said = log.text();
     assert!(!said.is_empty(), "the log is kept");
     for hash in here.iter().chain(&there) {
-        assert!(!answers.contains(hash) && !said.contains(hash), "{hash} is told");
+        assert!(!answers.contains(hash) && !said.contains(hash), "{hash} is shown");
     }
 
     let of =

@@ -1,4 +1,4 @@
-//! Everybody looks at what is left: how often that reads the sale's slot.
+//! Availability: how often it reads the sale's slot.
 
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const PROCESSES: u32 = 40;
 /// Time for which they show it as often as they can.
 const SHOWN: Duration = Duration::from_secs(3);
 
-async fn look(process: &App) -> Value {
+async fn availability(process: &App) -> Value {
     let request = request(Sender::Nobody, "GET", "/sales/hall/availability", json!({}), "");
     send(process, request).await.ok(200)
 }
@@ -52,16 +52,16 @@ async fn what_is_left_is_seen_by_every_process_soon_after() {
     fixture.publish(&hall()).await.ok(200);
     let processes = join_all((0..8).map(|_| fixture.another_process())).await;
     for process in &processes {
-        assert_eq!(look(process).await["tiers"][0]["available"], json!(16));
+        assert_eq!(availability(process).await["tiers"][0]["available"], json!(16));
     }
     fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
     let bought = Instant::now();
     for process in &processes {
-        let mut left: Value = look(process).await;
+        let mut left: Value = availability(process).await;
         while left["tiers"][0]["available"] != json!(14) {
             assert!(bought.elapsed() < Duration::from_secs(10), "{left}");
             tokio::time::sleep(Duration::from_millis(50)).await;
-            left = look(process).await;
+            left = availability(process).await;
         }
     }
     println!("eight processes saw it within {} ms", bought.elapsed().as_millis());

@@ -278,7 +278,8 @@ impl Fixture {
         line.map_or(0, |line| line.split(',').next().unwrap().parse().unwrap())
     }
 
-    /// Another instance of a function, of which DynamoDB is out of reach, and the queues as well if told so.
+    /// Another instance of a function, of which DynamoDB is out of reach, and unless `has_queues` the queues
+    /// as well.
     pub async fn cut_off_process(&self, has_queues: bool) -> App {
         let closed = || Some("http://127.0.0.1:1".to_owned());
         let mut config = self.config.clone();
@@ -317,16 +318,7 @@ impl Fixture {
 
 /// The headers and the body of a signed callback.
 pub fn signed_callback(payment: &str, order: &Value, amount_minor: i64) -> (Value, String) {
-    let event = json!({
-        "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
-        "data": { "object": {
-            "id": payment, "amount_received": amount_minor, "currency": "eur",
-            "metadata": { "order": order }
-        } }
-    });
-    let body = event.to_string();
-    let signature = sign(PAYMENT_SECRET, body.as_bytes(), Timestamp::now());
-    (json!({ "stripe-signature": signature }), body)
+    callback_signed_with(PAYMENT_SECRET, payment, order, amount_minor)
 }
 
 fn failures(response: &SqsBatchResponse) -> usize {
@@ -344,4 +336,23 @@ pub fn records(bodies: &[Value]) -> SqsEvent {
 
 pub fn best(tier: &str, count: u16) -> Value {
     json!([{ "tier": tier, "best": { "count": count } }])
+}
+
+/// [`signed_callback`], signed with another secret.
+pub fn callback_signed_with(
+    secret: &[u8],
+    payment: &str,
+    order: &Value,
+    amount_minor: i64,
+) -> (Value, String) {
+    let event = json!({
+        "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
+        "data": { "object": {
+            "id": payment, "amount_received": amount_minor, "currency": "eur",
+            "metadata": { "order": order }
+        } }
+    });
+    let body = event.to_string();
+    let signature = sign(secret, body.as_bytes(), Timestamp::now());
+    (json!({ "stripe-signature": signature }), body)
 }

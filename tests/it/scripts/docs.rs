@@ -135,7 +135,7 @@ async fn check(
         let found: String = redis::cmd("TYPE").arg(key).query_async(connection).await.unwrap();
         match (kind.as_str(), found.as_str()) {
             ("bitmap" | "counters" | "string", "string") | ("sorted set", "zset") => {}
-            // Written when somebody looks at what is left.
+            // Written when somebody asks what is left.
             ("string", "none") => assert!(name.starts_with("{sale/left/"), "{name}"),
             // It lives for the length of one script.
             ("bitmap", "none") => assert_eq!(name, "{sale}:scratch"),

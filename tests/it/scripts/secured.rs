@@ -220,6 +220,7 @@ async fn tiers_apart_lie_in_slots_of_their_own() {
             keys.tier(&tier),
             keys.taken(&tier, Leg(0)),
             keys.sold(&tier, Leg(0)),
+            keys.freed(&tier),
         ];
         let mut slot_of = Vec::new();
         for key in &of_tier {

@@ -135,7 +135,7 @@ async fn a_buyer_names_three_people_a_ticket_and_is_told_of_no_more() {
     assert_eq!(named_by(&fixture, "bob").await.len(), 3);
 }
 
-/// Many requests at once, each for somebody else who has a ticket: no more are told than may be named.
+/// Many requests at once, each for somebody else who has a ticket: no more are shown than may be named.
 #[tokio::test]
 async fn of_many_requests_at_once_no_more_are_told_than_may_be_named() {
     let fixture = Fixture::new().await;
@@ -152,8 +152,8 @@ async fn of_many_requests_at_once_no_more_are_told_than_may_be_named() {
         requests.spawn(async move { orders.create(&order, Tickets::new(2)).await.unwrap() });
     }
     let replies = requests.join_all().await;
-    let told = replies.iter().filter(|reply| matches!(reply, CreateReply::AttendeeTaken(_)));
-    assert_eq!(told.count(), 6);
+    let shown = replies.iter().filter(|reply| matches!(reply, CreateReply::AttendeeTaken(_)));
+    assert_eq!(shown.count(), 6);
     let refused = replies.iter().filter(|reply| **reply == CreateReply::AttendeeLimit);
     assert_eq!(refused.count(), 18);
 }

@@ -30,7 +30,6 @@ use local::servers::{PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::dynamodb::Dynamo;
-use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
@@ -39,7 +38,7 @@ use tokio::time::sleep;
 use super::recorder::Recorder;
 use crate::backends::{self, Servers};
 use crate::flows::crashing::{Crashing, Cut};
-use crate::handlers::{ENTRY_KEY, Sender, request};
+use crate::handlers::{ENTRY_KEY, Sender, callback_signed_with, request};
 
 /// Every function, by the name of its program.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
@@ -198,16 +197,8 @@ impl Deployed {
         order: &str,
         amount_minor: MinorUnits,
     ) -> Value {
-        let event = json!({
-            "id": "evt_1", "object": "event", "type": "payment_intent.succeeded",
-            "data": { "object": {
-                "id": payment, "amount_received": amount_minor, "currency": "eur",
-                "metadata": { "order": order }
-            } }
-        });
-        let body = event.to_string();
-        let signature = sign(PAYMENT_SECRET.as_bytes(), body.as_bytes(), Timestamp::now());
-        let headers = json!({ "stripe-signature": signature });
+        let secret = PAYMENT_SECRET.as_bytes();
+        let (headers, body) = callback_signed_with(secret, payment, &json!(order), amount_minor.0);
         let request = request(Sender::Nobody, "POST", target, headers, &body);
         let app = self.app(function);
         let response = match function {

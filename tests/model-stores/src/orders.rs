@@ -195,7 +195,7 @@ impl OrdersModel {
     }
 
     /// Makes a pending order, with its claims, under the buyer's limit. The people of one that is
-    /// refused for an attendee are counted: its buyer is told of one of them.
+    /// refused for an attendee are counted: its buyer learns of one of them.
     ///
     /// # Errors
     /// `Contract` for what the flows never ask for.

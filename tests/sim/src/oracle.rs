@@ -52,7 +52,7 @@ pub(crate) struct Oracle {
     pending: BTreeMap<OrderNumber, Timestamp>,
     /// The first of those times.
     first_deadline: Option<Timestamp>,
-    /// The people of whom each buyer was told, or could find out, whether they have a ticket.
+    /// The people of whom each buyer learned, or could find out, whether they have a ticket.
     learned: BTreeMap<UserId, BTreeSet<AttendeeHash>>,
     /// What was undecided when an archiving began to look, by invocation.
     undecided: BTreeMap<usize, Undecided>,
@@ -409,7 +409,7 @@ impl Environment {
     fn check_decided(&mut self, invocation: usize) {
         let now = self.undecided();
         let Some(then) = self.oracle.undecided.remove(&invocation) else {
-            return self.broken("archive", "it is archived without a look".to_owned());
+            return self.broken("archive", "it is archived unchecked".to_owned());
         };
         let early = self.plan.sale.file().closes_at.ms_since(self.now);
         if early > CLOCKS_MS {

@@ -236,7 +236,7 @@ impl Sale {
         let secret = Secret([0; 32]);
         let draw = Commitment { commitment: secret.commitment(), beacon: None };
         let room = Room { sale: SaleId::new("simulated")?, draw, settings };
-        // Nobody looks at the tree of a sale that is not published.
+        // Nobody reads the tree of a sale that is not published.
         let people_s = if is_published { people } else { 0 };
         let leaves = Published::leaves(&room.sale, &group, people_s)?;
         let closing = Closing { count: people, root: tree::root(&leaves), latest_round: None };

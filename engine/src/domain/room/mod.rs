@@ -7,7 +7,7 @@
 //!
 //! # First bytes
 //!
-//! Everything that is hashed here has a form that is told by its first byte or its length, so that no text
+//! Everything that is hashed here has a form that its first byte or its length identifies, so that no text
 //! is another's:
 //!
 //! | first byte | what follows | module |

@@ -48,7 +48,7 @@ impl Smoothed {
     /// What the prior weighs, in observations.
     pub const PRIOR_COUNT: u64 = 100;
 
-    /// Adds observations. A sum may be told later than the number that it belongs to.
+    /// Adds observations. A sum may be reported later than the number that it belongs to.
     pub fn add(&mut self, sum: u64, count: u64) {
         self.sum = self.sum.saturating_add(sum);
         self.count = self.count.saturating_add(count);

@@ -89,7 +89,7 @@ impl Broker {
             let how = if wait_seconds > 0 { "a long poll finds nothing" } else { "OverLimit" };
             let reason = format!("messages in flight of {} ({how})", queue.name);
             self.home.throttles.one(Service::Sqs.name(), &reason);
-            // Who waits is told nothing, and gets nothing.
+            // A long poll gets an empty answer, not an error.
             if wait_seconds > 0 || queue.attributes.fifo {
                 return Ok(Received { queue: id, wait_seconds, deliveries: Vec::new() });
             }

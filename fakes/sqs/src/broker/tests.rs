@@ -395,7 +395,7 @@ fn too_many_in_flight_is_over_the_limit() {
     assert_eq!(fixture.refused("ReceiveMessage", json!({ "QueueUrl": url })), ErrorKind::OverLimit);
     let long = json!({ "QueueUrl": url, "WaitTimeSeconds": 20 });
     let silent = fixture.done("ReceiveMessage", long);
-    assert!(silent.get("Messages").is_none(), "a long poll is told nothing: {silent}");
+    assert!(silent.get("Messages").is_none(), "a long poll gets an empty answer: {silent}");
 }
 
 #[test]

@@ -57,7 +57,7 @@ struct Entry {
 pub(super) enum Recent {
     /// Known, and young enough: the sale, or that there is none.
     Young(Option<Published>),
-    /// Known, but to be read again by whoever is told this.
+    /// Known, but the caller is to read it again.
     Old,
     /// Known, and changed by this process since: to be read again with strong consistency.
     Doubted,
