@@ -49,8 +49,6 @@ macro_rules! port_methods {
                 Record: record(ref inventory: InventoryId, copy order: OrderNumber) -> Option<HoldRecord>;
                 HoldsDue: due(ref inventory: InventoryId, copy now: Timestamp, copy most: usize)
                     -> Vec<OrderNumber>;
-                Taken: taken(ref inventory: InventoryId, slice tiers: TierId, copy legs: Legs)
-                    -> Vec<Vec<u8>>;
                 CountTaken: count_taken(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
                     -> u64;
                 CountHolds: count_holds(ref inventory: InventoryId) -> u64;

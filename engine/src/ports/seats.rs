@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use super::Stored;
-use crate::domain::ids::{Epoch, InventoryId, Legs, TierId};
+use crate::domain::ids::{Epoch, InventoryId, TierId};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
@@ -112,14 +112,6 @@ pub trait Seats: Send + Sync {
         now: Timestamp,
         most: usize,
     ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
-    /// What is taken in each of some tiers on any leg of a journey: one bitmap a tier, in the order
-    /// asked for. May come from a replica. A tier that is not loaded gives an empty bitmap.
-    fn taken(
-        &self,
-        inventory: &InventoryId,
-        tiers: &[TierId],
-        legs: Legs,
-    ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send;
     /// Number of seat-legs of tiers of the inventory that are taken, places not for sale included.
     fn count_taken(
         &self,

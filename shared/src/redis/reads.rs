@@ -86,16 +86,6 @@ pub(super) async fn due(
     orders.iter().map(|order| order.parse().map_err(broken)).collect()
 }
 
-pub(super) async fn taken(
-    connection: &Connection,
-    inventory: &InventoryId,
-    tiers: &[TierId],
-    legs: Legs,
-) -> Stored<Vec<Vec<u8>>> {
-    let bitmaps = bitmaps(connection, inventory, tiers, legs).await?;
-    Ok(bitmaps.iter().map(|legs| union(legs)).collect())
-}
-
 /// What is taken in each of some tiers: a bitmap for each leg of a journey, empty where a tier is not loaded.
 pub(super) async fn bitmaps(
     connection: &Connection,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::connection::Connection;
 use super::script::Scripts;
 use super::{hold, load, mark, reads, release, repair, restore, sell, unload};
-use engine::domain::ids::{Epoch, InventoryId, Legs, TierId};
+use engine::domain::ids::{Epoch, InventoryId, TierId};
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Release, ReleaseReply,
     Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
@@ -128,15 +128,6 @@ impl Seats for RedisSeats {
         most: usize,
     ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
         reads::due(&self.connection, inventory, now, most)
-    }
-
-    fn taken(
-        &self,
-        inventory: &InventoryId,
-        tiers: &[TierId],
-        legs: Legs,
-    ) -> impl Future<Output = Stored<Vec<Vec<u8>>>> + Send {
-        reads::taken(&self.connection, inventory, tiers, legs)
     }
 
     fn count_taken(

@@ -229,10 +229,10 @@ async fn a_hold_that_was_forgotten_and_doubled_keeps_its_seats() {
     let expired = reconcile(&fixture.ports, &epoch("later"), expiry).await.unwrap();
     assert_eq!(expired.expired, 1, "{expired:?}");
     let line = &order.held_lines()[0];
-    let (sale, tiers) = (inventory(), [line.tier.clone()]);
-    let bits = &fixture.ports.seats().taken(&sale, &tiers, line.legs).await.unwrap()[0];
-    let is_taken = |seat: &Seat| bits[seat.0 as usize / 8] & (0x80 >> (seat.0 % 8)) != 0;
-    assert!(line.seats.iter().all(is_taken), "{bits:02x?}");
+    let legs = line.legs.to();
+    let grid = fixture.ports.seats().grid(&inventory(), &line.tier, legs).await.unwrap();
+    let is_taken = |seat: &Seat| line.legs.iter().all(|leg| grid.is_taken(leg, *seat));
+    assert!(line.seats.iter().all(is_taken), "{grid:02x?}");
     assert!(reconcile(&fixture.ports, &epoch("later"), expiry).await.unwrap().is_quiet());
 }
 

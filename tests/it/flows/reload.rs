@@ -1,5 +1,6 @@
 //! Loading again what Redis has lost, while loaders die and freeze and buyers go on.
 
+use engine::domain::ids::Seat;
 use engine::domain::inventory::PartLimit;
 use engine::domain::order::Order;
 use engine::domain::sale::Sale;
@@ -8,7 +9,7 @@ use engine::flows::load::{LEASE_MS, Loaded, MAX_REQUEST_MS, load};
 use engine::flows::publish::publish;
 use engine::flows::reconcile::reconcile;
 use engine::flows::reserve::reserve;
-use engine::ports::{Catalogue, ChangeReply, Freshness, Ports, Seats};
+use engine::ports::{Catalogue, ChangeReply, Freshness, Ports, Seats, StoreError};
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -37,11 +38,15 @@ async fn sells(fixture: &Fixture) -> bool {
 /// True if Redis has every seat of the order as taken.
 async fn knows(fixture: &Fixture, order: &Order) -> bool {
     let line = &order.held_lines()[0];
-    let (sale, tiers) = (inventory(), [line.tier.clone()]);
-    let bits = &fixture.ports.seats().taken(&sale, &tiers, line.legs).await.unwrap()[0];
-    let is_taken =
-        |at: u32| bits.get(at as usize / 8).is_some_and(|bits| bits & (0x80 >> (at % 8)) != 0);
-    line.seats.iter().all(|seat| is_taken(seat.0))
+    match fixture.ports.seats().grid(&inventory(), &line.tier, line.legs.to()).await {
+        Ok(grid) => {
+            let is_taken = |seat: &Seat| line.legs.iter().all(|leg| grid.is_taken(leg, *seat));
+            line.seats.iter().all(is_taken)
+        }
+        // The tier is not loaded.
+        Err(StoreError::Unavailable(_)) => false,
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

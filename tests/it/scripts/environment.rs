@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
 use engine::domain::gate::GateShard;
-use engine::domain::ids::{Leg, Legs, TierId};
+use engine::domain::ids::{Leg, TierId};
 use engine::domain::inventory::{HoldRecord, Inconsistency, Inventory, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -160,9 +160,6 @@ impl Fixture {
             same("due", &seats.due(inventory, now, most).await, &model.due(now, most))?;
         }
         let tiers: Vec<TierId> = model.tiers.keys().cloned().collect();
-        let whole = Legs::new(0, legs).unwrap();
-        let taken: Vec<_> = model.tiers.values().map(|grid| grid.taken_over(whole)).collect();
-        same("taken", &seats.taken(inventory, &tiers, whole).await, &taken)?;
         let bitmaps = model.tiers.values().flat_map(|grid| grid.taken.iter().flatten());
         let ones: u64 = bitmaps.map(|byte| u64::from(byte.count_ones())).sum();
         same("count of taken", &seats.count_taken(inventory, &tiers, legs).await, &ones)?;

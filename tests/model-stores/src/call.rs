@@ -194,7 +194,6 @@ impl Call {
             | Self::Head { .. }
             | Self::Record { .. }
             | Self::HoldsDue { .. }
-            | Self::Taken { .. }
             | Self::CountTaken { .. }
             | Self::CountHolds { .. }
             | Self::Grid { .. }
@@ -250,9 +249,6 @@ impl Stores {
             }
             Call::HoldsDue { inventory, now, most } => {
                 Reply::HoldsDue(self.seats.due(inventory, *now, *most))
-            }
-            Call::Taken { inventory, tiers, legs } => {
-                Reply::Taken(self.seats.taken(inventory, tiers, *legs))
             }
             Call::CountTaken { inventory, tiers, leg_count } => {
                 Reply::CountTaken(self.seats.count_taken(inventory, tiers, *leg_count))

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use engine::domain::ids::{Epoch, InventoryId, Legs, TierId};
+use engine::domain::ids::{Epoch, InventoryId, TierId};
 use engine::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::Sale;
@@ -77,15 +77,6 @@ impl SeatsModel {
 
     fn grid_of(&self, inventory: &InventoryId, tier: &TierId) -> Option<&TierGrid> {
         self.get(inventory)?.tiers.get(tier)
-    }
-
-    /// What is taken in each of some tiers on any leg of a journey.
-    #[must_use]
-    pub fn taken(&self, inventory: &InventoryId, tiers: &[TierId], legs: Legs) -> Vec<Vec<u8>> {
-        let bits = |tier| {
-            self.grid_of(inventory, tier).map_or_else(Vec::new, |grid| grid.taken_over(legs))
-        };
-        tiers.iter().map(bits).collect()
     }
 
     /// The number of seat-legs that are taken.
