@@ -15,7 +15,7 @@ demo: ## build, then sell out a stadium and a train to a crowd, and audit the re
 	@scripts/setup demo
 	@scripts/onsale demo
 
-test: setup ## format, lints, documentation and every test; the last line counts them
+test: ## install what is missing; format, lints, documentation and every test; the last line counts them
 	@scripts/test
 
 lambda: ## build and zip every Lambda function: for this machine, or ARCH=arm64 or x86_64

@@ -2,6 +2,7 @@
 //! binaries.
 
 mod dependencies;
+mod targets;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -17,7 +17,7 @@ const ADAPTERS: [&str; 10] =
 const UNNAMED: [(&str, &str, &str); 0] = [];
 
 /// The workspace and every crate that it is built from on this kind of machine.
-static METADATA: LazyLock<Value> = LazyLock::new(|| {
+pub(super) static METADATA: LazyLock<Value> = LazyLock::new(|| {
     let compiler = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = Command::new(compiler).arg("-vV").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
@@ -31,11 +31,11 @@ static METADATA: LazyLock<Value> = LazyLock::new(|| {
     serde_json::from_slice(&metadata.stdout).unwrap()
 });
 
-fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+pub(super) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
     value[name].as_str().unwrap_or_else(|| panic!("no {name}: {value}"))
 }
 
-fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value[name].as_array().into_iter().flatten()
 }
 
