@@ -165,22 +165,35 @@ impl Conflicts {
 
 /// What was written so lately that global indexes do not have it.
 #[derive(Debug, Default)]
-pub struct IndexLag(VecDeque<(Now, String)>);
+pub struct IndexLag {
+    /// When an index has the last write of each of these items. A query asks for each item that it has found,
+    /// while thousands were written lately.
+    shown_at: HashMap<String, Now>,
+    /// The writes in their order, to forget them by.
+    writes: VecDeque<(Now, String)>,
+}
 
 impl IndexLag {
     /// Remembers that items are written now.
     pub fn written(&mut self, items: &[String], now: Now) {
-        while self.0.front().is_some_and(|(shown_at, _)| *shown_at <= now) {
-            self.0.pop_front();
+        while self.writes.front().is_some_and(|(shown_at, _)| *shown_at <= now) {
+            let Some((_, item)) = self.writes.pop_front() else { break };
+            // Unless it was written again meanwhile.
+            if self.shown_at.get(&item).is_some_and(|shown_at| *shown_at <= now) {
+                self.shown_at.remove(&item);
+            }
         }
         let shown_at = now + Duration::from_millis(INDEX_LAG_MS.count());
-        self.0.extend(items.iter().map(|item| (shown_at, item.clone())));
+        for item in items {
+            self.shown_at.insert(item.clone(), shown_at);
+            self.writes.push_back((shown_at, item.clone()));
+        }
     }
 
     /// True if an index has the last write of an item by now.
     #[must_use]
     pub fn is_shown(&self, item: &str, now: Now) -> bool {
-        !self.0.iter().any(|(shown_at, written)| *shown_at > now && written == item)
+        self.shown_at.get(item).is_none_or(|shown_at| *shown_at <= now)
     }
 }
 
@@ -418,8 +431,14 @@ mod tests {
         lag.written(&["b".to_owned()], at(1) + Duration::from_millis(400));
         let later = at(1) + Duration::from_millis(500);
         assert!(lag.is_shown("a", later) && !lag.is_shown("b", later));
+        lag.written(&["a".to_owned()], later);
+        lag.written(&["a".to_owned()], later + Duration::from_millis(300));
+        let first_is_over = later + Duration::from_millis(500);
+        lag.written(&[], first_is_over);
+        assert!(!lag.is_shown("a", first_is_over), "it was written again");
+        assert!(lag.is_shown("a", first_is_over + Duration::from_millis(300)));
         lag.written(&[], at(9));
-        assert!(lag.0.is_empty());
+        assert!(lag.writes.is_empty() && lag.shown_at.is_empty());
     }
 
     #[test]
