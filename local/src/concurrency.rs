@@ -9,10 +9,11 @@ use fake_limits::{Enforced, Throttles};
 use shared::runtime::functions::Function;
 
 /// The invocations that functions have to themselves, as `template.yaml` reserves them unless its parameters
-/// say otherwise.
+/// say otherwise. Those of the two routes of callbacks, at ten requests a second each, are what API Gateway lets
+/// through to them.
 pub const RESERVED: [(Function, u32); 6] = [
     (Function::PayCallback, 50),
-    (Function::TakeCallback, 50),
+    (Function::TakeCallback, 100),
     (Function::ExpireOrders, 20),
     (Function::LoadSale, 2),
     (Function::DecidePayment, 10),
@@ -80,7 +81,21 @@ impl Concurrency {
 
 #[cfg(test)]
 mod tests {
+    use fake_limits::table::ENVIRONMENT_RATE;
+    use shared::http::routes::ROUTES;
+
     use super::*;
+
+    #[test]
+    fn callbacks_that_the_gateway_lets_through_find_an_environment() {
+        for route in ROUTES {
+            let own = RESERVED.iter().find(|(function, _)| *function == route.function);
+            if let Some((_, own)) = own {
+                let carried = u64::from(*own) * ENVIRONMENT_RATE.count();
+                assert!(carried >= u64::from(route.throttle.rate), "{}", route.key);
+            }
+        }
+    }
 
     #[test]
     fn an_invocation_ends_when_it_is_dropped() {

@@ -46,8 +46,8 @@ pub struct Throttle {
 const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 2500, burst: 1250 };
 const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, burst: 750 };
 const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 2500, burst: 1250 };
-const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 1000, burst: 500 };
-const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 500, burst: 250 };
+const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 500, burst: 250 };
+const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 1000, burst: 500 };
 /// The default of the stage: each route without a throttle of its own has this much.
 pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 250, burst: 125 };
 

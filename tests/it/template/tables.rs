@@ -209,7 +209,7 @@ const MISTAKES: [Edit; 12] = [
     edit("  ReadCapturesFunction:", "Timeout: 90", "Timeout: 60"),
     edit("      RouteSettings:", "ThrottlingBurstLimit: 750", "ThrottlingBurstLimit: 700"),
     edit("      RouteSettings:", "!Ref ReadRate", "!Ref OtherRate"),
-    edit("  CallbackStage:", "ThrottlingBurstLimit: 250", "ThrottlingBurstLimit: 2500"),
+    edit("  CallbackStage:", "ThrottlingBurstLimit: 500", "ThrottlingBurstLimit: 250"),
 ];
 
 #[test]

@@ -77,7 +77,7 @@ pub(super) const CHECKS: &[Check] = &[
         mistakes: &[
             edit("  AdmissionRate:", "Default: 2500", "Default: 25000"),
             edit("  OtherRate:", "Default: 250", "Default: 2500"),
-            edit("  CallbackEntryRate:", "Default: 500", "Default: 5000"),
+            edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",
                 "ThrottlingBurstLimit: 1250",
