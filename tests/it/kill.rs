@@ -9,7 +9,7 @@ use std::time::Duration;
 use engine::domain::time::Timestamp;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
-use loadtest::{Load, Options};
+use loadtest::{CallbackRepeats, Load, Options};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use ops::audit;
@@ -114,6 +114,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
+        callback_repeats: CallbackRepeats::Soon,
         grace: Endpoints::read(dir.path()).unwrap().grace(),
         endpoints: None,
     };

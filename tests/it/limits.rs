@@ -16,7 +16,7 @@ use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
 use loadtest::published::Published;
-use loadtest::{Load, demo, replay};
+use loadtest::{CallbackRepeats, Load, demo, replay};
 use local::payment;
 use local::servers::Deadline;
 use local::stores;
@@ -157,6 +157,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         most: Duration::from_secs(120),
         ledger: Some(ledger.clone()),
         progress: false,
+        callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };

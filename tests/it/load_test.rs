@@ -1,6 +1,7 @@
 //! The crowd: it comes by the clock whatever becomes of those before it, measures from when a request
 //! was due, shows every behaviour of its profile to a real engine, and notices an engine that answers wrongly.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,8 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use engine::domain::grace::Grace;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
-use fake_limits::Limits;
+use fake_limits::gateway::{FUNCTION_FAILED, FUNCTION_THROTTLED};
+use fake_limits::{Limits, Throttle, Throttled};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::demo;
@@ -17,7 +19,7 @@ use loadtest::profile::LoadProfile;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay;
 use loadtest::report::Report;
-use loadtest::{Load, Options, page};
+use loadtest::{CallbackRepeats, Load, Options, page};
 use local::data_dir::DataDir;
 use local::up::{self, Engine};
 use ops::audit;
@@ -183,6 +185,16 @@ fn open(arrivals: u64, within_seconds: f64, connections: usize) -> Load {
 }
 
 async fn run_on(url: &str, load: Load, profile: LoadProfile, seed: u64) -> Report {
+    run_repeating(CallbackRepeats::default(), url, load, profile, seed).await
+}
+
+async fn run_repeating(
+    callback_repeats: CallbackRepeats,
+    url: &str,
+    load: Load,
+    profile: LoadProfile,
+    seed: u64,
+) -> Report {
     let dir = tempfile::tempdir().unwrap();
     let secrets = DataDir::open(dir.path()).unwrap().secrets().unwrap();
     let options = Options {
@@ -194,6 +206,7 @@ async fn run_on(url: &str, load: Load, profile: LoadProfile, seed: u64) -> Repor
         most: DEADLINE,
         ledger: None,
         progress: false,
+        callback_repeats,
         grace: Grace::NONE,
         endpoints: None,
     };
@@ -272,6 +285,91 @@ async fn buyers_come_back_when_told_to_until_they_give_up() {
     assert_eq!(report.refusals["sold-out"], report.returns);
     assert_eq!(stub.askers().len() as u64, 200 + report.returns);
     assert_eq!(report.anomalies, Vec::<String>::new());
+}
+
+/// What API Gateway answers when it could not invoke a function, and when the function failed.
+fn gateway_500() -> (u16, Value) {
+    (500, json!({ "message": "Internal Server Error" }))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_throttled_function_is_waited_out_and_one_that_failed_is_found_by_its_count() {
+    let first = Mutex::new(std::collections::HashSet::new());
+    let stub = Stub::start(Until::Elapsed(Duration::ZERO), move |heard| {
+        if first.lock().unwrap().insert(heard.user.clone()) {
+            return gateway_500();
+        }
+        sold_out(heard)
+    });
+    let stub = stub.await;
+    let mut report = run_on(&stub.url, open(50, 0.1, 50), LoadProfile::Paying, 3).await;
+    assert_eq!(report.anomalies, Vec::<String>::new());
+    assert_eq!((report.repeats_because["function-throttled"], report.repeats), (50, 50));
+    assert_eq!(report.refusals, [("sold-out".into(), 50)].into());
+    let counted = |reason: &str| Throttled {
+        counts: vec![Throttle {
+            service: "API Gateway".to_owned(),
+            reason: reason.to_owned(),
+            times: 2,
+        }],
+        ..Throttled::default()
+    };
+    report.record_throttled(counted(FUNCTION_THROTTLED));
+    assert!(report.is_good(), "{:?}", report.anomalies);
+    report.record_throttled(counted(FUNCTION_FAILED));
+    assert_eq!(report.anomaly_count, 2);
+    assert!(!report.is_good() && report.anomalies[0].contains("the function failed"));
+}
+
+/// A stub with one order, whose callbacks fail until as many came; what was paid is shown at the second look.
+async fn with_failing_callbacks(failing: usize) -> Stub {
+    let (calls, looks) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    Stub::start(Until::Elapsed(Duration::ZERO), move |heard| {
+        if heard.path.ends_with("/admissions") {
+            return (201, json!({ "token": "a.b.c", "order": "7" }));
+        }
+        if heard.path.starts_with("/callbacks/") {
+            let fails = calls.fetch_add(1, Ordering::Relaxed) < failing;
+            return if fails { gateway_500() } else { (200, json!({ "outcome": "accepted" })) };
+        }
+        let mut order = json!({
+            "order": "7", "state": "pending", "amount_minor": 900, "currency": "EUR",
+            "lines": [{ "tickets": [{ "seat": "1" }] }], "pay_by": "2099-01-01T00:00:00Z",
+        });
+        if heard.path == "/orders/7" {
+            let is_read = looks.fetch_add(1, Ordering::Relaxed) > 0;
+            let paid = json!([{ "payment": "pi_7", "outcome": "accepted" }]);
+            order["payments"] = if is_read { paid } else { json!([]) };
+        }
+        (201, order)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_callback_that_fails_is_repeated_a_minute_later_and_its_order_shows_the_outcome_before() {
+    let one = Load::Closed { arrivals: 1, at_once: 1 };
+    let calls = |stub: &Stub| -> Vec<String> {
+        let heard = stub.heard.lock().unwrap();
+        let calls = heard.iter().filter(|heard| heard.path.contains("callback"));
+        calls.map(|heard| heard.path.clone()).collect()
+    };
+    let stub = with_failing_callbacks(1).await;
+    let report = run_on(&stub.url, one, LoadProfile::Paying, 1).await;
+    assert_eq!((report.paid, report.anomalies.clone()), (1, Vec::new()));
+    assert_eq!((report.failed_callbacks, report.decided_unreported), (1, 1));
+    let paths = calls(&stub);
+    assert_eq!(paths.len(), 1, "{paths:?}");
+    assert!(paths[0].starts_with("/callbacks/") && paths[0].ends_with("/stripe"), "{paths:?}");
+
+    // The controls: one that does not fail, and one that is repeated soon.
+    let stub = with_failing_callbacks(0).await;
+    let report = run_on(&stub.url, one, LoadProfile::Paying, 1).await;
+    assert_eq!((report.paid, report.failed_callbacks, report.decided_unreported), (1, 0, 0));
+    let stub = with_failing_callbacks(1).await;
+    let soon = CallbackRepeats::Soon;
+    let report = run_repeating(soon, &stub.url, one, LoadProfile::Paying, 1).await;
+    assert_eq!((report.paid, report.failed_callbacks, calls(&stub).len()), (1, 0, 2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -357,6 +455,7 @@ async fn shown_and_audited(tiers_apart: bool) -> Report {
         most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
+        callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };

@@ -7,6 +7,12 @@ use crate::Now;
 use crate::bucket::Bucket;
 use crate::table::{GATEWAY_BURST, GATEWAY_HEAD_BYTES, GATEWAY_RATE};
 
+/// Reason under which a refusal is counted whose function was throttled.
+pub const FUNCTION_THROTTLED: &str = "500: the function was throttled";
+/// Reason under which an answer is counted whose function failed. It has the bytes of that refusal, so that
+/// only the count tells the two apart.
+pub const FUNCTION_FAILED: &str = "500: the function failed";
+
 /// The share of the requests that a route has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::response::Response;
-use fake_limits::gateway::{Gateway, Share, fits, head_bytes};
+use fake_limits::gateway::{FUNCTION_FAILED, FUNCTION_THROTTLED, Gateway, Share, fits, head_bytes};
 use fake_limits::table::{
     GATEWAY_FAILED, GATEWAY_SECONDS, GATEWAY_THROTTLED, GATEWAY_TOO_LARGE, GATEWAY_UNAVAILABLE,
     Service,
@@ -77,12 +77,9 @@ impl Metered {
                 (status, GATEWAY_TOO_LARGE, "431: request line and headers")
             }
             Refusal::NoConcurrency => {
-                let reason = "500: the function was throttled";
-                (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, reason)
+                (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, FUNCTION_THROTTLED)
             }
-            Refusal::Failed => {
-                (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, "500: the function failed")
-            }
+            Refusal::Failed => (StatusCode::INTERNAL_SERVER_ERROR, GATEWAY_FAILED, FUNCTION_FAILED),
             other @ (Refusal::NoRoute
             | Refusal::OtherMethods(_)
             | Refusal::NoToken

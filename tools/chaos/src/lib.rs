@@ -27,7 +27,7 @@ use tokio::time::timeout;
 use loadtest::controller::Controller;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
-use loadtest::{Load, LoadTestError};
+use loadtest::{CallbackRepeats, Load, LoadTestError};
 use local::data_dir;
 use local::endpoints::EndpointsError;
 use local::payment::{SEARCH_LAG_SECONDS, grace};
@@ -257,6 +257,7 @@ fn start_crowd(
         most: MAX_CROWD,
         ledger: Some(ledger.path().to_owned()),
         progress: false,
+        callback_repeats: CallbackRepeats::Soon,
         grace: grace(SEARCH_LAG_SECONDS),
         endpoints: None,
     };

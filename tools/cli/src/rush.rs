@@ -9,7 +9,7 @@ use engine::domain::grace::Grace;
 use super::crowd::{CrowdArgs, Otherwise};
 use super::{DECLINED, Failure, out};
 use loadtest::credentials::Credentials;
-use loadtest::page;
+use loadtest::{CallbackRepeats, page};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::throttled;
@@ -69,6 +69,7 @@ impl RushCommand {
             most: self.crowd.most(OTHERWISE),
             ledger: self.ledger,
             progress: !json,
+            callback_repeats: CallbackRepeats::default(),
             grace,
             endpoints,
         };
@@ -76,7 +77,9 @@ impl RushCommand {
         let file = options.endpoints.is_some().then(|| data_dir.join(throttled::FILE));
         let before = file.as_deref().map(throttled::read).unwrap_or_default();
         let mut report = loadtest::run(&options, Credentials::new(&secrets)).await?;
-        report.throttled = file.map(|file| throttled::read(&file).since(&before));
+        if let Some(file) = file {
+            report.record_throttled(throttled::read(&file).since(&before));
+        }
         if let Some(file) = &self.html {
             page::write(file, &page::of_load_test(&report)?)?;
         }

@@ -10,19 +10,13 @@ use engine::domain::money::{MinorUnits, Money};
 use engine::domain::order::{OrderState, PaymentOutcome as Outcome, RefundReason};
 use engine::domain::time::Timestamp;
 
-use fake_payments::API_KEY;
-use local::payment::{CAPTURE_PATH, PROVIDER, callback_path, capture_form, captured};
+use local::payment::{callback_path, captured};
 
 use super::client::{Bearer, Call, Reply};
-use super::ledger::Entry;
 use super::profile::{Behaviour, Buyer};
 use super::session::{Acknowledged, LoadTest, is_refused};
 use super::stopwatch::Endpoint;
 
-/// Number of times that a buyer tries to pay at a provider that does not answer.
-const MAX_CHARGES: u32 = 60;
-/// Time that they wait in between.
-const CHARGE_AGAIN: Duration = Duration::from_millis(250);
 /// Time that a person takes to pay or to cancel, in milliseconds; a third of the payment window at
 /// most.
 const PAYING_MS: std::ops::Range<u64> = 1000..6000;
@@ -30,14 +24,15 @@ const PAYING_MS: std::ops::Range<u64> = 1000..6000;
 const LATE_MS: std::ops::Range<u64> = 500..5000;
 /// Time after its grace for which an order may still be pending: reconcile runs every minute.
 const EXPIRY: Duration = Duration::from_secs(90);
-/// Number of times that a capture that is kept is reported again; its signature is good for longer.
-const MAX_KEPT: u32 = 120;
-/// Pause between two looks whether an order has expired.
+/// The first pause between two looks at an order.
 const LOOK: Duration = Duration::from_secs(1);
+/// The longest.
+const MAX_LOOK: Duration = Duration::from_secs(3);
 
-/// True if a callback is answered that its capture is kept in a queue.
-fn is_kept(reply: &Reply) -> bool {
-    reply.read::<serde_json::Value>().is_some_and(|said| said["outcome"] == "kept")
+/// Pauses between looks at an order that is not decided, each longer than the one before: an on-sale has
+/// thousands of such orders, and a look at each of them every second costs more than the sale.
+pub(super) fn looks() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(LOOK), |pause| Some((*pause * 2).min(MAX_LOOK)))
 }
 
 impl LoadTest {
@@ -57,7 +52,7 @@ impl LoadTest {
                 let task = self.tasks.begin();
                 tokio::task::spawn_local(async move {
                     if buyer.behaviour == Behaviour::PayLate {
-                        test.pay_late(&order, random).await;
+                        test.pay_late(&order, &bearer, random).await;
                     } else {
                         test.never_pay(&order, &bearer).await;
                     }
@@ -79,7 +74,7 @@ impl LoadTest {
             | Behaviour::ForgeAdmission
             | Behaviour::ForgeIdentity => {
                 let due = self.deliberate(&buyer, &mut random).await;
-                self.pay_as(buyer.behaviour, &order, due).await;
+                self.pay_as(buyer.behaviour, &order, &bearer, due).await;
             }
         }
     }
@@ -91,13 +86,21 @@ impl LoadTest {
     }
 
     /// Pays, with what the behaviour adds before and after.
-    async fn pay_as(&self, behaviour: Behaviour, order: &Acknowledged, mut due: Instant) {
+    async fn pay_as(
+        &self,
+        behaviour: Behaviour,
+        order: &Acknowledged,
+        bearer: &Bearer,
+        mut due: Instant,
+    ) {
         let whole = order.amount();
         let first = format!("pi_{}", order.order);
         if behaviour == Behaviour::ForgeCallback {
             let forged = self.credentials.forged_signature(Timestamp::now());
             let event = captured(&first, order.order, whole, Timestamp::now()).to_string();
-            let Some(call) = self.callback(&callback_path(), event, forged) else { return };
+            // Who forges does not know the entry, only the route that everybody knows.
+            let call = self.callback(Endpoint::PayCallback, &callback_path(), event, forged);
+            let Some(call) = call else { return };
             let reply = self.persist(&call, due, None).await;
             self.tally.shown(behaviour, is_refused(&reply, 401, "not-authenticated"));
             due = Instant::now();
@@ -105,23 +108,26 @@ impl LoadTest {
         if behaviour == Behaviour::PayWrongAmount {
             let off = MinorUnits(if whole.amount_minor > MinorUnits::ZERO { -1 } else { 1 });
             let wrong = Money { amount_minor: whole.amount_minor + off, ..whole };
-            let outcome = self.capture(order, &format!("{first}_wrong"), wrong, due).await;
+            let payment = format!("{first}_wrong");
+            let outcome = self.capture(order, bearer, &payment, wrong, due).await;
             if let Some(outcome) = outcome {
                 self.expect(behaviour, outcome, Outcome::Refund(RefundReason::WrongAmount));
             }
             due = Instant::now();
         }
-        let Some(paid) = self.pay(order, &first, due).await else { return };
+        let Some(paid) = self.pay(order, bearer, &first, due).await else { return };
         match behaviour {
             Behaviour::Pay => self.tally.shown(behaviour, Ok(())),
             Behaviour::PayAgain => {
-                if let Some(again) = self.capture(order, &first, whole, Instant::now()).await {
+                let now = Instant::now();
+                if let Some(again) = self.capture(order, bearer, &first, whole, now).await {
                     self.expect(behaviour, again, paid);
                 }
             }
             Behaviour::PaySecond => {
                 let second = format!("{first}_second");
-                if let Some(second) = self.capture(order, &second, whole, Instant::now()).await {
+                let now = Instant::now();
+                if let Some(second) = self.capture(order, bearer, &second, whole, now).await {
                     self.expect(behaviour, second, Outcome::Refund(RefundReason::SecondPayment));
                 }
             }
@@ -147,10 +153,11 @@ impl LoadTest {
     pub(super) async fn pay(
         &self,
         order: &Acknowledged,
+        bearer: &Bearer,
         payment: &str,
         due: Instant,
     ) -> Option<Outcome> {
-        let outcome = self.capture(order, payment, order.amount(), due).await?;
+        let outcome = self.capture(order, bearer, payment, order.amount(), due).await?;
         match outcome {
             Outcome::Accepted => self.tally.sold(order.tickets()),
             Outcome::Refund(RefundReason::TooLate) if Timestamp::now() >= order.pay_by => {
@@ -164,66 +171,9 @@ impl LoadTest {
         Some(outcome)
     }
 
-    /// The provider captures money for the order, and calls until it is heard.
-    async fn capture(
-        &self,
-        order: &Acknowledged,
-        payment: &str,
-        amount: Money,
-        due: Instant,
-    ) -> Option<Outcome> {
-        self.record(Entry::Captured {
-            order: order.order.to_string(),
-            provider: PROVIDER.to_owned(),
-            payment: payment.to_owned(),
-            amount_minor: amount.amount_minor,
-            currency: amount.currency.to_string(),
-        });
-        if !self.charge(order, payment, amount).await {
-            return None;
-        }
-        let now = Timestamp::now();
-        let event = captured(payment, order.order, amount, now).to_string();
-        let signature = self.credentials.signature(event.as_bytes(), now);
-        let call = self.callback(&callback_path(), event, signature)?;
-        let mut reply = self.persist(&call, due, None).await;
-        // It will be decided without being reported again; whoever reports it again learns how.
-        for _ in 0..MAX_KEPT {
-            if !is_kept(&reply) {
-                break;
-            }
-            tokio::time::sleep(LOOK).await;
-            reply = self.persist(&call, Instant::now(), None).await;
-        }
-        let outcome = reply.read();
-        if outcome.is_none() {
-            self.refused(Endpoint::PayCallback, &reply);
-        }
-        outcome
-    }
-
-    /// The buyer's bank gives the provider the money, if the crowd knows a provider and there is
-    /// something to give; false if that fails, so that there is no payment. Giving it twice under one
-    /// name is giving it once, so that a lost answer is asked for again.
-    async fn charge(&self, order: &Acknowledged, payment: &str, amount: Money) -> bool {
-        let costs = amount.amount_minor > MinorUnits::ZERO;
-        let Some(provider) = self.provider.as_ref().filter(|_| costs) else { return true };
-        let form = capture_form(payment, order.order, amount);
-        let call = self.made(Call::post(Endpoint::PayCallback, CAPTURE_PATH, form));
-        let Some((call, bearer)) = call.zip(self.made(Bearer::new(API_KEY))) else { return false };
-        let call = call.by(&bearer);
-        for _ in 0..MAX_CHARGES {
-            match provider.send(&call).await {
-                Reply::Ok(_) => return true,
-                Reply::Problem(_) | Reply::Lost(_) => tokio::time::sleep(CHARGE_AGAIN).await,
-            }
-        }
-        false
-    }
-
     /// Pays when the window is over: the order still has its grace, or is rescued if its seats are still
     /// free, or the money is given back.
-    async fn pay_late(&self, order: &Acknowledged, mut random: StdRng) {
+    async fn pay_late(&self, order: &Acknowledged, bearer: &Bearer, mut random: StdRng) {
         let wait = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
         let grace_ms =
             if random.random_bool(0.5) { u64::from(self.grace.seconds()) * 1000 } else { 0 };
@@ -231,7 +181,7 @@ impl LoadTest {
         let due = self.later(Duration::from_millis(wait)).await;
         let payment = format!("pi_{}", order.order);
         let _turn = self.turn().await;
-        match self.pay(order, &payment, due).await {
+        match self.pay(order, bearer, &payment, due).await {
             Some(Outcome::Accepted) => {
                 self.tally.rescued.one();
                 self.tally.shown(Behaviour::PayLate, Ok(()));
@@ -255,12 +205,12 @@ impl LoadTest {
         let grace = Duration::from_secs(self.grace.seconds().into());
         let mut wait = Duration::from_millis(window) + grace + LOOK;
         let until = Instant::now() + wait + EXPIRY;
-        loop {
+        for pause in looks() {
             let reply = self.persist(&call, self.later(wait).await, None).await;
             let state = reply.read::<Acknowledged>().map(|order| order.state);
             match state {
                 Some(OrderState::Expired) => return self.tally.shown(Behaviour::NeverPay, Ok(())),
-                Some(OrderState::Pending) if Instant::now() < until => wait = LOOK,
+                Some(OrderState::Pending) if Instant::now() < until => wait = pause,
                 Some(_) | None => {
                     return self.tally.shown(Behaviour::NeverPay, Err(reply.to_string()));
                 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::domain::number::OrderNumber;
+use fake_limits::table::GATEWAY_FAILED;
 use http::header::{
     AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderName, InvalidHeaderValue, RETRY_AFTER,
 };
@@ -30,6 +31,9 @@ use super::stopwatch::{Endpoint, Stopwatch};
 const TIMEOUT: Duration = Duration::from_secs(35);
 /// What a refusal for want of capacity is called that is no problem document.
 pub const THROTTLED: &str = "throttled";
+/// What the gateway's refusal is called whose function was throttled. One whose function failed has the same
+/// bytes: those are in the gateway's own counts ([`Report::record_throttled`](super::report::Report)).
+pub const FUNCTION_THROTTLED: &str = "function-throttled";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An address that the crowd cannot go to.
@@ -294,16 +298,8 @@ impl Client {
         if status.is_success() {
             return Ok(Reply::Ok(body));
         }
-        if status == StatusCode::TOO_MANY_REQUESTS
-            && serde_json::from_slice::<Problem<'_>>(&body).is_err()
-        {
-            // API Gateway's own words, or the payment provider's.
-            let kind = Cow::Borrowed(THROTTLED);
-            return Ok(Reply::Problem(Refused { status, kind, retry_after, body }));
-        }
-        let problem: Problem<'_> = serde_json::from_slice(&body)
-            .map_err(|_| format!("{status} without a problem document"))?;
-        let kind = slug(&problem.kind);
+        let kind =
+            kind(status, &body).ok_or_else(|| format!("{status} without a problem document"))?;
         Ok(Reply::Problem(Refused { status, kind, retry_after, body }))
     }
 
@@ -384,6 +380,22 @@ fn seconds(value: &HeaderValue) -> Option<Duration> {
     value.to_str().ok()?.parse().ok().map(Duration::from_secs)
 }
 
+/// What a refusal is called; `None` if it is neither a problem document nor one of the gateway's refusals for
+/// want of capacity.
+fn kind(status: StatusCode, body: &[u8]) -> Option<Cow<'static, str>> {
+    if let Ok(problem) = serde_json::from_slice::<Problem<'_>>(body) {
+        return Some(slug(&problem.kind));
+    }
+    match status {
+        // API Gateway's own words, or the payment provider's.
+        StatusCode::TOO_MANY_REQUESTS => Some(Cow::Borrowed(THROTTLED)),
+        StatusCode::INTERNAL_SERVER_ERROR if body == GATEWAY_FAILED.text().as_bytes() => {
+            Some(Cow::Borrowed(FUNCTION_THROTTLED))
+        }
+        _ => None,
+    }
+}
+
 /// The last part of a problem's type; those that the engine has are not copied.
 fn slug(kind: &str) -> Cow<'static, str> {
     let last = kind.rsplit('/').next().unwrap_or(kind);
@@ -430,6 +442,22 @@ mod tests {
         assert_eq!(refused("token-reused", body).order(), Some("7".parse().unwrap()));
         assert_eq!(refused("token-reused", "{}").order(), None);
         assert_eq!(refused("invalid", body).order(), None);
+    }
+
+    #[test]
+    fn a_refusal_of_the_gateway_is_known_by_its_bytes() {
+        let named =
+            |status: u16, body: &str| kind(StatusCode::from_u16(status).unwrap(), body.as_bytes());
+        let failed = r#"{"message":"Internal Server Error"}"#;
+        assert_eq!(named(429, r#"{"message":"Too Many Requests"}"#).as_deref(), Some(THROTTLED));
+        assert_eq!(named(500, failed).as_deref(), Some(FUNCTION_THROTTLED));
+        let problem = r#"{"type":"/problems/internal"}"#;
+        assert_eq!(named(500, problem).as_deref(), Some("internal"));
+        for (status, body) in
+            [(500, "{}"), (500, ""), (502, failed), (503, r#"{"message":"Service Unavailable"}"#)]
+        {
+            assert_eq!(named(status, body), None, "{status} {body}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub struct Credentials {
     identity: Identity,
     forged: Identity,
     secrets: Secrets,
+    entry: String,
 }
 
 impl Credentials {
@@ -27,7 +28,14 @@ impl Credentials {
     #[must_use]
     pub fn new(secrets: &Secrets) -> Self {
         let identity = Identity::new(secrets.identity.as_bytes());
-        Self { identity, forged: Identity::new(FORGED), secrets: secrets.clone() }
+        let (forged, entry) = (Identity::new(FORGED), payment::entry_path(secrets));
+        Self { identity, forged, secrets: secrets.clone(), entry }
+    }
+
+    /// The path of the entry of callbacks, which a provider is given.
+    #[must_use]
+    pub fn entry_path(&self) -> &str {
+        &self.entry
     }
 
     /// The authorization header of a buyer.

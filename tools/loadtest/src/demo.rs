@@ -164,12 +164,13 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        callback_repeats: crate::CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;
-    report.throttled = Some(engine.throttled());
+    report.record_throttled(engine.throttled());
     let options = audit::Options {
         ledger: Some(LedgerFacts::read(&ledger)?),
         bound_seconds: engine.endpoints().grace().bound_seconds(),

@@ -128,7 +128,8 @@ impl LoadTest {
             let Some(order) = order.map(|order| order.by(&bearer)) else { return };
             if let Ok(order) = self.order(Behaviour::Pay, &order, &admission, Instant::now()).await
             {
-                self.pay(&order, &format!("pi_{}", order.order), Instant::now()).await;
+                let payment = format!("pi_{}", order.order);
+                self.pay(&order, &bearer, &payment, Instant::now()).await;
             }
             return;
         }

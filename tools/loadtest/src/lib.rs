@@ -24,6 +24,7 @@ pub mod page;
 pub mod payment;
 pub mod profile;
 mod progress;
+mod provider;
 pub mod published;
 pub mod replay;
 pub mod report;
@@ -34,5 +35,5 @@ pub mod stopwatch;
 pub mod tally;
 pub mod venue;
 
-pub use self::options::{CONNECTIONS, Load, Options};
+pub use self::options::{CONNECTIONS, CallbackRepeats, Load, Options};
 pub use self::run::{LoadTestError, run, run_on};

@@ -63,6 +63,18 @@ impl Load {
     }
 }
 
+/// How a payment provider repeats a callback that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CallbackRepeats {
+    /// As Stripe does ([`fake_limits::stripe::callback_gap`]): after a minute, and ever later. Until then the
+    /// engine has to find the capture by itself.
+    #[default]
+    AsDocumented,
+    /// Within seconds, as buyers repeat their requests: for faults, so that repeated callbacks meet what a fault
+    /// has left, and nobody waits a minute for one.
+    Soon,
+}
+
 /// The options of a load test.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -82,6 +94,8 @@ pub struct Options {
     pub ledger: Option<PathBuf>,
     /// True if progress bars are drawn.
     pub progress: bool,
+    /// How the provider repeats callbacks that failed.
+    pub callback_repeats: CallbackRepeats,
     /// How long the engine's unpaid orders wait past their deadline.
     pub grace: Grace,
     /// Where the engine's processor time is known, if it runs on this machine.

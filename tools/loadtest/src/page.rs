@@ -358,7 +358,7 @@ fn refusals(report: &Report) -> Markup {
                 tr { th { "reason" } th { "times" } }
                 @for (why, times) in &report.refusals { tr { td { (why) } td { (grouped(*times)) } } }
             }
-            p.soft { (report.refused_reservations()) "." }
+            p.soft { (report.refused_reservations()) ". " (report.callbacks()) "." }
         }
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use comfy_table::{CellAlignment, Table};
 use fake_limits::Throttled;
+use fake_limits::gateway::FUNCTION_FAILED;
 use serde::Serialize;
 
 use crate::cpu::Shares;
@@ -135,6 +136,12 @@ pub struct Report {
     pub never_paid: u64,
     /// Requests that were repeated.
     pub repeats: u64,
+    /// The same by what they were answered before.
+    pub repeats_because: BTreeMap<Cow<'static, str>, u64>,
+    /// Callbacks that failed; their provider repeats them after a minute and later.
+    pub failed_callbacks: u64,
+    /// Captures that were decided all the same before their callback was repeated.
+    pub decided_unreported: u64,
     /// Requests a second.
     pub requests_per_second: f64,
     /// Orders a second.
@@ -216,7 +223,10 @@ impl Report {
             refunds: tally.refunds.get(),
             cancelled: tally.cancelled.get(),
             never_paid: tally.never_paid.get(),
-            repeats: tally.repeats.get(),
+            repeats: tally.repeats().values().sum(),
+            repeats_because: tally.repeats(),
+            failed_callbacks: tally.failed_callbacks.get(),
+            decided_unreported: tally.decided_unreported.get(),
             requests_per_second: test.client.sent() as f64 / seconds,
             orders_per_second: tally.orders.get() as f64 / seconds,
             sales_per_second: tally.paid.get() as f64 / sold_out_seconds.unwrap_or(seconds),
@@ -239,6 +249,17 @@ impl Report {
         }
     }
 
+    /// Takes what the servers refused for their limits. A function that failed there is an anomaly: whoever
+    /// called it could not tell it from one that was throttled, and waited.
+    pub fn record_throttled(&mut self, throttled: Throttled) {
+        let failed = throttled.counts.iter().filter(|row| row.reason == FUNCTION_FAILED);
+        for row in failed {
+            self.anomaly_count += row.times;
+            self.anomalies.push(format!("{}: {}: {} times", row.service, row.reason, row.times));
+        }
+        self.throttled = Some(throttled);
+    }
+
     /// True if everything was sold and nothing impossible was met.
     #[must_use]
     pub fn is_good(&self) -> bool {
@@ -254,7 +275,8 @@ impl Report {
     /// The report as tables.
     #[must_use]
     pub fn tables(&self) -> String {
-        let tables = [self.sold(), self.behaviours(), self.refused(), self.times()];
+        let tables =
+            [self.sold(), self.behaviours(), self.refused(), self.repeated(), self.times()];
         let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
         let refused = self.refused_reservations();
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
@@ -262,7 +284,8 @@ impl Report {
         let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
         let throttled = self.throttled.as_ref().map_or_else(String::new, |all| format!("\n{all}"));
         let (summary, verdict) = (self.summary(), self.verdict());
-        format!("{summary}{tables}\n{refused}\n{verdict}{cpu}{throttled}{anomalies}")
+        let callbacks = self.callbacks();
+        format!("{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{anomalies}")
     }
 
     /// How many reservations were refused, in words.
@@ -272,6 +295,16 @@ impl Report {
         format!(
             "{refused_reservations} reservations were refused for want of seats: \
              {refused_reservations_per_order:.2} refused reservations per order sold"
+        )
+    }
+
+    /// How many callbacks failed, in words.
+    #[must_use]
+    pub fn callbacks(&self) -> String {
+        let Self { failed_callbacks, decided_unreported, .. } = self;
+        format!(
+            "{failed_callbacks} callbacks failed; {decided_unreported} of their captures were decided before the \
+             provider called again"
         )
     }
 
@@ -363,6 +396,14 @@ impl Report {
             refusals.add_row([why.to_string(), times.to_string()]);
         }
         refusals
+    }
+
+    fn repeated(&self) -> Table {
+        let mut repeats = table(["repeated because", "times"]);
+        for (why, times) in &self.repeats_because {
+            repeats.add_row([why.to_string(), times.to_string()]);
+        }
+        repeats
     }
 
     fn times(&self) -> Table {

@@ -116,6 +116,7 @@ async fn prepare(
     Ok(LoadTest {
         client,
         provider: provider.transpose()?,
+        callback_repeats: options.callback_repeats,
         grace: options.grace,
         venues,
         weights,
@@ -287,7 +288,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::super::profile::LoadProfile;
-    use super::super::{Load, arrivals::Shape};
+    use super::super::{CallbackRepeats, Load, arrivals::Shape};
     use super::*;
     use local::data_dir::DataDir;
 
@@ -340,6 +341,7 @@ mod tests {
             ledger: None,
             progress: false,
             endpoints: None,
+            callback_repeats: CallbackRepeats::default(),
             grace: engine::domain::grace::Grace::NONE,
         };
         let began = Instant::now();

@@ -1,5 +1,6 @@
 //! One buyer's session: through the gate to an order. What follows is in `behaviour.rs`.
 
+use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -24,10 +25,11 @@ use engine::domain::order::OrderState;
 use engine::domain::sale::{AttendeeRule, Tier};
 use engine::domain::time::Timestamp;
 
-use super::client::{Bearer, Call, Client, Place, Refused, Reply, THROTTLED};
+use super::client::{Bearer, Call, Client, FUNCTION_THROTTLED, Place, Refused, Reply, THROTTLED};
 use super::controller::{Controller, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
+use super::options::CallbackRepeats;
 use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
@@ -48,6 +50,8 @@ pub struct LoadTest {
     pub client: Client,
     /// The payment provider, if it can be reached.
     pub provider: Option<Client>,
+    /// How its provider repeats callbacks that failed.
+    pub callback_repeats: CallbackRepeats,
     /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
     /// The sales.
@@ -200,8 +204,19 @@ fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
 }
 
 /// The kinds of problem that say: the same request again, later.
-fn is_passing(kind: &str) -> bool {
-    matches!(kind, "unavailable" | "outcome-unknown" | "not-loaded" | THROTTLED)
+pub(super) fn is_passing(kind: &str) -> bool {
+    matches!(
+        kind,
+        "unavailable" | "outcome-unknown" | "not-loaded" | THROTTLED | FUNCTION_THROTTLED
+    )
+}
+
+/// What an answer is called by which a request is repeated.
+pub(super) fn repeated_for(reply: &Reply) -> Cow<'static, str> {
+    match reply {
+        Reply::Problem(refused) => refused.kind.clone(),
+        Reply::Ok(_) | Reply::Lost(_) => Cow::Borrowed("no-answer"),
+    }
 }
 
 /// One line of a request: a choice in a tier on a journey, for these of the buyer's people.
@@ -248,7 +263,7 @@ impl LoadTest {
         loop {
             let Some(wait) = wait_after(&reply, attempt) else { return reply };
             attempt += 1;
-            self.tally.repeats.one();
+            self.tally.repeat(repeated_for(&reply));
             reply = self.client.send_due(call, self.later(wait).await, None).await;
         }
     }
@@ -456,7 +471,7 @@ impl LoadTest {
                 return None;
             };
             attempt += 1;
-            self.tally.repeats.one();
+            self.tally.repeat(repeated_for(&reply));
             self.later(wait).await;
         }
     }
@@ -612,11 +627,12 @@ impl LoadTest {
     /// A request in the name of the payment provider, with this signature.
     pub(super) fn callback(
         &self,
+        endpoint: Endpoint,
         path: &str,
         body: String,
         signature: Result<http::HeaderValue, String>,
     ) -> Option<Call> {
-        let call = self.made(Call::post(Endpoint::PayCallback, path, body))?;
+        let call = self.made(Call::post(endpoint, path, body))?;
         let header = HeaderName::from_bytes(local::payment::SIGNATURE_HEADER.as_bytes());
         Some(Call { credential: Some((self.made(header)?, self.made(signature)?)), ..call })
     }

@@ -20,6 +20,8 @@ pub enum Endpoint {
     Reserve,
     /// `POST /orders/{order}/cancel`.
     Cancel,
+    /// `POST /callbacks/{key}/{provider}`.
+    TakeCallback,
     /// `POST /payments/{provider}/callback`.
     PayCallback,
     /// Every query.
@@ -28,17 +30,24 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint, in the order of reports.
-    pub const ALL: [Self; 5] =
-        [Self::Admission, Self::Reserve, Self::PayCallback, Self::Cancel, Self::Query];
+    pub const ALL: [Self; 6] = [
+        Self::Admission,
+        Self::Reserve,
+        Self::TakeCallback,
+        Self::PayCallback,
+        Self::Cancel,
+        Self::Query,
+    ];
 
     /// Its place in an array of all.
     const fn index(self) -> usize {
         match self {
             Self::Admission => 0,
             Self::Reserve => 1,
-            Self::PayCallback => 2,
-            Self::Cancel => 3,
-            Self::Query => 4,
+            Self::TakeCallback => 2,
+            Self::PayCallback => 3,
+            Self::Cancel => 4,
+            Self::Query => 5,
         }
     }
 
@@ -49,6 +58,7 @@ impl Endpoint {
             Self::Admission => "token-gate",
             Self::Reserve => "reserve",
             Self::Cancel => "cancel",
+            Self::TakeCallback => "take-callback",
             Self::PayCallback => "pay-callback",
             Self::Query => "queries",
         }

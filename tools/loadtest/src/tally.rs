@@ -50,6 +50,7 @@ pub struct Shown {
 #[derive(Debug, Default)]
 pub struct Tally {
     refusals: RefCell<BTreeMap<Cow<'static, str>, u64>>,
+    repeats: RefCell<BTreeMap<Cow<'static, str>, u64>>,
     anomalies: RefCell<Vec<String>>,
     behaviours: RefCell<BTreeMap<Behaviour, Shown>>,
     last_deadline: Cell<Option<Timestamp>>,
@@ -82,14 +83,21 @@ pub struct Tally {
     pub cancelled: Counter,
     /// Orders that were left unpaid.
     pub never_paid: Counter,
-    /// Requests that were repeated because their answer was lost or said to come back.
-    pub repeats: Counter,
+    /// Callbacks that failed, those included that were repeated and failed again.
+    pub failed_callbacks: Counter,
+    /// Captures that were decided after their callback had failed and before it was repeated.
+    pub decided_unreported: Counter,
 }
 
 impl Tally {
     /// Records a refusal by the problem's type.
     pub fn refuse(&self, why: impl Into<Cow<'static, str>>) {
         *self.refusals.borrow_mut().entry(why.into()).or_default() += 1;
+    }
+
+    /// Records that a request is repeated, by what it was answered: to come back, or nothing.
+    pub fn repeat(&self, why: impl Into<Cow<'static, str>>) {
+        *self.repeats.borrow_mut().entry(why.into()).or_default() += 1;
     }
 
     /// Records something that must never happen.
@@ -142,6 +150,12 @@ impl Tally {
     #[must_use]
     pub fn refusals(&self) -> BTreeMap<Cow<'static, str>, u64> {
         self.refusals.borrow().clone()
+    }
+
+    /// Requests that were repeated, by what they were answered.
+    #[must_use]
+    pub fn repeats(&self) -> BTreeMap<Cow<'static, str>, u64> {
+        self.repeats.borrow().clone()
     }
 
     /// The first hundred things that should not have happened.

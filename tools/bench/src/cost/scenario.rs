@@ -10,7 +10,7 @@ use crate::selling::{hall, publish};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
 use loadtest::profile::LoadProfile;
-use loadtest::{CONNECTIONS, Load};
+use loadtest::{CONNECTIONS, CallbackRepeats, Load};
 use local::up::{self, Engine};
 
 /// The sale that is rushed for.
@@ -133,6 +133,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         most: MAX,
         ledger: None,
         progress: false,
+        callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
@@ -152,7 +153,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         orders,
         refusals: (sent("reserve") - orders).max(0.0),
         paid,
-        other_payments: (sent("pay-callback") - paid).max(0.0),
+        other_payments: (sent("take-callback") + sent("pay-callback") - paid).max(0.0),
         cancelled,
         expired: (orders - paid - cancelled).max(0.0),
         tickets: report.tickets as f64,

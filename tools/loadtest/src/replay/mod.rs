@@ -199,6 +199,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         most: options.most,
         ledger: Some(ledger.clone()),
         progress: options.progress,
+        callback_repeats: crate::CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
@@ -209,7 +210,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let settled = Instant::now();
     let meter = Meter::start(engine.endpoints()).await.ok();
     settle(&engine, settled + SETTLE).await?;
-    report.throttled = Some(engine.throttled());
+    report.record_throttled(engine.throttled());
     let mut cpu_seconds =
         report.cpu.as_ref().map(|cpu| cpu.cpu_seconds.clone()).unwrap_or_default();
     if let Some(meter) = meter
