@@ -20,7 +20,7 @@ use tokio::net::TcpListener;
 
 use fake_limits::stripe::{self, Endpoint};
 use fake_limits::table::{STRIPE_REASON, STRIPE_THROTTLED, Service};
-use fake_limits::{Enforced, Throttles};
+use fake_limits::{Enforced, Now, Throttles};
 
 use crate::API_KEY;
 use crate::Error;
@@ -69,10 +69,15 @@ impl Rates {
 
     /// Why a request is refused, if it is.
     fn refused(&self, method: &Method, path: &str) -> Option<stripe::Throttle> {
-        let (account, throttles, started) = self.0.as_ref()?;
+        let (_, _, started) = self.0.as_ref()?;
+        self.refused_at(method, path, started.elapsed())
+    }
+
+    fn refused_at(&self, method: &Method, path: &str, now: Now) -> Option<stripe::Throttle> {
+        let (account, throttles, _) = self.0.as_ref()?;
         let endpoint = endpoint(method, path)?;
         let mut account = account.lock().unwrap_or_else(PoisonError::into_inner);
-        let throttle = account.admit(&endpoint, started.elapsed()).err()?;
+        let throttle = account.admit(&endpoint, now).err()?;
         let reason = format!("{} ({})", throttle.reason(), endpoint.name());
         throttles.one(Service::Stripe.name(), &reason);
         Some(throttle)
@@ -321,10 +326,10 @@ mod tests {
         let throttles = Throttles::default();
         let enforced = Enforced { quotas: Quotas::default(), throttles: throttles.clone() };
         let rates = Rates::new(Some(enforced));
-        let ask = || rates.refused(&Method::GET, "/v1/payment_intents/search");
-        let refused = (0..200).filter_map(|_| ask()).count();
-        assert!((100..=180).contains(&refused), "{refused}");
-        assert_eq!(throttles.rows()[0].times, u64::try_from(refused).unwrap());
+        let ask = |now| rates.refused_at(&Method::GET, "/v1/payment_intents/search", now);
+        let refused = |now| (0..200).filter_map(|_| ask(now)).count();
+        assert_eq!((refused(Now::ZERO), refused(Now::from_secs(1))), (180, 180));
+        assert_eq!(throttles.rows()[0].times, 360);
         assert!(Rates::new(None).refused(&Method::GET, "/v1/payment_intents/search").is_none());
     }
 }

@@ -138,7 +138,10 @@ impl Metered {
 
     /// Whether a request may be carried out now.
     pub(super) fn admit(&self, operation: &str, needs: &Needs) -> Result<(), Refused> {
-        let now = self.now();
+        self.admit_at(operation, needs, self.now())
+    }
+
+    fn admit_at(&self, operation: &str, needs: &Needs, now: Now) -> Result<(), Refused> {
         let mut state = self.state();
         let refusals = state.meter.admit(needs.access, &needs.parts, now);
         let is_throttled = refusals.iter().any(Option::is_some);
@@ -177,8 +180,12 @@ impl Metered {
 
     /// The answer to a query of a global index without what the index does not have yet.
     pub(super) fn as_indexed(&self, body: &[u8], answer: String) -> String {
+        self.as_indexed_at(body, answer, self.now())
+    }
+
+    fn as_indexed_at(&self, body: &[u8], answer: String, now: Now) -> String {
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
-        let (now, table) = (self.now(), text(&request["TableName"]));
+        let table = text(&request["TableName"]);
         let state = self.state();
         let (Some(schema), Some(index)) = (state.schemas.get(table), request["IndexName"].as_str())
         else {
@@ -200,7 +207,10 @@ impl Metered {
 
     /// Charges what a request cost more than it needed at least.
     pub(super) fn charge(&self, needs: &Needs, spent: &[ConsumedCapacity]) {
-        let now = self.now();
+        self.charge_at(needs, spent, self.now());
+    }
+
+    fn charge_at(&self, needs: &Needs, spent: &[ConsumedCapacity], now: Now) {
         let mut state = self.state();
         let units = |detail: &dynoxide::types::CapacityDetail| detail.capacity_units;
         for capacity in spent {
@@ -517,6 +527,9 @@ mod tests {
 
     use super::*;
 
+    /// The time of every request here.
+    const NOW: Now = Now::from_secs(1);
+
     /// A database with a table as the orders' is, and the meter before it.
     fn metered(quotas: Quotas) -> (Database, Metered, Throttles) {
         let database = Database::memory().unwrap();
@@ -592,9 +605,9 @@ mod tests {
             capacity_units: 3000.0,
             ..ConsumedCapacity::default()
         };
-        assert!(metered.admit("PutItem", &hot).is_ok());
-        metered.charge(&hot, &[spent]);
-        let refused = metered.admit("PutItem", &hot);
+        assert!(metered.admit_at("PutItem", &hot, NOW).is_ok());
+        metered.charge_at(&hot, &[spent], NOW);
+        let refused = metered.admit_at("PutItem", &hot, NOW);
         let text = DYNAMODB_THROTTLED.text();
         let expected = json!({
             "__type": "com.amazon.coral.availability#ThrottlingException",
@@ -608,7 +621,8 @@ mod tests {
 
         let both = json!({ "TransactItems": [{ "Put": put(8, "a") }, { "Put": put(7, "b") }] });
         let transaction = needs("TransactWriteItems", both);
-        let Err(Refused::All(refused)) = metered.admit("TransactWriteItems", &transaction) else {
+        let Err(Refused::All(refused)) = metered.admit_at("TransactWriteItems", &transaction, NOW)
+        else {
             panic!("it is refused");
         };
         assert_eq!(refused["CancellationReasons"][0], json!({ "Code": "None" }));
@@ -623,15 +637,15 @@ mod tests {
         let (database, metered, _) = metered(Quotas::default());
         let body = put(7, "a").to_string();
         let needs = metered.needs(&database, "PutItem", body.as_bytes()).unwrap();
-        assert_eq!(metered.admit("PutItem", &needs), Ok(()));
+        assert_eq!(metered.admit_at("PutItem", &needs, NOW), Ok(()));
         let query = |index: &str| json!({ "TableName": "orders", "IndexName": index }).to_string();
         let key = |sk: &str| json!({ "gene": { "N": "7" }, "sk": { "S": sk } });
         let answer = json!({ "Items": [key("a"), key("b")], "Count": 2 }).to_string();
-        let shown = metered.as_indexed(query("due").as_bytes(), answer.clone());
+        let shown = metered.as_indexed_at(query("due").as_bytes(), answer.clone(), NOW);
         let shown: Value = serde_json::from_str(&shown).unwrap();
         assert_eq!((&shown["Items"], &shown["Count"]), (&json!([key("b")]), &json!(1)));
         // A local index has it at once, as the table itself.
-        assert_eq!(metered.as_indexed(query("by-user").as_bytes(), answer.clone()), answer);
+        assert_eq!(metered.as_indexed_at(query("by-user").as_bytes(), answer.clone(), NOW), answer);
     }
 
     fn text_of(refused: &Value) -> &str {
@@ -647,8 +661,8 @@ mod tests {
         } });
         let body = body.to_string();
         let needs = metered.needs(&database, "BatchGetItem", body.as_bytes()).unwrap();
-        metered.state().meter.charge(Access::Read, &needs.parts[0], 9000.0, metered.now());
-        let refused = metered.admit("BatchGetItem", &needs);
+        metered.state().meter.charge(Access::Read, &needs.parts[0], 9000.0, NOW);
+        let refused = metered.admit_at("BatchGetItem", &needs, NOW);
         assert_eq!(refused, Err(Refused::Keys(vec![0, 2])));
         let (rest, left) = split(body.as_bytes(), &[0, 2]);
         let rest: Value = serde_json::from_slice(&rest).unwrap();
@@ -667,8 +681,9 @@ mod tests {
             needs("TransactWriteItems", json!({ "TransactItems": [{ "Put": put(7, "a") }] }));
         let both = json!({ "TransactItems": [{ "Put": put(9, "x") }, { "Put": put(7, "a") }] });
         let second = needs("TransactWriteItems", both);
-        assert!(metered.admit("TransactWriteItems", &first).is_ok());
-        let Err(Refused::All(refused)) = metered.admit("TransactWriteItems", &second) else {
+        assert!(metered.admit_at("TransactWriteItems", &first, NOW).is_ok());
+        let Err(Refused::All(refused)) = metered.admit_at("TransactWriteItems", &second, NOW)
+        else {
             panic!("it is refused");
         };
         assert!(text_of(&refused).ends_with("[None, TransactionConflict]"), "{refused}");

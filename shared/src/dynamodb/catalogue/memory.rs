@@ -186,7 +186,7 @@ mod tests {
     use engine::domain::archive::Lifecycle;
     use serde_json::json;
 
-    const CACHE_FOR: Duration = Duration::from_secs(2);
+    const CACHE_FOR: Duration = Duration::from_secs(3600);
 
     fn id(text: &str) -> SaleId {
         SaleId::new(text).unwrap()
@@ -216,7 +216,7 @@ mod tests {
         let start = Instant::now();
         assert!(matches!(memory.recent(&id, start, CACHE_FOR), Recent::Nothing));
         memory.remember(&id, None);
-        let later = Instant::now() + Duration::from_secs(3);
+        let later = Instant::now() + 2 * CACHE_FOR;
         assert!(matches!(memory.recent(&id, start, CACHE_FOR), Recent::Young(None)));
         assert!(matches!(memory.recent(&id, later, CACHE_FOR), Recent::Old), "the first reads");
         assert!(matches!(memory.recent(&id, later, CACHE_FOR), Recent::Young(None)), "no other");
