@@ -176,7 +176,7 @@ mod tests {
         let (limits, throttles) = (Limits::Aws(Quotas::default()), Throttles::default());
         let recorder = Recorder::start(limits, throttles.clone(), file.clone(), None);
         throttles.one("SQS", "OverLimit");
-        let deadline = crate::servers::Deadline::with("the file", 20);
+        let deadline = crate::servers::Deadline::with("the file", 120);
         while read(&file) != recorder.throttled() {
             deadline.pause().await.unwrap();
         }

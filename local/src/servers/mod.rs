@@ -26,7 +26,9 @@ pub use redis::{RedisOptions, RedisServer};
 
 use std::io;
 use std::net::TcpListener;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fake_limits::{Cache, Enforced};
@@ -335,7 +337,11 @@ impl Stack {
     }
 }
 
-/// A port of 127.0.0.1 on which nothing listens now.
+/// Ports that no system gives to a connection or to a listener that asks for any, so that none of them is
+/// taken between being found and being listened on.
+const OUR_PORTS: Range<u32> = 20_000..32_000;
+
+/// A port of 127.0.0.1 on which nothing listens now, another one each time.
 ///
 /// Another process may take it before the caller does, who must be ready to try another.
 ///
@@ -343,6 +349,18 @@ impl Stack {
 ///
 /// [`Error::Io`] when no port is free.
 pub fn free_port() -> Result<u16, Error> {
+    static FOUND: AtomicU32 = AtomicU32::new(0);
+    let count = OUR_PORTS.end - OUR_PORTS.start;
+    // Processes that begin one after the other look in different places first.
+    let first = std::process::id().wrapping_mul(97);
+    for _ in OUR_PORTS {
+        let next = first.wrapping_add(FOUND.fetch_add(1, Ordering::Relaxed));
+        let port = OUR_PORTS.start + next % count;
+        let Ok(port) = u16::try_from(port) else { break };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return Ok(port);
+        }
+    }
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

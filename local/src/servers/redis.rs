@@ -21,7 +21,7 @@ const PORT_ATTEMPTS: u32 = 8;
 /// Seconds a server may take to answer; loading a large append-only file takes a while.
 const READY_SECONDS: u64 = 60;
 /// Seconds a server may take to shut down.
-const STOP_SECONDS: u64 = 10;
+const STOP_SECONDS: u64 = 60;
 /// Lines of a server's log that an error quotes.
 const LOG_TAIL_LINES: usize = 12;
 /// File that the process which uses a data directory has locked.

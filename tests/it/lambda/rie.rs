@@ -2,7 +2,6 @@
 //! hands events to a `bootstrap` in Lambda, without a container.
 
 use std::fs::File;
-use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -14,10 +13,11 @@ use tokio::sync::Mutex;
 
 use crate::repository::root;
 use local::environment::Variables;
+use local::servers::free_port;
 use shared::runtime::functions::Function;
 
 /// The longest time until the emulator listens.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Every function.
 pub const FUNCTIONS: [&str; Function::ALL.len()] = Function::NAMES;
@@ -77,7 +77,7 @@ impl Sandbox {
     /// Starts it on two free ports; `None` if somebody else was quicker to take one.
     async fn attempt(bootstrap: &Path, name: &str, variables: &Variables) -> Option<Self> {
         let directory = tempfile::tempdir().unwrap();
-        let (port, runtime_port) = two_free_ports();
+        let (port, runtime_port) = (free_port().unwrap(), free_port().unwrap());
         let log = File::create(directory.path().join("log")).unwrap();
         let mut command = Command::new(emulator());
         command
@@ -137,11 +137,4 @@ impl Drop for Sandbox {
         let _gone = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ended = self.child.wait();
     }
-}
-
-/// Two ports that nobody uses.
-fn two_free_ports() -> (u16, u16) {
-    let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).unwrap());
-    let [one, two] = listeners.map(|listener| listener.local_addr().unwrap().port());
-    (one, two)
 }

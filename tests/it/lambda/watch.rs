@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -14,6 +13,7 @@ use std::time::{Duration, Instant};
 use engine::domain::time::Timestamp;
 use local::environment::{Variables, env_file, variables, with_sample_events};
 use local::payment;
+use local::servers::free_port;
 use local::up::{self, Engine, Options};
 use serde_json::Value;
 use shared::http::routes::ROUTES;
@@ -24,7 +24,7 @@ use super::sample_events::samples;
 use crate::backends;
 use crate::repository::root;
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(180);
 
 /// Processes that end with the test.
 struct Running(Vec<Child>);
@@ -66,7 +66,7 @@ fn read(environment: &Path) -> Vec<(String, String)> {
 impl Watch {
     async fn start(variables: &Variables) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
+        let port = free_port().unwrap();
         let log = || {
             File::options().append(true).create(true).open(directory.path().join("log")).unwrap()
         };
