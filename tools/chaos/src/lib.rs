@@ -55,6 +55,8 @@ pub struct Options {
     pub buyers: usize,
     /// Time that anything may take before it is a violation that it has not happened.
     pub deadline: Duration,
+    /// Time that the stores may take to agree when the crowd rests.
+    pub settle: Duration,
 }
 
 /// Why there is no report.
@@ -211,7 +213,7 @@ pub async fn season(
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(context, ledger, &setup, options.deadline);
+    let mut rounds = Rounds::new(context, ledger, options);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {

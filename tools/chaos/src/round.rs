@@ -12,9 +12,8 @@ use fake_limits::Throttled;
 use rand::RngExt as _;
 use serde::Serialize;
 
-use super::Error;
 use super::faults::{Fault, FaultContext, Lost};
-use super::rig::Setup;
+use super::{Error, Options};
 use loadtest::controller::{Answer, Seen};
 use ops::audit;
 use ops::audit::facts::{LedgerFacts, OrderFact, SaleFacts};
@@ -91,16 +90,14 @@ pub(super) struct Rounds {
     ledger: Ledger,
     pay_window_seconds: u32,
     deadline: Duration,
+    settle: Duration,
 }
 
 impl Rounds {
-    pub(super) fn new(
-        context: FaultContext,
-        ledger: Ledger,
-        setup: &Setup,
-        deadline: Duration,
-    ) -> Self {
-        Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline }
+    pub(super) fn new(context: FaultContext, ledger: Ledger, options: &Options) -> Self {
+        let Options { setup, buyers: _, deadline, settle } = options;
+        let (deadline, settle) = (*deadline, *settle);
+        Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline, settle }
     }
 
     /// What was refused for the limits of the services so far.
@@ -197,7 +194,7 @@ impl Rounds {
             if report.clean {
                 return Ok(Settled { facts, after, violations: Vec::new() });
             }
-            if after > self.deadline {
+            if after > self.settle {
                 let violations = report.violations().map(ToString::to_string).collect();
                 return Ok(Settled { facts, after, violations });
             }

@@ -83,6 +83,7 @@ impl ChaosCommand {
             true => (local::up::RECONCILE_SECONDS, deployed),
             false => (self.reconcile_seconds, self.redelivery_seconds),
         };
+        let patience = Duration::from_secs(self.patience_seconds);
         Ok(Options {
             setup: Setup {
                 program: std::env::current_exe()?,
@@ -94,7 +95,8 @@ impl ChaosCommand {
                 limits: self.limits.limits(),
             },
             buyers: self.buyers,
-            deadline: Duration::from_secs(self.patience_seconds),
+            deadline: patience,
+            settle: patience,
         })
     }
 
