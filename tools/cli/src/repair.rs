@@ -261,10 +261,7 @@ impl DeadLettersCommand {
         let queues = reached.dead_letters();
         match self.action {
             None => {
-                let mut lists = Vec::new();
-                for which in QueueName::ALL {
-                    lists.push(queues.list(which, self.most).await?);
-                }
+                let lists = queues.list_all(self.most).await?;
                 out(&if json { reporting::json(&lists) } else { lists_as_text(&lists) })?;
                 Ok(exit(lists.iter().all(|list| list.count == 0)))
             }

@@ -19,6 +19,7 @@ use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{Callback, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync};
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
+use futures_util::future::try_join_all;
 use serde::Serialize;
 use shared::runtime::functions::QueueName;
 use shared::sqs::QueueUrls;
@@ -150,6 +151,15 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         letters.sort_by_key(|letter| letter.sent_at);
         let oldest_sent_at = letters.iter().filter_map(|letter| letter.sent_at).min();
         Ok(DeadLetters { queue: which, name: place.name, count, oldest_sent_at, letters })
+    }
+
+    /// What is in each dead-letter queue, in the order of [`QueueName::ALL`], each as [`Self::list`] says. They
+    /// are read at once: each look ends with a wait for a message that does not come.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub async fn list_all(&self, most: usize) -> Result<Vec<DeadLetters>, Error> {
+        try_join_all(QueueName::ALL.map(|which| self.list(which, most))).await
     }
 
     /// Moves everything back to the queue where it came from, and waits until that is done.
