@@ -51,7 +51,7 @@ def attack(onsale: str, url: str, data: pathlib.Path, scratch: pathlib.Path, opt
     ]
     environment = os.environ | tokens | {"SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
     attacked = subprocess.run(run, env=environment, cwd=scratch).returncode
-    audited = subprocess.run([onsale, "--data-dir", str(data), "audit", "--wait-seconds", "30"]).returncode
+    audited = subprocess.run([onsale, "--data-dir", str(data), "audit", "--wait-seconds", "120"]).returncode
     return attacked or audited
 
 

@@ -6,6 +6,7 @@
 //! server that is not ours. A test that is about our own fakes says so with [`is_foreign`].
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use engine::domain::call_rate::CallRate;
 use engine::domain::grace::Grace;
@@ -19,6 +20,8 @@ use local::servers::{DynamoDb, External, FakeSqs, PaymentProvider, Stack};
 use local::stores;
 use local::up::Options;
 use ops::audit::Target;
+use redis::AsyncConnectionConfig;
+use redis::aio::MultiplexedConnection;
 use shared::dynamodb::{Dynamo, create_tables};
 use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 
@@ -38,6 +41,15 @@ pub fn prefix() -> String {
     static PREFIXES: AtomicU32 = AtomicU32::new(0);
     let number = PREFIXES.fetch_add(1, Ordering::Relaxed);
     format!("t{}-{number}-", std::process::id())
+}
+
+/// A connection to Redis with time limits that a slow machine keeps: the client's own are half a second.
+pub async fn redis(url: &str) -> MultiplexedConnection {
+    let limit = Some(Duration::from_secs(60));
+    let config = AsyncConnectionConfig::new();
+    let config = config.set_connection_timeout(limit).set_response_timeout(limit);
+    let client = redis::Client::open(url).unwrap();
+    client.get_multiplexed_async_connection_with_config(&config).await.unwrap()
 }
 
 /// Redis, DynamoDB and SQS that keep nothing of ours.

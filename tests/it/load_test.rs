@@ -32,7 +32,7 @@ use tokio::sync::Barrier;
 use super::backends;
 
 /// Time that anything may take before a test fails.
-const DEADLINE: Duration = Duration::from_secs(120);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// A sale of standing places only.
 fn standing(sale: &str, spots: u32, pay_window_seconds: u32) -> Value {
@@ -245,8 +245,11 @@ async fn whoever_waits_for_a_slow_engine_is_measured_from_when_they_were_due() {
     assert!(response.max_ms >= 20.0 * slow_ms - 10.0, "the last waited for all: {response:?}");
     assert!(response.p50_ms >= 9.0 * slow_ms - 10.0, "half waited for nine others: {response:?}");
     assert!(report.generator.wait.max_ms >= 18.0 * slow_ms, "{:?}", report.generator);
-    // A clock that starts when a request is sent sees nothing of it.
-    assert!(service.p50_ms < response.p50_ms / 2.0, "{service:?} {response:?}");
+    // A clock that starts when a request is sent sees nothing of it: not even the longest request took as
+    // long as the last one waited, behind nineteen others.
+    let waited_ms = 19.0 * slow_ms - 10.0;
+    let is_unseen = service.max_ms <= 1.01 * response.max_ms - waited_ms;
+    assert!(is_unseen, "{service:?} {response:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -436,7 +439,7 @@ async fn shown_and_audited(tiers_apart: bool) -> Report {
     let rows: Vec<Value> = (1..=20)
         .map(|row| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 10 } }))
         .collect();
-    let mut sale = standing("everything", 400, 5);
+    let mut sale = standing("everything", 400, 10);
     sale["tiers"].as_array_mut().unwrap().push(json!({
         "tier": "hall", "name": "Hall", "price_minor": 2500,
         "columns": ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"],

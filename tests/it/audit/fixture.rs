@@ -55,11 +55,6 @@ pub(super) struct Numbers {
     pub(super) other: OrderNumber,
 }
 
-async fn connect(url: &str) -> MultiplexedConnection {
-    let client = redis::Client::open(url).unwrap();
-    client.get_multiplexed_async_connection().await.unwrap()
-}
-
 pub(super) struct Fixture {
     pub(super) engine: Engine,
     pub(super) mint: Mint,
@@ -102,7 +97,7 @@ impl Fixture {
             mint: Mint::new(7),
             target: Target::at(url, &dynamodb.url, &prefix),
             dynamodb: db.client().clone(),
-            redis: connect(url).await,
+            redis: backends::redis(url).await,
             _redis: None,
             _dynamodb: dynamodb,
         }

@@ -1,5 +1,7 @@
 //! Sales that Redis has lost.
 
+use std::time::Instant;
+
 use engine::domain::ids::{InventoryId, SaleId, TierId};
 use engine::ports::{Ports as _, Seats as _};
 use local::handlers::{load_sale, reconcile};
@@ -40,15 +42,17 @@ async fn buyers_who_meet_a_lost_sale_have_it_loaded_and_payments_are_kept_meanwh
     let admission = fixture.admission("bob", "hall", 2).await;
     fixture.lose_redis().await;
 
-    let refused = fixture.order("bob", "hall", &admission["token"], best("vip", 1)).await;
-    refused.problem(503, "not-loaded");
     let load = &fixture.queues.load.url;
-    assert_eq!(fixture.waiting(load).await, 1);
-    fixture
-        .order("bob", "hall", &admission["token"], best("vip", 1))
-        .await
-        .problem(503, "not-loaded");
-    assert_eq!(fixture.waiting(load).await, 1, "one request a second");
+    let since = Instant::now();
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let refused = fixture.order("bob", "hall", &admission["token"], best("vip", 1)).await;
+        refused.problem(503, "not-loaded");
+        waiting.push(fixture.waiting(load).await);
+    }
+    // One of each second that the machine took for it.
+    let most = 1 + u32::try_from(since.elapsed().as_secs()).unwrap();
+    assert!(waiting[0] == 1 && waiting[2] <= most, "{waiting:?}, {most} at most");
 
     // Sales pause; reading does not, and money is taken.
     fixture.get(Sender::Nobody, "/sales/hall").await.ok(200);

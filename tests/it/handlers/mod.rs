@@ -257,8 +257,7 @@ impl Fixture {
 
     /// Redis loses everything.
     pub async fn lose_redis(&self) {
-        let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut connection = backends::redis(&self._stack.endpoints().redis_url).await;
         let _: () = redis::cmd("FLUSHALL").query_async(&mut connection).await.unwrap();
     }
 
@@ -269,8 +268,7 @@ impl Fixture {
 
     /// How often Redis has run a command.
     pub async fn redis_calls(&self, command: &str) -> u64 {
-        let client = redis::Client::open(self._stack.endpoints().redis_url).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut connection = backends::redis(&self._stack.endpoints().redis_url).await;
         let info = redis::cmd("INFO").arg("commandstats").clone();
         let info: String = info.query_async(&mut connection).await.unwrap();
         let line =

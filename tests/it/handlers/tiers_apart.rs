@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::messages::failed_to_expire;
 use super::{Fixture, Sender, best, hall};
+use crate::backends;
 
 fn apart() -> Value {
     let mut file = hall();
@@ -28,8 +29,7 @@ async fn holds(fixture: &Fixture, tier: &str) -> u64 {
 
 async fn keys(fixture: &Fixture, pattern: &str) -> Vec<String> {
     let url = fixture._stack.endpoints().redis_url;
-    let client = redis::Client::open(url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = backends::redis(&url).await;
     redis::cmd("KEYS").arg(pattern).query_async(&mut connection).await.unwrap()
 }
 
@@ -119,8 +119,7 @@ async fn all_tiers_are_loaded_when_redis_has_lost_one() {
     fixture.buy("bob", "hall", best("small", 1)).await.ok(201);
     let admissions =
         [fixture.admission("carol", "hall", 1).await, fixture.admission("dave", "hall", 1).await];
-    let client = redis::Client::open(fixture._stack.endpoints().redis_url).unwrap();
-    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let mut connection = backends::redis(&fixture._stack.endpoints().redis_url).await;
     let lost = keys(&fixture, "{hall/vip}:*").await;
     let _: u32 = redis::cmd("DEL").arg(lost).query_async(&mut connection).await.unwrap();
 

@@ -70,7 +70,7 @@ impl Fixture {
             case("callback: another body", self.callback(format!("{good} "), &fresh), unsigned),
             case("callback: another amount", self.callback(good.replace(&amount.to_string(), "1"), &fresh), unsigned),
             case("callback: stale", self.callback(&good, &sign_at(now.plus_seconds(-310))), unsigned),
-            case("callback: from the future", self.callback(&good, &sign_at(now.plus_seconds(400))), unsigned),
+            case("callback: from the future", self.callback(&good, &sign_at(now.plus_seconds(4000))), unsigned),
             case("callback: time of 2^63", self.callback(&good, &format!("t=9223372036854775808,{tag}")), unsigned),
             case("callback: time moved", self.callback(&good, &format!("t={},{tag}", now.ms() / 1000 - 5)), unsigned),
             case("callback: two times", self.callback(&good, &format!("{time},{fresh}")), unsigned),

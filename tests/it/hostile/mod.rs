@@ -31,7 +31,7 @@ use Expected::{Fine, Outcome, Problem};
 use request::Raw;
 
 /// The longest time until an answer.
-const DEADLINE: Duration = Duration::from_secs(30);
+const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Refused by the parser of HTTP, before any of our code: no body, and so no type.
 const BARE: &str = "";

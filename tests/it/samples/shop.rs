@@ -24,7 +24,7 @@ use crate::backends;
 const AT_ONCE: usize = 6;
 
 /// How long what everyone may see can be out of date, and then some.
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(300);
 
 /// An engine, and buyers of one of its sales.
 pub struct Shop {

@@ -162,7 +162,7 @@ async fn a_slot_that_moves_takes_its_sale_along() {
     let () = ask(from, &["CLUSTER", "SETSLOT", &slot, "MIGRATING", &to_id]).await;
     let move_key = async |key: &str| {
         let port = to.port().to_string();
-        let _: redis::Value = ask(from, &["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]).await;
+        let _: redis::Value = ask(from, &["MIGRATE", "127.0.0.1", &port, key, "0", "60000"]).await;
     };
     // One key has moved, so that the first master says where to ask for it.
     move_key(&InventoryKeys(&inventory()).sale()).await;

@@ -107,7 +107,7 @@ fn every_promise_is_kept_in_every_run() {
     let base = base_seed();
     println!("seeds from base {base} (ONSALE_SIM_BASE={base} repeats them)");
     let runs = std::env::var("ONSALE_SIM_RUNS").map_or(RUNS, |runs| runs.parse().unwrap());
-    let for_at_most = Duration::from_secs(1200);
+    let for_at_most = Duration::from_secs(7200);
     let explored = explore(Exploration { base, runs, for_at_most, without: None });
     println!("{explored}");
     if let Some((failure, _)) = explored.failure {
