@@ -104,12 +104,20 @@ impl Engine {
 
     /// Answers what may as well be answered at once, and puts the task among the others, or ends it.
     fn put(&self, state: &mut State, mut task: Task) {
+        let now = state.now(&self.scenario);
         while task.outcome.is_none() {
-            let settled = task.outstanding.iter().find(|(_, call)| self.is_settled(call)).cloned();
-            let Some((place, call)) = settled else { break };
-            let now = state.now(&self.scenario);
-            let reply = Arc::make_mut(&mut state.stores).apply(now, &call);
-            task = task.answered(&self.scenario, Answer { call: place, reply });
+            let settled = task.outstanding.iter().filter(|(_, call)| self.is_settled(call));
+            let answer = |(place, call): &(usize, Call)| {
+                let reply = Arc::make_mut(&mut state.stores).apply(now, call);
+                Answer { call: *place, reply, resumes: false }
+            };
+            // All at once: each time that a task is answered its flow runs again.
+            let mut answers: Vec<Answer> = settled.map(answer).collect();
+            match answers.last_mut() {
+                None => break,
+                Some(last) => last.resumes = true,
+            }
+            task = task.answered(&self.scenario, answers);
         }
         match task.outcome.clone() {
             None => state.add(task),
@@ -261,7 +269,10 @@ impl Engine {
             CallOutcome::RequestLost => Err(lost()),
             CallOutcome::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
         };
-        self.put(state, task.answered(&self.scenario, Answer { call: place, reply }));
+        self.put(
+            state,
+            task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]),
+        );
         Some(())
     }
 

@@ -21,6 +21,9 @@ use model_stores::{Call, Caller, Driver, Reply};
 use crate::flow::{Flow, Outcome};
 use crate::scenario::Scenario;
 
+/// Number of calls for which there is room besides those that are answered.
+const ROOM_FOR_CALLS: usize = 20;
+
 /// The answer of a call.
 #[derive(Debug, Clone)]
 pub struct Answer {
@@ -28,6 +31,8 @@ pub struct Answer {
     pub call: usize,
     /// The reply that its flow got.
     pub reply: Stored<Reply>,
+    /// True if the flow goes on before it gets the next one, as it does unless they come together.
+    pub resumes: bool,
 }
 
 /// A flow and how far it is.
@@ -35,7 +40,7 @@ pub struct Answer {
 pub struct Task {
     /// The flow.
     pub flow: Flow,
-    answers: Vec<Answer>,
+    answers: Vec<Arc<Answer>>,
     /// The calls it waits for, with their places.
     pub outstanding: Vec<(usize, Call)>,
     /// The outcome, once the flow is over.
@@ -62,28 +67,35 @@ impl Task {
         Self::after(scenario, flow, Vec::new(), 0)
     }
 
-    /// The task once one of its calls is answered.
+    /// The task once some of its calls are answered, in this order.
     #[must_use]
-    pub fn answered(&self, scenario: &Scenario, answer: Answer) -> Self {
-        let mut hasher = DefaultHasher::new();
-        self.fingerprint.hash(&mut hasher);
-        (answer.call, text(&answer.reply)).hash(&mut hasher);
-        let answers = self.answers.iter().cloned().chain([answer]).collect();
-        Self::after(scenario, self.flow.clone(), answers, hasher.finish())
+    pub fn answered(&self, scenario: &Scenario, with: Vec<Answer>) -> Self {
+        let mut print = self.fingerprint;
+        for answer in &with {
+            let mut hasher = DefaultHasher::new();
+            print.hash(&mut hasher);
+            (answer.call, text(&answer.reply)).hash(&mut hasher);
+            print = hasher.finish();
+        }
+        let answers = self.answers.iter().cloned().chain(with.into_iter().map(Arc::new)).collect();
+        Self::after(scenario, self.flow.clone(), answers, print)
     }
 
-    fn after(scenario: &Scenario, flow: Flow, answers: Vec<Answer>, print: u64) -> Self {
+    fn after(scenario: &Scenario, flow: Flow, answers: Vec<Arc<Answer>>, print: u64) -> Self {
         let (grace, part_limit, listings) =
             (scenario.grace, scenario.part_limit, scenario.listings());
-        let script = Script { slots: Arc::default(), grace, part_limit, listings };
+        let slots = Arc::new(Mutex::new(Vec::with_capacity(answers.len() + ROOM_FOR_CALLS)));
+        let script = Script { slots, grace, part_limit, listings };
         let ports = Caller(script.clone());
         let outcome = {
             let mut future = pin!(flow.run(scenario, &ports));
             let mut context = Context::from_waker(Waker::noop());
             let mut polled = future.as_mut().poll(&mut context);
             for answer in &answers {
-                script.answer(answer.clone());
-                polled = future.as_mut().poll(&mut context);
+                script.answer(answer);
+                if answer.resumes {
+                    polled = future.as_mut().poll(&mut context);
+                }
             }
             match polled {
                 Poll::Ready(outcome) => Some(outcome),
@@ -151,12 +163,12 @@ impl Script {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answer(&self, answer: Answer) {
+    fn answer(&self, answer: &Answer) {
         let mut slots = self.slots();
         let Some(slot) = slots.get_mut(answer.call) else {
             panic!("the flow no longer makes call {}: it depends on more than answers", answer.call)
         };
-        slot.answer = State::Here(Box::new(answer.reply));
+        slot.answer = State::Here(Box::new(answer.reply.clone()));
         if let Some(waker) = slot.waker.take() {
             waker.wake();
         }

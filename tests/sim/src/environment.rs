@@ -63,7 +63,7 @@ enum Event {
 /// A call under way.
 #[derive(Debug)]
 struct Op {
-    call: Call,
+    call: Arc<Call>,
     invocation: usize,
     fault: Option<Fault>,
     /// The answer that the caller will get.
@@ -523,6 +523,7 @@ impl Environment {
             self.at(at, tie, Event::Answer(op));
         }
         let is_answered = false;
+        let call = Arc::new(call);
         self.ops.push(Op { call, invocation, fault, reply, is_answered, waker: None });
         if fault.is_some() && arrives.is_none() {
             self.trace_call(op, None);
@@ -573,7 +574,7 @@ impl Environment {
             self.broken("rest", format!("more than {MAX_STEPS} steps"));
         }
         let Op { call, invocation, fault, .. } = &self.ops[op];
-        let (call, invocation, fault) = (call.clone(), *invocation, *fault);
+        let (call, invocation, fault) = (Arc::clone(call), *invocation, *fault);
         if let Some(remembered) = self.remembered(&call, invocation) {
             self.hear(op, Ok(Reply::Sale(remembered)));
             return;
@@ -615,10 +616,10 @@ impl Environment {
     }
 
     /// A call takes effect, and what follows from it is checked.
-    fn apply(&mut self, invocation: usize, call: &Call) -> Stored<Reply> {
+    fn apply(&mut self, invocation: usize, call: &Arc<Call>) -> Stored<Reply> {
         let held = self.before(call);
         let reply = self.stores.apply(self.now, call);
-        if writes_redis(call) || matches!(call, Call::Admit { .. }) {
+        if writes_redis(call) || matches!(**call, Call::Admit { .. }) {
             self.redis.record(self.now, call);
         }
         // Every sweep tells Redis the terms again: that alone is no change.
@@ -626,7 +627,7 @@ impl Environment {
         if (writes_redis(call) || writes_orders(call) || writes_elsewhere(call)) && !is_update {
             self.changes += 1;
         }
-        if let (Call::Sale { .. }, Ok(Reply::Sale(published))) = (call, &reply) {
+        if let (Call::Sale { .. }, Ok(Reply::Sale(published))) = (&**call, &reply) {
             let (process, _) = self.home(invocation);
             self.processes[process].cached = Some((self.now, published.clone()));
         }

@@ -6,6 +6,7 @@
 //! made it forget, it too must be right after every step.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Write as _};
 
 use engine::domain::archive::Lifecycle;
 use engine::domain::attendee::{AttendeeHash, max_named};
@@ -882,9 +883,21 @@ fn covers(
     of_tier.into_iter().any(|line| line.legs.iter().any(|l| l == leg) && line.seats.contains(&seat))
 }
 
-/// The name of a reply's variant.
-pub(crate) fn debug_head(reply: &impl std::fmt::Debug) -> String {
-    let text = format!("{reply:?}");
-    let end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
-    text[..end].to_owned()
+/// Text up to its first character that belongs to no name; whatever writes more is stopped.
+struct Head(String);
+
+impl fmt::Write for Head {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = text.find(|c: char| !c.is_alphanumeric());
+        self.0.push_str(&text[..end.unwrap_or(text.len())]);
+        if end.is_some() { Err(fmt::Error) } else { Ok(()) }
+    }
+}
+
+/// The name of a reply's variant. What the reply carries, which may be an order, is not written out.
+pub(crate) fn debug_head(reply: &impl fmt::Debug) -> String {
+    let mut head = Head(String::new());
+    // The error is the end of the name.
+    let _ended = write!(head, "{reply:?}");
+    head.0
 }

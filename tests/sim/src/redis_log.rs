@@ -1,6 +1,7 @@
 //! What Redis was asked to write, so that it can be made to forget the last of it.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use engine::domain::gate::GateShard;
 use engine::domain::ids::{InventoryId, SaleId};
@@ -16,13 +17,13 @@ const MAX: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct RedisLog {
     replica: Stores,
-    writes: VecDeque<(Timestamp, Call)>,
+    writes: VecDeque<(Timestamp, Arc<Call>)>,
 }
 
 impl RedisLog {
     /// Records a write.
-    pub(crate) fn record(&mut self, now: Timestamp, call: &Call) {
-        self.writes.push_back((now, call.clone()));
+    pub(crate) fn record(&mut self, now: Timestamp, call: &Arc<Call>) {
+        self.writes.push_back((now, Arc::clone(call)));
         while self.writes.len() > MAX {
             self.replicate();
         }
