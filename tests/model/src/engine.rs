@@ -154,6 +154,9 @@ impl Engine {
                 state.buyer_states[buyer].paid = Some(capture.key.clone());
             }
         }
+        if let (Flow::Pay { capture, .. }, Outcome::Kept) = (flow, outcome) {
+            state.kept.insert(capture.key.clone());
+        }
         if let (Flow::Consume { sent, is_copy: false, .. }, Outcome::Done) = (flow, outcome) {
             Arc::make_mut(&mut state.stores).queues.take(sent);
         }

@@ -7,7 +7,7 @@ use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
 use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
-use engine::flows::pay::pay;
+use engine::flows::pay::{Answered, answer, pay};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund;
 use engine::flows::reserve::{self, reserve};
@@ -89,6 +89,8 @@ pub enum Outcome {
     Refused(reserve::Refusal),
     /// The decision was acknowledged to the provider.
     Decided(PaymentOutcome),
+    /// The provider was answered that it need not call again, and nothing is decided yet.
+    Kept,
     /// The cancellation was acknowledged to the buyer.
     Cancelled,
     /// The cancellation was refused.
@@ -110,6 +112,7 @@ impl Outcome {
             Self::Ordered(_)
             | Self::Refused(_)
             | Self::Decided(_)
+            | Self::Kept
             | Self::Cancelled
             | Self::NotCancelled(_)
             | Self::Done => return None,
@@ -146,10 +149,18 @@ impl Flow {
                     Err(refusal) => Outcome::NotCancelled(refusal),
                 }
             }
-            Self::Pay { capture, now } => match pay(ports, capture, *now).await {
-                Ok(record) => Outcome::Decided(record.outcome),
-                Err(error) => Outcome::Failed(error),
-            },
+            Self::Pay { capture, now } => {
+                let decision = pay(ports, capture, *now).await;
+                let answered = match scenario.keeps {
+                    true => answer(ports, capture, decision).await,
+                    false => decision.map(Answered::Decided),
+                };
+                match answered {
+                    Ok(Answered::Decided(record)) => Outcome::Decided(record.outcome),
+                    Ok(Answered::Kept) => Outcome::Kept,
+                    Err(error) => Outcome::Failed(error),
+                }
+            }
             Self::Consume { sent, is_copy: _, epoch, now } => {
                 done(consume(ports, sent, epoch, *now).await)
             }

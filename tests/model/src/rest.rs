@@ -1,12 +1,12 @@
-//! Rest: what is left when every process dies where it stands, and only the provider and the sweeper
-//! go on.
+//! Rest: what is left when every process dies where it stands, and only the provider, the sweeper and the
+//! queues that lose nothing go on.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState};
+use engine::domain::order::{Capture, Order, OrderState};
 use engine::domain::time::Timestamp;
 use model_stores::{Message, Sent, Stores};
 
@@ -30,7 +30,7 @@ pub struct Rest {
 
 impl Rest {
     /// Checks what a state comes to if every process dies and every message is lost but those that
-    /// send money back; and, if nothing is under way, nothing has gone wrong and no request came
+    /// send money back or have a capture decided; and, if nothing is under way, nothing has gone wrong and no request came
     /// twice, that Redis needs no repair at all.
     ///
     /// # Errors
@@ -45,11 +45,11 @@ impl Rest {
             check::equal(scenario, &state.stores).map_err(|what| format!("{what}, {said}"))?;
         }
         let mut hasher = DefaultHasher::new();
-        (&state.stores, state.moment).hash(&mut hasher);
+        (&state.stores, &state.kept, state.moment).hash(&mut hasher);
         let print = hasher.finish();
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known().contains(&print) {
-            settle(scenario, &state.stores, state.now(scenario)).map_err(|what| {
+            settle(scenario, state).map_err(|what| {
                 format!("if every process dies here and the sweeper runs: {what}")
             })?;
             known().insert(print);
@@ -59,8 +59,9 @@ impl Rest {
 }
 
 /// Brings the stores to rest and checks them.
-fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
-    let mut stores = stores.clone();
+fn settle(scenario: &Scenario, state: &State) -> Checked {
+    let now = state.now(scenario);
+    let mut stores = Stores::clone(&state.stores);
     let promised = promised(&stores);
     let ends = |order: &Order| scenario.grace.end_from(order.pay_by);
     let pending = stores.orders.orders.values().map(ends);
@@ -71,10 +72,11 @@ fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
         let now = last.plus_seconds(seconds);
         let sweep = Flow::Sweep { epoch: epoch(1000 + run), now };
         run_flow(scenario, &mut stores, now, &sweep)?;
-        // The queue that money goes back through loses nothing for long.
-        let is_refund = |sent: &&Sent| matches!(sent.message, Message::Refund(_));
-        let refunds: Vec<Sent> = stores.queues.visible(now).filter(is_refund).cloned().collect();
-        for sent in refunds {
+        // The queues that money goes back through, and that captures are kept in, lose nothing for long.
+        let lasts =
+            |sent: &&Sent| matches!(sent.message, Message::Refund(_) | Message::Callback(_));
+        let lasting: Vec<Sent> = stores.queues.visible(now).filter(lasts).cloned().collect();
+        for sent in lasting {
             let consume =
                 Flow::Consume { sent: sent.clone(), is_copy: false, epoch: epoch(0), now };
             run_flow(scenario, &mut stores, now, &consume)?;
@@ -82,7 +84,9 @@ fn settle(scenario: &Scenario, stores: &Stores, now: Timestamp) -> Checked {
         }
         if run + 1 == SWEEPS_TO_THE_BOUND {
             // A provider calls until it is told that all is done, also late.
-            for capture in stores.provider.captured.clone().into_values() {
+            let calls = |capture: &&Capture| !state.kept.contains(&capture.key);
+            let captured = stores.provider.captured.values().filter(calls);
+            for capture in captured.cloned().collect::<Vec<Capture>>() {
                 run_flow(scenario, &mut stores, now, &Flow::Pay { capture, now })?;
             }
         }
@@ -116,6 +120,7 @@ fn run_flow(scenario: &Scenario, stores: &mut Stores, now: Timestamp, flow: &Flo
             Outcome::Ordered(_)
             | Outcome::Refused(_)
             | Outcome::Decided(_)
+            | Outcome::Kept
             | Outcome::Cancelled
             | Outcome::NotCancelled(_)
             | Outcome::Done => Ok(()),

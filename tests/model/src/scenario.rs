@@ -129,6 +129,9 @@ pub struct Scenario {
     pub lags: bool,
     /// The lag that is stated of the provider's list; `None` if it has none.
     pub lists: Option<ListLag>,
+    /// True if a capture that no store can take now is kept in its queue before the provider is answered;
+    /// else the provider calls again.
+    pub keeps: bool,
     /// The queues that deliver. The sweeper must compensate for the others, at rest.
     pub delivers: Delivers,
     /// The guard that is away.
@@ -265,6 +268,7 @@ impl Scenario {
             is_lost: false,
             lags: false,
             lists: None,
+            keeps: false,
             delivers: Delivers::default(),
             without: None,
         };
@@ -323,6 +327,12 @@ impl Scenario {
     #[must_use]
     pub fn listing(self) -> Self {
         Self { lists: Some(ListLag::DEFAULT), ..self }
+    }
+
+    /// This scenario, in which a capture that cannot be decided now is kept.
+    #[must_use]
+    pub fn keeping(self) -> Self {
+        Self { keeps: true, ..self }
     }
 
     /// The provider, as the ports name it.

@@ -40,6 +40,8 @@ const EXPIRY: Delivers = Delivers { expiry: true, ..NONE };
 const LOAD: Delivers = Delivers { load: true, ..NONE };
 /// The sync queue alone delivers.
 const SYNC: Delivers = Delivers { sync: true, ..NONE };
+/// The queue of kept captures alone delivers.
+const CALLBACK: Delivers = Delivers { callback: true, ..NONE };
 /// The refund queue alone delivers.
 const REFUND: Delivers = Delivers { refund: true, ..NONE };
 
@@ -120,6 +122,30 @@ pub fn refund() -> Scenario {
         .with_order(0)
         .delivering(REFUND)
         .budget(Budget { callbacks: 2, copies: 1, faults: 1, ..Budget::default() })
+}
+
+/// A pending order's time runs out while its payment comes in, and no store can take it: it is kept, and
+/// its message is delivered before the deadline or after it. Any two steps go wrong.
+#[must_use]
+pub fn kept_against_expiry() -> Scenario {
+    Scenario::new("kept capture against expiry", 2, vec![first().pays(&[PRICE_MINOR])])
+        .with_order(0)
+        .keeping()
+        .until(&[BEFORE_THE_DEADLINE, PAST_THE_DEADLINE])
+        .delivering(Delivers { expiry: true, ..CALLBACK })
+        .budget(Budget { callbacks: 1, faults: 2, ..Budget::default() })
+}
+
+/// A buyer pays twice; captures that cannot be decided are kept, and their messages come twice and at once.
+/// Any two steps go wrong.
+#[must_use]
+pub fn kept_twice() -> Scenario {
+    Scenario::new("two captures that are kept", 2, vec![first().pays(&[PRICE_MINOR, PRICE_MINOR])])
+        .with_order(0)
+        .keeping()
+        .until(&[BEFORE_THE_DEADLINE])
+        .delivering(CALLBACK)
+        .budget(Budget { callbacks: 1, copies: 1, faults: 2, ..Budget::default() })
 }
 
 /// Two buyers want the same seat; each asks again when an answer is lost.
@@ -281,6 +307,8 @@ pub fn small() -> Vec<Scenario> {
         cancel_against_payment(),
         rescue_against_another_buyer(),
         refund(),
+        kept_against_expiry(),
+        kept_twice(),
         two_buyers_for_one_seat(),
         two_buyers_over_legs(),
         forgetting_against_claims(),
@@ -314,6 +342,9 @@ pub fn large() -> Vec<Scenario> {
         }),
         named("large: a payment listed late and a message that comes twice", {
             more(payment_listed_late(), |budget| budget.copies = 1)
+        }),
+        named("large: a kept capture and messages that come twice", {
+            more(kept_against_expiry(), |budget| (budget.copies, budget.faults) = (1, 1))
         }),
         named("large: captures that are read twice", {
             more(captures_that_are_read(), |budget| budget.reads = 2)

@@ -47,6 +47,8 @@ pub struct State {
     pub left: Budget,
     /// The callbacks that may still come.
     pub callbacks: BTreeMap<PaymentKey, u8>,
+    /// The captures about which the provider need not call again, though nothing was decided.
+    pub kept: BTreeSet<PaymentKey>,
     /// The number of deliveries of each message.
     pub deliveries: BTreeMap<Sent, u8>,
     /// The state of each buyer, in the order of the scenario.
@@ -79,6 +81,7 @@ impl State {
                 ..scenario.budget
             },
             callbacks: BTreeMap::new(),
+            kept: BTreeSet::new(),
             deliveries: BTreeMap::new(),
             buyer_states: (0..scenario.buyers.len()).map(first).collect(),
             rescued: BTreeSet::new(),

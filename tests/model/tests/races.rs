@@ -44,6 +44,8 @@ races! {
     cancel_against_payment
     rescue_against_another_buyer
     refund
+    kept_against_expiry
+    kept_twice
     two_buyers_for_one_seat
     two_buyers_over_legs
     forgetting_against_claims
@@ -61,7 +63,7 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 20] = [
+const PLANTED: [(Guard, fn() -> Scenario); 22] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -78,6 +80,8 @@ const PLANTED: [(Guard, fn() -> Scenario); 20] = [
     (Guard::HoldReplay, scenarios::one_attendee),
     (Guard::Tombstone, scenarios::crash_at_every_step),
     (Guard::AmountCheck, scenarios::second_and_wrong_payments),
+    (Guard::KeepBeforeAnswer, scenarios::kept_against_expiry),
+    (Guard::KeepBeforeAnswer, scenarios::kept_twice),
     (Guard::AskProvider, scenarios::expiry_against_payment),
     (Guard::Grace, scenarios::payment_listed_late),
     (Guard::ReadAgain, scenarios::captures_that_are_read_again),
