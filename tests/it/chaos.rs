@@ -18,16 +18,20 @@ use crate::program::onsale;
 
 /// Time that anything may take: machines are busy with other tests.
 const DEADLINE: Duration = Duration::from_secs(600);
+/// Seed of a rig whose sale keeps its tiers together.
+const TOGETHER: u64 = 13;
+/// Seed of a rig whose sale keeps its tiers apart.
+const APART: u64 = 11;
 
 /// Short times, so that a run takes a minute.
-fn options(settle: Duration) -> Options {
+fn options(seed: u64, settle: Duration) -> Options {
     let setup = Setup {
         program: onsale(),
         reconcile_seconds: 1,
         redelivery_seconds: 2,
         pay_window_seconds: 5,
         seats: 0,
-        seed: 11,
+        seed,
         limits: Limits::None,
     };
     Options { setup, buyers: 8, deadline: DEADLINE, settle }
@@ -44,8 +48,9 @@ const DELAYS: [Kind; 6] = [
     Kind::SqsNetwork,
     Kind::RedisNetwork,
 ];
-/// A cluster moves the sale.
-const MOVES: [Kind; 3] = [Kind::KillMaster, Kind::ClusterFailover, Kind::SlotMigration];
+/// A cluster moves the sale, or loses a part of it: while each of two masters has a tier.
+const MOVES: [Kind; 4] =
+    [Kind::KillMaster, Kind::ClusterFailover, Kind::LoseNode, Kind::SlotMigration];
 
 /// Three tests, which wait side by side: a round is mostly waiting.
 #[test]
@@ -58,16 +63,17 @@ fn every_fault_is_in_one_of_the_tests() {
 }
 
 /// Each of these faults, once.
-async fn each_of(faults: &[Kind]) {
+async fn each_of(faults: &[Kind], seed: u64) {
     if backends::is_foreign("chaos breaks servers of its own") {
         return;
     }
     let plan = Plan::from_faults(faults, 1);
-    let options = options(DEADLINE);
+    let options = options(seed, DEADLINE);
     let report = chaos::run(&options, &plan, |_| {}).await.unwrap();
     println!("{report}");
     assert_eq!(report.violations, Vec::<String>::new());
     assert_eq!(report.rounds, faults.len());
+    assert!(report.seasons.iter().all(|season| season.tiers_apart == (seed == APART)));
     for row in &report.faults {
         let kind = faults.iter().find(|kind| kind.name() == row.fault).unwrap();
         let note = |what: &str| row.notes.get(what).copied().unwrap_or_default();
@@ -89,23 +95,29 @@ async fn each_of(faults: &[Kind]) {
             Kind::All => assert!(met >= 45, "{row:?}"),
             Kind::ClusterFailover => {}
             Kind::SlotMigration => assert!(note("keys moved") >= 5, "{row:?}"),
+            Kind::LoseNode => {
+                assert!(row.restored > 0, "{row:?}");
+                // One of two tiers: the other one is still there, and is loaded with it.
+                assert_eq!(note("inventories that are lost"), 1, "{row:?}");
+                assert_eq!(note("inventories that are left"), 1, "{row:?}");
+            }
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_dies_or_forgets_leaves_nothing_broken() {
-    each_of(&DEATHS).await;
+    each_of(&DEATHS, TOGETHER).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_paused_or_hard_to_reach_leaves_nothing_broken() {
-    each_of(&DELAYS).await;
+    each_of(&DELAYS, APART).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_that_moves_the_sale_leaves_nothing_broken() {
-    each_of(&MOVES).await;
+    each_of(&MOVES, APART).await;
 }
 
 /// A database that loses an order that was paid: nothing may mend that, and nothing may hide it.
@@ -161,7 +173,7 @@ async fn an_order_that_is_lost_is_found_and_ends_the_run() {
     let faults: Vec<(Box<dyn Fault>, u32)> =
         vec![(Box::new(LoseAnOrder), 120), (Kind::Flush.fault(), 120)];
     // What is lost is missing from the first look on. In a slow run something else may be as well by then.
-    let options = options(Duration::from_secs(5));
+    let options = options(TOGETHER, Duration::from_secs(5));
     let season = chaos::season(&options, Profile::Single, faults, |_| {}).await.unwrap();
     assert_eq!(season.rounds.len(), 1, "the run went on");
     let violations = &season.rounds[0].violations;

@@ -241,7 +241,8 @@ pub async fn season(
         Err(_elapsed) => violations.push("the crowd did not come to an end".to_owned()),
     }
     let throttled = rounds.throttled();
-    Ok(Season { profile, rounds: done, acknowledged, violations, throttled })
+    let tiers_apart = setup.keeps_tiers_apart();
+    Ok(Season { profile, tiers_apart, rounds: done, acknowledged, violations, throttled })
 }
 
 fn start_crowd(

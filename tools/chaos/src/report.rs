@@ -16,6 +16,8 @@ use reporting::{self, count, grouped};
 pub struct Season {
     /// Its Redis.
     pub profile: Profile,
+    /// True if its sale kept its tiers apart.
+    pub tiers_apart: bool,
     /// Each round.
     pub rounds: Vec<Round>,
     /// Orders that were acknowledged, all in all.
@@ -41,6 +43,8 @@ pub struct Row {
     pub fault: &'static str,
     /// The kind of Redis.
     pub profile: Profile,
+    /// True if the sale kept its tiers apart.
+    pub tiers_apart: bool,
     /// The number of rounds.
     pub times: usize,
     /// Duration of the fault, in milliseconds.
@@ -125,15 +129,16 @@ impl Report {
         let throttled = seasons.iter().fold(none, |sum, season| sum.and(&season.throttled));
         let violations: Vec<String> =
             seasons.iter().flat_map(Season::violations).cloned().collect();
-        let mut by_fault: BTreeMap<(Profile, &'static str), Vec<&Round>> = BTreeMap::new();
+        let mut by_fault: BTreeMap<(Profile, bool, &'static str), Vec<&Round>> = BTreeMap::new();
         for season in &seasons {
             for round in &season.rounds {
-                by_fault.entry((season.profile, round.fault)).or_default().push(round);
+                let key = (season.profile, season.tiers_apart, round.fault);
+                by_fault.entry(key).or_default().push(round);
             }
         }
-        let faults = by_fault.into_iter();
-        let faults =
-            faults.map(|((profile, fault), rounds)| Row::from_rounds(profile, fault, &rounds));
+        let faults = by_fault.into_iter().map(|((profile, tiers_apart, fault), rounds)| {
+            Row::from_rounds(profile, tiers_apart, fault, &rounds)
+        });
         Self {
             seed: setup.seed,
             buyers,
@@ -154,6 +159,7 @@ impl Report {
         let mut table = reporting::table([
             "fault",
             "redis",
+            "tiers",
             "times",
             "lasted s",
             "errors seen",
@@ -173,6 +179,7 @@ impl Report {
                     Profile::Single => "single".to_owned(),
                     Profile::Cluster => "cluster".to_owned(),
                 },
+                if row.tiers_apart { "apart" } else { "together" }.to_owned(),
                 row.times.to_string(),
                 row.lasted_ms.to_string(),
                 if errors.is_empty() { "none".to_owned() } else { errors },
@@ -185,7 +192,7 @@ impl Report {
                 format!("{:.1}", row.overrun_ms as f64 / 1000.0),
             ]);
         }
-        for index in [2, 3, 5, 6, 7, 8, 9, 10, 11] {
+        for index in [3, 4, 6, 7, 8, 9, 10, 11, 12] {
             if let Some(column) = table.column_mut(index) {
                 column.set_cell_alignment(CellAlignment::Right);
             }
@@ -195,7 +202,12 @@ impl Report {
 }
 
 impl Row {
-    fn from_rounds(profile: Profile, fault: &'static str, rounds: &[&Round]) -> Self {
+    fn from_rounds(
+        profile: Profile,
+        tiers_apart: bool,
+        fault: &'static str,
+        rounds: &[&Round],
+    ) -> Self {
         let spread =
             |of: fn(&Round) -> u64| Spread::from_times(rounds.iter().map(|round| of(round)));
         let sum = |of: fn(&Round) -> u64| rounds.iter().map(|round| of(round)).sum();
@@ -209,6 +221,7 @@ impl Row {
         Self {
             fault,
             profile,
+            tiers_apart,
             times: rounds.len(),
             lasted_ms: spread(|round| round.lasted_ms),
             errors: add(|round| &round.errors),

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
-use engine::domain::sale::SaleFile;
+use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use redis::aio::ConnectionLike;
 use serde_json::json;
@@ -63,11 +63,20 @@ pub struct Setup {
     pub pay_window_seconds: u32,
     /// Number of seats that are for sale, for each of two legs.
     pub seats: u32,
-    /// Seeds the faults.
+    /// Seeds the faults and the crowd, and says by one of its bits how the sale keeps its tiers.
     pub seed: u64,
     /// The limits of DynamoDB, SQS, the payment provider, the gateway and the functions. Redis is one
     /// that has replicas, which the serverless cache is not.
     pub limits: Limits,
+}
+
+impl Setup {
+    /// True if the sale keeps its tiers apart, each in a slot of its own: by the second bit of the seed,
+    /// since rigs of one kind have every second seed.
+    #[must_use]
+    pub fn keeps_tiers_apart(&self) -> bool {
+        self.seed & 2 != 0
+    }
 }
 
 /// A Valkey and its replica.
@@ -131,7 +140,7 @@ pub struct Rig {
     pub dynamodb_faults: Arc<ProxyFaults>,
     /// Faults of requests to SQS.
     pub sqs_faults: Arc<ProxyFaults>,
-    sale: SaleId,
+    sale: Sale,
     url: String,
     _proxies: [HttpProxy; 2],
     _dir: TempDir,
@@ -185,18 +194,20 @@ impl Rig {
             arguments.push("--redis-cluster".to_owned());
         }
         let engine = EngineProcess::start(&setup.program, dir.path(), arguments).await?;
+        let sale = Sale::new(sale_file(setup)?);
+        let sale = sale.map_err(|defects| Error::Refused(format!("{defects:?}")))?;
         let rig = Self {
             engine,
             cache,
             fakes,
             dynamodb_faults,
             sqs_faults,
-            sale: SaleId::new(SALE)?,
+            sale,
             url: format!("http://127.0.0.1:{port}"),
             _proxies: [dynamodb, sqs],
             _dir: dir,
         };
-        rig.put(&sale_file(setup)?).await?;
+        rig.put(rig.sale.file()).await?;
         Ok(rig)
     }
 
@@ -240,7 +251,13 @@ impl Rig {
     /// The sale.
     #[must_use]
     pub fn sale(&self) -> &SaleId {
-        &self.sale
+        self.sale.id()
+    }
+
+    /// What Redis has of the sale, slot by slot.
+    #[must_use]
+    pub fn inventories(&self) -> Vec<InventoryId> {
+        self.sale.inventories()
     }
 
     /// The operator puts the sale on sale.
@@ -260,22 +277,29 @@ impl Rig {
 /// The orders that one server holds seats for.
 pub(super) async fn holds_of(
     server: &RedisServer,
-    sale: &SaleId,
+    inventories: &[InventoryId],
 ) -> Result<BTreeSet<OrderNumber>, Error> {
-    holds(&mut server.connect().await?, sale).await
+    let mut connection = server.connect().await?;
+    let mut all = BTreeSet::new();
+    for inventory in inventories {
+        all.extend(holds(&mut connection, inventory).await?);
+    }
+    Ok(all)
 }
 
-/// The orders among the fields of the sale's hash: those that are numbers.
+/// The orders among the fields of an inventory's hash: those that are numbers.
 pub(super) async fn holds(
     connection: &mut impl ConnectionLike,
-    sale: &SaleId,
+    inventory: &InventoryId,
 ) -> Result<BTreeSet<OrderNumber>, Error> {
     let mut ask = redis::cmd("HKEYS");
-    let fields: Vec<String> = ask.arg(format!("{{{sale}}}:sale")).query_async(connection).await?;
+    let fields: Vec<String> =
+        ask.arg(format!("{{{inventory}}}:sale")).query_async(connection).await?;
     Ok(fields.iter().filter_map(|field| field.parse().ok()).collect())
 }
 
-/// A sale with numbered rows and standing places, over two legs.
+/// A sale with numbered rows and standing places, over two legs. If it keeps its tiers apart, their names
+/// put them on two masters of a cluster of three.
 fn sale_file(setup: &Setup) -> Result<SaleFile, Error> {
     let (row_seats, standing) = (50, setup.seats / 2);
     let rows: Vec<_> = (0..setup.seats.saturating_sub(standing).div_ceil(row_seats).max(1))
@@ -288,12 +312,13 @@ fn sale_file(setup: &Setup) -> Result<SaleFile, Error> {
         "sale": SALE, "title": "Chaos", "currency": "EUR",
         "opens_at": "2024-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
         "limit_per_buyer": 4, "pay_window_seconds": setup.pay_window_seconds,
+        "tiers_apart": setup.keeps_tiers_apart(),
         "gate": { "user_lock_ms": 500, "rate_per_second": 20000 },
         "stops": [
             { "stop": "A", "name": "a" }, { "stop": "B", "name": "b" }, { "stop": "C", "name": "c" }
         ],
         "tiers": [
-            { "tier": "seats", "name": "Seats", "price_minor": 900,
+            { "tier": "stalls", "name": "Stalls", "price_minor": 900,
               "sections": [{ "section": "1", "rows": rows }] },
             { "tier": "standing", "name": "Standing", "price_minor": 500,
               "general_admission": standing.max(1) },

@@ -158,12 +158,18 @@ impl Rounds {
             round.violations.extend(too_late(round.overrun_ms, bound_seconds));
             let made_by = began_at
                 .plus_ms(i64::try_from((struck.at - began).as_millis()).unwrap_or(i64::MAX));
+            let was_made = |order: &OrderFact| {
+                order.pay_by.plus_seconds(-i64::from(self.pay_window_seconds)) <= made_by
+            };
             round.count(facts, began_at, |order| match &struck.lost {
                 Lost::Nothing => false,
                 Lost::Holds(orders) => orders.contains(&order.number),
-                Lost::Everything => {
-                    order.pay_by.plus_seconds(-i64::from(self.pay_window_seconds)) <= made_by
+                Lost::Inventories(lost) => {
+                    let tiers = order.lines.iter().map(|line| &line.tier);
+                    let inventory = facts.sale.inventory_of_all(tiers);
+                    was_made(order) && inventory.is_some_and(|one| lost.contains(&one))
                 }
+                Lost::Everything => was_made(order),
             });
         }
         Ok(round)

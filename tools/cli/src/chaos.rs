@@ -40,7 +40,8 @@ pub struct ChaosCommand {
     /// of the master of a cluster, drawn from the seed.
     #[arg(long, value_name = "N", conflicts_with_all = ["faults", "times"])]
     kills: Option<usize>,
-    /// Seed of the moments, the faults and the crowd.
+    /// Seed of the moments, the faults and the crowd, and of whether the sale keeps its tiers apart: with
+    /// the default on one Valkey, with 8 on the cluster, with 6 on both, with 4 on neither.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// How many buy at once.

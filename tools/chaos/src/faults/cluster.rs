@@ -1,15 +1,17 @@
-//! A cluster moves the sale from one server to another: because one died, because one was asked to
-//! take over, or because its slot is moved.
+//! A cluster moves the sale, or a tier that it keeps apart, from one server to another: because one died,
+//! because one was asked to take over, or because its slot is moved. Or a master loses what it has.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use engine::domain::ids::SaleId;
+use engine::domain::ids::InventoryId;
 use engine::domain::number::OrderNumber;
+use rand::seq::IndexedRandom as _;
+use redis::aio::ConnectionLike;
 
 use super::{Fault, FaultContext, Lost, Step, Struck};
 use crate::Error;
-use crate::rig::{Cache, Rig, holds};
+use crate::rig::{Cache, holds};
 use local::servers::{Deadline, RedisCluster, RedisServer};
 
 /// Time that the nodes may take to agree on who has the sale.
@@ -75,6 +77,8 @@ async fn nodes(of: &RedisServer) -> Result<Vec<Node>, Error> {
 /// The nodes of a cluster, by the part that they play for a slot.
 #[derive(Debug)]
 struct Parts {
+    /// What the slot has of the sale.
+    inventory: InventoryId,
     slot: u16,
     /// Its master.
     owner: Node,
@@ -84,14 +88,25 @@ struct Parts {
     other: Node,
 }
 
+/// The slot of an inventory.
+async fn slot_of(
+    connection: &mut impl ConnectionLike,
+    inventory: &InventoryId,
+) -> Result<u16, Error> {
+    let mut ask = redis::cmd("CLUSTER");
+    ask.arg("KEYSLOT").arg(format!("{{{inventory}}}:sale"));
+    Ok(ask.query_async(connection).await?)
+}
+
 impl Parts {
-    async fn from_rig(rig: &Rig) -> Result<Self, Error> {
-        let key = format!("{{{}}}:sale", rig.sale());
-        let among = cluster(&rig.cache)?;
+    /// Those of the sale's slot; of one of its slots if it keeps its tiers apart.
+    async fn draw(context: &mut FaultContext) -> Result<Self, Error> {
+        let inventories = context.rig.inventories();
+        let drawn = inventories.choose(&mut context.random);
+        let inventory = drawn.ok_or(Error::WrongProfile)?.clone();
+        let among = cluster(&context.rig.cache)?;
         let first = among.nodes().first().ok_or(Error::WrongProfile)?;
-        let mut ask = redis::cmd("CLUSTER");
-        ask.arg("KEYSLOT").arg(key);
-        let slot: u16 = ask.query_async(&mut first.connect().await?).await?;
+        let slot = slot_of(&mut first.connect().await?, &inventory).await?;
         let nodes = nodes(first).await?;
         let well = || nodes.iter().filter(|node| node.is_well);
         let missing = |what: &str| Error::Cluster(format!("nobody is {what} of slot {slot}"));
@@ -99,6 +114,7 @@ impl Parts {
         let follower = well().find(|node| node.master.as_ref() == Some(&owner.id));
         let other = well().find(|node| !node.slots.is_empty() && !node.has(slot));
         Ok(Self {
+            inventory,
             slot,
             owner: owner.clone(),
             follower: follower.cloned().ok_or_else(|| missing("the replica"))?,
@@ -141,17 +157,20 @@ async fn until_owned_by(
 }
 
 /// What a server holds, also one that is a replica.
-async fn holds_here(of: &RedisServer, sale: &SaleId) -> Result<BTreeSet<OrderNumber>, Error> {
+async fn holds_here(
+    of: &RedisServer,
+    inventory: &InventoryId,
+) -> Result<BTreeSet<OrderNumber>, Error> {
     let mut connection = of.connect().await?;
     redis::cmd("READONLY").query_async::<()>(&mut connection).await?;
-    holds(&mut connection, sale).await
+    holds(&mut connection, inventory).await
 }
 
 /// Cuts the replica off its master until holds were acknowledged that it does not have. It comes back
 /// by itself within a second, and would catch up: whoever wants it to lag must be quick.
 async fn lag(context: &FaultContext, parts: &Parts) -> Result<BTreeSet<OrderNumber>, Error> {
     let among = cluster(&context.rig.cache)?;
-    let sale = context.rig.sale();
+    let inventory = &parts.inventory;
     let owner = server(among, parts.owner.port)?;
     let follower = server(among, parts.follower.port)?;
     let mut master = owner.connect().await?;
@@ -159,12 +178,12 @@ async fn lag(context: &FaultContext, parts: &Parts) -> Result<BTreeSet<OrderNumb
         let mut cut = redis::cmd("CLIENT");
         cut.arg("KILL").arg("TYPE").arg("REPLICA").query_async::<()>(&mut master).await?;
         context.controller.until_acknowledged(context.controller.acknowledged() + LAG_ORDERS).await;
-        let held = holds_here(owner, sale).await?;
-        if held.difference(&holds_here(follower, sale).await?).count() > 0 {
+        let held = holds_here(owner, inventory).await?;
+        if held.difference(&holds_here(follower, inventory).await?).count() > 0 {
             return Ok(held);
         }
     }
-    holds_here(owner, sale).await
+    holds_here(owner, inventory).await
 }
 
 /// Records what was held and is not held by the new master.
@@ -175,7 +194,7 @@ async fn record_missed(
     struck: &mut Struck,
 ) -> Result<(), Error> {
     let follower = server(cluster(&context.rig.cache)?, parts.follower.port)?;
-    let has = holds_here(follower, context.rig.sale()).await?;
+    let has = holds_here(follower, &parts.inventory).await?;
     let missed: BTreeSet<OrderNumber> = held.difference(&has).copied().collect();
     struck.record("holds that the new master had missed", reporting::count(missed.len()));
     struck.lost = Lost::Holds(missed);
@@ -196,7 +215,7 @@ impl Fault for KillMaster {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let parts = Parts::from_rig(&context.rig).await?;
+            let parts = Parts::draw(context).await?;
             let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
             node(&mut context.rig.cache, parts.owner.port)?.kill()?;
@@ -238,7 +257,7 @@ impl Fault for TakeOver {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let parts = Parts::from_rig(&context.rig).await?;
+            let parts = Parts::draw(context).await?;
             let held = lag(context, &parts).await?;
             let mut struck = Struck::now();
             let among = cluster(&context.rig.cache)?;
@@ -273,8 +292,51 @@ impl Fault for TakeOver {
     }
 }
 
-/// The slot of the sale moves to another master, key by key, while the crowd buys: for a while half
-/// of the sale is here and half there, and nothing of it can be sold.
+/// The master that has the sale, or some of its tiers, loses everything, and its replica with it: both live
+/// on, empty. A tier that is kept apart, on another master, is still there.
+#[derive(Debug)]
+pub struct LoseNode;
+
+impl Fault for LoseNode {
+    fn name(&self) -> &'static str {
+        "lose-node"
+    }
+
+    fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
+        Box::pin(async {
+            let Parts { owner, .. } = Parts::draw(context).await?;
+            let master = server(cluster(&context.rig.cache)?, owner.port)?;
+            let mut connection = master.connect().await?;
+            let (mut lost, mut left) = (Vec::new(), 0);
+            for inventory in context.rig.inventories() {
+                if owner.has(slot_of(&mut connection, &inventory).await?) {
+                    lost.push(inventory);
+                } else {
+                    left += 1;
+                }
+            }
+            let mut forget = redis::pipe();
+            forget.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
+            forget.query_async::<()>(&mut connection).await?;
+            let mut struck = Struck::now();
+            struck.record("inventories that are lost", reporting::count(lost.len()));
+            struck.record("inventories that are left", left);
+            struck.lost = Lost::Inventories(lost);
+            Ok(struck)
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        _context: &'a mut FaultContext,
+        struck: &'a mut Struck,
+    ) -> Step<'a, Instant> {
+        Box::pin(async { Ok(struck.at) })
+    }
+}
+
+/// The slot of the sale, or of one of its tiers, moves to another master, key by key, while the crowd buys: for a while half
+/// of it is here and half there, and nothing of it can be sold.
 #[derive(Debug)]
 pub struct MoveSlot;
 
@@ -285,7 +347,7 @@ impl Fault for MoveSlot {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let Parts { slot, owner, other, .. } = Parts::from_rig(&context.rig).await?;
+            let Parts { slot, owner, other, .. } = Parts::draw(context).await?;
             let mut struck = Struck::now();
             let among = cluster(&context.rig.cache)?;
             let mut from = server(among, owner.port)?.connect().await?;

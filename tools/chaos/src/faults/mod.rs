@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::ValueEnum;
+use engine::domain::ids::InventoryId;
 use engine::domain::number::OrderNumber;
 use futures_util::future::BoxFuture;
 use rand::rngs::StdRng;
@@ -42,6 +43,8 @@ pub enum Lost {
     Nothing,
     /// The holds of these orders.
     Holds(BTreeSet<OrderNumber>),
+    /// All of these inventories.
+    Inventories(Vec<InventoryId>),
     /// All of it.
     Everything,
 }
@@ -123,13 +126,15 @@ pub enum Kind {
     KillMaster,
     /// In a cluster, the replica takes the place of a master that lives (FAILOVER TAKEOVER).
     ClusterFailover,
-    /// In a cluster, the sale's slot moves to another master while it is sold.
+    /// In a cluster, a master that has the sale or some of its tiers loses everything, and its replica too.
+    LoseNode,
+    /// In a cluster, the sale's slot, or a tier's, moves to another master while it is sold.
     SlotMigration,
 }
 
 impl Kind {
     /// Every fault.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::KillEngine,
         Self::KillRedis,
         Self::Flush,
@@ -142,6 +147,7 @@ impl Kind {
         Self::All,
         Self::KillMaster,
         Self::ClusterFailover,
+        Self::LoseNode,
         Self::SlotMigration,
     ];
 
@@ -155,7 +161,9 @@ impl Kind {
     #[must_use]
     pub fn profile(self) -> Profile {
         match self {
-            Self::KillMaster | Self::ClusterFailover | Self::SlotMigration => Profile::Cluster,
+            Self::KillMaster | Self::ClusterFailover | Self::SlotMigration | Self::LoseNode => {
+                Profile::Cluster
+            }
             Self::KillEngine
             | Self::KillRedis
             | Self::Flush
@@ -197,6 +205,7 @@ impl Kind {
             Self::KillMaster => Box::new(cluster::KillMaster::default()),
             Self::ClusterFailover => Box::new(cluster::TakeOver),
             Self::SlotMigration => Box::new(cluster::MoveSlot),
+            Self::LoseNode => Box::new(cluster::LoseNode),
         }
     }
 }

@@ -33,14 +33,14 @@ impl Fault for KillRedis {
 
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
-            let sale = context.rig.sale().clone();
+            let inventories = context.rig.inventories();
             let pair = pair(&mut context.rig.cache)?;
             pair.link.hold_back();
             let acknowledged = context.controller.acknowledged() + MIN_ACKNOWLEDGED;
             context.controller.until_acknowledged(acknowledged).await;
-            let old = holds_of(&pair.replica, &sale).await?;
+            let old = holds_of(&pair.replica, &inventories).await?;
             let held = loop {
-                let held = holds_of(&pair.primary, &sale).await?;
+                let held = holds_of(&pair.primary, &inventories).await?;
                 if held.difference(&old).count() >= MIN_MISSED {
                     break held;
                 }
