@@ -1,5 +1,5 @@
 //! What happens, step by step: admit, reserve, pay, refund, cancel, expire, sync, publish, load, reconcile, archive,
-//! and the reading of captures.
+//! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
 //! after any step: the next run of it, or of another flow, finishes what was begun.
@@ -17,5 +17,6 @@ pub mod publish;
 pub mod reconcile;
 pub mod refund;
 pub mod reserve;
+pub mod room;
 pub mod stuck;
 pub mod sync;

@@ -3,14 +3,14 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    Catalogue, ChangeReply, Claim, CreateReply, CursorReply, Cursors, Due, Freshness, Gate, Orders,
-    Page, Ports, Provider, Published, Queue, SalesPage, Seats, SettleReply, Settlement, StoreError,
-    Stored,
+    AppendReply, Beacon, Catalogue, ChangeReply, Claim, CreateReply, CursorReply, Cursors, Due,
+    Freshness, Gate, MembershipPage, Orders, Page, Ports, Provider, Published, Queue, RoomPorts,
+    Rooms, SalesPage, Seats, SettleReply, Settlement, StoreError, Stored,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::{Admit, AdmitReply};
 pub use crate::domain::ids::{
-    Epoch, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
+    Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
 };
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
@@ -19,6 +19,10 @@ pub use crate::domain::inventory::{
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::refund::RefundReply;
+pub use crate::domain::room::bytes::{Hash, Secret, Signature};
+pub use crate::domain::room::join::{Membership, TakenIndices, Tree};
+// Holds have records too.
+pub use crate::domain::room::log::Record as RoomRecord;
 pub use crate::domain::sale::SaleFile;
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
@@ -115,6 +119,49 @@ macro_rules! port_methods {
                     ref provider: ProviderId, ref reader: ReaderId, ref cursor: Cursor,
                     copy until: Timestamp
                 ) -> ChangeReply;
+            }
+        }
+    };
+}
+
+/// The ports of a waiting room ([`RoomPorts`]), in the form of [`crate::port_methods`].
+/// `room_port_methods!(callback { … })` puts what stands in the braces before the list: the other list, for
+/// who needs both as one.
+#[macro_export]
+macro_rules! room_port_methods {
+    ($callback:ident { $($before:tt)* }) => {
+        $callback! {
+            $($before)*
+            Rooms by rooms {
+                KeepSecret: keep_secret(ref sale: SaleId, ref secret: Secret) -> Secret;
+                Secret: secret(ref sale: SaleId) -> Option<Secret>;
+                Append: append(ref sale: SaleId, ref record: RoomRecord) -> AppendReply;
+                RoomRecord: record(ref sale: SaleId, copy number: u64) -> Option<RoomRecord>;
+                LastRecord: last_record(ref sale: SaleId) -> Option<RoomRecord>;
+                TakeIndices: take_indices(ref sale: SaleId, ref group: GroupId, copy count: u16)
+                    -> TakenIndices;
+                CloseWindow: close_window(ref sale: SaleId, ref group: GroupId) -> u32;
+                Membership: membership(ref sale: SaleId, copy bucket: u16, ref buyer: UserId)
+                    -> Option<Membership>;
+                Join: join(
+                    ref membership: Membership, copy bucket: u16, copy replaces: Option<u32>
+                ) -> Membership;
+                MarkBucket: mark(ref sale: SaleId, copy bucket: u16) -> ();
+                IsMarked: is_marked(ref sale: SaleId, copy bucket: u16) -> bool;
+                Memberships: memberships(
+                    ref sale: SaleId, copy bucket: u16, option after: UserId
+                ) -> MembershipPage;
+                KeepChunk: keep_chunk(
+                    ref sale: SaleId, ref group: GroupId, copy chunk: u32, slice leaves: Hash
+                ) -> Vec<Hash>;
+                Chunk: chunk(ref sale: SaleId, ref group: GroupId, copy chunk: u32)
+                    -> Option<Vec<Hash>>;
+                KeepTree: keep_tree(ref sale: SaleId, ref group: GroupId, ref tree: Tree) -> Tree;
+                Tree: tree(ref sale: SaleId, ref group: GroupId) -> Option<Tree>;
+            }
+            Beacon by beacon {
+                LatestRound: latest(copy chain: Hash) -> u64;
+                Round: round(copy chain: Hash, copy round: u64) -> Option<Signature>;
             }
         }
     };

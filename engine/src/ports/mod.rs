@@ -1,5 +1,5 @@
 //! What the flows need from outside, as traits: the seats in Redis, the gate, the orders and the
-//! catalogue in DynamoDB, the queues, the payment provider.
+//! catalogue in DynamoDB, the queues, the payment provider; for a waiting room its own table and the beacon.
 //!
 //! The flows are generic over these, so that the very code that runs in Lambda runs against the
 //! pure models in a simulator. Implementations write `async fn`; the futures must be `Send`.
@@ -13,6 +13,7 @@ mod gate;
 mod orders;
 mod provider;
 mod queue;
+mod rooms;
 mod seats;
 
 use crate::domain::captures::Listing;
@@ -28,6 +29,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
+pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
 
 /// Why a store did not answer. The texts are for the log, never for a reply.
@@ -62,7 +64,8 @@ impl StoreError {
 /// The answer of a store.
 pub type Stored<T> = Result<T, StoreError>;
 
-/// All ports at once, and what the deployment decides about their use: what a flow is given.
+/// All ports at once but those of a waiting room ([`RoomPorts`]), and what the deployment decides about their
+/// use: what a flow is given.
 pub trait Ports: Send + Sync {
     /// The inventory.
     type Seats: Seats;

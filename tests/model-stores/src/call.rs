@@ -8,8 +8,9 @@
 use std::future::Future;
 
 use engine::domain::grace::Grace;
+use engine::domain::room::join::BUCKETS;
 use engine::ports::methods::*;
-use engine::{port_argument, port_methods};
+use engine::{port_argument, port_methods, room_port_methods};
 
 use crate::stores::Stores;
 
@@ -34,6 +35,11 @@ pub trait Driver: Send + Sync {
     /// The providers that can be asked: none that lists its captures, unless the driver says so.
     fn listings(&self) -> Vec<Listing> {
         Vec::new()
+    }
+
+    /// The number of buckets of a room: as in a deployment, unless the driver says so.
+    fn buckets(&self) -> u16 {
+        BUCKETS
     }
 }
 
@@ -64,7 +70,7 @@ macro_rules! keep {
     };
 }
 
-/// Writes [`Call`], [`Reply`] and the ports of [`Caller`] from the list of all methods.
+/// Writes [`Call`], [`Reply`] and each port of [`Caller`] from the list of all methods.
 macro_rules! calls {
     ($($trait:ident by $port:ident { $(
         $variant:ident: $name:ident($($how:ident $arg:ident: $type:ty),*) -> $reply:ty;
@@ -106,6 +112,33 @@ macro_rules! calls {
             }
         }
 
+        $(impl<D: Driver> $trait for Caller<D> {
+            $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
+                let call = Call::$variant { $($arg: keep!($how $arg)),* };
+                let reply = self.0.call(call).await?;
+                if let Reply::$variant(reply) = reply { Ok(reply) } else { Err(other(&reply)) }
+            })*
+        })*
+    };
+}
+
+/// A driver that answers another question than it was asked.
+fn other(reply: &Reply) -> StoreError {
+    StoreError::Contract(format!("the answer to another call: {reply:?}"))
+}
+
+/// Puts the list of the ports of a waiting room behind the other one.
+macro_rules! calls_of_all {
+    ($($ports:tt)*) => {
+        room_port_methods!(calls { $($ports)* });
+    };
+}
+
+port_methods!(calls_of_all);
+
+/// Makes a [`Caller`] all ports at once but those of a waiting room, from their list.
+macro_rules! all_ports {
+    ($($trait:ident by $port:ident { $($methods:tt)* })*) => {
         impl<D: Driver> Ports for Caller<D> {
             $(
                 type $trait = Self;
@@ -124,23 +157,25 @@ macro_rules! calls {
                 self.0.listings()
             }
         }
-
-        $(impl<D: Driver> $trait for Caller<D> {
-            $(async fn $name(&self, $($arg: port_argument!($how $type)),*) -> Stored<$reply> {
-                let call = Call::$variant { $($arg: keep!($how $arg)),* };
-                let reply = self.0.call(call).await?;
-                if let Reply::$variant(reply) = reply { Ok(reply) } else { Err(other(&reply)) }
-            })*
-        })*
     };
 }
 
-/// A driver that answers another question than it was asked.
-fn other(reply: &Reply) -> StoreError {
-    StoreError::Contract(format!("the answer to another call: {reply:?}"))
-}
+port_methods!(all_ports);
 
-port_methods!(calls);
+impl<D: Driver> RoomPorts for Caller<D> {
+    type Rooms = Self;
+    type Beacon = Self;
+
+    fn rooms(&self) -> &Self {
+        self
+    }
+    fn beacon(&self) -> &Self {
+        self
+    }
+    fn buckets(&self) -> u16 {
+        self.0.buckets()
+    }
+}
 
 /// What a call may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,6 +194,8 @@ pub enum Effect {
     Money,
     /// How far captures were read, in DynamoDB.
     Cursor,
+    /// A waiting room, in DynamoDB.
+    Room,
 }
 
 impl Call {
@@ -190,6 +227,14 @@ impl Call {
             Self::Send { .. } => Effect::Message,
             Self::Refund { .. } => Effect::Money,
             Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
+            Self::KeepSecret { .. }
+            | Self::Append { .. }
+            | Self::TakeIndices { .. }
+            | Self::CloseWindow { .. }
+            | Self::Join { .. }
+            | Self::MarkBucket { .. }
+            | Self::KeepChunk { .. }
+            | Self::KeepTree { .. } => Effect::Room,
             Self::Epoch { .. }
             | Self::Head { .. }
             | Self::Record { .. }
@@ -212,7 +257,17 @@ impl Call {
             | Self::Statistics { .. }
             | Self::Sale { .. }
             | Self::Sales {}
-            | Self::Listed { .. } => return None,
+            | Self::Listed { .. }
+            | Self::Secret { .. }
+            | Self::RoomRecord { .. }
+            | Self::LastRecord { .. }
+            | Self::Membership { .. }
+            | Self::IsMarked { .. }
+            | Self::Memberships { .. }
+            | Self::Chunk { .. }
+            | Self::Tree { .. }
+            | Self::LatestRound { .. }
+            | Self::Round { .. } => return None,
         })
     }
 }
@@ -332,6 +387,52 @@ impl Stores {
                 Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
+            Call::KeepSecret { sale, secret } => {
+                Reply::KeepSecret(self.rooms.keep_secret(sale, secret))
+            }
+            Call::Secret { sale } => Reply::Secret(self.rooms.secrets.get(sale).copied()),
+            Call::Append { sale, record } => Reply::Append(self.rooms.append(sale, record)),
+            Call::RoomRecord { sale, number } => {
+                Reply::RoomRecord(self.rooms.record(sale, *number)?)
+            }
+            Call::LastRecord { sale } => Reply::LastRecord(self.rooms.last_record(sale)?),
+            Call::TakeIndices { sale, group, count } => {
+                Reply::TakeIndices(self.rooms.take_indices(sale, group, *count))
+            }
+            Call::CloseWindow { sale, group } => {
+                Reply::CloseWindow(self.rooms.close_window(sale, group))
+            }
+            Call::Membership { sale, bucket, buyer } => {
+                Reply::Membership(self.rooms.membership(sale, *bucket, buyer))
+            }
+            Call::Join { membership, bucket, replaces } => {
+                Reply::Join(self.rooms.join(membership, *bucket, *replaces)?)
+            }
+            Call::MarkBucket { sale, bucket } => {
+                self.rooms.marked.insert((sale.clone(), *bucket));
+                Reply::MarkBucket(())
+            }
+            Call::IsMarked { sale, bucket } => {
+                Reply::IsMarked(self.rooms.marked.contains(&(sale.clone(), *bucket)))
+            }
+            Call::Memberships { sale, bucket, after } => {
+                Reply::Memberships(self.rooms.memberships(sale, *bucket, after.as_ref()))
+            }
+            Call::KeepChunk { sale, group, chunk, leaves } => {
+                Reply::KeepChunk(self.rooms.keep_chunk(sale, group, *chunk, leaves))
+            }
+            Call::Chunk { sale, group, chunk } => {
+                let key = (sale.clone(), group.clone(), *chunk);
+                Reply::Chunk(self.rooms.chunks.get(&key).cloned())
+            }
+            Call::KeepTree { sale, group, tree } => {
+                Reply::KeepTree(self.rooms.keep_tree(sale, group, tree))
+            }
+            Call::Tree { sale, group } => {
+                Reply::Tree(self.rooms.trees.get(&(sale.clone(), group.clone())).cloned())
+            }
+            Call::LatestRound { chain: _ } => Reply::LatestRound(self.beacon.latest()?),
+            Call::Round { chain: _, round } => Reply::Round(self.beacon.round(*round)?),
         })
     }
 }

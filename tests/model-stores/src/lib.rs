@@ -1,4 +1,4 @@
-//! Pure models of what stands behind the ports: Redis, DynamoDB, SQS and the payment provider, as
+//! Pure models of what stands behind the ports: Redis, DynamoDB, SQS, the payment provider and the beacon, as
 //! values that can be copied, compared and hashed.
 //!
 //! The simulator and the model checker run the production flows against these. They answer to the real
@@ -14,6 +14,7 @@ mod orders;
 mod people;
 mod provider;
 mod queues;
+mod rooms;
 mod seats;
 mod seed;
 mod stores;
@@ -25,6 +26,7 @@ pub use orders::{OrdersModel, Place};
 pub use people::attendee;
 pub use provider::{InList, ProviderModel};
 pub use queues::{Message, QueuesModel, Sent};
+pub use rooms::{BeaconModel, Counter, RoomsModel};
 pub use seats::SeatsModel;
 pub use seed::{seed_in, seed_of_commit};
 pub use stores::Stores;

@@ -10,6 +10,7 @@ use crate::cursors::CursorsModel;
 use crate::orders::OrdersModel;
 use crate::provider::ProviderModel;
 use crate::queues::QueuesModel;
+use crate::rooms::{BeaconModel, RoomsModel};
 use crate::seats::SeatsModel;
 
 /// Everything that outlives a process.
@@ -29,6 +30,10 @@ pub struct Stores {
     pub provider: ProviderModel,
     /// How far its list of captures was read, in DynamoDB.
     pub cursors: CursorsModel,
+    /// The waiting rooms, in DynamoDB.
+    pub rooms: RoomsModel,
+    /// The beacon of their draws.
+    pub beacon: BeaconModel,
 }
 
 impl Stores {

@@ -13,8 +13,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply, Stores};
 
-use crate::flow::{Flow, Outcome};
-use crate::scenario::Scenario;
+use crate::task::{Deployment, Setting};
 
 /// More polls than any flow needs whose calls are all answered at once.
 const MAX_POLLS: usize = 1000;
@@ -24,9 +23,7 @@ const MAX_POLLS: usize = 1000;
 struct Direct<'a> {
     stores: &'a Mutex<Stores>,
     now: Timestamp,
-    grace: Grace,
-    part_limit: PartLimit,
-    listings: Vec<Listing>,
+    deployment: Deployment,
 }
 
 impl Direct<'_> {
@@ -41,31 +38,33 @@ impl Driver for Direct<'_> {
     }
 
     fn grace(&self) -> Grace {
-        self.grace
+        self.deployment.grace
     }
 
     fn part_limit(&self) -> PartLimit {
-        self.part_limit
+        self.deployment.part_limit
     }
 
     fn listings(&self) -> Vec<Listing> {
-        self.listings.clone()
+        self.deployment.listings.clone()
+    }
+
+    fn buckets(&self) -> u16 {
+        self.deployment.buckets
     }
 }
 
 /// Runs a flow to its end.
-pub(crate) fn run(
-    scenario: &Scenario,
+pub(crate) fn run<S: Setting>(
+    setting: &S,
     stores: &mut Stores,
     now: Timestamp,
-    flow: &Flow,
-) -> Outcome {
+    flow: &S::Flow,
+) -> S::Outcome {
     let shared = Mutex::new(std::mem::take(stores));
     let outcome = {
-        let (grace, part_limit, listings) =
-            (scenario.grace, scenario.part_limit, scenario.listings());
-        let ports = Caller(Direct { stores: &shared, now, grace, part_limit, listings });
-        let mut future = pin!(flow.run(scenario, &ports));
+        let ports = Caller(Direct { stores: &shared, now, deployment: setting.deployment() });
+        let mut future = pin!(setting.run(flow, &ports));
         let mut context = Context::from_waker(Waker::noop());
         let mut polls = (0..MAX_POLLS).map(|_| future.as_mut().poll(&mut context));
         polls.find_map(|polled| match polled {

@@ -4,7 +4,7 @@
 //! [`task`] turns a flow into a value, [`scenario`] says what a scenario is made of, [`engine`] what can
 //! happen in it, [`check`] what must hold, [`rest`] what must hold once only the sweeper is left.
 //! stateright explores breadth first, so that what it finds it finds in the fewest steps; [`trace`]
-//! tells those in words.
+//! tells those in words. [`room`] is the same for a waiting room: its own scenarios and checks.
 
 #![allow(
     clippy::expect_used,
@@ -18,6 +18,7 @@ pub mod engine;
 pub mod explore;
 pub mod flow;
 pub mod rest;
+pub mod room;
 pub mod scenario;
 pub mod scenarios;
 pub mod state;

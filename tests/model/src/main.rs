@@ -2,7 +2,7 @@
 
 use clap::Parser;
 use engine::domain::guard::Guard;
-use model::{explore::explore, scenario::Scenario, scenarios};
+use model::{explore::explore, room, scenario::Scenario, scenarios};
 
 /// States are made and dropped all the time: a third of the time goes to the system's allocator.
 #[global_allocator]
@@ -56,6 +56,12 @@ impl Arguments {
         }
         Scenario { without: self.without, ..scenario }
     }
+
+    /// The same of a scenario of a room, which has faults, but none of the other things.
+    fn adapt_room(&self, scenario: room::Scenario) -> room::Scenario {
+        let faults = self.faults.unwrap_or(scenario.faults);
+        room::Scenario { without: self.without, faults, ..scenario }
+    }
 }
 
 fn main() {
@@ -69,5 +75,15 @@ fn main() {
     };
     for scenario in scenarios {
         println!("{}", explore(arguments.adapt(scenario), arguments.threads));
+    }
+    let rooms: Vec<room::Scenario> = match &arguments.name {
+        None => vec![room::Scenario::large()],
+        Some(name) => {
+            let all = room::Scenario::small().into_iter().chain([room::Scenario::large()]);
+            all.filter(|scenario| scenario.name.contains(name)).collect()
+        }
+    };
+    for scenario in rooms {
+        println!("{}", room::steps::explore(arguments.adapt_room(scenario), arguments.threads));
     }
 }

@@ -1,6 +1,7 @@
 //! A small scenario to explore: a sale of two seats over two legs, its buyers, what they do, and how
 //! much may go wrong.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use engine::domain::archive::Lifecycle;
@@ -16,15 +17,17 @@ use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, NUMBER_EPOCH_MS, OrderNumber};
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
+use engine::domain::room::join::BUCKETS;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::reserve::Reservation;
 use engine::ports::Published;
-use model_stores::{Message, Stores};
+use model_stores::{Caller, Driver, Message, Stores};
 use serde_json::json;
 
 use crate::direct;
 use crate::flow::{Flow, Outcome};
+use crate::task::{Deployment, Setting};
 
 /// The time at which a scenario begins.
 pub const START: Timestamp = Timestamp::from_ms(NUMBER_EPOCH_MS + 86_400_000);
@@ -238,6 +241,20 @@ impl Buyer {
     #[must_use]
     pub fn pays(self, payments: &[MinorUnits]) -> Self {
         Self { payments: payments.to_vec(), ..self }
+    }
+}
+
+impl Setting for Scenario {
+    type Flow = Flow;
+    type Outcome = Outcome;
+
+    fn deployment(&self) -> Deployment {
+        let (grace, part_limit, listings) = (self.grace, self.part_limit, self.listings());
+        Deployment { grace, part_limit, listings, buckets: BUCKETS }
+    }
+
+    fn run<D: Driver>(&self, flow: &Flow, ports: &Caller<D>) -> impl Future<Output = Outcome> {
+        flow.run(self, ports)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A task: a flow under way, as a value.
 //!
 //! A future can be neither copied nor compared, but a flow is a function of its arguments and of the
-//! answers it has received. So a task is just that: a [`Flow`] and its answers, in the order they came.
+//! answers it has received. So a task is just that: a flow and its answers, in the order they came.
 //! The production `async fn` is run again from its beginning, is given those answers, and stops at
 //! the calls that have none yet: those are what can happen next. Nothing of a flow is restated here.
 
@@ -19,7 +19,36 @@ use engine::ports::Stored;
 use model_stores::{Call, Caller, Driver, Reply};
 
 use crate::flow::{Flow, Outcome};
-use crate::scenario::Scenario;
+
+/// What a deployment decides about the use of its ports.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    /// How long an unpaid order waits past its deadline.
+    pub grace: Grace,
+    /// How much one part of a load carries.
+    pub part_limit: PartLimit,
+    /// The providers that can be asked.
+    pub listings: Vec<Listing>,
+    /// The number of buckets of a room.
+    pub buckets: u16,
+}
+
+/// What flows run in: a scenario.
+pub trait Setting {
+    /// A flow with its arguments.
+    type Flow: Debug + Clone + Hash;
+    /// The outcome of a flow.
+    type Outcome: Debug + Clone;
+
+    /// What the deployment decides.
+    fn deployment(&self) -> Deployment;
+    /// Runs the production code of a flow.
+    fn run<D: Driver>(
+        &self,
+        flow: &Self::Flow,
+        ports: &Caller<D>,
+    ) -> impl Future<Output = Self::Outcome>;
+}
 
 /// Number of calls for which there is room besides those that are answered.
 const ROOM_FOR_CALLS: usize = 20;
@@ -37,39 +66,43 @@ pub struct Answer {
 
 /// A flow and how far it is.
 #[derive(Debug, Clone)]
-pub struct Task {
+pub struct Task<F = Flow, O = Outcome> {
     /// The flow.
-    pub flow: Flow,
+    pub flow: F,
     answers: Vec<Arc<Answer>>,
     /// The calls it waits for, with their places.
     pub outstanding: Vec<(usize, Call)>,
     /// The outcome, once the flow is over.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<O>,
     fingerprint: u64,
 }
 
-impl PartialEq for Task {
+impl<F, O> PartialEq for Task<F, O> {
     fn eq(&self, other: &Self) -> bool {
         self.fingerprint == other.fingerprint
     }
 }
 
-impl Hash for Task {
+impl<F, O> Hash for Task<F, O> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.fingerprint.hash(state);
     }
 }
 
-impl Task {
+impl<F: Debug + Clone + Hash, O: Debug + Clone> Task<F, O> {
     /// A flow at its beginning.
     #[must_use]
-    pub fn begin(scenario: &Scenario, flow: Flow) -> Self {
-        Self::after(scenario, flow, Vec::new(), 0)
+    pub fn begin(setting: &impl Setting<Flow = F, Outcome = O>, flow: F) -> Self {
+        Self::after(setting, flow, Vec::new(), 0)
     }
 
     /// The task once some of its calls are answered, in this order.
     #[must_use]
-    pub fn answered(&self, scenario: &Scenario, with: Vec<Answer>) -> Self {
+    pub fn answered(
+        &self,
+        setting: &impl Setting<Flow = F, Outcome = O>,
+        with: Vec<Answer>,
+    ) -> Self {
         let mut print = self.fingerprint;
         for answer in &with {
             let mut hasher = DefaultHasher::new();
@@ -78,17 +111,20 @@ impl Task {
             print = hasher.finish();
         }
         let answers = self.answers.iter().cloned().chain(with.into_iter().map(Arc::new)).collect();
-        Self::after(scenario, self.flow.clone(), answers, print)
+        Self::after(setting, self.flow.clone(), answers, print)
     }
 
-    fn after(scenario: &Scenario, flow: Flow, answers: Vec<Arc<Answer>>, print: u64) -> Self {
-        let (grace, part_limit, listings) =
-            (scenario.grace, scenario.part_limit, scenario.listings());
+    fn after(
+        setting: &impl Setting<Flow = F, Outcome = O>,
+        flow: F,
+        answers: Vec<Arc<Answer>>,
+        print: u64,
+    ) -> Self {
         let slots = Arc::new(Mutex::new(Vec::with_capacity(answers.len() + ROOM_FOR_CALLS)));
-        let script = Script { slots, grace, part_limit, listings };
+        let script = Script { slots, deployment: setting.deployment() };
         let ports = Caller(script.clone());
         let outcome = {
-            let mut future = pin!(flow.run(scenario, &ports));
+            let mut future = pin!(setting.run(&flow, &ports));
             let mut context = Context::from_waker(Waker::noop());
             let mut polled = future.as_mut().poll(&mut context);
             for answer in &answers {
@@ -137,9 +173,7 @@ pub(crate) fn text(reply: &Stored<Reply>) -> String {
 #[derive(Debug, Clone)]
 struct Script {
     slots: Arc<Mutex<Vec<Slot>>>,
-    grace: Grace,
-    part_limit: PartLimit,
-    listings: Vec<Listing>,
+    deployment: Deployment,
 }
 
 /// A call that was made.
@@ -207,14 +241,18 @@ impl Driver for Script {
     }
 
     fn grace(&self) -> Grace {
-        self.grace
+        self.deployment.grace
     }
 
     fn part_limit(&self) -> PartLimit {
-        self.part_limit
+        self.deployment.part_limit
     }
 
     fn listings(&self) -> Vec<Listing> {
-        self.listings.clone()
+        self.deployment.listings.clone()
+    }
+
+    fn buckets(&self) -> u16 {
+        self.deployment.buckets
     }
 }

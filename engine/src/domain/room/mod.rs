@@ -1,6 +1,6 @@
 //! The waiting room: who is admitted in what order, and how many at a time.
 //!
-//! Whoever joins gets an *index*. The joins of a *window* are drawn together: [`shuffle`] makes their
+//! Whoever joins gets an *index* ([`join`]). The joins of a *window* are drawn together: [`shuffle`] makes their
 //! *places* out of a seed that [`draw`] derives from what was published before anybody could know it, and
 //! [`tree`] proves who was in the draw. [`serving`] moves the *serving number*, below which places are due,
 //! one *turn* at a time; [`log`] is the chain of records of all that, by which anybody checks it afterwards.
@@ -23,6 +23,7 @@
 
 pub mod bytes;
 pub mod draw;
+pub mod join;
 pub mod log;
 pub mod serving;
 pub mod shuffle;

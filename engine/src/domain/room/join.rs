@@ -1,0 +1,320 @@
+//! Joining: the indices that a process has in stock, and the membership that a buyer gets.
+//!
+//! An index comes from the counter of its group, which gives none twice. The first window is closed at that
+//! counter: what it gave before is below N and belongs to the window; what it gives later does not. So the
+//! counter decides the window of an index, whatever any clock says.
+//!
+//! Memberships are kept in [`BUCKETS`] buckets, by buyer. A bucket that the draw is about to read has a
+//! *marker*. Who finds none after writing a membership knows that the draw will read it.
+
+use std::collections::BTreeMap;
+
+use super::bytes::{Hash, Nonce};
+use super::draw::Member;
+use super::tree::{self, CHUNK_LEAVES};
+use crate::domain::ids::{GroupId, SaleId, UserId};
+use crate::domain::time::Timestamp;
+
+/// Buckets of a sale's memberships: 2,500 joins a second are ten a second in each, and a million
+/// memberships 4,000 (below 1 MB, a page of a query). A sale's memberships are found by this number, so it
+/// never changes.
+pub const BUCKETS: u16 = 256;
+/// Most indices that a process takes from a counter at once.
+pub const MAX_TAKEN: u16 = 16;
+/// Age beyond which an index in stock is dropped once the sale has opened, in milliseconds: later windows are
+/// drawn every minute, and who gets an old index would know its place.
+pub const MAX_STOCK_AGE_MS: i64 = 2_000;
+/// Time between the closing of the first window and the opening of the sale, in milliseconds.
+pub const CLOSING_LEAD_MS: i64 = 120_000;
+/// Most indices of a group: [`MAX_CHUNKS`] chunks of [`CHUNK_LEAVES`].
+pub const MAX_INDICES: u32 = 10_240_000;
+/// Most chunks of a tree. Their roots are one item.
+pub const MAX_CHUNKS: usize = 10_000;
+
+/// Most bytes of an item (a quota of DynamoDB: Developer Guide, "Constraints"), less 1 KB for keys and counts.
+const MAX_ITEM_BYTES: usize = 399 * 1024;
+/// Bytes of a hash.
+const HASH_BYTES: usize = 32;
+const _: () = assert!(MAX_CHUNKS * HASH_BYTES <= MAX_ITEM_BYTES);
+const _: () = assert!(CHUNK_LEAVES * HASH_BYTES <= MAX_ITEM_BYTES);
+
+/// The window that an index belongs to, as far as the counter knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum JoinWindow {
+    /// The first, which is drawn with the tree.
+    First,
+    /// One after it, which the log ends.
+    Later,
+}
+
+impl JoinWindow {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::First, Self::Later];
+
+    /// The word for it in items and replies.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Later => "later",
+        }
+    }
+}
+
+/// An index with its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Index {
+    /// The index, from 0.
+    pub number: u32,
+    /// Its window.
+    pub window: JoinWindow,
+}
+
+/// Neighbouring indices that a counter gave at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TakenIndices {
+    /// The first of them.
+    pub first: u32,
+    /// How many they are, 1 or more.
+    pub count: u16,
+    /// The window of all of them.
+    pub window: JoinWindow,
+}
+
+/// A buyer's membership of a room: one at a time for each buyer and sale.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Membership {
+    /// The sale.
+    pub sale: SaleId,
+    /// The group.
+    pub group: GroupId,
+    /// The buyer.
+    pub buyer: UserId,
+    /// The index, nobody else's in the group.
+    pub index: Index,
+    /// The nonce of its leaf.
+    pub nonce: Nonce,
+    /// Time of joining.
+    pub joined_at: Timestamp,
+}
+
+impl Membership {
+    /// The leaf at its index.
+    #[must_use]
+    pub fn leaf(&self) -> Hash {
+        let Self { sale, group, buyer, index, nonce, .. } = self;
+        Member { sale, group, index: index.number, buyer, nonce: *nonce }.leaf()
+    }
+
+    /// The chunk of leaves that its index is in, and the leaf's position there.
+    #[must_use]
+    pub fn position(&self) -> (u32, usize) {
+        let leaves = u32::try_from(CHUNK_LEAVES).unwrap_or(u32::MAX);
+        let position = usize::try_from(self.index.number % leaves).unwrap_or(usize::MAX);
+        (self.index.number / leaves, position)
+    }
+}
+
+/// The bucket of a buyer's membership, of some buckets: the first four bytes of the SHA-256 of the buyer's
+/// id, modulo their number.
+#[must_use]
+pub fn bucket_of(buyer: &UserId, buckets: u16) -> u16 {
+    let [a, b, c, d, ..] = Hash::of_parts(&[buyer.as_str().as_bytes()]).0;
+    u16::try_from(u32::from_be_bytes([a, b, c, d]) % u32::from(buckets.max(1))).unwrap_or(0)
+}
+
+/// The tree of a group's first window, as it was fixed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Tree {
+    /// Number of leaves, N.
+    pub count: u32,
+    /// The roots of its chunks, in order.
+    pub chunk_roots: Vec<Hash>,
+}
+
+impl Tree {
+    /// Its root.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        tree::root(&self.chunk_roots)
+    }
+}
+
+/// What a process has in stock of one counter.
+#[derive(Debug, Clone)]
+struct Stock {
+    /// What is left; none left is remembered for its size and time.
+    taken: TakenIndices,
+    /// How many were taken together.
+    batch: u16,
+    /// The time of that.
+    at: Timestamp,
+}
+
+/// The indices that a process has in stock. It takes more at once while it uses them up quickly, so that the
+/// counter keeps up with a flood and few indices are left unused by everybody else.
+#[derive(Debug, Default)]
+pub struct IndexStock {
+    stocks: BTreeMap<(SaleId, GroupId), Stock>,
+}
+
+impl IndexStock {
+    /// The next index in stock, at `now`, of a sale that opens at `opens_at`. What is too old is dropped.
+    pub fn next(
+        &mut self,
+        sale: &SaleId,
+        group: &GroupId,
+        opens_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<Index> {
+        let stock = self.stocks.get_mut(&(sale.clone(), group.clone()))?;
+        let age_ms = now.ms_since(stock.at).saturating_abs();
+        if now >= opens_at && age_ms > MAX_STOCK_AGE_MS {
+            stock.taken.count = 0;
+        }
+        stock.taken.count = stock.taken.count.checked_sub(1)?;
+        let index = Index { number: stock.taken.first, window: stock.taken.window };
+        stock.taken.first = stock.taken.first.saturating_add(1);
+        Some(index)
+    }
+
+    /// How many to take when there is none in stock: twice as many as the last time if those were used up
+    /// quickly, else one.
+    #[must_use]
+    pub fn batch(&self, sale: &SaleId, group: &GroupId, now: Timestamp) -> u16 {
+        let Some(stock) = self.stocks.get(&(sale.clone(), group.clone())) else { return 1 };
+        let was_quick = now.ms_since(stock.at).saturating_abs() <= MAX_STOCK_AGE_MS;
+        if was_quick { stock.batch.saturating_mul(2).min(MAX_TAKEN) } else { 1 }
+    }
+
+    /// Puts what was taken at `now` in stock, in place of what was there, and gives out the first; `None`
+    /// if nothing was taken.
+    pub fn put(
+        &mut self,
+        sale: &SaleId,
+        group: &GroupId,
+        taken: TakenIndices,
+        now: Timestamp,
+    ) -> Option<Index> {
+        let stock = Stock { taken, batch: taken.count, at: now };
+        self.stocks.insert((sale.clone(), group.clone()), stock);
+        // It is of this moment, so no age drops it.
+        self.next(sale, group, now, now)
+    }
+
+    /// Drops what is in stock: its window was closed.
+    pub fn drop_all(&mut self, sale: &SaleId, group: &GroupId) {
+        self.stocks.remove(&(sale.clone(), group.clone()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPENS: Timestamp = Timestamp::from_ms(1_000_000);
+
+    fn sale() -> SaleId {
+        SaleId::new("s").unwrap()
+    }
+
+    fn group() -> GroupId {
+        GroupId::new("all").unwrap()
+    }
+
+    fn taken(first: u32, count: u16) -> TakenIndices {
+        TakenIndices { first, count, window: JoinWindow::First }
+    }
+
+    /// Draws from the stock until it is empty.
+    fn drain(stock: &mut IndexStock, now: Timestamp) -> Vec<u32> {
+        std::iter::from_fn(|| stock.next(&sale(), &group(), OPENS, now))
+            .map(|index| index.number)
+            .collect()
+    }
+
+    #[test]
+    fn what_was_taken_is_given_out_once_each() {
+        let mut stock = IndexStock::default();
+        let early = OPENS.plus_seconds(-100_000);
+        assert_eq!(drain(&mut stock, early), [0; 0]);
+        let first = stock.put(&sale(), &group(), taken(7, 3), early);
+        assert_eq!(first, Some(Index { number: 7, window: JoinWindow::First }));
+        // Before the opening nothing grows old.
+        assert_eq!(drain(&mut stock, OPENS.plus_ms(-1)), [8, 9]);
+        assert_eq!(drain(&mut stock, OPENS.plus_ms(-1)), [0; 0]);
+        assert_eq!(stock.put(&sale(), &group(), taken(7, 0), early), None);
+        let other = GroupId::new("club").unwrap();
+        stock.put(&sale(), &group(), taken(20, 2), early);
+        assert_eq!(stock.next(&sale(), &other, OPENS, early), None);
+    }
+
+    #[test]
+    fn after_the_opening_what_is_old_is_dropped() {
+        for (age_ms, left) in [(0, 2), (2_000, 2), (2_001, 0), (-2_001, 0)] {
+            let mut stock = IndexStock::default();
+            stock.put(&sale(), &group(), taken(0, 3), OPENS.plus_seconds(5));
+            let now = OPENS.plus_seconds(5).plus_ms(age_ms);
+            assert_eq!(drain(&mut stock, now).len(), left, "{age_ms} ms");
+            assert_eq!(drain(&mut stock, OPENS.plus_seconds(5)), [0; 0], "it stays dropped");
+        }
+        let mut stock = IndexStock::default();
+        stock.put(&sale(), &group(), taken(0, 3), OPENS);
+        stock.drop_all(&sale(), &group());
+        assert_eq!(drain(&mut stock, OPENS), [0; 0]);
+    }
+
+    #[test]
+    fn a_process_takes_more_while_it_uses_them_up() {
+        let mut stock = IndexStock::default();
+        let mut sizes = Vec::new();
+        for _ in 0..6 {
+            let batch = stock.batch(&sale(), &group(), OPENS);
+            sizes.push(batch);
+            stock.put(&sale(), &group(), taken(0, batch), OPENS);
+            drain(&mut stock, OPENS);
+        }
+        assert_eq!(sizes, [1, 2, 4, 8, 16, 16]);
+        assert_eq!(stock.batch(&sale(), &group(), OPENS.plus_ms(2_000)), 16);
+        assert_eq!(stock.batch(&sale(), &group(), OPENS.plus_ms(2_001)), 1);
+    }
+
+    #[test]
+    fn buyers_spread_over_the_buckets_and_keep_theirs() {
+        let mut counts = vec![0; usize::from(BUCKETS)];
+        for number in 0..100_000 {
+            let bucket = bucket_of(&UserId::new(number.to_string()).unwrap(), BUCKETS);
+            counts[usize::from(bucket)] += 1;
+        }
+        // 391 each on average, with a standard deviation of 20.
+        assert!(counts.iter().all(|count| (290..=490).contains(count)), "{counts:?}");
+        // SHA-256("abc") begins with ba7816bf: the bucket is part of a key, and must not change.
+        let abc = UserId::new("abc").unwrap();
+        assert_eq!(bucket_of(&abc, 256), 0xbf);
+        assert_eq!((bucket_of(&abc, 1), bucket_of(&abc, 0)), (0, 0));
+    }
+
+    #[test]
+    fn a_membership_has_its_place_in_a_chunk() {
+        let member = |number| Membership {
+            sale: sale(),
+            group: group(),
+            buyer: UserId::new("7").unwrap(),
+            index: Index { number, window: JoinWindow::First },
+            nonce: Nonce([1; 16]),
+            joined_at: OPENS,
+        };
+        for (number, expected) in
+            [(0, (0, 0)), (1_023, (0, 1_023)), (1_024, (1, 0)), (3_000, (2, 952))]
+        {
+            assert_eq!(member(number).position(), expected);
+        }
+        assert_eq!(usize::try_from(MAX_INDICES), Ok(MAX_CHUNKS * CHUNK_LEAVES));
+        assert_ne!(member(1).leaf(), member(2).leaf());
+        let chunk_roots = vec![Hash([1; 32]), Hash([2; 32])];
+        assert_eq!(
+            Tree { count: 1_030, chunk_roots: chunk_roots.clone() }.root(),
+            tree::root(&chunk_roots)
+        );
+    }
+}

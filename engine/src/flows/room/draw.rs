@@ -1,0 +1,331 @@
+//! Draw: close the first window of a room, fix who is in it, and make the seed.
+//!
+//! 1. The counter of each group is closed, which fixes N.
+//! 2. Each bucket gets its marker, and is read after that.
+//! 3. The leaves are kept in chunks, each as whoever came first wrote it: two draws at once may have seen
+//!    different latecomers, but everybody who was told to be in the draw stands in the chunks of both.
+//! 4. The tree over the kept chunks is kept. Only then the beacon is asked for its latest round, which the
+//!    log quotes with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
+//! 5. That round, or the secret in its place, makes the seed, by a record of the log.
+//!
+//! What is kept is never written twice, so any number of draws may run at once, sleep between any two steps
+//! or die, and the next one goes on where they were. A clock decides when the window closes and when the
+//! beacon is given up, never who is in the draw.
+
+use futures_util::future::join_all;
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{GroupId, SaleId};
+use crate::domain::room::bytes::Hash;
+use crate::domain::room::draw::{BEACON_MS, Closing, Source};
+use crate::domain::room::join::{CLOSING_LEAD_MS, JoinWindow, MAX_INDICES, Membership, Tree};
+use crate::domain::room::log::Record;
+use crate::domain::room::serving::{Closed, Event, Given, GroupState, Room, State};
+use crate::domain::room::tree::{self, CHUNK_LEAVES};
+use crate::domain::time::{Clock, Timestamp};
+use crate::flows::room::published;
+use crate::ports::{AppendReply, Beacon, RoomPorts, Rooms, StoreError, Stored};
+
+/// Buckets that are read, and chunks that are written, at once.
+const TOGETHER: u16 = 16;
+/// Most attempts to append a record: whoever makes turns appends one a second.
+const MAX_ATTEMPTS: usize = 16;
+
+/// How far a draw is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Drawing {
+    /// The sale has no room.
+    NoRoom,
+    /// The window closes at this time.
+    NotDue(Timestamp),
+    /// N and root stand in the log. The beacon's round is not out: ask again in some seconds.
+    AwaitsBeacon {
+        /// The round.
+        round: u64,
+    },
+    /// The secret has to decide, and is not the one that was committed to, or gone: a person has to look.
+    NoSecret,
+    /// Every group has its seed.
+    Drawn,
+}
+
+/// Draws the first window of a sale's room, as far as that is possible now. Repeating it goes on.
+///
+/// # Errors
+/// Fails if the store does, or if the beacon does not answer when its latest round has to be quoted, or
+/// before its time is over.
+pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> Stored<Drawing> {
+    let Some(room) = published(ports, sale).await? else { return Ok(Drawing::NoRoom) };
+    let closes_at = Timestamp::from_ms(room.settings.opens_at_ms).plus_ms(-CLOSING_LEAD_MS);
+    if clock.time() < closes_at {
+        return Ok(Drawing::NotDue(closes_at));
+    }
+    let draw = Draw { ports, room: &room, clock: &clock };
+    let last = draw.last_record().await?;
+    if last.state.groups.iter().any(|group| group.closed.is_none()) {
+        draw.close().await?;
+    }
+    draw.seed().await
+}
+
+/// What can be said of a group's source.
+enum Decision {
+    /// It decides.
+    Source(Source),
+    /// The beacon's round is still to come.
+    Awaits { round: u64 },
+    /// The secret would, and is not there.
+    NoSecret,
+}
+
+/// One run.
+struct Draw<'a, P, C> {
+    ports: &'a P,
+    room: &'a Room,
+    clock: &'a C,
+}
+
+impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
+    fn groups(&self) -> impl Iterator<Item = &GroupId> {
+        self.room.settings.groups.iter().map(|settings| &settings.group)
+    }
+
+    async fn last_record(&self) -> Stored<Record> {
+        let last = self.ports.rooms().last_record(&self.room.sale).await?;
+        last.ok_or_else(|| StoreError::Contract("a room without a log".to_owned()))
+    }
+
+    /// Appends a record of a time with the events that the state still lacks; none if it lacks none.
+    async fn record(
+        &self,
+        at: Timestamp,
+        lacking: impl Fn(&State) -> Vec<Event> + Send + Sync,
+    ) -> Stored<()> {
+        for _ in 0..MAX_ATTEMPTS {
+            let last = self.last_record().await?;
+            let events = lacking(&last.state);
+            if events.is_empty() {
+                return Ok(());
+            }
+            // Nothing was counted for this turn, so that it serves nobody.
+            let joined = last.state.groups.iter().map(|group| group.joined).collect();
+            let given = Given { joined, ..Given::default() };
+            let next = last.next(self.room, at.ms(), events, given);
+            let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
+            match self.ports.rooms().append(&self.room.sale, &next).await? {
+                AppendReply::Appended => return Ok(()),
+                AppendReply::Conflict => {}
+            }
+        }
+        Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+    }
+
+    /// Fixes N and root of every group, and records them.
+    async fn close(&self) -> Stored<()> {
+        let early =
+            if stands(Guard::RootBeforeRound) { None } else { Some(self.latest_round().await?) };
+        let mut trees = Vec::new();
+        for group in self.groups() {
+            trees.push(self.ports.rooms().tree(&self.room.sale, group).await?);
+        }
+        let trees = match trees.iter().cloned().collect::<Option<Vec<Tree>>>() {
+            Some(trees) => trees,
+            None => self.trees().await?,
+        };
+        let latest_round = match early {
+            Some(early) => early,
+            None => self.latest_round().await?,
+        };
+        let closings: Vec<(GroupId, Closing)> = self
+            .groups()
+            .zip(&trees)
+            .map(|(group, tree)| {
+                let (count, root) = (tree.count, tree.root());
+                (group.clone(), Closing { count, root, latest_round })
+            })
+            .collect();
+        self.record(self.clock.time(), |state| {
+            let open = closings.iter().zip(&state.groups);
+            let open = open.filter(|(_, state)| state.closed.is_none());
+            open.map(|((group, closing), _)| Event::Closed {
+                group: group.clone(),
+                closing: *closing,
+            })
+            .collect()
+        })
+        .await
+    }
+
+    async fn latest_round(&self) -> Stored<Option<u64>> {
+        match self.room.draw.beacon {
+            None => Ok(None),
+            Some(chain) => self.ports.beacon().latest(chain).await.map(Some),
+        }
+    }
+
+    /// Closes the counters and makes the trees that are not kept yet, chunk by chunk.
+    async fn trees(&self) -> Stored<Vec<Tree>> {
+        let (rooms, sale) = (self.ports.rooms(), &self.room.sale);
+        let mut windows = Vec::new();
+        for group in self.groups() {
+            // Indices beyond the most that there may be were refused to those who got them.
+            let count = rooms.close_window(sale, group).await?.min(MAX_INDICES);
+            windows.push(Window { group, count, roots: self.kept_roots(group, count).await? });
+        }
+        if windows.iter().any(|window| window.roots.contains(&None)) {
+            let leaves = self.leaves(&windows).await?;
+            for (window, leaves) in windows.iter_mut().zip(&leaves) {
+                self.keep_chunks(window, leaves).await?;
+            }
+        }
+        let mut trees = Vec::new();
+        for Window { group, count, roots } in windows {
+            let chunk_roots = roots.into_iter().flatten().collect();
+            trees.push(rooms.keep_tree(sale, group, &Tree { count, chunk_roots }).await?);
+        }
+        Ok(trees)
+    }
+
+    /// The roots of a group's chunks, as far as those are kept.
+    async fn kept_roots(&self, group: &GroupId, count: u32) -> Stored<Vec<Option<Hash>>> {
+        let chunks: Vec<u32> = (0..chunk_count(count)).collect();
+        let mut roots = Vec::with_capacity(chunks.len());
+        for some in chunks.chunks(TOGETHER.into()) {
+            let read =
+                some.iter().map(|chunk| self.ports.rooms().chunk(&self.room.sale, group, *chunk));
+            for leaves in join_all(read).await {
+                roots.push(leaves?.map(|leaves| tree::root(&leaves)));
+            }
+        }
+        Ok(roots)
+    }
+
+    /// Keeps the chunks of a group that are missing, and remembers the roots of those that are kept.
+    async fn keep_chunks(&self, window: &mut Window<'_>, leaves: &[Hash]) -> Stored<()> {
+        let group = window.group;
+        let chunks = (0..).zip(leaves.chunks(CHUNK_LEAVES)).zip(&mut window.roots);
+        let mut missing: Vec<_> = chunks.filter(|(_, root)| root.is_none()).collect();
+        for some in missing.chunks_mut(TOGETHER.into()) {
+            let kept = some.iter().map(|((chunk, leaves), _)| {
+                self.ports.rooms().keep_chunk(&self.room.sale, group, *chunk, leaves)
+            });
+            let kept = join_all(kept).await;
+            for ((_, root), leaves) in some.iter_mut().zip(kept) {
+                **root = Some(tree::root(&leaves?));
+            }
+        }
+        Ok(())
+    }
+
+    /// The leaves of every group, from all buckets.
+    async fn leaves(&self, windows: &[Window<'_>]) -> Stored<Vec<Vec<Hash>>> {
+        let empty = tree::empty_leaf();
+        let count = |window: &Window<'_>| usize::try_from(window.count).unwrap_or(usize::MAX);
+        let mut leaves: Vec<Vec<Hash>> =
+            windows.iter().map(|window| vec![empty; count(window)]).collect();
+        let buckets: Vec<u16> = (0..self.ports.buckets()).collect();
+        for some in buckets.chunks(TOGETHER.into()) {
+            let read = some.iter().map(|bucket| self.bucket(windows, *bucket));
+            for members in join_all(read).await {
+                for (group, index, leaf) in members? {
+                    let slot = leaves.get_mut(group).and_then(|leaves| leaves.get_mut(index));
+                    match slot {
+                        Some(slot) if *slot == empty => *slot = leaf,
+                        Some(_) => {
+                            Err(StoreError::Contract(format!("index {index} is held twice")))?
+                        }
+                        None => Err(StoreError::Contract(format!("index {index} is not below N")))?,
+                    }
+                }
+            }
+        }
+        Ok(leaves)
+    }
+
+    /// Marks a bucket, and reads it then: of each member of a first window the group, index and leaf.
+    async fn bucket(
+        &self,
+        windows: &[Window<'_>],
+        bucket: u16,
+    ) -> Stored<Vec<(usize, usize, Hash)>> {
+        let (rooms, sale) = (self.ports.rooms(), &self.room.sale);
+        rooms.mark(sale, bucket).await?;
+        let mut members = Vec::new();
+        let mut after = None;
+        loop {
+            let page = rooms.memberships(sale, bucket, after.as_ref()).await?;
+            let first = |member: &&Membership| member.index.window == JoinWindow::First;
+            for member in page.memberships.iter().filter(first) {
+                let group = windows.iter().position(|window| *window.group == member.group);
+                let group = group.ok_or_else(|| {
+                    StoreError::Contract(format!("a member of an unknown group {}", member.group))
+                })?;
+                let index = usize::try_from(member.index.number).unwrap_or(usize::MAX);
+                members.push((group, index, member.leaf()));
+            }
+            after = page.next;
+            if after.is_none() {
+                return Ok(members);
+            }
+        }
+    }
+
+    /// Records the seed of each group whose source is there.
+    async fn seed(&self) -> Stored<Drawing> {
+        let now = self.clock.time();
+        let last = self.last_record().await?;
+        let mut sources = Vec::new();
+        let mut drawing = Drawing::Drawn;
+        for (group, state) in self.groups().zip(&last.state.groups) {
+            let GroupState { closed: Some(closed), seed: None, .. } = state else { continue };
+            match self.decide(closed, now).await? {
+                Decision::Source(source) => sources.push((group.clone(), source)),
+                Decision::Awaits { round } => drawing = Drawing::AwaitsBeacon { round },
+                Decision::NoSecret => drawing = Drawing::NoSecret,
+            }
+        }
+        self.record(now, |state| {
+            let groups = self.groups().zip(&state.groups);
+            let undrawn = groups.filter(|(_, state)| state.seed.is_none());
+            let source = |group: &GroupId| sources.iter().find(|(of, _)| of == group);
+            let drawn = undrawn.filter_map(|(group, _)| source(group));
+            drawn
+                .map(|(group, source)| Event::Drawn { group: group.clone(), source: *source })
+                .collect()
+        })
+        .await?;
+        Ok(drawing)
+    }
+
+    /// What decides a group that is closed: the beacon; the secret where none is named, or where the round
+    /// has not come in time.
+    async fn decide(&self, closed: &Closed, now: Timestamp) -> Stored<Decision> {
+        let Closed { closing, at_ms } = closed;
+        if let (Some(chain), Some(round)) = (self.room.draw.beacon, closing.round()) {
+            let found = self.ports.beacon().round(chain, round).await;
+            if let Ok(Some(signature)) = found {
+                return Ok(Decision::Source(Source::Beacon { round, signature }));
+            }
+            if now.ms().saturating_sub(*at_ms) < BEACON_MS {
+                return found.map(|_| Decision::Awaits { round });
+            }
+        }
+        let secret = self.ports.rooms().secret(&self.room.sale).await?;
+        let committed = secret.filter(|kept| kept.commitment() == self.room.draw.commitment);
+        Ok(committed.map_or(Decision::NoSecret, |secret| Decision::Source(Source::Secret(secret))))
+    }
+}
+
+/// The first window of a group that is being closed.
+struct Window<'a> {
+    group: &'a GroupId,
+    /// N.
+    count: u32,
+    /// The roots of the chunks that are kept.
+    roots: Vec<Option<Hash>>,
+}
+
+/// Chunks of a number of leaves.
+fn chunk_count(leaves: u32) -> u32 {
+    leaves.div_ceil(u32::try_from(CHUNK_LEAVES).unwrap_or(u32::MAX))
+}

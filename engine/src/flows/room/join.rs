@@ -1,0 +1,186 @@
+//! Join: a buyer gets an index, and keeps it.
+//!
+//! The membership is written first, and the marker of its bucket read then, strongly. No marker: the draw
+//! has not begun to read the bucket, so that it will find the membership. A marker: the tree decides, and
+//! until it stands nothing is promised. That holds whatever clocks say, and however long a process sleeps
+//! between the index, the write and the read.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{GroupId, SaleId, UserId};
+use crate::domain::room::bytes::Nonce;
+use crate::domain::room::join::{
+    Index, IndexStock, JoinWindow, MAX_INDICES, Membership, bucket_of,
+};
+use crate::domain::room::serving::Room;
+use crate::domain::time::Timestamp;
+use crate::flows::room::published;
+use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
+
+/// Most memberships that are looked at in one call. The second is of a later window, or of a request that
+/// came at the same time.
+const MAX_MEMBERSHIPS: usize = 3;
+
+/// A buyer's wish to join.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct JoinRequest {
+    /// The sale.
+    pub sale: SaleId,
+    /// The group; who is a member already stays in the one that was joined.
+    pub group: GroupId,
+    /// The buyer.
+    pub buyer: UserId,
+    /// Random bytes for a new membership.
+    pub nonce: Nonce,
+}
+
+/// What is certain of a membership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// It takes part in the draw of its window.
+    Certain,
+    /// Its window is being closed, and whether it came in time is not decided: ask again in some seconds.
+    Undecided,
+}
+
+/// The reply to joining.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Joined {
+    /// The buyer's membership.
+    pub membership: Membership,
+    /// What is certain of it.
+    pub standing: Standing,
+}
+
+/// Why a buyer cannot join.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The sale has no room.
+    #[error("the sale has no waiting room")]
+    NoRoom,
+    /// The room has no such group.
+    #[error("the waiting room has no such group")]
+    UnknownGroup,
+    /// Every index of the group is given.
+    #[error("the waiting room is full")]
+    Full,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
+/// the indices that it took. Who came too late for the first window without being told is a member of a
+/// later one then.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn join(
+    ports: &impl RoomPorts,
+    stock: &Mutex<IndexStock>,
+    request: &JoinRequest,
+    now: Timestamp,
+) -> Result<Joined, Refusal> {
+    let room = published(ports, &request.sale).await?.ok_or(Refusal::NoRoom)?;
+    if !room.settings.groups.iter().any(|known| known.group == request.group) {
+        return Err(Refusal::UnknownGroup);
+    }
+    let bucket = bucket_of(&request.buyer, ports.buckets());
+    let joining = Joining { ports, stock, request, bucket, room: &room, now };
+    let known = ports.rooms().membership(&request.sale, bucket, &request.buyer).await?;
+    let mut membership = match known {
+        Some(known) => known,
+        None => joining.write(&request.group, None).await?,
+    };
+    for _ in 0..MAX_MEMBERSHIPS {
+        match joining.standing(&membership).await? {
+            Fate::Known(standing) => return Ok(Joined { membership, standing }),
+            Fate::CameTooLate => {
+                let late = membership.index.number;
+                membership = joining.write(&membership.group, Some(late)).await?;
+            }
+        }
+    }
+    Err(StoreError::Unavailable("the same buyer joins again and again".to_owned()))?
+}
+
+/// What becomes of a membership.
+enum Fate {
+    /// It stays.
+    Known(Standing),
+    /// The tree stands without it.
+    CameTooLate,
+}
+
+/// One call.
+struct Joining<'a, P> {
+    ports: &'a P,
+    stock: &'a Mutex<IndexStock>,
+    request: &'a JoinRequest,
+    bucket: u16,
+    room: &'a Room,
+    now: Timestamp,
+}
+
+impl<P: RoomPorts> Joining<'_, P> {
+    /// The stock, locked; never while anything is awaited.
+    fn stocked<T>(&self, act: impl FnOnce(&mut IndexStock) -> T) -> T {
+        act(&mut self.stock.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// An index that nobody has.
+    async fn index(&self, group: &GroupId) -> Result<Index, Refusal> {
+        let (sale, now) = (&self.request.sale, self.now);
+        let opens_at = Timestamp::from_ms(self.room.settings.opens_at_ms);
+        let index = match self.stocked(|stock| stock.next(sale, group, opens_at, now)) {
+            Some(index) => index,
+            None => {
+                let batch = self.stocked(|stock| stock.batch(sale, group, now));
+                let taken = self.ports.rooms().take_indices(sale, group, batch).await?;
+                let first = self.stocked(|stock| stock.put(sale, group, taken, now));
+                first.ok_or_else(|| StoreError::Contract("the counter gave no index".to_owned()))?
+            }
+        };
+        if index.number < MAX_INDICES { Ok(index) } else { Err(Refusal::Full) }
+    }
+
+    /// Writes a membership with a new index; the one that is kept.
+    async fn write(&self, group: &GroupId, replaces: Option<u32>) -> Result<Membership, Refusal> {
+        if replaces.is_some() {
+            // What is in stock may be of the window that is closed.
+            self.stocked(|stock| stock.drop_all(&self.request.sale, group));
+        }
+        let membership = Membership {
+            sale: self.request.sale.clone(),
+            group: group.clone(),
+            buyer: self.request.buyer.clone(),
+            index: self.index(group).await?,
+            nonce: self.request.nonce,
+            joined_at: self.now,
+        };
+        Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
+    }
+
+    /// What is certain of a membership that is written.
+    async fn standing(&self, membership: &Membership) -> Stored<Fate> {
+        // A later window has no tree: the log ends it, and an index below its end is in it.
+        let is_later = membership.index.window == JoinWindow::Later;
+        if is_later || !stands(Guard::RoomMarker) {
+            return Ok(Fate::Known(Standing::Certain));
+        }
+        let Membership { sale, group, .. } = membership;
+        if !self.ports.rooms().is_marked(sale, self.bucket).await? {
+            return Ok(Fate::Known(Standing::Certain));
+        }
+        let (chunk, at) = membership.position();
+        let leaves = self.ports.rooms().chunk(sale, group, chunk).await?;
+        Ok(match leaves {
+            None => Fate::Known(Standing::Undecided),
+            Some(leaves) if leaves.get(at) == Some(&membership.leaf()) => {
+                Fate::Known(Standing::Certain)
+            }
+            Some(_) => Fate::CameTooLate,
+        })
+    }
+}

@@ -1,0 +1,27 @@
+//! The flows of a waiting room: publish it, join it, draw it.
+//!
+//! They are given [`RoomPorts`] alone. Each may be cut off after any step and run twice at once.
+
+pub mod draw;
+pub mod join;
+pub mod publish;
+
+use crate::domain::ids::SaleId;
+use crate::domain::room::log::Entry;
+use crate::domain::room::serving::Room;
+use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
+
+/// The room of a sale as it was published; `None` if it has none. It never changes: whoever asks often may
+/// remember it.
+///
+/// # Errors
+/// Fails if the store does.
+pub async fn published(ports: &impl RoomPorts, sale: &SaleId) -> Stored<Option<Room>> {
+    match ports.rooms().record(sale, 0).await?.map(|first| first.entry) {
+        None => Ok(None),
+        Some(Entry::Published(room)) => Ok(Some(room)),
+        Some(Entry::Turn { .. }) => {
+            Err(StoreError::Contract(format!("the log of {sale} begins with a turn")))
+        }
+    }
+}

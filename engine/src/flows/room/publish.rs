@@ -1,0 +1,58 @@
+//! Publish a room: commit to a secret and a beacon, and begin the log.
+
+use crate::domain::ids::SaleId;
+use crate::domain::room::bytes::{Hash, Secret};
+use crate::domain::room::draw::Commitment;
+use crate::domain::room::log::Record;
+use crate::domain::room::serving::{InvalidSettings, Room, Settings};
+use crate::domain::time::Timestamp;
+use crate::flows::room::published;
+use crate::ports::{AppendReply, RoomPorts, Rooms, StoreError};
+
+/// Why a room was not published.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A setting breaks its rule.
+    #[error(transparent)]
+    Settings(#[from] InvalidSettings),
+    /// The sale has a room with other settings or another beacon: those never change.
+    #[error("the sale has a room with other settings or another beacon")]
+    Differs,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Publishes the room of a sale, committed to `secret` unless a secret is kept already. Repeating it, with
+/// any secret, finishes what a crash left. The secret must be random: who can guess it knows the draw.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn publish(
+    ports: &impl RoomPorts,
+    sale: &SaleId,
+    settings: &Settings,
+    beacon: Option<Hash>,
+    secret: &Secret,
+    now: Timestamp,
+) -> Result<Room, Refusal> {
+    settings.check()?;
+    let is_same = |room: &Room| room.settings == *settings && room.draw.beacon == beacon;
+    if let Some(room) = published(ports, sale).await? {
+        return if is_same(&room) { Ok(room) } else { Err(Refusal::Differs) };
+    }
+    let kept = ports.rooms().keep_secret(sale, secret).await?;
+    let draw = Commitment { commitment: kept.commitment(), beacon };
+    let room = Room { sale: sale.clone(), draw, settings: settings.clone() };
+    let first = Record::first(room.clone(), now.ms());
+    match ports.rooms().append(sale, &first).await? {
+        AppendReply::Appended => Ok(room),
+        AppendReply::Conflict => match published(ports, sale).await? {
+            Some(room) if is_same(&room) => Ok(room),
+            Some(_) => Err(Refusal::Differs),
+            None => {
+                Err(StoreError::Contract(format!("the log of {sale} has lost its first record")))?
+            }
+        },
+    }
+}

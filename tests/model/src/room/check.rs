@@ -1,0 +1,200 @@
+//! What must hold in a room, named as in `docs/correctness.md`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use engine::domain::room::bytes::Hash;
+use engine::domain::room::join::{JoinWindow, Membership, bucket_of};
+use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
+use engine::domain::room::serving::Event;
+use engine::domain::room::tree;
+use engine::domain::time::Timestamp;
+use engine::flows::room::draw::Drawing;
+use engine::flows::room::join::{Joined, Standing};
+use model_stores::{RoomsModel, Stores};
+
+use super::steps::State;
+use super::{Flow, Outcome, Scenario, group, sale};
+use crate::check::Checked;
+use crate::direct;
+
+/// Time after the last moment of a scenario at which the draw is run for the last time, in seconds: when
+/// the beacon's time is over.
+const AT_THE_END_SECONDS: i64 = 600;
+
+fn must(holds: bool, what: impl FnOnce() -> String) -> Checked {
+    if holds { Ok(()) } else { Err(what()) }
+}
+
+/// True if everything of one map is in the other.
+fn stays<K: Ord, V: PartialEq>(before: &BTreeMap<K, V>, after: &BTreeMap<K, V>) -> bool {
+    before.iter().all(|(key, value)| after.get(key) == Some(value))
+}
+
+/// R3: what is decided once stays as it is: secret, records, N, leaves, root.
+///
+/// # Errors
+/// Says what changed.
+pub fn permanent(before: &RoomsModel, after: &RoomsModel) -> Checked {
+    must(stays(&before.secrets, &after.secrets), || "R3: the secret changed".to_owned())?;
+    must(stays(&before.chunks, &after.chunks), || "R3: leaves changed".to_owned())?;
+    must(stays(&before.trees, &after.trees), || "R3: N or root changed".to_owned())?;
+    for (sale, log) in &before.logs {
+        let same = after.logs.get(sale).is_some_and(|after| stays(log, after));
+        must(same, || "R3: a record of the log changed".to_owned())?;
+    }
+    for (key, before) in &before.counters {
+        let after = after.counters.get(key);
+        let same = after.is_some_and(|after| {
+            let is_same_closing = before.closed.is_none() || after.closed == before.closed;
+            is_same_closing && after.next >= before.next
+        });
+        must(same, || "R3: the closing of the first window changed".to_owned())?;
+    }
+    Ok(())
+}
+
+/// The events of a room's log, whose records are chained.
+fn events(rooms: &RoomsModel) -> Result<Vec<Event>, String> {
+    let mut events = Vec::new();
+    let mut before = NONE_BEFORE;
+    for (expected, (number, line)) in (0..).zip(rooms.logs.values().flatten()) {
+        let record = Record::from_line(line).map_err(|error| error.to_string())?;
+        must(*number == expected && record.number == expected && record.before == before, || {
+            format!("R3: record {number} does not follow the one before it")
+        })?;
+        before = Hash::of_parts(&[line.as_bytes()]);
+        match record.entry {
+            Entry::Published(_) => {}
+            Entry::Turn { events: more, .. } => events.extend(more),
+        }
+    }
+    Ok(events)
+}
+
+/// R1: nobody has an index that somebody else has or was told.
+fn indices(state: &State) -> Checked {
+    let members = state.stores.rooms.members.values().flat_map(BTreeMap::values);
+    let told = state.told.iter().flatten();
+    let mut holders = BTreeMap::new();
+    for member in members.chain(told) {
+        let other = holders.insert(member.index.number, &member.buyer);
+        must(other.is_none_or(|other| *other == member.buyer), || {
+            format!("R1: index {} is held twice", member.index.number)
+        })?;
+    }
+    Ok(())
+}
+
+/// The leaf that the kept chunks have at the index of a member; `None` before the chunk is kept.
+fn kept_leaf(rooms: &RoomsModel, member: &Membership) -> Option<Option<Hash>> {
+    let (chunk, at) = member.position();
+    let leaves = rooms.chunks.get(&(sale(), group(), chunk))?;
+    Some(leaves.get(at).copied())
+}
+
+/// R2: who was told to take part in the draw of the first window stands in the tree, and stays a member.
+fn told(scenario: &Scenario, state: &State) -> Checked {
+    let rooms = &state.stores.rooms;
+    for member in state.told.iter().flatten() {
+        let Membership { buyer, index, .. } = member;
+        let bucket = bucket_of(buyer, scenario.buckets);
+        let kept = rooms.membership(&sale(), bucket, buyer);
+        must(kept.as_ref() == Some(member), || {
+            format!("R2: {buyer} was told index {}, and has {kept:?}", index.number)
+        })?;
+        let closed = rooms.counters.get(&(sale(), group())).and_then(|counter| counter.closed);
+        let is_below = closed.is_none_or(|count| index.number < count);
+        must(is_below == (index.window == JoinWindow::First), || {
+            format!("R2: {buyer} has index {} of the wrong window", index.number)
+        })?;
+        if index.window == JoinWindow::First
+            && let Some(leaf) = kept_leaf(rooms, member)
+        {
+            must(leaf == Some(member.leaf()), || {
+                format!("R2: {buyer} was told to be in the draw, and is not in the tree")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// R3, R4: the log says N and root once, as the tree has them over the kept chunks; the round that it
+/// quotes was the latest one when the tree was there already; each seed is drawn once.
+fn log(state: &State) -> Checked {
+    let rooms = &state.stores.rooms;
+    let tree = rooms.trees.get(&(sale(), group()));
+    if let Some(tree) = tree {
+        let roots: Vec<Hash> = rooms.chunks.values().map(|leaves| tree::root(leaves)).collect();
+        let closed = rooms.counters.values().find_map(|counter| counter.closed);
+        must(roots == tree.chunk_roots && closed == Some(tree.count), || {
+            "R3: the tree is not over the leaves that are kept".to_owned()
+        })?;
+    }
+    let mut seen = BTreeSet::new();
+    for event in events(rooms)? {
+        match event {
+            Event::Closed { closing, .. } => {
+                must(seen.insert("closed"), || "R3: closed twice".to_owned())?;
+                let same = tree
+                    .is_some_and(|tree| (tree.count, tree.root()) == (closing.count, closing.root));
+                must(same, || "R3: the log has another N or root than the tree".to_owned())?;
+                must(closing.latest_round >= state.round_at_tree, || {
+                    let fixed = state.round_at_tree;
+                    format!(
+                        "R4: {:?} was quoted, the root was fixed at {fixed:?}",
+                        closing.latest_round
+                    )
+                })?;
+            }
+            Event::Drawn { .. } => must(seen.insert("drawn"), || "R3: drawn twice".to_owned())?,
+            Event::Command(command) => Err(format!("nobody commands {command:?}"))?,
+        }
+    }
+    Ok(())
+}
+
+/// R1 to R4 in a state.
+///
+/// # Errors
+/// Says what is broken.
+pub fn state(scenario: &Scenario, state: &State) -> Checked {
+    indices(state)?;
+    told(scenario, state)?;
+    log(state)
+}
+
+/// R5: once every process has died, the draw that is run again comes to its end, and then everybody who
+/// asks is told.
+///
+/// # Errors
+/// Says what is broken.
+pub fn rest(scenario: &Scenario, before: &State, now: Timestamp) -> Checked {
+    let mut end = before.clone();
+    end.tasks.clear();
+    let mut stores = Stores::clone(&before.stores);
+    let later = now.plus_seconds(AT_THE_END_SECONDS);
+    for now in [now, later] {
+        let outcome = direct::run(scenario, &mut stores, now, &Flow::Draw { now });
+        let is_done = outcome == Outcome::Drew(Drawing::Drawn);
+        let may_wait =
+            now < later && matches!(outcome, Outcome::Drew(Drawing::AwaitsBeacon { .. }));
+        must(is_done || may_wait, || format!("R5: the draw came to {outcome:?}"))?;
+    }
+    for joiner in 0..scenario.joiners.len() {
+        let join = Flow::Join { joiner, attempt: u8::MAX, now: later };
+        let outcome = direct::run(scenario, &mut stores, later, &join);
+        let Outcome::Joined(Joined { membership, standing: Standing::Certain }) = outcome else {
+            return Err(format!("R5: joiner {} got {outcome:?}", joiner + 1));
+        };
+        let told = &mut end.told[joiner];
+        let same = told.as_ref().is_none_or(|told| *told == membership);
+        must(same, || format!("R2: another membership than before: {membership:?}"))?;
+        *told = Some(membership);
+    }
+    if end.round_at_tree.is_none() && scenario.has_beacon {
+        end.round_at_tree = before.stores.beacon.latest;
+    }
+    permanent(&before.stores.rooms, &stores.rooms)?;
+    end.stores = stores.into();
+    state(scenario, &end)
+}

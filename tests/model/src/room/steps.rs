@@ -1,0 +1,345 @@
+//! What can happen in a room, and the state after it.
+
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use engine::domain::guard::without;
+use engine::domain::room::join::Membership;
+use engine::domain::time::Timestamp;
+use engine::flows::room::join::{Joined, Standing};
+use engine::ports::{StoreError, Stored};
+use model_stores::{Call, Reply, Stores};
+use stateright::{Checker, Model, Property};
+
+use super::{Flow, Outcome, ROUNDS, Scenario, check, group, sale};
+use crate::check::Checked;
+use crate::engine::CallOutcome;
+use crate::explore::Explored;
+use crate::task::{self, Answer};
+
+/// A flow of a room under way.
+pub type Task = task::Task<Flow, Outcome>;
+
+/// One state of a scenario.
+#[derive(Debug, Clone, PartialEq, Hash)]
+pub struct State {
+    /// Everything that outlives a process.
+    pub stores: Arc<Stores>,
+    /// The flows under way, in an order that does not depend on who began first.
+    pub tasks: Vec<Arc<Task>>,
+    /// The index of the current time among the scenario's.
+    pub moment: usize,
+    /// How often each joiner has asked.
+    pub requests: Vec<u8>,
+    /// The membership that each joiner was told for certain.
+    pub told: Vec<Option<Membership>>,
+    /// The latest round of the beacon when the tree was kept.
+    pub round_at_tree: Option<u64>,
+    /// Runs of the draw, faults, and steps of the beacon that are left.
+    pub left: (u8, u8, u8),
+    /// The invariant that is broken, if one is, in words.
+    pub broken: Option<String>,
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// A joiner asks, perhaps again.
+    Join(usize),
+    /// A run of the draw begins.
+    Draw,
+    /// A call of a task, by its place.
+    Call(usize, usize, CallOutcome),
+    /// The process of a task dies.
+    Crash(usize),
+    /// The beacon goes on by [`ROUNDS`].
+    Rounds,
+    /// Time goes on.
+    Tick,
+}
+
+/// A scenario with its checks: what the checker explores.
+#[derive(Debug)]
+pub struct Rooms {
+    scenario: Scenario,
+    first: Stores,
+    /// The stores that were brought to their end before, and held.
+    rested: Mutex<HashSet<u64>>,
+}
+
+impl Rooms {
+    /// The model of a scenario.
+    #[must_use]
+    pub fn new(scenario: Scenario) -> Self {
+        let first = scenario.stores();
+        Self { scenario, first, rested: Mutex::default() }
+    }
+
+    fn now(&self, state: &State) -> Timestamp {
+        self.scenario.times[state.moment]
+    }
+
+    /// True if nothing that can still happen changes the answer, and the call changes nothing: what is kept
+    /// stays as it is.
+    fn is_settled(&self, state: &State, call: &Call) -> bool {
+        if matches!(call, Call::RoomRecord { number: 0, .. } | Call::Secret { .. }) {
+            return true;
+        }
+        // Without a guard what is kept may change.
+        if self.scenario.without.is_some() {
+            return false;
+        }
+        let rooms = &state.stores.rooms;
+        let key = || (sale(), group());
+        let kept = |chunk: u32| rooms.chunks.contains_key(&(sale(), group(), chunk));
+        #[expect(clippy::wildcard_enum_match_arm, reason = "of the others nothing is known")]
+        match call {
+            Call::CloseWindow { .. } => {
+                rooms.counters.get(&key()).is_some_and(|counter| counter.closed.is_some())
+            }
+            Call::MarkBucket { bucket, .. } | Call::IsMarked { bucket, .. } => {
+                rooms.marked.contains(&(sale(), *bucket))
+            }
+            Call::Chunk { chunk, .. } | Call::KeepChunk { chunk, .. } => kept(*chunk),
+            Call::Tree { .. } | Call::KeepTree { .. } => rooms.trees.contains_key(&key()),
+            Call::LatestRound { .. } => state.left.2 == 0,
+            Call::Round { round, .. } => {
+                state.left.2 == 0 || state.stores.beacon.latest >= Some(*round)
+            }
+            _ => false,
+        }
+    }
+
+    /// Answers what may as well be answered at once, and puts the task among the others, or ends it.
+    fn put(&self, state: &mut State, mut task: Task) {
+        while task.outcome.is_none() {
+            let calls = &task.outstanding;
+            let settled = calls.iter().find(|(_, call)| self.is_settled(state, call)).cloned();
+            let Some((place, call)) = settled else { break };
+            let now = self.now(state);
+            let reply = Arc::make_mut(&mut state.stores).apply(now, &call);
+            task =
+                task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]);
+        }
+        match task.outcome.clone() {
+            Some(outcome) => end(state, &task.flow, &outcome),
+            None => {
+                let before = |other: &Arc<Task>| other.fingerprint() < task.fingerprint();
+                let at = state.tasks.partition_point(before);
+                state.tasks.insert(at, Arc::new(task));
+            }
+        }
+    }
+
+    fn call(&self, state: &mut State, index: usize, place: usize, fate: CallOutcome) -> Option<()> {
+        let task = state.tasks.remove(index);
+        let call = task.call(place)?;
+        if fate != CallOutcome::Happens {
+            state.left.1 -= 1;
+        }
+        let now = self.now(state);
+        let mut happen = || -> Stored<Reply> { Arc::make_mut(&mut state.stores).apply(now, call) };
+        let lost = || StoreError::Unknown("lost".to_owned());
+        let reply = match fate {
+            CallOutcome::Happens => happen(),
+            CallOutcome::AnswerLost => happen().and_then(|_| Err(lost())),
+            CallOutcome::RequestLost => Err(lost()),
+            CallOutcome::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
+        };
+        let is_fixed = |state: &State| !state.stores.rooms.trees.is_empty();
+        if is_fixed(state) && state.round_at_tree.is_none() && self.scenario.has_beacon {
+            state.round_at_tree = state.stores.beacon.latest;
+        }
+        self.put(
+            state,
+            task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]),
+        );
+        Some(())
+    }
+
+    /// The state after an action, unchecked.
+    fn step(&self, before: &State, action: &Action) -> Option<State> {
+        let mut state = before.clone();
+        let now = self.now(&state);
+        match action {
+            Action::Join(joiner) => {
+                let attempt = state.requests[*joiner];
+                state.requests[*joiner] += 1;
+                let flow = Flow::Join { joiner: *joiner, attempt, now };
+                self.put(&mut state, Task::begin(&self.scenario, flow));
+            }
+            Action::Draw => {
+                state.left.0 -= 1;
+                self.put(&mut state, Task::begin(&self.scenario, Flow::Draw { now }));
+            }
+            Action::Call(task, place, fate) => self.call(&mut state, *task, *place, *fate)?,
+            Action::Crash(task) => {
+                state.left.1 -= 1;
+                state.tasks.remove(*task);
+            }
+            Action::Rounds => {
+                state.left.2 -= 1;
+                *Arc::make_mut(&mut state.stores).beacon.latest.as_mut()? += ROUNDS;
+            }
+            Action::Tick => state.moment += 1,
+        }
+        Some(state)
+    }
+
+    fn check(&self, before: &State, state: &State) -> Checked {
+        check::permanent(&before.stores.rooms, &state.stores.rooms)?;
+        check::state(&self.scenario, state)?;
+        let mut hasher = DefaultHasher::new();
+        (&state.stores, state.moment, &state.told, state.round_at_tree).hash(&mut hasher);
+        let print = hasher.finish();
+        let rested = || self.rested.lock().unwrap_or_else(PoisonError::into_inner);
+        if !rested().contains(&print) {
+            check::rest(&self.scenario, state, self.now(state)).map_err(|what| {
+                format!("if every process dies here and the draw is run again: {what}")
+            })?;
+            rested().insert(print);
+        }
+        Ok(())
+    }
+
+    /// Does something with the scenario's guard away.
+    fn guarded<T>(&self, act: impl FnOnce() -> T) -> T {
+        match self.scenario.without {
+            Some(guard) => without(guard, act),
+            None => act(),
+        }
+    }
+}
+
+/// Tells whoever waited for a flow what it came to.
+fn end(state: &mut State, flow: &Flow, outcome: &Outcome) {
+    if let Some(what) = outcome.broken_contract() {
+        state.broken = Some(format!("a broken contract: {what}"));
+    }
+    let (Flow::Join { joiner, .. }, Outcome::Joined(joined)) = (flow, outcome) else { return };
+    let Joined { membership, standing: Standing::Certain } = joined else { return };
+    let told = &mut state.told[*joiner];
+    if told.as_ref().is_some_and(|told| told != membership) {
+        state.broken = Some(format!("R2: joiner {} was told two memberships", joiner + 1));
+    }
+    *told = Some(membership.clone());
+}
+
+impl Model for Rooms {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let Scenario { joiners, draws, faults, rounds, .. } = &self.scenario;
+        vec![State {
+            stores: Arc::new(self.first.clone()),
+            tasks: Vec::new(),
+            moment: 0,
+            requests: vec![0; joiners.len()],
+            told: vec![None; joiners.len()],
+            round_at_tree: None,
+            left: (*draws, *faults, *rounds),
+            broken: None,
+        }]
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.broken.is_some() {
+            return;
+        }
+        let (draws, faults, rounds) = state.left;
+        let may_ask = |requests: &u8| *requests < self.scenario.requests;
+        let asking = state.requests.iter().enumerate().filter(|(_, requests)| may_ask(requests));
+        actions.extend(asking.map(|(joiner, _)| Action::Join(joiner)));
+        if draws > 0 {
+            actions.push(Action::Draw);
+        }
+        for (index, task) in state.tasks.iter().enumerate() {
+            // Tasks that are alike have alike futures: one of them goes first.
+            if index > 0 && state.tasks[index - 1] == *task {
+                continue;
+            }
+            for (place, call) in &task.outstanding {
+                actions.push(Action::Call(index, *place, CallOutcome::Happens));
+                if faults > 0 {
+                    actions.push(Action::Call(index, *place, CallOutcome::Refused));
+                    if call.effect().is_some() {
+                        actions.push(Action::Call(index, *place, CallOutcome::AnswerLost));
+                        actions.push(Action::Call(index, *place, CallOutcome::RequestLost));
+                    }
+                }
+            }
+            if faults > 0 {
+                actions.push(Action::Crash(index));
+            }
+        }
+        if rounds > 0 {
+            actions.push(Action::Rounds);
+        }
+        if state.moment + 1 < self.scenario.times.len() {
+            actions.push(Action::Tick);
+        }
+    }
+
+    fn next_state(&self, state: &State, action: Action) -> Option<State> {
+        self.guarded(|| {
+            let mut next = self.step(state, &action)?;
+            if next.broken.is_none() {
+                next.broken = self.check(state, &next).err();
+            }
+            Some(next)
+        })
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![Property::always("nothing is broken", |_, state: &State| state.broken.is_none())]
+    }
+}
+
+/// Explores every state of a scenario, or until something is broken. One thread finds the shortest way to it.
+#[must_use]
+pub fn explore(scenario: Scenario, threads: usize) -> Explored {
+    let name = scenario.name;
+    let begun = Instant::now();
+    let checker = Rooms::new(scenario).checker().threads(threads).spawn_bfs().join();
+    let broken = checker.discovery("nothing is broken").map(|path| words(path.into_vec()));
+    Explored {
+        name,
+        states: checker.unique_state_count(),
+        steps: checker.state_count(),
+        depth: checker.max_depth(),
+        took: begun.elapsed(),
+        broken,
+    }
+}
+
+fn who(flow: &Flow) -> String {
+    match flow {
+        Flow::Publish => "publication".to_owned(),
+        Flow::Join { joiner, .. } => format!("joiner {}", joiner + 1),
+        Flow::Draw { .. } => "draw".to_owned(),
+    }
+}
+
+/// Each step in words, and at the end what is broken.
+fn words(path: Vec<(State, Option<Action>)>) -> Vec<String> {
+    let step = |state: &State, action: &Action| match action {
+        Action::Join(joiner) => format!("joiner {} asks", joiner + 1),
+        Action::Draw => "a draw begins".to_owned(),
+        Action::Crash(task) => format!("the process of {} dies", who(&state.tasks[*task].flow)),
+        Action::Rounds => format!("the beacon goes on by {ROUNDS} rounds"),
+        Action::Tick => "time goes on".to_owned(),
+        Action::Call(task, place, fate) => {
+            let task = &state.tasks[*task];
+            let call = task.call(*place).map_or("", |call| call.name());
+            format!("{} {:08x}: {call}: {fate:?}", who(&task.flow), task.fingerprint() >> 32)
+        }
+    };
+    let lines = path.iter().enumerate().flat_map(|(number, (state, action))| match action {
+        Some(action) => Some(format!("{:2}. {}", number + 1, step(state, action))),
+        None => state.broken.as_ref().map(|what| format!("→ {what}")),
+    });
+    lines.collect()
+}

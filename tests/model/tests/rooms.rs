@@ -1,0 +1,65 @@
+//! Every scenario of a waiting room is explored whole and holds; without a guard, the way to what breaks is
+//! found.
+
+use std::collections::BTreeSet;
+
+use engine::domain::guard::Guard;
+use model::room::Scenario;
+use model::room::steps::explore;
+
+/// Explores a scenario: all of it holds, and it is a scenario in which something can happen.
+fn holds(scenario: Scenario) {
+    let explored = explore(scenario, 1);
+    println!("{explored}");
+    assert!(explored.broken.is_none(), "{explored}");
+    assert!(explored.states > 100 && explored.depth > 10, "{explored}");
+}
+
+macro_rules! rooms {
+    ($($scenario:ident)*) => {
+        $(#[test]
+        fn $scenario() {
+            holds(Scenario::$scenario());
+        })*
+
+        #[test]
+        fn every_scenario_has_its_test() {
+            let tested = [$(Scenario::$scenario().name),*];
+            let known: BTreeSet<&str> =
+                Scenario::small().iter().map(|scenario| scenario.name).collect();
+            assert_eq!(BTreeSet::from(tested), known);
+        }
+    };
+}
+
+rooms! {
+    two_join
+    two_draw
+    one_fault
+    secret_alone
+    beacon_goes_on
+    beacon_against_secret
+}
+
+/// A guard, a scenario that shows it, and what breaks there.
+type Planted = (Guard, fn() -> Scenario, &'static str);
+
+/// Each guard.
+const PLANTED: [Planted; 5] = [
+    (Guard::RoomMarker, Scenario::two_join, "R2"),
+    (Guard::RoomClosing, Scenario::two_draw, "R3"),
+    (Guard::RoomChunk, Scenario::two_draw, "R3"),
+    (Guard::RoomRecord, Scenario::beacon_goes_on, "R3"),
+    (Guard::RootBeforeRound, Scenario::beacon_goes_on, "R4"),
+];
+
+#[test]
+fn without_a_guard_the_way_to_what_breaks_is_found() {
+    assert!(PLANTED.iter().map(|(guard, ..)| *guard).eq(Guard::OF_ROOMS));
+    for (guard, scenario, breaks) in PLANTED {
+        let explored = explore(scenario().without(guard), 1);
+        println!("without {guard}, {explored}\n");
+        let last = explored.broken.as_ref().and_then(|lines| lines.last());
+        assert!(last.is_some_and(|last| last.contains(breaks)), "without {guard}: {explored}");
+    }
+}
