@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use aws_sdk_dynamodb::error::BuildError;
+use aws_sdk_dynamodb::operation::put_item::builders::PutItemFluentBuilder;
 use aws_sdk_dynamodb::operation::query::builders::QueryFluentBuilder;
 use aws_sdk_dynamodb::operation::scan::builders::ScanFluentBuilder;
 use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
@@ -113,6 +114,17 @@ pub(super) fn conditional(
         .set_expression_attribute_names(names(&[expression, condition]))
         .set_expression_attribute_values(values(with))
         .return_values(ReturnValue::AllNew)
+}
+
+/// Sets the condition of a single put; an empty condition always holds.
+pub(super) fn placed(
+    put: PutItemFluentBuilder,
+    condition: &str,
+    with: impl IntoIterator<Item = Value>,
+) -> PutItemFluentBuilder {
+    put.set_condition_expression((!condition.is_empty()).then(|| condition.to_owned()))
+        .set_expression_attribute_names(names(&[condition]))
+        .set_expression_attribute_values(values(with))
 }
 
 /// Sets a query's condition on its keys.

@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         Self { item }
     }
 
-    fn broken(&self, name: &str, what: &str) -> StoreError {
+    pub(super) fn broken(&self, name: &str, what: &str) -> StoreError {
         let key = |name: &str| match self.item.get(name) {
             Some(AttributeValue::S(text) | AttributeValue::N(text)) => text.clone(),
             _ => "-".to_owned(),

@@ -1,8 +1,8 @@
-//! What is right, in DynamoDB: the orders with their claims, the catalogue of sales, and what is kept of
-//! payment providers.
+//! What is right, in DynamoDB: the orders with their claims, the catalogue of sales, what is kept of
+//! payment providers, and the waiting rooms.
 //!
-//! [`tables`] names tables, keys and indexes in one place; [`DynamoOrders`] and
-//! [`DynamoCatalogue`] and [`DynamoCursors`] implement the ports over a shared [`Dynamo`]. `docs/tables.md` describes
+//! [`tables`] names tables, keys and indexes in one place; [`DynamoOrders`], [`DynamoCatalogue`],
+//! [`DynamoCursors`] and [`DynamoRooms`] implement the ports over a shared [`Dynamo`]. `docs/tables.md` describes
 //! every item.
 
 pub mod tables;
@@ -15,6 +15,7 @@ pub(crate) mod errors;
 mod expressions;
 mod items;
 mod orders;
+mod rooms;
 mod transaction;
 
 pub use calls::DynamoCalls;
@@ -22,4 +23,5 @@ pub use catalogue::DynamoCatalogue;
 pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use orders::{DynamoOrders, Erased, Selection};
+pub use rooms::DynamoRooms;
 pub use tables::{Tables, create_tables};

@@ -9,13 +9,13 @@ use aws_sdk_dynamodb::types::{
 };
 
 use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{Leg, ProviderId, SaleId, TierId, UserId};
+use engine::domain::ids::{GroupId, Leg, ProviderId, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
-/// The names of the three tables.
+/// The names of the four tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tables {
     /// Orders, payments, buyers' counts, attendees.
@@ -24,6 +24,8 @@ pub struct Tables {
     pub seats: String,
     /// The catalogue, the statistics, and what is kept of payment providers.
     pub sales: String,
+    /// The waiting rooms.
+    pub rooms: String,
 }
 
 impl Tables {
@@ -31,13 +33,19 @@ impl Tables {
     #[must_use]
     pub fn with_prefix(prefix: &str) -> Self {
         let name = |table: &str| format!("{prefix}{table}");
-        Self { orders: name("orders"), seats: name("seats"), sales: name("sales") }
+        let [orders, seats, sales, rooms] = ["orders", "seats", "sales", "rooms"].map(name);
+        Self { orders, seats, sales, rooms }
     }
 
     /// Each definition with the name of its table.
     #[must_use]
-    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 3] {
-        [(&self.orders, &ORDERS), (&self.seats, &SEATS), (&self.sales, &SALES)]
+    pub fn definitions(&self) -> [(&str, &'static TableDefinition); 4] {
+        [
+            (&self.orders, &ORDERS),
+            (&self.seats, &SEATS),
+            (&self.sales, &SALES),
+            (&self.rooms, &ROOMS),
+        ]
     }
 }
 
@@ -124,6 +132,10 @@ pub const SEATS: TableDefinition =
 
 /// The table of sales.
 pub const SALES: TableDefinition =
+    TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
+
+/// The table of waiting rooms. It has no local index, so that DynamoDB may spread what is busy.
+pub const ROOMS: TableDefinition =
     TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
 
 /// Creates the tables that are missing: for servers that emulate DynamoDB. In production the
@@ -240,6 +252,67 @@ pub fn provider_key(provider: &ProviderId) -> String {
 #[must_use]
 pub fn calls_key(operation: &str) -> String {
     format!("calls#{operation}")
+}
+
+/// The sort key of an item that is alone in its partition.
+pub const ONLY: &str = "only";
+/// The sort key of a bucket's marker.
+pub const MARKER: &str = "marker";
+/// Begins the sort key of every membership.
+pub const MEMBER_PREFIX: &str = "buyer#";
+
+/// The partition of a sale's secret. What is allowed by leading keys can name all secrets.
+#[must_use]
+pub fn secret_key(sale: &SaleId) -> String {
+    format!("secret#{sale}")
+}
+
+/// The partition of a room's log.
+#[must_use]
+pub fn log_key(sale: &SaleId) -> String {
+    format!("log#{sale}")
+}
+
+/// The sort key of a record in a room's log.
+#[must_use]
+pub fn record_key(number: u64) -> String {
+    format!("{number:020}")
+}
+
+/// The partition of a room's counters; the sort key is the group.
+#[must_use]
+pub fn counter_of_room(sale: &SaleId) -> String {
+    format!("counter#{sale}")
+}
+
+/// The partition of a bucket of memberships.
+#[must_use]
+pub fn members_key(sale: &SaleId, bucket: u16) -> String {
+    format!("members#{sale}#{bucket}")
+}
+
+/// The sort key of a membership.
+#[must_use]
+pub fn member_key(buyer: &UserId) -> String {
+    format!("{MEMBER_PREFIX}{buyer}")
+}
+
+/// The buyer of a sort key that [`member_key`] made.
+#[must_use]
+pub fn buyer_of_member(sk: &str) -> Option<UserId> {
+    sk.strip_prefix(MEMBER_PREFIX)?.parse().ok()
+}
+
+/// The partition of a chunk of leaves: each has its own, for one partition takes 30 of them a second.
+#[must_use]
+pub fn chunk_key(sale: &SaleId, group: &GroupId, chunk: u32) -> String {
+    format!("leaves#{sale}#{group}#{chunk}")
+}
+
+/// The partition of a room's trees; the sort key is the group.
+#[must_use]
+pub fn tree_key(sale: &SaleId) -> String {
+    format!("tree#{sale}")
 }
 
 /// The partition of a block's claims.

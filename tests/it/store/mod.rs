@@ -7,6 +7,7 @@ mod conflicts;
 mod endings;
 mod faults;
 mod reading;
+mod rooms;
 mod statistics;
 
 use std::collections::BTreeSet;

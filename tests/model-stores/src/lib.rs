@@ -3,7 +3,8 @@
 //!
 //! The simulator and the model checker run the production flows against these. They answer to the real
 //! thing: `engine::domain::inventory` by the property test of the scripts, [`OrdersModel`] and
-//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`).
+//! [`CatalogueModel`] by that of the store (`tests/it/store_model/`), [`RoomsModel`] by the test that both
+//! pass (`tests/it/store/rooms.rs`).
 
 #![allow(clippy::too_many_lines, reason = "one arm a method is read at a glance")]
 

@@ -34,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  OrdersTable:", "by_user, KeyType: RANGE", "sk, KeyType: RANGE"),
             edit("  OrdersTable:", "NonKeyAttributes: [order]", "NonKeyAttributes: [sale]"),
             edit("  SalesTable:", "-onsale-sales", "-onsale-sale"),
+            edit("  RoomsTable:", "sk, AttributeType: S", "sk, AttributeType: N"),
         ],
     },
     Check {

@@ -187,11 +187,10 @@ impl Scenario {
         Self { times: vec![START, OPENS_AT.plus_seconds(60)], ..scenario }
     }
 
-    /// All of it together: minutes.
+    /// Two people join while two processes draw: a minute.
     #[must_use]
     pub fn large() -> Self {
-        let scenario = Self::two_draw().joined_by(2).named("large: two join while two draw");
-        Self { rounds: 1, ..scenario }
+        Self::two_draw().joined_by(2).named("large: two join while two draw")
     }
 
     fn named(self, name: &'static str) -> Self {

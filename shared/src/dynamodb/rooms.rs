@@ -1,0 +1,349 @@
+//! The waiting rooms in DynamoDB: secrets, logs, counters, memberships, leaves and trees.
+//!
+//! What must never change is put under "no such item", and whoever comes second is given what is there: a
+//! repeated attempt whose answer was lost finds its own. Every read is strongly consistent.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::primitives::Blob;
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::dynamo::Dynamo;
+use super::expressions::{Value, conditional, keyed, placed};
+use super::items::{Fields, Item, item, number, text};
+use super::tables::{self, MARKER};
+use engine::domain::ids::{GroupId, SaleId, UserId};
+use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::join::{Index, JoinWindow, Membership, TakenIndices, Tree};
+use engine::domain::room::log::Record;
+use engine::domain::time::Timestamp;
+use engine::ports::{AppendReply, MembershipPage, Rooms, StoreError, Stored};
+
+/// Most first records that a process remembers: they never change, and every join asks for one.
+const MAX_REMEMBERED: usize = 100;
+
+/// The rooms, in DynamoDB.
+#[derive(Debug, Clone)]
+pub struct DynamoRooms {
+    db: Dynamo,
+    first_records: Arc<Mutex<HashMap<SaleId, Record>>>,
+}
+
+fn key(pk: String, sk: impl ToString) -> Item {
+    item([("pk", text(pk)), ("sk", text(sk))])
+}
+
+/// An item of the table with what it says.
+fn with<const N: usize>(key: Item, attributes: [(&str, AttributeValue); N]) -> Item {
+    key.into_iter().chain(item(attributes)).collect()
+}
+
+fn bytes(hashes: &[Hash]) -> AttributeValue {
+    AttributeValue::B(Blob::new(hashes.iter().flat_map(|hash| hash.0).collect::<Vec<u8>>()))
+}
+
+/// The bytes of an attribute.
+fn read_bytes<'a>(item: &'a Item, name: &str) -> Stored<&'a [u8]> {
+    match item.get(name) {
+        Some(AttributeValue::B(bytes)) => Ok(bytes.as_ref()),
+        None | Some(_) => Err(Fields::from_item(item).broken(name, "is no bytes")),
+    }
+}
+
+/// The hashes of an attribute that [`bytes`] made.
+fn read_hashes(item: &Item, name: &str) -> Stored<Vec<Hash>> {
+    match read_bytes(item, name)?.as_chunks::<32>() {
+        (hashes, []) => Ok(hashes.iter().map(|hash| Hash(*hash)).collect()),
+        (_, _) => Err(Fields::from_item(item).broken(name, "has another length")),
+    }
+}
+
+fn membership_item(membership: &Membership, bucket: u16) -> Item {
+    let Membership { sale, group, buyer, index, nonce, joined_at } = membership;
+    with(
+        key(tables::members_key(sale, bucket), tables::member_key(buyer)),
+        [
+            ("group", text(group)),
+            ("index", number(index.number)),
+            ("window", text(index.window.as_str())),
+            ("nonce", AttributeValue::B(Blob::new(nonce.0))),
+            ("joined_ms", number(joined_at.ms())),
+        ],
+    )
+}
+
+fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> {
+    let fields = Fields::from_item(item);
+    let sk: String = fields.text("sk")?;
+    let buyer =
+        tables::buyer_of_member(&sk).ok_or_else(|| fields.broken("sk", "is no member's"))?;
+    let window: String = fields.text("window")?;
+    let window = JoinWindow::ALL.into_iter().find(|known| known.as_str() == window);
+    let window = window.ok_or_else(|| fields.broken("window", "is no window"))?;
+    let nonce = read_bytes(item, "nonce")?;
+    let nonce = nonce.try_into().map_err(|_| fields.broken("nonce", "has another length"))?;
+    Ok(Membership {
+        sale: sale.clone(),
+        group: fields.text("group")?,
+        buyer,
+        index: Index { number: fields.number("index")?, window },
+        nonce: Nonce(nonce),
+        joined_at: Timestamp::from_ms(fields.number("joined_ms")?),
+    })
+}
+
+fn read_record(item: &Item) -> Stored<Record> {
+    let fields = Fields::from_item(item);
+    let line: String = fields.text("line")?;
+    Record::from_line(&line).map_err(|error| fields.broken("line", &error.to_string()))
+}
+
+fn read_tree(item: &Item) -> Stored<Tree> {
+    let count = Fields::from_item(item).number("count")?;
+    Ok(Tree { count, chunk_roots: read_hashes(item, "chunk_roots")? })
+}
+
+impl DynamoRooms {
+    /// The rooms behind a client.
+    #[must_use]
+    pub fn new(db: Dynamo) -> Self {
+        Self { db, first_records: Arc::default() }
+    }
+
+    fn table(&self) -> &str {
+        &self.db.tables().rooms
+    }
+
+    async fn get(&self, key: Item) -> Stored<Option<Item>> {
+        self.db.get(self.table(), key).await
+    }
+
+    /// Puts an item under a condition; false if that does not hold, perhaps because an attempt whose answer
+    /// was lost has put it.
+    async fn put(
+        &self,
+        item: Item,
+        condition: &str,
+        with: impl IntoIterator<Item = Value>,
+    ) -> Stored<bool> {
+        let put = self.db.client().put_item().table_name(self.table()).set_item(Some(item));
+        let put = placed(put, condition, with);
+        let attempt = || {
+            let put = put.clone();
+            async move {
+                match put.send().await {
+                    Ok(_) => Ok(true),
+                    Err(error) => {
+                        let refused = PutItemError::is_conditional_check_failed_exception;
+                        let is_refused = error.as_service_error().is_some_and(refused);
+                        if is_refused { Ok(false) } else { Err(error) }
+                    }
+                }
+            }
+        };
+        self.db.write(attempt).await
+    }
+
+    /// Puts an item if there is none with its key; the one that is there then.
+    async fn keep(&self, item: Item) -> Stored<Item> {
+        let of = |name: &str| Some((name.to_owned(), item.get(name)?.clone()));
+        let key: Item = ["pk", "sk"].into_iter().filter_map(of).collect();
+        if self.put(item.clone(), "attribute_not_exists(#sk)", []).await? {
+            return Ok(item);
+        }
+        let kept = self.get(key).await?;
+        kept.ok_or_else(|| StoreError::Unavailable("an item was removed meanwhile".to_owned()))
+    }
+
+    /// Adds to the counter of a group; the counter then.
+    async fn count(&self, sale: &SaleId, group: &GroupId, count: u16) -> Stored<Item> {
+        let update = self.db.client().update_item().table_name(self.table());
+        let update = update.set_key(Some(key(tables::counter_of_room(sale), group)));
+        // So that every index and their number are 32-bit numbers.
+        let condition = "attribute_not_exists(#next) OR #next < :most";
+        let most = u32::MAX - u32::from(u16::MAX);
+        let with = [("count", number(count)), ("most", number(most))];
+        let counter = self.db.update(conditional(update, "ADD #next :count", condition, with));
+        let used_up = || StoreError::Contract(format!("the indices of {sale} {group} are used up"));
+        counter.await?.ok_or_else(used_up)
+    }
+
+    fn remembered(&self, sale: &SaleId) -> Option<Record> {
+        self.first_records.lock().unwrap_or_else(PoisonError::into_inner).get(sale).cloned()
+    }
+
+    fn remember(&self, sale: &SaleId, record: &Record) {
+        let mut first = self.first_records.lock().unwrap_or_else(PoisonError::into_inner);
+        if first.len() >= MAX_REMEMBERED {
+            first.clear();
+        }
+        first.insert(sale.clone(), record.clone());
+    }
+}
+
+impl Rooms for DynamoRooms {
+    async fn keep_secret(&self, sale: &SaleId, secret: &Secret) -> Stored<Secret> {
+        let key = key(tables::secret_key(sale), tables::ONLY);
+        let kept = self.keep(with(key, [("secret", text(secret))])).await?;
+        Fields::from_item(&kept).text("secret")
+    }
+
+    async fn secret(&self, sale: &SaleId) -> Stored<Option<Secret>> {
+        let kept = self.get(key(tables::secret_key(sale), tables::ONLY)).await?;
+        kept.map(|kept| Fields::from_item(&kept).text("secret")).transpose()
+    }
+
+    async fn append(&self, sale: &SaleId, record: &Record) -> Stored<AppendReply> {
+        let key = key(tables::log_key(sale), tables::record_key(record.number));
+        let line = record.line();
+        let kept = self.keep(with(key, [("line", text(&line))])).await?;
+        let is_ours = Fields::from_item(&kept).text::<String>("line")? == line;
+        Ok(if is_ours { AppendReply::Appended } else { AppendReply::Conflict })
+    }
+
+    async fn record(&self, sale: &SaleId, number: u64) -> Stored<Option<Record>> {
+        if number == 0
+            && let Some(first) = self.remembered(sale)
+        {
+            return Ok(Some(first));
+        }
+        let kept = self.get(key(tables::log_key(sale), tables::record_key(number))).await?;
+        let record = kept.as_ref().map(read_record).transpose()?;
+        if let Some(first) = record.as_ref().filter(|record| record.number == 0) {
+            self.remember(sale, first);
+        }
+        Ok(record)
+    }
+
+    async fn last_record(&self, sale: &SaleId) -> Stored<Option<Record>> {
+        let query = self.db.client().query().table_name(self.table());
+        let query = query.consistent_read(true).scan_index_forward(false);
+        let query = keyed(query, "#pk = :pk", [("pk", text(tables::log_key(sale)))]);
+        let last = self.db.query(query, 1).await?;
+        last.first().map(read_record).transpose()
+    }
+
+    async fn take_indices(
+        &self,
+        sale: &SaleId,
+        group: &GroupId,
+        count: u16,
+    ) -> Stored<TakenIndices> {
+        let counter = self.count(sale, group, count).await?;
+        let fields = Fields::from_item(&counter);
+        let next: u32 = fields.number("next")?;
+        let closed: Option<u32> = fields.maybe_number("closed")?;
+        let window = if closed.is_some() { JoinWindow::Later } else { JoinWindow::First };
+        let first = next.checked_sub(count.into());
+        let first = first.ok_or_else(|| fields.broken("next", "is less than was added"))?;
+        Ok(TakenIndices { first, count, window })
+    }
+
+    async fn close_window(&self, sale: &SaleId, group: &GroupId) -> Stored<u32> {
+        // Where nobody has joined there is no counter yet.
+        self.count(sale, group, 0).await?;
+        let at = key(tables::counter_of_room(sale), group);
+        let update = self.db.client().update_item().table_name(self.table());
+        let update = update.set_key(Some(at.clone()));
+        let condition = "attribute_not_exists(#closed)";
+        let closing = conditional(update, "SET #closed = #next", condition, []);
+        let counter = match self.db.update(closing).await? {
+            Some(counter) => counter,
+            None => self.get(at).await?.unwrap_or_default(),
+        };
+        Fields::from_item(&counter).number("closed")
+    }
+
+    async fn membership(
+        &self,
+        sale: &SaleId,
+        bucket: u16,
+        buyer: &UserId,
+    ) -> Stored<Option<Membership>> {
+        let key = key(tables::members_key(sale, bucket), tables::member_key(buyer));
+        self.get(key).await?.map(|kept| read_membership(sale, &kept)).transpose()
+    }
+
+    async fn join(
+        &self,
+        membership: &Membership,
+        bucket: u16,
+        replaces: Option<u32>,
+    ) -> Stored<Membership> {
+        let Membership { sale, group, buyer, .. } = membership;
+        let item = membership_item(membership, bucket);
+        let Some(index) = replaces else {
+            return read_membership(sale, &self.keep(item).await?);
+        };
+        let values = [("index", number(index)), ("group", text(group))];
+        if self.put(item, "#index = :index AND #group = :group", values).await? {
+            return Ok(membership.clone());
+        }
+        let kept = self.membership(sale, bucket, buyer).await?;
+        let nothing = || StoreError::Contract("there is no membership to replace".to_owned());
+        kept.ok_or_else(nothing)
+    }
+
+    async fn mark(&self, sale: &SaleId, bucket: u16) -> Stored<()> {
+        self.put(key(tables::members_key(sale, bucket), MARKER), "", []).await.map(drop)
+    }
+
+    async fn is_marked(&self, sale: &SaleId, bucket: u16) -> Stored<bool> {
+        let marker = self.get(key(tables::members_key(sale, bucket), MARKER)).await?;
+        Ok(marker.is_some())
+    }
+
+    async fn memberships(
+        &self,
+        sale: &SaleId,
+        bucket: u16,
+        after: Option<&UserId>,
+    ) -> Stored<MembershipPage> {
+        let pk = tables::members_key(sale, bucket);
+        let start = after.map(|buyer| key(pk.clone(), tables::member_key(buyer)));
+        let query = self.db.client().query().table_name(self.table()).consistent_read(true);
+        let condition = "#pk = :pk AND begins_with(#sk, :member)";
+        let values = [("pk", text(pk)), ("member", text(tables::MEMBER_PREFIX))];
+        let query = keyed(query, condition, values).set_exclusive_start_key(start);
+        let page = self.db.read(|| query.clone().send()).await?;
+        let memberships: Stored<Vec<Membership>> =
+            page.items().iter().map(|item| read_membership(sale, item)).collect();
+        let next = page.last_evaluated_key().map(|key| {
+            let fields = Fields::from_item(key);
+            let sk: String = fields.text("sk")?;
+            tables::buyer_of_member(&sk).ok_or_else(|| fields.broken("sk", "is no member's"))
+        });
+        Ok(MembershipPage { memberships: memberships?, next: next.transpose()? })
+    }
+
+    async fn keep_chunk(
+        &self,
+        sale: &SaleId,
+        group: &GroupId,
+        chunk: u32,
+        leaves: &[Hash],
+    ) -> Stored<Vec<Hash>> {
+        let key = key(tables::chunk_key(sale, group, chunk), tables::ONLY);
+        let kept = self.keep(with(key, [("leaves", bytes(leaves))])).await?;
+        read_hashes(&kept, "leaves")
+    }
+
+    async fn chunk(&self, sale: &SaleId, group: &GroupId, chunk: u32) -> Stored<Option<Vec<Hash>>> {
+        let kept = self.get(key(tables::chunk_key(sale, group, chunk), tables::ONLY)).await?;
+        kept.map(|kept| read_hashes(&kept, "leaves")).transpose()
+    }
+
+    async fn keep_tree(&self, sale: &SaleId, group: &GroupId, tree: &Tree) -> Stored<Tree> {
+        let Tree { count, chunk_roots } = tree;
+        let attributes = [("count", number(*count)), ("chunk_roots", bytes(chunk_roots))];
+        let kept = self.keep(with(key(tables::tree_key(sale), group), attributes)).await?;
+        read_tree(&kept)
+    }
+
+    async fn tree(&self, sale: &SaleId, group: &GroupId) -> Stored<Option<Tree>> {
+        let kept = self.get(key(tables::tree_key(sale), group)).await?;
+        kept.as_ref().map(read_tree).transpose()
+    }
+}

@@ -1,0 +1,455 @@
+//! The waiting rooms: one contract that the adapter keeps on DynamoDB and its model in memory, lost answers,
+//! and a whole draw.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+
+use chaos::proxy::http::{Act, HttpProxy, Request};
+use engine::domain::ids::{GroupId, SaleId, UserId};
+use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::draw::{Commitment, Source};
+use engine::domain::room::join::{
+    BUCKETS, CLOSING_LEAD_MS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership,
+    TakenIndices, Tree, bucket_of,
+};
+use engine::domain::room::log::Record;
+use engine::domain::room::serving::{Given, GroupSettings, Room, Settings};
+use engine::domain::room::tree::{CHUNK_LEAVES, empty_leaf, root};
+use engine::flows::room::draw::{Drawing, draw};
+use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join};
+use engine::flows::room::publish::{self, publish};
+use engine::ports::{AppendReply, RoomPorts, Rooms, Stored};
+use futures_util::future::join_all;
+use model_stores::{Call, Caller, Counter, Driver, Reply, Stores};
+use serde_json::json;
+use shared::dynamodb::{DynamoRooms, Tables};
+
+use super::{Fixture, NOW};
+
+/// Stores in memory that answer at once.
+#[derive(Clone, Default)]
+struct Memory(Arc<Mutex<Stores>>);
+
+impl Driver for Memory {
+    async fn call(&self, call: Call) -> Stored<Reply> {
+        self.0.lock().unwrap().apply(NOW, &call)
+    }
+}
+
+fn sale() -> SaleId {
+    SaleId::new("show").unwrap()
+}
+
+fn group(name: &str) -> GroupId {
+    GroupId::new(name).unwrap()
+}
+
+fn user(name: impl ToString) -> UserId {
+    UserId::new(name.to_string()).unwrap()
+}
+
+fn member(buyer: &str, number: u32, window: JoinWindow) -> Membership {
+    Membership {
+        sale: sale(),
+        group: group("all"),
+        buyer: user(buyer),
+        index: Index { number, window },
+        nonce: Nonce([7; 16]),
+        joined_at: NOW,
+    }
+}
+
+fn room() -> Room {
+    let commitment = Secret([4; 32]).commitment();
+    let settings = Settings::new(group("all"), NOW.plus_ms(CLOSING_LEAD_MS).ms(), 4);
+    Room { sale: sale(), draw: Commitment { commitment, beacon: Some(Hash([5; 32])) }, settings }
+}
+
+async fn keeps_secrets_and_a_log(rooms: &impl Rooms) {
+    assert_eq!(rooms.secret(&sale()).await, Ok(None));
+    for secret in [1, 2].map(|byte| Secret([byte; 32])) {
+        assert_eq!(rooms.keep_secret(&sale(), &secret).await, Ok(Secret([1; 32])), "the first");
+    }
+    assert_eq!(rooms.secret(&sale()).await, Ok(Some(Secret([1; 32]))));
+
+    let room = room();
+    let first = Record::first(room.clone(), 7);
+    assert_eq!(rooms.record(&sale(), 0).await, Ok(None));
+    assert_eq!(rooms.last_record(&sale()).await, Ok(None));
+    assert_eq!(rooms.append(&sale(), &first).await, Ok(AppendReply::Appended));
+    assert_eq!(rooms.append(&sale(), &first).await, Ok(AppendReply::Appended), "the same again");
+    let other = Record::first(room.clone(), 8);
+    assert_eq!(rooms.append(&sale(), &other).await, Ok(AppendReply::Conflict));
+    // As many that their numbers have two digits: the last one is found by number, not by text.
+    let mut last = first.clone();
+    for at_ms in 0..11 {
+        let given = Given { joined: vec![0], ..Given::default() };
+        last = last.next(&room, at_ms, Vec::new(), given).unwrap();
+        assert_eq!(rooms.append(&sale(), &last).await, Ok(AppendReply::Appended));
+    }
+    assert_eq!(rooms.record(&sale(), 0).await, Ok(Some(first)));
+    assert_eq!(rooms.record(&sale(), 12).await, Ok(None));
+    assert_eq!(rooms.last_record(&sale()).await, Ok(Some(last)));
+    let another = SaleId::new("another").unwrap();
+    assert_eq!(rooms.last_record(&another).await, Ok(None));
+}
+
+async fn counts(rooms: &impl Rooms) {
+    let taken = |first, count, window| Ok(TakenIndices { first, count, window });
+    let (all, club) = (group("all"), group("club"));
+    let sale = sale();
+    let take = |group, count| rooms.take_indices(&sale, group, count);
+    assert_eq!(take(&all, 16).await, taken(0, 16, JoinWindow::First));
+    assert_eq!(take(&all, 1).await, taken(16, 1, JoinWindow::First));
+    assert_eq!(take(&club, 2).await, taken(0, 2, JoinWindow::First));
+    assert_eq!(rooms.close_window(&sale, &all).await, Ok(17));
+    assert_eq!(take(&all, 3).await, taken(17, 3, JoinWindow::Later));
+    assert_eq!(rooms.close_window(&sale, &all).await, Ok(17), "it was closed before");
+    assert_eq!(take(&club, 1).await, taken(2, 1, JoinWindow::First), "another group's is open");
+    let nobody = group("nobody");
+    assert_eq!(rooms.close_window(&sale, &nobody).await, Ok(0));
+    assert_eq!(take(&nobody, 1).await, taken(0, 1, JoinWindow::Later));
+}
+
+async fn everybody(rooms: &impl Rooms, bucket: u16, after: Option<&UserId>) -> Vec<Membership> {
+    let mut found = Vec::new();
+    let mut after = after.cloned();
+    loop {
+        let page = rooms.memberships(&sale(), bucket, after.as_ref()).await.unwrap();
+        found.extend(page.memberships);
+        after = page.next;
+        if after.is_none() {
+            return found;
+        }
+    }
+}
+
+async fn keeps_memberships(rooms: &impl Rooms) {
+    assert_eq!(rooms.membership(&sale(), 3, &user("b")).await, Ok(None));
+    assert_eq!(everybody(rooms, 3, None).await, Vec::new());
+    let first = member("b", 5, JoinWindow::First);
+    let second = member("b", 6, JoinWindow::First);
+    assert_eq!(rooms.join(&first, 3, None).await.as_ref(), Ok(&first));
+    assert_eq!(rooms.join(&second, 3, None).await.as_ref(), Ok(&first), "one at a time");
+    assert_eq!(rooms.membership(&sale(), 3, &user("b")).await, Ok(Some(first.clone())));
+    let later = member("b", 9, JoinWindow::Later);
+    assert_eq!(rooms.join(&later, 3, Some(4)).await.as_ref(), Ok(&first), "another index");
+    let of_club = Membership { group: group("club"), ..later.clone() };
+    assert_eq!(rooms.join(&of_club, 3, Some(5)).await.as_ref(), Ok(&first), "another group");
+    assert_eq!(rooms.join(&later, 3, Some(5)).await.as_ref(), Ok(&later));
+    assert_eq!(rooms.join(&later, 3, Some(5)).await.as_ref(), Ok(&later), "done before");
+    assert!(rooms.join(&member("x", 1, JoinWindow::Later), 3, Some(0)).await.is_err());
+
+    // A marker is no membership, wherever it sorts.
+    assert_eq!(rooms.is_marked(&sale(), 3).await, Ok(false));
+    for _ in 0..2 {
+        assert_eq!(rooms.mark(&sale(), 3).await, Ok(()));
+    }
+    assert_eq!(rooms.is_marked(&sale(), 3).await, Ok(true));
+    assert_eq!(rooms.is_marked(&sale(), 4).await, Ok(false));
+    let mut expected = vec![later];
+    for (buyer, number) in [("张", 1), ("zz", 2), ("Z", 3), ("a", 4), ("only", 5)] {
+        let member = member(buyer, number, JoinWindow::First);
+        rooms.join(&member, 3, None).await.unwrap();
+        expected.push(member);
+    }
+    rooms.join(&member("elsewhere", 9, JoinWindow::First), 4, None).await.unwrap();
+    expected.sort_by(|one, other| one.buyer.cmp(&other.buyer));
+    assert_eq!(everybody(rooms, 3, None).await, expected);
+    assert_eq!(everybody(rooms, 3, Some(&user("b"))).await, expected[3..]);
+    assert_eq!(everybody(rooms, 3, Some(&user("c"))).await, expected[3..], "nobody of that name");
+}
+
+async fn keeps_leaves(rooms: &impl Rooms) {
+    let hashes = |count: usize, byte: u8| vec![Hash([byte; 32]); count];
+    let all = group("all");
+    assert_eq!(rooms.chunk(&sale(), &all, 0).await, Ok(None));
+    let (full, last) = (hashes(CHUNK_LEAVES, 1), hashes(1, 2));
+    assert_eq!(rooms.keep_chunk(&sale(), &all, 0, &full).await.as_ref(), Ok(&full));
+    assert_eq!(rooms.keep_chunk(&sale(), &all, 1, &last).await.as_ref(), Ok(&last));
+    assert_eq!(rooms.keep_chunk(&sale(), &all, 0, &last).await.as_ref(), Ok(&full), "the first");
+    assert_eq!(rooms.chunk(&sale(), &all, 0).await, Ok(Some(full)));
+    assert_eq!(rooms.chunk(&sale(), &group("club"), 0).await, Ok(None));
+
+    // The largest tree fits its item; the smallest has no chunk.
+    let largest = Tree { count: 10_240_000, chunk_roots: hashes(MAX_CHUNKS, 3) };
+    let smallest = Tree { count: 0, chunk_roots: Vec::new() };
+    assert_eq!(rooms.tree(&sale(), &all).await, Ok(None));
+    assert_eq!(rooms.keep_tree(&sale(), &all, &largest).await.as_ref(), Ok(&largest));
+    assert_eq!(rooms.keep_tree(&sale(), &all, &smallest).await.as_ref(), Ok(&largest));
+    assert_eq!(rooms.tree(&sale(), &all).await, Ok(Some(largest)));
+    let nobody = group("nobody");
+    assert_eq!(rooms.keep_tree(&sale(), &nobody, &smallest).await.as_ref(), Ok(&smallest));
+    assert_eq!(rooms.tree(&sale(), &nobody).await, Ok(Some(smallest)));
+}
+
+async fn keeps_the_contract(rooms: &impl Rooms) {
+    keeps_secrets_and_a_log(rooms).await;
+    counts(rooms).await;
+    keeps_memberships(rooms).await;
+    keeps_leaves(rooms).await;
+}
+
+#[tokio::test]
+async fn the_adapter_keeps_the_contract() {
+    let fixture = Fixture::new().await;
+    keeps_the_contract(&DynamoRooms::new(fixture.db.clone())).await;
+}
+
+#[tokio::test]
+async fn the_model_keeps_the_contract() {
+    keeps_the_contract(&Caller(Memory::default())).await;
+}
+
+#[tokio::test]
+async fn what_is_taken_at_once_is_taken_once() {
+    let fixture = Fixture::new().await;
+    let rooms = DynamoRooms::new(fixture.db.clone());
+    let (sale, all) = (sale(), group("all"));
+    let closing = rooms.close_window(&sale, &all);
+    let taking = join_all((0..40).map(|_| rooms.take_indices(&sale, &all, 3)));
+    let (count, taken) = futures_util::future::join(closing, taking).await;
+    let count = count.unwrap();
+    let mut seen = BTreeSet::new();
+    for TakenIndices { first, window, .. } in taken.into_iter().map(Result::unwrap) {
+        assert!((0..3).all(|index| seen.insert(first + index)), "{first} is taken twice");
+        assert_eq!(window == JoinWindow::First, first < count, "{first} of {count}");
+    }
+    assert_eq!(seen, (0..120).collect());
+}
+
+#[tokio::test]
+async fn an_attempt_whose_answer_was_lost_finds_its_own() {
+    let fixture = Fixture::new().await;
+    let lose_the_first =
+        |_: &Request, before: usize| if before == 0 { Act::LoseAnswer } else { Act::Forward };
+    let proxies = Mutex::new(Vec::new());
+    let losing = async || {
+        let proxy = HttpProxy::start(&fixture.server.url, lose_the_first).await.unwrap();
+        let rooms = DynamoRooms::new(fixture.db_at(proxy.url(), 4));
+        proxies.lock().unwrap().push(proxy);
+        rooms
+    };
+    let record = Record::first(room(), 7);
+    assert_eq!(losing().await.append(&sale(), &record).await, Ok(AppendReply::Appended));
+    let secret = Secret([1; 32]);
+    assert_eq!(losing().await.keep_secret(&sale(), &secret).await, Ok(secret));
+    let first = member("b", 5, JoinWindow::First);
+    assert_eq!(losing().await.join(&first, 3, None).await.as_ref(), Ok(&first));
+    let later = member("b", 9, JoinWindow::Later);
+    assert_eq!(losing().await.join(&later, 3, Some(5)).await.as_ref(), Ok(&later));
+    // What was taken and not answered is a gap.
+    let taken = losing().await.take_indices(&sale(), &group("all"), 4).await.unwrap();
+    assert_eq!((taken.first, taken.count), (4, 4));
+    let count = losing().await.close_window(&sale(), &group("all")).await;
+    assert_eq!(count, Ok(8));
+}
+
+#[tokio::test]
+async fn a_page_that_ends_early_says_where_the_next_one_begins() {
+    let fixture = Fixture::new().await;
+    let proxy = HttpProxy::start(&fixture.server.url, |_, _| {
+        let key = json!({ "pk": { "S": "members#show#3" }, "sk": { "S": "buyer#m" } });
+        Act::Answer(200, json!({ "Items": [], "Count": 0, "LastEvaluatedKey": key }))
+    });
+    let proxy = proxy.await.unwrap();
+    let rooms = DynamoRooms::new(fixture.db_at(proxy.url(), 1));
+    let page = rooms.memberships(&sale(), 3, Some(&user("c"))).await.unwrap();
+    assert_eq!((page.memberships, page.next), (Vec::new(), Some(user("m"))));
+    let seen = proxy.seen("Query");
+    let query = &seen[0].body;
+    assert_eq!(query["ExclusiveStartKey"]["sk"]["S"], "buyer#c");
+    assert_eq!(query["ConsistentRead"], true);
+    let tables: &Tables = &fixture.db.config().tables;
+    assert_eq!(query["TableName"], tables.rooms);
+}
+
+/// Rooms in DynamoDB, in four buckets, and a beacon in memory.
+struct Environment {
+    rooms: DynamoRooms,
+    beacon: Caller<Memory>,
+}
+
+impl RoomPorts for Environment {
+    type Rooms = DynamoRooms;
+    type Beacon = Caller<Memory>;
+    fn rooms(&self) -> &DynamoRooms {
+        &self.rooms
+    }
+    fn beacon(&self) -> &Self::Beacon {
+        &self.beacon
+    }
+    fn buckets(&self) -> u16 {
+        4
+    }
+}
+
+async fn joining(ports: &Environment, stock: &Mutex<IndexStock>, number: u32) -> Joined {
+    let nonce = Nonce([u8::try_from(number % 251).unwrap(); 16]);
+    let (sale, group, buyer) = (sale(), group("all"), user(number));
+    join(ports, stock, &JoinRequest { sale, group, buyer, nonce }, NOW).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_room_is_joined_and_drawn_by_two_at_once() {
+    let fixture = Fixture::new().await;
+    let memory = Memory::default();
+    memory.0.lock().unwrap().beacon.latest = Some(100);
+    let rooms = DynamoRooms::new(fixture.db.clone());
+    let ports = Environment { rooms, beacon: Caller(memory.clone()) };
+    let Room { draw: Commitment { beacon, .. }, settings, .. } = room();
+    let secret = Secret([4; 32]);
+    publish(&ports, &sale(), &settings, beacon, &secret, NOW).await.unwrap();
+    assert_eq!(draw(&ports, &sale(), NOW.plus_ms(-1)).await, Ok(Drawing::NotDue(NOW)));
+
+    let stock = Mutex::new(IndexStock::default());
+    let early = join_all((0..60).map(|number| joining(&ports, &stock, number))).await;
+    assert!(early.iter().all(|joined| joined.standing == Standing::Certain));
+    let (one, other, late) = futures_util::future::join3(
+        draw(&ports, &sale(), NOW),
+        draw(&ports, &sale(), NOW),
+        join_all((60..90).map(|number| joining(&ports, &stock, number))),
+    )
+    .await;
+    for drawing in [one, other] {
+        assert_eq!(drawing, Ok(Drawing::AwaitsBeacon { round: 108 }));
+    }
+    memory.0.lock().unwrap().beacon.latest = Some(108);
+    assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::Drawn));
+
+    // Whoever was told is in the tree, whoever was not is told now.
+    let tree = ports.rooms.tree(&sale(), &group("all")).await.unwrap().unwrap();
+    let mut leaves = Vec::new();
+    for (chunk, _) in (0..).zip(&tree.chunk_roots) {
+        leaves.extend(ports.rooms.chunk(&sale(), &group("all"), chunk).await.unwrap().unwrap());
+    }
+    let log = ports.rooms.last_record(&sale()).await.unwrap().unwrap();
+    let closing = log.state.groups[0].closed.unwrap().closing;
+    assert_eq!((closing.count, closing.root), (tree.count, tree.root()));
+    assert!(log.state.groups[0].seed.is_some());
+    let mut indices = BTreeSet::new();
+    for told in early.iter().chain(&late) {
+        let number: u32 = told.membership.buyer.as_str().parse().unwrap();
+        let now = joining(&ports, &stock, number).await;
+        let Joined { membership: Membership { index, buyer, .. }, standing } = &now;
+        assert_eq!(*standing, Standing::Certain, "{buyer}");
+        let is_kept = now.membership == told.membership;
+        assert!(is_kept || told.standing == Standing::Undecided, "{buyer}");
+        assert!(indices.insert(index.number), "{} is held twice", index.number);
+        let at = usize::try_from(index.number).unwrap();
+        let is_in_tree = leaves.get(at) == Some(&now.membership.leaf());
+        assert_eq!(is_in_tree, index.window == JoinWindow::First, "{buyer}");
+        let bucket = bucket_of(buyer, 4);
+        let kept = ports.rooms.membership(&sale(), bucket, buyer).await;
+        assert_eq!(kept, Ok(Some(now.membership.clone())));
+    }
+}
+
+#[tokio::test]
+async fn a_draw_of_many_goes_on_from_what_is_kept() {
+    let ports = Caller(Memory::default());
+    let mut settings = room().settings;
+    settings.groups.push(GroupSettings { group: group("club"), share: 1 });
+    let secret = Secret([4; 32]);
+    publish(&ports, &sale(), &settings, None, &secret, NOW).await.unwrap();
+    let members = async |name: &str, count: u16| {
+        let taken = ports.take_indices(&sale(), &group(name), count).await.unwrap();
+        let numbers = taken.first..taken.first + u32::from(count);
+        let of_group = |number| {
+            let buyer = format!("{name} {number}");
+            Membership { group: group(name), ..member(&buyer, number, JoinWindow::First) }
+        };
+        let members: Vec<Membership> = numbers.map(of_group).collect();
+        for member in &members {
+            ports.join(member, bucket_of(&member.buyer, BUCKETS), None).await.unwrap();
+        }
+        members
+    };
+    let (all, club) = (members("all", 3_000).await, members("club", 5).await);
+    // An earlier run kept a chunk, died, and had not seen the last member of it.
+    let late = &all[2 * CHUNK_LEAVES - 1];
+    let mut leaves: Vec<Hash> = all.iter().map(Membership::leaf).collect();
+    leaves[2 * CHUNK_LEAVES - 1] = empty_leaf();
+    let kept = &leaves[CHUNK_LEAVES..2 * CHUNK_LEAVES];
+    ports.keep_chunk(&sale(), &group("all"), 1, kept).await.unwrap();
+
+    assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::Drawn));
+    let last = ports.last_record(&sale()).await.unwrap().unwrap();
+    let club_leaves: Vec<Hash> = club.iter().map(Membership::leaf).collect();
+    for (state, leaves) in last.state.groups.iter().zip([&leaves, &club_leaves]) {
+        let closing = state.closed.unwrap().closing;
+        assert_eq!(usize::try_from(closing.count), Ok(leaves.len()));
+        assert_eq!(closing.root, root(leaves));
+        let source = Source::Secret(secret);
+        let group = if leaves.len() > 5 { group("all") } else { group("club") };
+        assert_eq!(state.seed, Some(closing.seed(&sale(), &group, &source)));
+    }
+    assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::Drawn), "once more");
+    assert_eq!(ports.last_record(&sale()).await, Ok(Some(last)), "nothing is added");
+
+    let stock = Mutex::new(IndexStock::default());
+    let ask = async |member: &Membership| {
+        let Membership { sale, group, buyer, .. } = member.clone();
+        join(&ports, &stock, &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) }, NOW).await
+    };
+    for member in [&all[0], &all[2_999], &club[4]] {
+        let joined = Joined { membership: member.clone(), standing: Standing::Certain };
+        assert_eq!(ask(member).await, Ok(joined));
+    }
+    let joined = ask(late).await.unwrap();
+    assert_eq!(joined.standing, Standing::Certain);
+    assert_eq!(joined.membership.index, Index { number: 3_000, window: JoinWindow::Later });
+}
+
+#[tokio::test]
+async fn a_secret_that_is_gone_or_wrong_draws_nothing() {
+    for kept in [None, Some(Secret([9; 32]))] {
+        let memory = Memory::default();
+        let ports = Caller(memory.clone());
+        let Room { settings, .. } = room();
+        publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+        let secrets = kept.map(|kept| (sale(), kept));
+        memory.0.lock().unwrap().rooms.secrets = secrets.into_iter().collect();
+        assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::NoSecret));
+        let last = ports.last_record(&sale()).await.unwrap().unwrap();
+        assert!(last.state.groups[0].closed.is_some() && last.state.groups[0].seed.is_none());
+    }
+}
+
+#[tokio::test]
+async fn a_room_is_published_once() {
+    let ports = Caller(Memory::default());
+    let Room { settings, .. } = room();
+    let publishing = async |settings: &Settings, beacon, byte| {
+        publish(&ports, &sale(), settings, beacon, &Secret([byte; 32]), NOW).await
+    };
+    assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::NoRoom));
+    let first = publishing(&settings, None, 1).await.unwrap();
+    assert_eq!(first.draw.commitment, Secret([1; 32]).commitment());
+    assert_eq!(publishing(&settings, None, 2).await, Ok(first), "committed to the first secret");
+    let other = Settings { visit_ms: 700_000, ..settings.clone() };
+    assert_eq!(publishing(&other, None, 1).await, Err(publish::Refusal::Differs));
+    let beacon = Some(Hash([5; 32]));
+    assert_eq!(publishing(&settings, beacon, 1).await, Err(publish::Refusal::Differs));
+    let wrong = Settings { groups: Vec::new(), ..settings };
+    let refused = publishing(&wrong, None, 1).await;
+    assert!(matches!(refused, Err(publish::Refusal::Settings(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn who_cannot_join_is_told_why() {
+    let memory = Memory::default();
+    let ports = Caller(memory.clone());
+    let stock = Mutex::new(IndexStock::default());
+    let ask = async |name: &str| {
+        let (sale, group, buyer) = (sale(), group(name), user(1));
+        join(&ports, &stock, &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) }, NOW).await
+    };
+    assert_eq!(ask("all").await, Err(join::Refusal::NoRoom));
+    let Room { settings, .. } = room();
+    publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+    assert_eq!(ask("club").await, Err(join::Refusal::UnknownGroup));
+    let counter = Counter { next: MAX_INDICES, closed: None };
+    memory.0.lock().unwrap().rooms.counters.insert((sale(), group("all")), counter);
+    assert_eq!(ask("all").await, Err(join::Refusal::Full));
+}
