@@ -181,10 +181,11 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
     };
-    let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
+    let mut report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
     stop.send_replace(true);
     let own = drained.await.unwrap();
     demo::settle(&engine, Instant::now() + DEADLINE).await.unwrap();
+    report.record_throttled(engine.throttled());
     println!("{}\n{}", report.tables(), engine.throttled());
     assert_eq!(report.anomalies, Vec::<String>::new());
     assert!(report.is_good());

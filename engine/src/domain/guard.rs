@@ -85,7 +85,7 @@ pub enum Guard {
     ArchiveDecided,
     /// A buyer cancels only an own order.
     BuyerCheck,
-    /// Of a room, who joined is told so only if no draw may have read before (marker of the bucket).
+    /// A buyer of a room is answered `Certain` only if no draw may have read the bucket before (its marker).
     RoomMarker,
     /// The first window of a room is closed once (DynamoDB).
     RoomClosing,

@@ -337,8 +337,9 @@ impl Stack {
     }
 }
 
-/// Ports that no system gives to a connection or to a listener that asks for any, so that none of them is
-/// taken between being found and being listened on.
+/// Ports below the range that Linux (32768 and up) and IANA (49152 and up) give to a connection or to a
+/// listener that asks for any. Where that range was widened, another process may take one in between: the
+/// caller tries another.
 const OUR_PORTS: Range<u32> = 20_000..32_000;
 
 /// A port of 127.0.0.1 on which nothing listens now, another one each time.

@@ -160,7 +160,7 @@ impl DynamoRooms {
     /// Adds to the counter of a group; the counter then.
     async fn count(&self, sale: &SaleId, group: &GroupId, count: u16) -> Stored<Item> {
         let update = self.db.client().update_item().table_name(self.table());
-        let update = update.set_key(Some(key(tables::counter_of_room(sale), group)));
+        let update = update.set_key(Some(key(tables::room_counter_key(sale), group)));
         // So that every index and their number are 32-bit numbers.
         let condition = "attribute_not_exists(#next) OR #next < :most";
         let most = u32::MAX - u32::from(u16::MAX);
@@ -244,7 +244,7 @@ impl Rooms for DynamoRooms {
     async fn close_window(&self, sale: &SaleId, group: &GroupId) -> Stored<u32> {
         // Where nobody has joined there is no counter yet.
         self.count(sale, group, 0).await?;
-        let at = key(tables::counter_of_room(sale), group);
+        let at = key(tables::room_counter_key(sale), group);
         let update = self.db.client().update_item().table_name(self.table());
         let update = update.set_key(Some(at.clone()));
         let condition = "attribute_not_exists(#closed)";

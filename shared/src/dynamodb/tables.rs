@@ -281,7 +281,7 @@ pub fn record_key(number: u64) -> String {
 
 /// The partition of a room's counters; the sort key is the group.
 #[must_use]
-pub fn counter_of_room(sale: &SaleId) -> String {
+pub fn room_counter_key(sale: &SaleId) -> String {
     format!("counter#{sale}")
 }
 

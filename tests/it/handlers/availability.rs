@@ -18,7 +18,7 @@ const SHOWN: Duration = Duration::from_secs(3);
 const MIN_SHOWN: u64 = 10;
 
 /// Time within which a process shows the sale, on a machine that is busy with other things too.
-const PATIENCE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Asks until it is shown: not every process connects within a second on a busy machine.
 async fn availability(process: &App) -> Value {
@@ -26,7 +26,7 @@ async fn availability(process: &App) -> Value {
     loop {
         let request = request(Sender::Nobody, "GET", "/sales/hall/availability", json!({}), "");
         let answer = send(process, request).await;
-        if answer.status != 503 || begin.elapsed() > PATIENCE {
+        if answer.status != 503 || begin.elapsed() > DEADLINE {
             return answer.ok(200);
         }
     }
@@ -72,7 +72,7 @@ async fn what_is_left_is_seen_by_every_process_soon_after() {
     for process in &processes {
         let mut left: Value = availability(process).await;
         while left["tiers"][0]["available"] != json!(14) {
-            assert!(bought.elapsed() < PATIENCE, "{left}");
+            assert!(bought.elapsed() < DEADLINE, "{left}");
             tokio::time::sleep(Duration::from_millis(50)).await;
             left = availability(process).await;
         }

@@ -72,7 +72,8 @@ pub struct Setup {
 
 impl Setup {
     /// True if the sale keeps its tiers apart, each in a slot of its own: by the second bit of the seed,
-    /// since rigs of one kind have every second seed.
+    /// because with `--kills` the two kinds of rig take turns, and the first bit would give each kind one
+    /// answer.
     #[must_use]
     pub fn keeps_tiers_apart(&self) -> bool {
         self.seed & 2 != 0

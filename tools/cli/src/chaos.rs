@@ -41,7 +41,8 @@ pub struct ChaosCommand {
     #[arg(long, value_name = "N", conflicts_with_all = ["faults", "times"])]
     kills: Option<usize>,
     /// Seed of the moments, the faults and the crowd, and of whether the sale keeps its tiers apart: with
-    /// the default on one Valkey, with 8 on the cluster, with 6 on both, with 4 on neither.
+    /// the default and faults of both kinds on one Valkey, with 9 on the cluster, with 6 on both, with 4 on
+    /// neither.
     #[arg(long, value_name = "N", default_value_t = 7)]
     seed: u64,
     /// How many buy at once.
@@ -84,7 +85,7 @@ impl ChaosCommand {
             true => (local::up::RECONCILE_SECONDS, deployed),
             false => (self.reconcile_seconds, self.redelivery_seconds),
         };
-        let patience = Duration::from_secs(self.patience_seconds);
+        let deadline = Duration::from_secs(self.patience_seconds);
         Ok(Options {
             setup: Setup {
                 program: std::env::current_exe()?,
@@ -96,8 +97,8 @@ impl ChaosCommand {
                 limits: self.limits.limits(),
             },
             buyers: self.buyers,
-            deadline: patience,
-            settle: patience,
+            deadline,
+            settle: deadline,
         })
     }
 

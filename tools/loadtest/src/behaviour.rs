@@ -24,15 +24,15 @@ const PAYING_MS: std::ops::Range<u64> = 1000..6000;
 const LATE_MS: std::ops::Range<u64> = 500..5000;
 /// Time after its grace for which an order may still be pending: reconcile runs every minute.
 const EXPIRY: Duration = Duration::from_secs(90);
-/// The first pause between two looks at an order.
-const LOOK: Duration = Duration::from_secs(1);
+/// The first pause between two requests of an order.
+const POLL: Duration = Duration::from_secs(1);
 /// The longest.
-const MAX_LOOK: Duration = Duration::from_secs(3);
+const MAX_POLL: Duration = Duration::from_secs(3);
 
-/// Pauses between looks at an order that is not decided, each longer than the one before: an on-sale has
+/// Pauses between requests of an order that is not decided, each longer than the one before: an on-sale has
 /// thousands of such orders, and a look at each of them every second costs more than the sale.
-pub(super) fn looks() -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(LOOK), |pause| Some((*pause * 2).min(MAX_LOOK)))
+pub(super) fn polls() -> impl Iterator<Item = Duration> {
+    std::iter::successors(Some(POLL), |pause| Some((*pause * 2).min(MAX_POLL)))
 }
 
 impl LoadTest {
@@ -205,9 +205,9 @@ impl LoadTest {
         let call = call.by(bearer);
         let window = u64::try_from(order.pay_by.ms_since(Timestamp::now())).unwrap_or(0);
         let grace = Duration::from_secs(self.grace.seconds().into());
-        let mut wait = Duration::from_millis(window) + grace + LOOK;
+        let mut wait = Duration::from_millis(window) + grace + POLL;
         let until = Instant::now() + wait + EXPIRY;
-        for pause in looks() {
+        for pause in polls() {
             let reply = self.persist(&call, self.later(wait).await, None).await;
             let state = reply.read::<Acknowledged>().map(|order| order.state);
             match state {

@@ -66,10 +66,10 @@ impl Load {
 /// How a payment provider repeats a callback that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CallbackRepeats {
-    /// As Stripe does ([`fake_limits::stripe::callback_gap`]): after a minute, and ever later. Until then the
-    /// engine has to find the capture by itself.
+    /// As the table of limits has it ([`fake_limits::stripe::callback_gap`]): after a minute, and ever later.
+    /// Until then the engine has to find the capture by itself.
     #[default]
-    AsDocumented,
+    Later,
     /// Within seconds, as buyers repeat their requests: for faults, so that repeated callbacks meet what a fault
     /// has left, and nobody waits a minute for one.
     Soon,

@@ -13,7 +13,7 @@ use fake_limits::stripe::callback_gap;
 use fake_payments::API_KEY;
 use local::payment::{CAPTURE_PATH, PROVIDER, capture_form, captured};
 
-use super::behaviour::looks;
+use super::behaviour::polls;
 use super::client::{Bearer, Call, Reply};
 use super::ledger::Entry;
 use super::options::CallbackRepeats;
@@ -24,8 +24,8 @@ use super::stopwatch::Endpoint;
 const MAX_CHARGES: u32 = 60;
 /// Time that they wait in between.
 const CHARGE_AGAIN: Duration = Duration::from_millis(250);
-/// Most looks at an order for the outcome of a capture: longer than a replay lasts.
-const MAX_LOOKS: usize = 200;
+/// Most requests of an order for the outcome of a capture: longer than a replay lasts.
+const MAX_POLLS: usize = 200;
 
 /// What a callback was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +125,7 @@ impl LoadTest {
         let entry = self.credentials.entry_path();
         let call = self.callback(Endpoint::TakeCallback, entry, event, signature)?;
         let reply = match self.callback_repeats {
-            CallbackRepeats::AsDocumented => self.client.send_due(&call, due, None).await,
+            CallbackRepeats::Later => self.client.send_due(&call, due, None).await,
             CallbackRepeats::Soon => self.persist(&call, due, None).await,
         };
         let delivery = Delivery::from_reply(&reply);
@@ -149,7 +149,7 @@ impl LoadTest {
     ) -> Option<Outcome> {
         let look = self.made(Call::get(&format!("/orders/{}", order.order)))?.by(bearer);
         let (mut failed, mut last) = (0, Instant::now());
-        for pause in looks().take(MAX_LOOKS) {
+        for pause in polls().take(MAX_POLLS) {
             let due = self.later(pause).await;
             if let Some(outcome) = shown(&self.persist(&look, due, None).await, payment) {
                 if delivery != Delivery::Kept {

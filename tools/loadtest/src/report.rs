@@ -140,7 +140,7 @@ pub struct Report {
     pub repeats_because: BTreeMap<Cow<'static, str>, u64>,
     /// Callbacks that failed; their provider repeats them after a minute and later.
     pub failed_callbacks: u64,
-    /// Captures that were decided all the same before their callback was repeated.
+    /// Captures that were decided before a callback of theirs got through.
     pub decided_unreported: u64,
     /// Requests a second.
     pub requests_per_second: f64,
@@ -303,8 +303,8 @@ impl Report {
     pub fn callbacks(&self) -> String {
         let Self { failed_callbacks, decided_unreported, .. } = self;
         format!(
-            "{failed_callbacks} callbacks failed; {decided_unreported} of their captures were decided before the \
-             provider called again"
+            "{failed_callbacks} callbacks failed; {decided_unreported} captures were decided before a callback of \
+             theirs got through"
         )
     }
 

@@ -85,7 +85,7 @@ pub struct Tally {
     pub never_paid: Counter,
     /// Callbacks that failed, those included that were repeated and failed again.
     pub failed_callbacks: Counter,
-    /// Captures that were decided after their callback had failed and before it was repeated.
+    /// Captures that were decided before a callback of theirs got through.
     pub decided_unreported: Counter,
 }
 

@@ -188,7 +188,8 @@ impl IndexStock {
     }
 
     /// Puts what was taken at `now` in stock, in place of what was there, and gives out the first; `None`
-    /// if nothing was taken.
+    /// if nothing was taken. One request at a time, as Lambda has it: of several at once each would take some,
+    /// and leave unused what the others had left.
     pub fn put(
         &mut self,
         sale: &SaleId,

@@ -3,7 +3,7 @@
 //! 1. The counter of each group is closed, which fixes N.
 //! 2. Each bucket gets its marker, and is read after that.
 //! 3. The leaves are kept in chunks, each as whoever came first wrote it: two draws at once may have seen
-//!    different latecomers, but everybody who was told to be in the draw stands in the chunks of both.
+//!    different latecomers, but the chunks of both have everybody who was answered `Certain`.
 //! 4. The tree over the kept chunks is kept. Only then the beacon is asked for its latest round, which the
 //!    log quotes with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
 //! 5. That round, or the secret in its place, makes the seed, by a record of the log.
@@ -43,7 +43,7 @@ pub enum Drawing {
         /// The round.
         round: u64,
     },
-    /// The secret has to decide, and is not the one that was committed to, or gone: a person has to look.
+    /// The secret has to decide, and is missing or not the one that was committed to: an operator must act.
     NoSecret,
     /// Every group has its seed.
     Drawn,
@@ -128,7 +128,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         for group in self.groups() {
             trees.push(self.ports.rooms().tree(&self.room.sale, group).await?);
         }
-        let trees = match trees.iter().cloned().collect::<Option<Vec<Tree>>>() {
+        let trees = match trees.into_iter().collect::<Option<Vec<Tree>>>() {
             Some(trees) => trees,
             None => self.trees().await?,
         };

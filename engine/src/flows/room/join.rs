@@ -71,8 +71,8 @@ pub enum Refusal {
 }
 
 /// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
-/// the indices that it took. Who came too late for the first window without being told is a member of a
-/// later one then.
+/// the indices that it took. Who came too late for the first window, and was never answered `Certain`, becomes a
+/// member of a later one.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
