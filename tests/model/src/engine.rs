@@ -11,6 +11,7 @@ use model_stores::{Call, InList, Message, Reply, SeatsModel, Sent};
 use stateright::{Model, Property};
 
 use crate::check;
+use crate::explore::PROPERTY;
 use crate::flow::{Flow, Outcome};
 use crate::rest::Rest;
 use crate::scenario::{Buyer, LAG_SECONDS, LIST_LAG_SECONDS, Scenario, epoch, reader};
@@ -31,6 +32,28 @@ pub enum CallOutcome {
     RequestLost,
     /// It is turned away.
     Refused,
+}
+
+impl CallOutcome {
+    /// What may become of a call: with faults left, whatever makes a difference to it.
+    pub(crate) fn of(call: &Call, has_faults: bool) -> &'static [Self] {
+        match (has_faults, call.effect()) {
+            (false, _) => &[Self::Happens],
+            (true, None) => &[Self::Happens, Self::Refused],
+            (true, Some(_)) => &[Self::Happens, Self::Refused, Self::AnswerLost, Self::RequestLost],
+        }
+    }
+
+    /// The reply that the caller gets, of a call that `happen` carries out.
+    pub(crate) fn reply(self, happen: impl FnOnce() -> Stored<Reply>) -> Stored<Reply> {
+        let lost = || StoreError::Unknown("lost".to_owned());
+        match self {
+            Self::Happens => happen(),
+            Self::AnswerLost => happen().and_then(|_| Err(lost())),
+            Self::RequestLost => Err(lost()),
+            Self::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
+        }
+    }
 }
 
 /// One step of a scenario.
@@ -103,22 +126,11 @@ impl Engine {
     }
 
     /// Answers what may as well be answered at once, and puts the task among the others, or ends it.
-    fn put(&self, state: &mut State, mut task: Task) {
+    fn put(&self, state: &mut State, task: Task) {
         let now = state.now(&self.scenario);
-        while task.outcome.is_none() {
-            let settled = task.outstanding.iter().filter(|(_, call)| self.is_settled(call));
-            let answer = |(place, call): &(usize, Call)| {
-                let reply = Arc::make_mut(&mut state.stores).apply(now, call);
-                Answer { call: *place, reply, resumes: false }
-            };
-            // All at once: each time that a task is answered its flow runs again.
-            let mut answers: Vec<Answer> = settled.map(answer).collect();
-            match answers.last_mut() {
-                None => break,
-                Some(last) => last.resumes = true,
-            }
-            task = task.answered(&self.scenario, answers);
-        }
+        let task = task.settled(&self.scenario, |call| {
+            self.is_settled(call).then(|| Arc::make_mut(&mut state.stores).apply(now, call))
+        });
         match task.outcome.clone() {
             None => state.add(task),
             Some(outcome) => self.end(state, &task.flow, &outcome),
@@ -234,14 +246,8 @@ impl Engine {
                 continue;
             }
             for (place, call) in &task.outstanding {
-                actions.push(Action::Call(index, *place, CallOutcome::Happens));
-                if state.left.faults > 0 {
-                    actions.push(Action::Call(index, *place, CallOutcome::Refused));
-                    if call.effect().is_some() {
-                        actions.push(Action::Call(index, *place, CallOutcome::AnswerLost));
-                        actions.push(Action::Call(index, *place, CallOutcome::RequestLost));
-                    }
-                }
+                let fates = CallOutcome::of(call, state.left.faults > 0);
+                actions.extend(fates.iter().map(|fate| Action::Call(index, *place, *fate)));
             }
             if state.left.faults > 0 {
                 actions.push(Action::Crash(index));
@@ -255,7 +261,7 @@ impl Engine {
         if fate != CallOutcome::Happens {
             state.left.faults -= 1;
         }
-        let mut happen = || -> Stored<Reply> {
+        let reply = fate.reply(|| {
             let now = state.now(&self.scenario);
             let reply = Arc::make_mut(&mut state.stores).apply(now, call);
             if let (Call::Settle { settlement, .. }, Ok(Reply::Settle(settled))) = (call, &reply)
@@ -264,14 +270,7 @@ impl Engine {
                 state.rescued.insert(order.number);
             }
             reply
-        };
-        let lost = || StoreError::Unknown("lost".to_owned());
-        let reply = match fate {
-            CallOutcome::Happens => happen(),
-            CallOutcome::AnswerLost => happen().and_then(|_| Err(lost())),
-            CallOutcome::RequestLost => Err(lost()),
-            CallOutcome::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
-        };
+        });
         self.put(
             state,
             task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]),
@@ -448,6 +447,6 @@ impl Model for Engine {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("nothing is broken", |_, state: &State| state.broken.is_none())]
+        vec![Property::always(PROPERTY, |_, state: &State| state.broken.is_none())]
     }
 }

@@ -1,6 +1,7 @@
 //! Explores a scenario to its last state.
 
-use std::fmt;
+use std::fmt::{self, Debug};
+use std::hash::Hash;
 use std::time::{Duration, Instant};
 
 use stateright::{Checker, Model};
@@ -39,15 +40,35 @@ impl fmt::Display for Explored {
     }
 }
 
+/// The property of a model: what its states say is broken, nothing.
+pub(crate) const PROPERTY: &str = "nothing is broken";
+
 /// Explores every state of a scenario, or until something is broken. One thread finds the shortest
 /// way to it.
 #[must_use]
 pub fn explore(scenario: Scenario, threads: usize) -> Explored {
-    let name = scenario.name;
+    explored(scenario.name, Engine::new(scenario), threads, trace::words)
+}
+
+/// Explores a model with the one [`PROPERTY`]; `words` says the way to a state that lacks it.
+pub(crate) fn explored<M>(
+    name: &'static str,
+    model: M,
+    threads: usize,
+    words: impl FnOnce(&M, Vec<(M::State, Option<M::Action>)>) -> Vec<String>,
+) -> Explored
+where
+    M: Model<
+            State: Clone + Debug + Hash + PartialEq + Send + Sync,
+            Action: Clone + Debug + PartialEq,
+        > + Send
+        + Sync
+        + 'static,
+{
     let begun = Instant::now();
-    let checker = Engine::new(scenario).checker().threads(threads).spawn_bfs().join();
-    let broken = checker.discovery("nothing is broken");
-    let broken = broken.map(|path| trace::words(checker.model(), path.into_vec()));
+    let checker = model.checker().threads(threads).spawn_bfs().join();
+    let broken = checker.discovery(PROPERTY);
+    let broken = broken.map(|path| words(checker.model(), path.into_vec()));
     Explored {
         name,
         states: checker.unique_state_count(),

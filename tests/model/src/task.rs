@@ -114,6 +114,28 @@ impl<F: Debug + Clone + Hash, O: Debug + Clone> Task<F, O> {
         Self::after(setting, self.flow.clone(), answers, print)
     }
 
+    /// The task once every call is answered to which `answer` gives a reply: what may as well be answered
+    /// at once. All together, because each time that a task is answered its flow runs again.
+    #[must_use]
+    pub fn settled(
+        mut self,
+        setting: &impl Setting<Flow = F, Outcome = O>,
+        mut answer: impl FnMut(&Call) -> Option<Stored<Reply>>,
+    ) -> Self {
+        while self.outcome.is_none() {
+            let answers = self.outstanding.iter().filter_map(|(call, made)| {
+                Some(Answer { call: *call, reply: answer(made)?, resumes: false })
+            });
+            let mut answers: Vec<Answer> = answers.collect();
+            match answers.last_mut() {
+                None => break,
+                Some(last) => last.resumes = true,
+            }
+            self = self.answered(setting, answers);
+        }
+        self
+    }
+
     fn after(
         setting: &impl Setting<Flow = F, Outcome = O>,
         flow: F,

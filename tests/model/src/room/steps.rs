@@ -3,20 +3,18 @@
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use engine::domain::guard::without;
 use engine::domain::room::join::Membership;
 use engine::domain::time::Timestamp;
 use engine::flows::room::join::{Joined, Standing};
-use engine::ports::{StoreError, Stored};
-use model_stores::{Call, Reply, Stores};
-use stateright::{Checker, Model, Property};
+use model_stores::{Call, Stores};
+use stateright::{Model, Property};
 
 use super::{Flow, Outcome, ROUNDS, Scenario, check, group, sale};
 use crate::check::Checked;
 use crate::engine::CallOutcome;
-use crate::explore::Explored;
+use crate::explore::{Explored, PROPERTY, explored};
 use crate::task::{self, Answer};
 
 /// A flow of a room under way.
@@ -113,16 +111,12 @@ impl Rooms {
     }
 
     /// Answers what may as well be answered at once, and puts the task among the others, or ends it.
-    fn put(&self, state: &mut State, mut task: Task) {
-        while task.outcome.is_none() {
-            let calls = &task.outstanding;
-            let settled = calls.iter().find(|(_, call)| self.is_settled(state, call)).cloned();
-            let Some((place, call)) = settled else { break };
-            let now = self.now(state);
-            let reply = Arc::make_mut(&mut state.stores).apply(now, &call);
-            task =
-                task.answered(&self.scenario, vec![Answer { call: place, reply, resumes: true }]);
-        }
+    fn put(&self, state: &mut State, task: Task) {
+        let now = self.now(state);
+        let task = task.settled(&self.scenario, |call| {
+            let is_settled = self.is_settled(state, call);
+            is_settled.then(|| Arc::make_mut(&mut state.stores).apply(now, call))
+        });
         match task.outcome.clone() {
             Some(outcome) => end(state, &task.flow, &outcome),
             None => {
@@ -140,14 +134,7 @@ impl Rooms {
             state.left.1 -= 1;
         }
         let now = self.now(state);
-        let mut happen = || -> Stored<Reply> { Arc::make_mut(&mut state.stores).apply(now, call) };
-        let lost = || StoreError::Unknown("lost".to_owned());
-        let reply = match fate {
-            CallOutcome::Happens => happen(),
-            CallOutcome::AnswerLost => happen().and_then(|_| Err(lost())),
-            CallOutcome::RequestLost => Err(lost()),
-            CallOutcome::Refused => Err(StoreError::Unavailable("turned away".to_owned())),
-        };
+        let reply = fate.reply(|| Arc::make_mut(&mut state.stores).apply(now, call));
         let is_fixed = |state: &State| !state.stores.rooms.trees.is_empty();
         if is_fixed(state) && state.round_at_tree.is_none() && self.scenario.has_beacon {
             state.round_at_tree = state.stores.beacon.latest;
@@ -262,14 +249,8 @@ impl Model for Rooms {
                 continue;
             }
             for (place, call) in &task.outstanding {
-                actions.push(Action::Call(index, *place, CallOutcome::Happens));
-                if faults > 0 {
-                    actions.push(Action::Call(index, *place, CallOutcome::Refused));
-                    if call.effect().is_some() {
-                        actions.push(Action::Call(index, *place, CallOutcome::AnswerLost));
-                        actions.push(Action::Call(index, *place, CallOutcome::RequestLost));
-                    }
-                }
+                let fates = CallOutcome::of(call, faults > 0);
+                actions.extend(fates.iter().map(|fate| Action::Call(index, *place, *fate)));
             }
             if faults > 0 {
                 actions.push(Action::Crash(index));
@@ -294,25 +275,14 @@ impl Model for Rooms {
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        vec![Property::always("nothing is broken", |_, state: &State| state.broken.is_none())]
+        vec![Property::always(PROPERTY, |_, state: &State| state.broken.is_none())]
     }
 }
 
 /// Explores every state of a scenario, or until something is broken. One thread finds the shortest way to it.
 #[must_use]
 pub fn explore(scenario: Scenario, threads: usize) -> Explored {
-    let name = scenario.name;
-    let begun = Instant::now();
-    let checker = Rooms::new(scenario).checker().threads(threads).spawn_bfs().join();
-    let broken = checker.discovery("nothing is broken").map(|path| words(path.into_vec()));
-    Explored {
-        name,
-        states: checker.unique_state_count(),
-        steps: checker.state_count(),
-        depth: checker.max_depth(),
-        took: begun.elapsed(),
-        broken,
-    }
+    explored(scenario.name, Rooms::new(scenario), threads, |_, path| words(path))
 }
 
 fn who(flow: &Flow) -> String {

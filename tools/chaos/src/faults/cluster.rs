@@ -9,6 +9,7 @@ use engine::domain::number::OrderNumber;
 use rand::seq::IndexedRandom as _;
 use redis::aio::ConnectionLike;
 
+use super::redis::forget;
 use super::{Fault, FaultContext, Lost, Step, Struck};
 use crate::Error;
 use crate::rig::{Cache, holds};
@@ -315,9 +316,7 @@ impl Fault for LoseNode {
                     left += 1;
                 }
             }
-            let mut forget = redis::pipe();
-            forget.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
-            forget.query_async::<()>(&mut connection).await?;
+            forget(&mut connection).await?;
             let mut struck = Struck::now();
             struck.record("inventories that are lost", reporting::count(lost.len()));
             struck.record("inventories that are left", left);

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use redis::aio::MultiplexedConnection;
+
 use super::{Fault, FaultContext, Lost, Step, Struck};
 use crate::Error;
 use crate::rig::{Cache, Pair, holds_of};
@@ -19,6 +21,13 @@ pub(super) fn pair(cache: &mut Cache) -> Result<&mut Pair, Error> {
         Cache::Single(pair) => Ok(pair),
         Cache::Cluster(_) => Err(Error::WrongProfile),
     }
+}
+
+/// Makes a server lose all keys and all scripts, and its replica with it.
+pub(super) async fn forget(server: &mut MultiplexedConnection) -> Result<(), Error> {
+    let mut commands = redis::pipe();
+    commands.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
+    Ok(commands.query_async::<()>(server).await?)
 }
 
 /// Valkey is killed, and a replica promoted that has missed writes which were acknowledged: the link
@@ -89,10 +98,7 @@ impl Fault for Flush {
     fn inject<'a>(&'a mut self, context: &'a mut FaultContext) -> Step<'a, Struck> {
         Box::pin(async {
             let pair = pair(&mut context.rig.cache)?;
-            let mut connection = pair.primary.connect().await?;
-            let mut forget = redis::pipe();
-            forget.cmd("FLUSHALL").arg("SYNC").ignore().cmd("SCRIPT").arg("FLUSH").ignore();
-            forget.query_async::<()>(&mut connection).await?;
+            forget(&mut pair.primary.connect().await?).await?;
             Ok(Struck { lost: Lost::Everything, ..Struck::now() })
         })
     }
