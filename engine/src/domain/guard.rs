@@ -95,6 +95,12 @@ pub enum Guard {
     RoomRecord,
     /// The root of a room's tree is fixed before the beacon is asked for its latest round.
     RootBeforeRound,
+    /// The gate lets in only who claims a place below the serving number.
+    PlaceDue,
+    /// The place that is claimed is the one that the draw gave to the index.
+    PlaceComputed,
+    /// A visit begins once (DynamoDB).
+    VisitOnce,
 }
 
 impl Guard {
@@ -140,12 +146,15 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test of the model checker: the simulator has no room.
-    pub const OF_ROOMS: [Self; 5] = [
+    pub const OF_ROOMS: [Self; 8] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
         Self::RoomRecord,
         Self::RootBeforeRound,
+        Self::PlaceDue,
+        Self::PlaceComputed,
+        Self::VisitOnce,
     ];
 }
 
@@ -226,7 +235,7 @@ mod tests {
         let all: Vec<Guard> = Guard::ALL.into_iter().chain(Guard::OF_ROOMS).collect();
         let distinct: BTreeSet<Guard> = all.iter().copied().collect();
         assert!(distinct.iter().eq(&all), "the lists are in the order of the enum");
-        assert_eq!(all.len(), Guard::RootBeforeRound as usize + 1, "one is not listed");
+        assert_eq!(all.len(), Guard::VisitOnce as usize + 1, "one is not listed");
         for guard in all {
             assert_eq!(guard.to_string().parse(), Ok(guard));
         }

@@ -3,9 +3,10 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    AppendReply, Beacon, Catalogue, ChangeReply, Claim, CreateReply, CursorReply, Cursors, Due,
-    Freshness, Gate, MembershipPage, Orders, Page, Ports, Provider, Published, Queue, RoomPorts,
-    Rooms, SalesPage, Seats, SettleReply, Settlement, StoreError, Stored,
+    AppendReply, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim, CreateReply,
+    CursorReply, Cursors, Due, Freshness, Gate, MembershipPage, Orders, Page, Ports, Provider,
+    Published, Queue, RoomPorts, Rooms, SalesPage, Seats, SettleReply, Settlement, Shown,
+    StoreError, Stored,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::{Admit, AdmitReply};
@@ -20,9 +21,11 @@ pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::refund::RefundReply;
 pub use crate::domain::room::bytes::{Hash, Secret, Signature};
+pub use crate::domain::room::counts::{ReservationReport, Tally};
 pub use crate::domain::room::join::{Membership, TakenIndices, Tree};
 // Holds have records too.
 pub use crate::domain::room::log::Record as RoomRecord;
+pub use crate::domain::room::visit::{Enter, EnterReply};
 pub use crate::domain::sale::SaleFile;
 pub use crate::domain::tickets::Tickets;
 pub use crate::domain::time::Timestamp;
@@ -124,7 +127,7 @@ macro_rules! port_methods {
     };
 }
 
-/// The ports of a waiting room ([`RoomPorts`]), in the form of [`crate::port_methods`].
+/// The ports of a waiting room ([`RoomPorts`], [`BoardPorts`]), in the form of [`crate::port_methods`].
 /// `room_port_methods!(callback { … })` puts what stands in the braces before the list: the other list, for
 /// who needs both as one.
 #[macro_export]
@@ -146,6 +149,8 @@ macro_rules! room_port_methods {
                 Join: join(
                     ref membership: Membership, copy bucket: u16, copy replaces: Option<u32>
                 ) -> Membership;
+                Enter: enter(ref enter: Enter) -> EnterReply;
+                Joined: joined(ref sale: SaleId, ref group: GroupId) -> u32;
                 MarkBucket: mark(ref sale: SaleId, copy bucket: u16) -> ();
                 IsMarked: is_marked(ref sale: SaleId, copy bucket: u16) -> bool;
                 Memberships: memberships(
@@ -162,6 +167,16 @@ macro_rules! room_port_methods {
             Beacon by beacon {
                 LatestRound: latest(copy chain: Hash) -> u64;
                 Round: round(copy chain: Hash, copy round: u64) -> Option<Signature>;
+            }
+            Board by board {
+                ShownRoom: shown(ref sale: SaleId) -> Option<Shown>;
+                ShowRoom: show(ref sale: SaleId, ref shown: Shown) -> ();
+                TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> bool;
+                Tally: tally(ref sale: SaleId, copy oldest_mark: u64, copy now: Timestamp) -> Tally;
+                Came: came(ref sale: SaleId, ref came: Came, copy now: Timestamp) -> ();
+                Reserved: reserved(
+                    ref sale: SaleId, ref report: ReservationReport, copy now: Timestamp
+                ) -> ();
             }
         }
     };

@@ -13,6 +13,7 @@ mod gate;
 mod orders;
 mod provider;
 mod queue;
+mod room_board;
 mod rooms;
 mod seats;
 
@@ -29,6 +30,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
+pub use room_board::{Board, BoardPorts, Came, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
 

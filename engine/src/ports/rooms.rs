@@ -7,6 +7,7 @@ use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::{Hash, Secret, Signature};
 use crate::domain::room::join::{BUCKETS, Membership, TakenIndices, Tree};
 use crate::domain::room::log::Record;
+use crate::domain::room::visit::{Enter, EnterReply};
 
 /// The reply to appending a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -85,6 +86,10 @@ pub trait Rooms: Send + Sync {
         bucket: u16,
         replaces: Option<u32>,
     ) -> impl Future<Output = Stored<Membership>> + Send;
+    /// Writes an admission of a member: all of it is checked in one conditional write.
+    fn enter(&self, enter: &Enter) -> impl Future<Output = Stored<EnterReply>> + Send;
+    /// The number of indices that were given in a group.
+    fn joined(&self, sale: &SaleId, group: &GroupId) -> impl Future<Output = Stored<u32>> + Send;
     /// Writes the marker of a bucket.
     fn mark(&self, sale: &SaleId, bucket: u16) -> impl Future<Output = Stored<()>> + Send;
     /// True if a bucket has its marker.

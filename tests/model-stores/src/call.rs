@@ -177,6 +177,14 @@ impl<D: Driver> RoomPorts for Caller<D> {
     }
 }
 
+impl<D: Driver> BoardPorts for Caller<D> {
+    type Board = Self;
+
+    fn board(&self) -> &Self {
+        self
+    }
+}
+
 /// What a call may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -196,6 +204,8 @@ pub enum Effect {
     Cursor,
     /// A waiting room, in DynamoDB.
     Room,
+    /// The board of a waiting room, in Redis.
+    Board,
 }
 
 impl Call {
@@ -232,9 +242,15 @@ impl Call {
             | Self::TakeIndices { .. }
             | Self::CloseWindow { .. }
             | Self::Join { .. }
+            | Self::Enter { .. }
             | Self::MarkBucket { .. }
             | Self::KeepChunk { .. }
             | Self::KeepTree { .. } => Effect::Room,
+            Self::ShowRoom { .. }
+            | Self::TakeTurn { .. }
+            | Self::Tally { .. }
+            | Self::Came { .. }
+            | Self::Reserved { .. } => Effect::Board,
             Self::Epoch { .. }
             | Self::Head { .. }
             | Self::Record { .. }
@@ -266,6 +282,8 @@ impl Call {
             | Self::Memberships { .. }
             | Self::Chunk { .. }
             | Self::Tree { .. }
+            | Self::Joined { .. }
+            | Self::ShownRoom { .. }
             | Self::LatestRound { .. }
             | Self::Round { .. } => return None,
         })
@@ -408,6 +426,8 @@ impl Stores {
             Call::Join { membership, bucket, replaces } => {
                 Reply::Join(self.rooms.join(membership, *bucket, *replaces)?)
             }
+            Call::Enter { enter } => Reply::Enter(self.rooms.enter(enter)),
+            Call::Joined { sale, group } => Reply::Joined(self.rooms.joined(sale, group)),
             Call::MarkBucket { sale, bucket } => {
                 self.rooms.marked.insert((sale.clone(), *bucket));
                 Reply::MarkBucket(())
@@ -433,6 +453,26 @@ impl Stores {
             }
             Call::LatestRound { chain: _ } => Reply::LatestRound(self.beacon.latest()?),
             Call::Round { chain: _, round } => Reply::Round(self.beacon.round(*round)?),
+            Call::ShownRoom { sale } => {
+                let board = self.boards.get(sale);
+                Reply::ShownRoom(board.and_then(|board| board.shown.clone()))
+            }
+            Call::ShowRoom { sale, shown } => {
+                self.board(sale).show(shown);
+                Reply::ShowRoom(())
+            }
+            Call::TakeTurn { sale, ms } => Reply::TakeTurn(self.board(sale).take_turn(*ms, now)),
+            Call::Tally { sale, oldest_mark, now } => {
+                Reply::Tally(self.board(sale).tally(*oldest_mark, *now))
+            }
+            Call::Came { sale, came, now } => {
+                self.board(sale).came(came, *now);
+                Reply::Came(())
+            }
+            Call::Reserved { sale, report, now } => {
+                self.board(sale).reserved(report, *now);
+                Reply::Reserved(())
+            }
         })
     }
 }

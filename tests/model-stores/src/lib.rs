@@ -8,6 +8,7 @@
 
 #![allow(clippy::too_many_lines, reason = "one arm a method is read at a glance")]
 
+mod board;
 mod call;
 mod catalogue;
 mod cursors;
@@ -20,6 +21,7 @@ mod seats;
 mod seed;
 mod stores;
 
+pub use board::BoardModel;
 pub use call::{Call, Caller, Driver, Effect, Reply};
 pub use catalogue::{CatalogueModel, Listed};
 pub use cursors::{CursorsModel, KeptCursor};

@@ -8,6 +8,7 @@ use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Secret, Signature};
 use engine::domain::room::join::{JoinWindow, Membership, TakenIndices, Tree};
 use engine::domain::room::log::Record;
+use engine::domain::room::visit::{Enter, EnterReply};
 use engine::ports::{AppendReply, MembershipPage, StoreError, Stored};
 
 /// The counter of a group.
@@ -136,6 +137,23 @@ impl RoomsModel {
             members.insert(membership.buyer.clone(), membership.clone());
         }
         Ok(members.get(&membership.buyer).unwrap_or(membership).clone())
+    }
+
+    /// See [`engine::ports::Rooms::enter`].
+    pub fn enter(&mut self, enter: &Enter) -> EnterReply {
+        let members = self.members.get_mut(&(enter.sale.clone(), enter.bucket));
+        let member = members.and_then(|members| members.get_mut(&enter.buyer));
+        let reply = enter.reply(member.as_deref());
+        if let (Some(member), EnterReply::Entered(visit)) = (member, reply) {
+            member.visit = Some(visit);
+        }
+        reply
+    }
+
+    /// See [`engine::ports::Rooms::joined`].
+    #[must_use]
+    pub fn joined(&self, sale: &SaleId, group: &GroupId) -> u32 {
+        self.counters.get(&(sale.clone(), group.clone())).map_or(0, |counter| counter.next)
     }
 
     /// See [`engine::ports::Rooms::memberships`].

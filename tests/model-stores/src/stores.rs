@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use engine::domain::gate::GateShard;
 use engine::domain::ids::SaleId;
 
+use crate::board::BoardModel;
 use crate::catalogue::CatalogueModel;
 use crate::cursors::CursorsModel;
 use crate::orders::OrdersModel;
@@ -34,12 +35,20 @@ pub struct Stores {
     pub rooms: RoomsModel,
     /// The beacon of their draws.
     pub beacon: BeaconModel,
+    /// Their boards, in Redis.
+    pub boards: BTreeMap<SaleId, BoardModel>,
 }
 
 impl Stores {
+    /// The board of a room.
+    pub fn board(&mut self, sale: &SaleId) -> &mut BoardModel {
+        self.boards.entry(sale.clone()).or_default()
+    }
+
     /// Redis loses everything it knows.
     pub fn lose_redis(&mut self) {
         self.seats = SeatsModel::default();
         self.gate.clear();
+        self.boards.clear();
     }
 }

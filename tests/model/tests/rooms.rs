@@ -39,18 +39,24 @@ rooms! {
     secret_alone
     beacon_goes_on
     beacon_against_secret
+    two_turns
+    two_enter
+    redis_forgets
 }
 
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
 /// Each guard.
-const PLANTED: [Planted; 5] = [
+const PLANTED: [Planted; 8] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
     (Guard::RoomRecord, Scenario::beacon_goes_on, "R3"),
     (Guard::RootBeforeRound, Scenario::beacon_goes_on, "R4"),
+    (Guard::PlaceDue, Scenario::two_enter, "R6"),
+    (Guard::PlaceComputed, Scenario::two_enter, "R6"),
+    (Guard::VisitOnce, Scenario::two_turns, "R7"),
 ];
 
 #[test]

@@ -65,6 +65,20 @@ macro_rules! hex_bytes {
             }
         }
 
+        impl schemars::JsonSchema for $name {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                let digits = 2 * $bytes;
+                schemars::json_schema!({
+                    "type": "string",
+                    "pattern": format!("^[0-9a-f]{{{digits}}}$"),
+                    "description": concat!($kind, ": lower-case hexadecimal digits"),
+                })
+            }
+        }
+
         impl From<$name> for String {
             fn from(bytes: $name) -> String {
                 bytes.to_string()

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use super::bytes::{Hash, Nonce};
 use super::draw::Member;
 use super::tree::{self, CHUNK_LEAVES};
+use super::visit::Visit;
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::time::Timestamp;
 
@@ -26,6 +27,8 @@ pub const MAX_TAKEN: u16 = 16;
 pub const MAX_STOCK_AGE_MS: i64 = 2_000;
 /// Time between the closing of the first window and the opening of the sale, in milliseconds.
 pub const CLOSING_LEAD_MS: i64 = 120_000;
+/// Most times that a buyer joins again, after a place that ran out or a visit that is over.
+pub const MAX_REJOINS: u8 = 3;
 /// Most indices of a group: [`MAX_CHUNKS`] chunks of [`CHUNK_LEAVES`].
 pub const MAX_INDICES: u32 = 10_240_000;
 /// Most chunks of a tree. Their roots are one item.
@@ -96,6 +99,12 @@ pub struct Membership {
     pub nonce: Nonce,
     /// Time of joining.
     pub joined_at: Timestamp,
+    /// Whether the buyer asked for more time on joining. Nobody is asked why.
+    pub more_time: bool,
+    /// The number of times that the buyer had joined before.
+    pub rejoined: u8,
+    /// The visit of its place; none before the first admission.
+    pub visit: Option<Visit>,
 }
 
 impl Membership {
@@ -304,6 +313,9 @@ mod tests {
             index: Index { number, window: JoinWindow::First },
             nonce: Nonce([1; 16]),
             joined_at: OPENS,
+            more_time: false,
+            rejoined: 0,
+            visit: None,
         };
         for (number, expected) in
             [(0, (0, 0)), (1_023, (0, 1_023)), (1_024, (1, 0)), (3_000, (2, 952))]

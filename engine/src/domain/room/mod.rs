@@ -3,7 +3,8 @@
 //! Whoever joins gets an *index* ([`join`]). The joins of a *window* are drawn together: [`shuffle`] makes their
 //! *places* out of a seed that [`draw`] derives from what was published before anybody could know it, and
 //! [`tree`] proves who was in the draw. [`serving`] moves the *serving number*, below which places are due,
-//! one *turn* at a time; [`log`] is the chain of records of all that, by which anybody checks it afterwards.
+//! one *turn* at a time, by what the gates count ([`counts`]); [`log`] is the chain of records of all that, by
+//! which anybody checks it afterwards. [`document`] is what people see of it, [`view`] what a gate has to know.
 //!
 //! # First bytes
 //!
@@ -22,10 +23,15 @@
 //! the steps of the shuffle (the 32 bytes of the seed, and one or five more).
 
 pub mod bytes;
+pub mod counts;
+pub mod document;
 pub mod draw;
 pub mod join;
 pub mod log;
+pub mod memory;
 pub mod serving;
 pub mod shuffle;
 pub mod stock;
 pub mod tree;
+pub mod view;
+pub mod visit;

@@ -33,6 +33,8 @@ pub struct JoinRequest {
     pub buyer: UserId,
     /// Random bytes for a new membership.
     pub nonce: Nonce,
+    /// Whether the buyer asks for more time.
+    pub more_time: bool,
 }
 
 /// What is certain of a membership.
@@ -158,6 +160,9 @@ impl<P: RoomPorts> Joining<'_, P> {
             index: self.index(group).await?,
             nonce: self.request.nonce,
             joined_at: self.now,
+            more_time: self.request.more_time,
+            rejoined: 0,
+            visit: None,
         };
         Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
     }

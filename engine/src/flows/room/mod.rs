@@ -1,10 +1,14 @@
-//! The flows of a waiting room: publish it, join it, draw it.
+//! The flows of a waiting room: publish it, join it, draw it, make its turns, let in who is due.
 //!
-//! They are given [`RoomPorts`] alone. Each may be cut off after any step and run twice at once.
+//! They are given [`RoomPorts`] alone, or with the board in Redis
+//! [`BoardPorts`](crate::ports::BoardPorts). Each may be cut off after any step and run twice at once.
 
 pub mod draw;
+pub mod enter;
 pub mod join;
 pub mod publish;
+pub mod turn;
+pub mod window;
 
 use crate::domain::ids::SaleId;
 use crate::domain::room::log::Entry;

@@ -7,10 +7,12 @@ use engine::domain::room::join::{JoinWindow, Membership, bucket_of};
 use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
 use engine::domain::room::serving::Event;
 use engine::domain::room::tree;
+use engine::domain::room::view::View;
+use engine::domain::room::visit::Visit;
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::join::{Joined, Standing};
-use model_stores::{RoomsModel, Stores};
+use model_stores::{BoardModel, RoomsModel, Stores};
 
 use super::steps::State;
 use super::{Flow, Outcome, Scenario, group, sale};
@@ -153,14 +155,80 @@ fn log(state: &State) -> Checked {
     Ok(())
 }
 
-/// R1 to R4 in a state.
+/// R6, R7: who is let in has the place that the draw gave, and it was due by the record that the visit names;
+/// nobody is let in more often than the visit counts.
+fn visits(scenario: &Scenario, state: &State) -> Checked {
+    let rooms = &state.stores.rooms;
+    for (joiner, buyer) in scenario.joiners.iter().enumerate() {
+        let kept = rooms.membership(&sale(), bucket_of(buyer, scenario.buckets), buyer);
+        let visit = kept.and_then(|member| member.visit);
+        let entered = state.entered[joiner];
+        must(entered <= visit.map_or(0, |visit| visit.attempts), || {
+            format!("R7: joiner {} was let in {entered} times, and has {visit:?}", joiner + 1)
+        })?;
+        let Some(visit) = visit else { continue };
+        let record = rooms.record(&sale(), visit.turn).map_err(|error| error.to_string())?;
+        let serving = record.and_then(|record| Some(record.state.groups.first()?.serving));
+        must(serving.is_some_and(|serving| visit.place < serving), || {
+            format!("R6: place {} was let in by turn {}", visit.place, visit.turn)
+        })?;
+        must(scenario.place(rooms, joiner) == Some(visit.place), || {
+            format!("R6: joiner {} was let in at place {}", joiner + 1, visit.place)
+        })?;
+    }
+    Ok(())
+}
+
+/// R8: S and E never go back along the log, and what is shown is what a record says.
+fn serving(rooms: &RoomsModel, board: Option<&BoardModel>) -> Checked {
+    let mut before = (0, 0);
+    for line in rooms.logs.values().flat_map(BTreeMap::values) {
+        let record = Record::from_line(line).map_err(|error| error.to_string())?;
+        let group = record.state.groups.first().ok_or("R8: no group")?;
+        must(before.0 <= group.serving && before.1 <= group.passed, || {
+            format!("R8: the serving number went back in record {}", record.number)
+        })?;
+        before = (group.serving, group.passed);
+    }
+    if let Some(shown) = board.and_then(|board| board.shown.as_ref()) {
+        let record = rooms.record(&sale(), shown.view.number).map_err(|error| error.to_string())?;
+        let view = record.map(|record| View::of(&record, shown.view.sold_out));
+        must(view.as_ref() == Some(&shown.view), || {
+            format!("R8: record {} does not say what is shown", shown.view.number)
+        })?;
+    }
+    Ok(())
+}
+
+/// R7: a visit that has begun stays the same but for its attempts, which only grow.
+///
+/// # Errors
+/// Says what changed.
+pub fn visits_stay(before: &RoomsModel, after: &RoomsModel) -> Checked {
+    let members = |rooms: &RoomsModel| -> Vec<Membership> {
+        rooms.members.values().flat_map(BTreeMap::values).cloned().collect()
+    };
+    for member in members(before) {
+        let Some(visit) = member.visit else { continue };
+        let now = members(after).into_iter().find(|other| other.buyer == member.buyer);
+        let same = now.and_then(|now| now.visit).is_some_and(|now| {
+            now.attempts >= visit.attempts && Visit { attempts: visit.attempts, ..now } == visit
+        });
+        must(same, || format!("R7: the visit of place {} changed", visit.place))?;
+    }
+    Ok(())
+}
+
+/// R1 to R4 and R6 to R8 in a state.
 ///
 /// # Errors
 /// Says what is broken.
 pub fn state(scenario: &Scenario, state: &State) -> Checked {
     indices(state)?;
     told(scenario, state)?;
-    log(state)
+    log(state)?;
+    visits(scenario, state)?;
+    serving(&state.stores.rooms, state.stores.boards.get(&sale()))
 }
 
 /// R5: once every process has died, the draw that is run again comes to its end, and then everybody who

@@ -1,5 +1,6 @@
-//! The waiting room: who joins while its first window is closed and drawn, with every interleaving, every
-//! process that sleeps or dies between any two steps, and two draws at once.
+//! The waiting room: who joins while its first window is closed and drawn, and who is let in while turns are
+//! made, with every interleaving, every process that sleeps or dies between any two steps, two draws and two
+//! turns at once, and a Redis that loses everything.
 //!
 //! [`steps`] says what can happen, [`check`] what must hold.
 
@@ -13,14 +14,21 @@ use engine::domain::guard::Guard;
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::inventory::PartLimit;
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
-use engine::domain::room::join::{CLOSING_LEAD_MS, IndexStock};
-use engine::domain::room::serving::{Room, Settings};
+use engine::domain::room::counts::Entry;
+use engine::domain::room::document::Left;
+use engine::domain::room::draw::Window;
+use engine::domain::room::join::{IndexStock, bucket_of};
+use engine::domain::room::memory::RoomMemory;
+use engine::domain::room::serving::{DRAW_LEAD_MS, Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
+use engine::flows::room::enter::{self, Claimed};
 use engine::flows::room::join::{self, JoinRequest, Joined, join};
 use engine::flows::room::publish::publish;
+use engine::flows::room::published;
+use engine::flows::room::turn::{Turned, turn};
 use engine::ports::StoreError;
-use model_stores::{Caller, Driver, Stores};
+use model_stores::{Caller, Driver, RoomsModel, Stores};
 
 use crate::direct;
 use crate::scenario::START;
@@ -50,6 +58,22 @@ pub enum Flow {
         /// The time at which it began.
         now: Timestamp,
     },
+    /// Somebody asks for the room document.
+    Turn {
+        /// The time of the request.
+        now: Timestamp,
+    },
+    /// A joiner asks to be let in.
+    Enter {
+        /// The index of the joiner.
+        joiner: usize,
+        /// How many times the joiner asked before.
+        attempt: u8,
+        /// The place that is claimed, though another one was drawn.
+        lie: Option<u32>,
+        /// The time of the request.
+        now: Timestamp,
+    },
 }
 
 /// The outcome of a flow.
@@ -63,6 +87,12 @@ pub enum Outcome {
     Refused(join::Refusal),
     /// A draw came this far.
     Drew(Drawing),
+    /// The room document was answered.
+    Turned(Turned),
+    /// A joiner was let in.
+    Entered(Entry),
+    /// A joiner was not let in.
+    NotLetIn(enter::Refusal),
     /// A store failed; whoever asked will ask again.
     Failed(StoreError),
 }
@@ -73,11 +103,15 @@ impl Outcome {
     pub fn broken_contract(&self) -> Option<&str> {
         match self {
             Self::Refused(join::Refusal::Store(StoreError::Contract(what)))
+            | Self::NotLetIn(enter::Refusal::Store(StoreError::Contract(what)))
             | Self::Failed(StoreError::Contract(what)) => Some(what),
             Self::Published(_)
             | Self::Joined(_)
             | Self::Refused(_)
             | Self::Drew(_)
+            | Self::Turned(_)
+            | Self::Entered(_)
+            | Self::NotLetIn(_)
             | Self::Failed(_) => None,
         }
     }
@@ -94,6 +128,14 @@ pub struct Scenario {
     pub requests: u8,
     /// Runs of the draw.
     pub draws: u8,
+    /// The number of times that the room document is asked for.
+    pub turns: u8,
+    /// The number of times that each joiner asks to be let in.
+    pub enters: u8,
+    /// The number of times that Redis loses everything.
+    pub losses: u8,
+    /// True if everybody has joined and places are drawn when the scenario begins.
+    pub is_drawn: bool,
     /// Buckets of memberships.
     pub buckets: u16,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
@@ -109,7 +151,7 @@ pub struct Scenario {
 }
 
 /// The time at which the first window closes: every scenario begins then.
-const OPENS_AT: Timestamp = START.plus_ms(CLOSING_LEAD_MS);
+const OPENS_AT: Timestamp = START.plus_ms(DRAW_LEAD_MS);
 
 /// The sale.
 #[must_use]
@@ -131,6 +173,10 @@ impl Scenario {
             joiners: Vec::new(),
             requests: 1,
             draws: 1,
+            turns: 0,
+            enters: 0,
+            losses: 0,
+            is_drawn: false,
             buckets: 1,
             faults: 0,
             rounds: 0,
@@ -187,6 +233,33 @@ impl Scenario {
         Self { times: vec![START, OPENS_AT.plus_seconds(60)], ..scenario }
     }
 
+    /// A room whose places are drawn, at its opening and two seconds later.
+    fn open(name: &'static str, joiners: u8) -> Self {
+        let times = vec![OPENS_AT, OPENS_AT.plus_seconds(2)];
+        let scenario = Self { is_drawn: true, has_beacon: false, times, ..Self::new(name) };
+        Self { requests: 0, draws: 0, ..scenario.joined_by(joiners) }
+    }
+
+    /// Two ask for the room document, and somebody whose place is the first asks twice to be let in, perhaps by
+    /// two devices at once.
+    #[must_use]
+    pub fn two_turns() -> Self {
+        Self { turns: 2, enters: 2, ..Self::open("two make turns, and one comes twice", 1) }
+    }
+
+    /// Two people ask to be let in, each claiming the first place at first, while turns are made.
+    #[must_use]
+    pub fn two_enter() -> Self {
+        Self { turns: 1, enters: 2, ..Self::open("two claim a place, one of them another's", 2) }
+    }
+
+    /// A turn is made and somebody comes, while Redis loses everything at any step, and one step goes wrong.
+    #[must_use]
+    pub fn redis_forgets() -> Self {
+        let scenario = Self::open("Redis loses everything while a turn is made", 1);
+        Self { turns: 2, enters: 1, losses: 1, faults: 1, ..scenario }
+    }
+
     /// Two people join while two processes draw: a minute.
     #[must_use]
     pub fn large() -> Self {
@@ -207,6 +280,9 @@ impl Scenario {
             Self::secret_alone(),
             Self::beacon_goes_on(),
             Self::beacon_against_secret(),
+            Self::two_turns(),
+            Self::two_enter(),
+            Self::redis_forgets(),
         ]
     }
 
@@ -227,14 +303,62 @@ impl Scenario {
         stores.beacon.latest = Some(FIRST_ROUND);
         let outcome = direct::run(self, &mut stores, START, &Flow::Publish);
         assert!(matches!(outcome, Outcome::Published(_)), "{outcome:?}");
+        if self.is_drawn {
+            for joiner in 0..self.joiners.len() {
+                let join = Flow::Join { joiner, attempt: 0, now: START };
+                let outcome = direct::run(self, &mut stores, START, &join);
+                assert!(matches!(outcome, Outcome::Joined(_)), "{outcome:?}");
+            }
+            let outcome = direct::run(self, &mut stores, START, &Flow::Draw { now: START });
+            assert_eq!(outcome, Outcome::Drew(Drawing::Drawn));
+        }
         stores
+    }
+
+    /// The place that was drawn for a joiner.
+    #[must_use]
+    pub fn place(&self, rooms: &RoomsModel, joiner: usize) -> Option<u32> {
+        let buyer = &self.joiners[joiner];
+        let member = rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer)?;
+        let last = rooms.last_record(&sale()).ok()??;
+        let group = last.state.groups.first()?;
+        let count = group.closed?.closing.count;
+        Window::new(group.seed?, 0, count).place(member.index.number)
+    }
+
+    /// What is left of the sale: always enough for one who comes and one who has not.
+    fn left() -> Left {
+        Left { free: 10, holds: false, tiers: vec![10] }
+    }
+
+    /// A gate that remembers nothing yet lets a joiner in, as the function of the gate does.
+    async fn let_in<D: Driver>(
+        &self,
+        ports: &Caller<D>,
+        joiner: usize,
+        lie: Option<u32>,
+        now: Timestamp,
+    ) -> Result<Entry, enter::Refusal> {
+        let memory = Arc::new(Mutex::new(RoomMemory::default()));
+        let room = published(ports, &sale()).await?.expect("the room is published");
+        let buyer = &self.joiners[joiner];
+        let stores = self.stores();
+        let drawn = self.place(&stores.rooms, joiner).expect("the room is drawn");
+        let member = stores.rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer);
+        let index = member.expect("everybody has joined").index.number;
+        let group = group();
+        let claimed = Claimed { group: &group, place: lie.unwrap_or(drawn) };
+        let view = enter::view(ports, &memory, &room, now).await?;
+        enter::check_place(ports, &memory, &room, &view, claimed, index).await?;
+        enter::enter(ports, &room, &view, claimed, buyer, index, now).await
     }
 
     fn request(&self, joiner: usize, attempt: u8) -> JoinRequest {
         let mut nonce = [attempt; 16];
         nonce[0] = u8::try_from(joiner).unwrap();
         let buyer = self.joiners[joiner].clone();
-        JoinRequest { sale: sale(), group: group(), buyer, nonce: Nonce(nonce) }
+        let (sale, group, nonce) = (sale(), group(), Nonce(nonce));
+        JoinRequest { sale, group, buyer, nonce, more_time: false }
     }
 }
 
@@ -251,6 +375,7 @@ impl Setting for Scenario {
         match flow {
             Flow::Publish => {
                 let settings = Settings::new(group(), OPENS_AT.ms(), 4);
+                let settings = Settings { max_attempts: 1 + u16::from(self.enters), ..settings };
                 let secret = Secret([4; 32]);
                 match publish(ports, &sale(), &settings, self.beacon(), &secret, START).await {
                     Ok(room) => Outcome::Published(room),
@@ -270,6 +395,22 @@ impl Setting for Scenario {
                 Ok(drawing) => Outcome::Drew(drawing),
                 Err(error) => Outcome::Failed(error),
             },
+            Flow::Turn { now } => {
+                let room = match published(ports, &sale()).await {
+                    Ok(room) => room.expect("the room is published"),
+                    Err(error) => return Outcome::Failed(error),
+                };
+                match turn(ports, &room, async { Some(Self::left()) }, *now).await {
+                    Ok(turned) => Outcome::Turned(turned),
+                    Err(error) => Outcome::Failed(error),
+                }
+            }
+            Flow::Enter { joiner, attempt: _, lie, now } => {
+                match self.let_in(ports, *joiner, *lie, *now).await {
+                    Ok(entry) => Outcome::Entered(entry),
+                    Err(refusal) => Outcome::NotLetIn(refusal),
+                }
+            }
         }
     }
 }

@@ -35,10 +35,29 @@ pub struct State {
     pub told: Vec<Option<Membership>>,
     /// The latest round of the beacon when the tree was kept.
     pub round_at_tree: Option<u64>,
-    /// Runs of the draw, faults, and steps of the beacon that are left.
-    pub left: (u8, u8, u8),
+    /// How often each joiner has asked to be let in.
+    pub enters: Vec<u8>,
+    /// How often each joiner was let in.
+    pub entered: Vec<u16>,
+    /// What can still happen.
+    pub left: Left,
     /// The invariant that is broken, if one is, in words.
     pub broken: Option<String>,
+}
+
+/// What can still happen in a scenario, by number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Left {
+    /// Runs of the draw.
+    pub draws: u8,
+    /// Requests for the room document.
+    pub turns: u8,
+    /// Faults.
+    pub faults: u8,
+    /// Steps of the beacon.
+    pub rounds: u8,
+    /// Losses of Redis.
+    pub losses: u8,
 }
 
 /// One step.
@@ -48,6 +67,12 @@ pub enum Action {
     Join(usize),
     /// A run of the draw begins.
     Draw,
+    /// Somebody asks for the room document.
+    Turn,
+    /// A joiner asks to be let in.
+    Enter(usize),
+    /// Redis loses everything.
+    LoseRedis,
     /// A call of a task, by its place.
     Call(usize, usize, CallOutcome),
     /// The process of a task dies.
@@ -102,9 +127,9 @@ impl Rooms {
             }
             Call::Chunk { chunk, .. } | Call::KeepChunk { chunk, .. } => kept(*chunk),
             Call::Tree { .. } | Call::KeepTree { .. } => rooms.trees.contains_key(&key()),
-            Call::LatestRound { .. } => state.left.2 == 0,
+            Call::LatestRound { .. } => state.left.rounds == 0,
             Call::Round { round, .. } => {
-                state.left.2 == 0 || state.stores.beacon.latest >= Some(*round)
+                state.left.rounds == 0 || state.stores.beacon.latest >= Some(*round)
             }
             _ => false,
         }
@@ -131,7 +156,7 @@ impl Rooms {
         let task = state.tasks.remove(index);
         let call = task.call(place)?;
         if fate != CallOutcome::Happens {
-            state.left.1 -= 1;
+            state.left.faults -= 1;
         }
         let now = self.now(state);
         let reply = fate.reply(|| Arc::make_mut(&mut state.stores).apply(now, call));
@@ -157,17 +182,33 @@ impl Rooms {
                 let flow = Flow::Join { joiner: *joiner, attempt, now };
                 self.put(&mut state, Task::begin(&self.scenario, flow));
             }
+            Action::Turn => {
+                state.left.turns -= 1;
+                self.put(&mut state, Task::begin(&self.scenario, Flow::Turn { now }));
+            }
+            Action::Enter(joiner) => {
+                let attempt = state.enters[*joiner];
+                state.enters[*joiner] += 1;
+                // The first claim is that of the first place, whoever asks.
+                let lie = (attempt == 0).then_some(0);
+                let flow = Flow::Enter { joiner: *joiner, attempt, lie, now };
+                self.put(&mut state, Task::begin(&self.scenario, flow));
+            }
+            Action::LoseRedis => {
+                state.left.losses -= 1;
+                Arc::make_mut(&mut state.stores).lose_redis();
+            }
             Action::Draw => {
-                state.left.0 -= 1;
+                state.left.draws -= 1;
                 self.put(&mut state, Task::begin(&self.scenario, Flow::Draw { now }));
             }
             Action::Call(task, place, fate) => self.call(&mut state, *task, *place, *fate)?,
             Action::Crash(task) => {
-                state.left.1 -= 1;
+                state.left.faults -= 1;
                 state.tasks.remove(*task);
             }
             Action::Rounds => {
-                state.left.2 -= 1;
+                state.left.rounds -= 1;
                 *Arc::make_mut(&mut state.stores).beacon.latest.as_mut()? += ROUNDS;
             }
             Action::Tick => state.moment += 1,
@@ -177,12 +218,13 @@ impl Rooms {
 
     fn check(&self, before: &State, state: &State) -> Checked {
         check::permanent(&before.stores.rooms, &state.stores.rooms)?;
+        check::visits_stay(&before.stores.rooms, &state.stores.rooms)?;
         check::state(&self.scenario, state)?;
         let mut hasher = DefaultHasher::new();
         (&state.stores, state.moment, &state.told, state.round_at_tree).hash(&mut hasher);
         let print = hasher.finish();
         let rested = || self.rested.lock().unwrap_or_else(PoisonError::into_inner);
-        if !rested().contains(&print) {
+        if !self.scenario.is_drawn && !rested().contains(&print) {
             check::rest(&self.scenario, state, self.now(state)).map_err(|what| {
                 format!("if every process dies here and the draw is run again: {what}")
             })?;
@@ -205,6 +247,9 @@ fn end(state: &mut State, flow: &Flow, outcome: &Outcome) {
     if let Some(what) = outcome.broken_contract() {
         state.broken = Some(format!("a broken contract: {what}"));
     }
+    if let (Flow::Enter { joiner, .. }, Outcome::Entered(_)) = (flow, outcome) {
+        state.entered[*joiner] += 1;
+    }
     let (Flow::Join { joiner, .. }, Outcome::Joined(joined)) = (flow, outcome) else { return };
     let Joined { membership, standing: Standing::Certain } = joined else { return };
     let told = &mut state.told[*joiner];
@@ -219,7 +264,7 @@ impl Model for Rooms {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let Scenario { joiners, draws, faults, rounds, .. } = &self.scenario;
+        let Scenario { joiners, draws, turns, faults, rounds, losses, .. } = self.scenario.clone();
         vec![State {
             stores: Arc::new(self.first.clone()),
             tasks: Vec::new(),
@@ -227,7 +272,9 @@ impl Model for Rooms {
             requests: vec![0; joiners.len()],
             told: vec![None; joiners.len()],
             round_at_tree: None,
-            left: (*draws, *faults, *rounds),
+            enters: vec![0; joiners.len()],
+            entered: vec![0; joiners.len()],
+            left: Left { draws, turns, faults, rounds, losses },
             broken: None,
         }]
     }
@@ -236,12 +283,21 @@ impl Model for Rooms {
         if state.broken.is_some() {
             return;
         }
-        let (draws, faults, rounds) = state.left;
+        let Left { draws, turns, faults, rounds, losses } = state.left;
         let may_ask = |requests: &u8| *requests < self.scenario.requests;
         let asking = state.requests.iter().enumerate().filter(|(_, requests)| may_ask(requests));
         actions.extend(asking.map(|(joiner, _)| Action::Join(joiner)));
         if draws > 0 {
             actions.push(Action::Draw);
+        }
+        if turns > 0 {
+            actions.push(Action::Turn);
+        }
+        let entering = state.enters.iter().enumerate();
+        let entering = entering.filter(|(_, enters)| **enters < self.scenario.enters);
+        actions.extend(entering.map(|(joiner, _)| Action::Enter(joiner)));
+        if losses > 0 {
+            actions.push(Action::LoseRedis);
         }
         for (index, task) in state.tasks.iter().enumerate() {
             // Tasks that are alike have alike futures: one of them goes first.
@@ -290,6 +346,8 @@ fn who(flow: &Flow) -> String {
         Flow::Publish => "publication".to_owned(),
         Flow::Join { joiner, .. } => format!("joiner {}", joiner + 1),
         Flow::Draw { .. } => "draw".to_owned(),
+        Flow::Turn { .. } => "turn".to_owned(),
+        Flow::Enter { joiner, .. } => format!("joiner {} at the gate", joiner + 1),
     }
 }
 
@@ -298,6 +356,9 @@ fn words(path: Vec<(State, Option<Action>)>) -> Vec<String> {
     let step = |state: &State, action: &Action| match action {
         Action::Join(joiner) => format!("joiner {} asks", joiner + 1),
         Action::Draw => "a draw begins".to_owned(),
+        Action::Turn => "somebody asks for the room document".to_owned(),
+        Action::Enter(joiner) => format!("joiner {} asks to be let in", joiner + 1),
+        Action::LoseRedis => "Redis loses everything".to_owned(),
         Action::Crash(task) => format!("the process of {} dies", who(&state.tasks[*task].flow)),
         Action::Rounds => format!("the beacon goes on by {ROUNDS} rounds"),
         Action::Tick => "time goes on".to_owned(),

@@ -12,6 +12,8 @@
 //! - *Capacity*: additive increase, multiplicative decrease. It begins at 80 % of the maximum, grows by 1 % of
 //!   it a second, and shrinks to seven tenths, once in five seconds, when more than a tenth of the
 //!   reservations of the last five seconds failed or were late. Operator and provider bound it.
+//! - *Circuit breaker*: while more than half of them failed or were late, nobody is served; the capacity then
+//!   begins again at a hundredth of the maximum.
 //!   Source of the form: Chiu and Jain, Analysis of the Increase and Decrease Algorithms for Congestion
 //!   Avoidance, 1989.
 //! - *Stock*: see [`super::stock`].
@@ -29,7 +31,9 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use settings::{GroupSettings, InvalidSettings, MAX_GROUPS, MAX_POLL_MS, Settings};
+pub use settings::{
+    DRAW_LEAD_MS, GroupSettings, InvalidSettings, MAX_GROUPS, MAX_POLL_MS, Settings,
+};
 
 use super::bytes::Hash;
 use super::draw::{Closing, Commitment, Source, WrongSource};
@@ -46,6 +50,10 @@ pub const FUTURE_MS: u64 = 1_000;
 pub const MARK_MS: u64 = 10_000;
 /// Time between two decreases of the capacity, in milliseconds: what the sums of reservations are over.
 pub const DECREASE_MS: u64 = 5_000;
+/// Least reservations of five seconds by which the circuit breaker judges.
+pub const MIN_JUDGED: u64 = 10;
+/// Most bytes of a notice.
+pub const MAX_NOTICE_BYTES: usize = 200;
 /// Below this stock, in seat-legs, the classic rule goes by the stock.
 pub const FEW: u64 = 1_000;
 
@@ -65,7 +73,7 @@ pub struct Room {
 }
 
 /// What an operator does to a room.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
     /// Nobody is served or admitted, and no visit runs out.
@@ -76,6 +84,11 @@ pub enum Command {
     Close,
     /// At most this number of places is served a second; `None`: the operator sets no bound.
     Rate(Option<u32>),
+    /// What everybody who waits reads, of at most [`MAX_NOTICE_BYTES`] without control characters; `None`:
+    /// nothing.
+    Notice(Option<String>),
+    /// Whether the sale is said to be sold out, whatever is left: nobody is served or admitted meanwhile.
+    SoldOut(bool),
 }
 
 /// What happened to a room since the last record.
@@ -119,7 +132,7 @@ pub struct Counts {
 }
 
 /// Reservations of the last five seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reservations {
     /// All of them.
@@ -143,7 +156,7 @@ pub struct Given {
 }
 
 /// Whether a room serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// It does.
@@ -228,6 +241,12 @@ pub struct State {
     pub clock_ms: u64,
     /// The operator's bound, in places a second.
     pub rate: Option<u32>,
+    /// The operator's notice.
+    pub notice: Option<String>,
+    /// Whether the operator says that the sale is sold out.
+    pub sold_out: bool,
+    /// Whether the circuit breaker serves nobody.
+    pub tripped: bool,
     /// The capacity, in thousandths of a place a second.
     pub limit_milli: u64,
     /// Time since the capacity was last decreased, in milliseconds, up to [`DECREASE_MS`].
@@ -270,6 +289,14 @@ pub enum Refusal {
     /// A command came after the closing of the room.
     #[error("a command came after the room was closed")]
     AfterClose,
+    /// A notice is too long, empty, or has control characters.
+    #[error("a notice has 1 to {MAX_NOTICE_BYTES} bytes without control characters")]
+    Notice,
+}
+
+/// Whether a text may be a notice.
+fn is_notice(text: &str) -> bool {
+    (1..=MAX_NOTICE_BYTES).contains(&text.len()) && !text.chars().any(char::is_control)
 }
 
 /// The requests a second that may go to the sale's slot, by the classic rule: 80 % of the maximum; with fewer
@@ -310,6 +337,9 @@ impl State {
             mode: Mode::Open,
             clock_ms: 0,
             rate: None,
+            notice: None,
+            sold_out: false,
+            tripped: false,
             limit_milli: u64::from(settings.max_per_second) * 800,
             steady_ms: DECREASE_MS,
             carry_milli: 0,
@@ -387,6 +417,11 @@ impl State {
             Event::Command(Command::Resume) => self.mode = Mode::Open,
             Event::Command(Command::Close) => self.mode = Mode::Closed,
             Event::Command(Command::Rate(rate)) => self.rate = *rate,
+            Event::Command(Command::Notice(Some(text))) if !is_notice(text) => {
+                return Err(Refusal::Notice);
+            }
+            Event::Command(Command::Notice(notice)) => self.notice.clone_from(notice),
+            Event::Command(Command::SoldOut(is_said)) => self.sold_out = *is_said,
         }
         Ok(())
     }
@@ -406,6 +441,21 @@ impl State {
                 group.passed = passed;
             }
         }
+    }
+
+    /// Whether places may be served: the room is open, not said to be sold out, and not tripped.
+    #[must_use]
+    pub fn serves(&self) -> bool {
+        self.mode == Mode::Open && !self.sold_out && !self.tripped
+    }
+
+    /// Thousandths of a place that may be served a second: the capacity, within the bounds of operator and
+    /// provider.
+    #[must_use]
+    pub fn rate_milli(&self, settings: &Settings) -> u64 {
+        let bounds = [self.rate, settings.provider_per_second];
+        let bounds = bounds.into_iter().flatten().map(|rate| u64::from(rate) * 1_000);
+        bounds.fold(self.limit_milli, u64::min)
     }
 
     /// Number of places that are due and have not run out.
@@ -453,12 +503,17 @@ impl State {
         }
     }
 
-    /// Adapts the capacity.
+    /// Adapts the capacity, and trips or resets the circuit breaker.
     fn adapt(&mut self, settings: &Settings, serving_ms: u64, reservations: Reservations) {
         let most = u64::from(settings.max_per_second) * 1_000;
         self.steady_ms = (self.steady_ms + serving_ms).min(DECREASE_MS);
-        let is_bad = u128::from(reservations.bad) * 10 > u128::from(reservations.all);
-        if !is_bad {
+        let Reservations { all, bad } = reservations;
+        let is_bad = u128::from(bad) * 10 > u128::from(all);
+        self.tripped = all >= MIN_JUDGED && u128::from(bad) * 2 > u128::from(all);
+        if self.tripped {
+            self.limit_milli = (most / 100).max(1_000);
+            self.steady_ms = 0;
+        } else if !is_bad {
             self.limit_milli = (self.limit_milli + most * serving_ms / 100_000).min(most);
         } else if self.steady_ms >= DECREASE_MS {
             self.limit_milli = (self.limit_milli * 7 / 10).max(1_000);
@@ -475,12 +530,10 @@ impl State {
         given: &Given,
         flight: Option<InFlight>,
     ) {
-        let bounds = [self.rate, settings.provider_per_second];
-        let bounds = bounds.into_iter().flatten().map(|rate| u64::from(rate) * 1_000);
-        let rate_milli = bounds.fold(self.limit_milli, u64::min);
+        let rate_milli = self.rate_milli(settings);
         let budget_milli = self.carry_milli + rate_milli * serving_ms / 1_000;
         let capacity = budget_milli / 1_000;
-        let is_open = self.mode == Mode::Open && now_ms >= settings.opens_at_ms;
+        let is_open = self.serves() && now_ms >= settings.opens_at_ms;
         let expected = Expected {
             comes: self.comes.mean(Expected::COMES),
             holds: self.holds.mean(Expected::holds_prior(settings.max_units)),

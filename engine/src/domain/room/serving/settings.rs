@@ -13,6 +13,11 @@ pub const MAX_POLL_MS: u64 = 60_000;
 const MAX_SHARE: u32 = 1_000;
 /// The largest rate, in places or requests a second.
 const MAX_RATE: u32 = 1_000_000;
+/// Most admissions that a visit may be allowed.
+const MAX_ATTEMPTS: u16 = 1_000;
+/// Time between the closing of the first draw and the opening unless the settings say otherwise, in
+/// milliseconds: enough for up to a million.
+pub const DRAW_LEAD_MS: i64 = 120_000;
 
 /// A group of a room.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,8 +35,16 @@ pub struct GroupSettings {
 pub struct Settings {
     /// The groups, at most [`MAX_GROUPS`].
     pub groups: Vec<GroupSettings>,
+    /// Time before which nobody may join, in milliseconds since the Unix epoch; none if everybody may from
+    /// the publication on.
+    pub joins_open_at_ms: Option<i64>,
+    /// Time at which the first window is closed, to be drawn, in milliseconds since the Unix epoch; not later
+    /// than `opens_at_ms`.
+    pub closes_at_ms: i64,
     /// Time before which nobody is served, in milliseconds since the Unix epoch.
     pub opens_at_ms: i64,
+    /// Whether nobody may join after the first window was closed.
+    pub registered_only: bool,
     /// Places that may be served a second, configured or measured.
     pub max_per_second: u32,
     /// Payments a second that the provider lets start; none if it has no such limit.
@@ -40,6 +53,8 @@ pub struct Settings {
     pub max_requests_per_second: u32,
     /// Most seat-legs of an order.
     pub max_units: u32,
+    /// Most admissions of a visit.
+    pub max_attempts: u16,
     /// Time after which a place that is due and unused has run out, in milliseconds; a multiple of
     /// [`MARK_MS`], and twice the longest poll or more.
     pub show_up_ms: u64,
@@ -65,11 +80,15 @@ impl Settings {
     pub fn new(group: GroupId, opens_at_ms: i64, max_units: u32) -> Self {
         Self {
             groups: vec![GroupSettings { group, share: 1 }],
+            joins_open_at_ms: None,
+            closes_at_ms: opens_at_ms.saturating_sub(DRAW_LEAD_MS),
             opens_at_ms,
+            registered_only: false,
             max_per_second: 200,
             provider_per_second: None,
             max_requests_per_second: 10_000,
             max_units,
+            max_attempts: 10,
             show_up_ms: 180_000,
             visit_ms: 600_000,
             window_ms: 60_000,
@@ -96,6 +115,12 @@ impl Settings {
                 "share",
                 "from 1 to 1,000",
             ),
+            (
+                self.joins_open_at_ms.is_none_or(|opens_at_ms| opens_at_ms < self.closes_at_ms),
+                "joins_open_at_ms",
+                "before closes_at_ms",
+            ),
+            (self.closes_at_ms <= self.opens_at_ms, "closes_at_ms", "not later than opens_at_ms"),
             (is_rate(self.max_per_second), "max_per_second", "from 1 to 1,000,000"),
             (
                 self.provider_per_second.is_none_or(is_rate),
@@ -108,6 +133,7 @@ impl Settings {
                 "from 1 to 1,000,000",
             ),
             ((1..=65_535).contains(&self.max_units), "max_units", "from 1 to 65,535"),
+            ((1..=MAX_ATTEMPTS).contains(&self.max_attempts), "max_attempts", "from 1 to 1,000"),
             (
                 self.show_up_ms.is_multiple_of(MARK_MS)
                     && (2 * MAX_POLL_MS..=3_600_000).contains(&self.show_up_ms),

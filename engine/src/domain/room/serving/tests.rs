@@ -163,6 +163,41 @@ fn the_capacity_grows_slowly_and_shrinks_fast() {
 }
 
 #[test]
+fn while_most_reservations_fail_nobody_is_served_and_then_few() {
+    let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
+    assert_eq!(run.turn(1_000), 81);
+    run.given.reservations = Reservations { all: 100, bad: 50 };
+    assert!(run.turn(1_000) > 0, "half is not more than half");
+    run.given.reservations = Reservations { all: 9, bad: 9 };
+    assert!(run.turn(1_000) > 0, "nine are too few to judge by");
+    run.given.reservations = Reservations { all: 100, bad: 51 };
+    for _ in 0..10 {
+        assert_eq!((run.turn(1_000), run.state.tripped), (0, true));
+    }
+    // Who is not served does not reserve: the last five seconds have nothing bad any more.
+    run.given.reservations = Reservations::default();
+    let served: Vec<u64> = (0..5).map(|_| run.turn(1_000)).collect();
+    assert_eq!((served, run.state.tripped), (vec![2, 3, 4, 5, 6], false));
+}
+
+#[test]
+fn the_operator_may_say_that_nothing_is_left_and_put_up_a_notice() {
+    let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
+    let notice = |text: &str| Event::Command(Command::Notice(Some(text.to_owned())));
+    assert_eq!(run.turn_with(1_000, &[Event::Command(Command::SoldOut(true))]), 0);
+    assert_eq!(run.turn_with(1_000, &[notice("Doors open at seven.")]), 0);
+    assert_eq!(run.state.notice.as_deref(), Some("Doors open at seven."));
+    assert!(run.turn_with(1_000, &[Event::Command(Command::SoldOut(false))]) > 0);
+    run.turn_with(1_000, &[Event::Command(Command::Notice(None))]);
+    assert_eq!(run.state.notice, None);
+    for wrong in ["", "two\nlines", &"n".repeat(MAX_NOTICE_BYTES + 1)] {
+        let events = [notice(wrong)];
+        let refused = run.state.turn(&run.room, run.now_ms, run.now_ms, &events, &run.given);
+        assert_eq!(refused.err(), Some(Refusal::Notice), "{wrong:?}");
+    }
+}
+
+#[test]
 fn parts_of_a_place_are_kept_and_whole_ones_are_not() {
     let mut run = Run::drawn(&[("all", 1, 1_000_000)]);
     run.turn_with(0, &[Event::Command(Command::Rate(Some(1)))]);

@@ -1,0 +1,190 @@
+//! Enter: who has a place that is due is let in, for the length of a visit.
+//!
+//! What a buyer claims is refused first, before anything is verified: a false claim costs only who makes it.
+//! Then the place is computed from the index, and the visit is written on the membership before the admission
+//! is answered, so that whatever Redis forgets, a visit is used once and nobody's place is lost.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{GroupId, UserId};
+use crate::domain::room::counts::Entry;
+use crate::domain::room::join::bucket_of;
+use crate::domain::room::memory::RoomMemory;
+use crate::domain::room::serving::{Mode, Room};
+use crate::domain::room::view::{Turn, View};
+use crate::domain::room::visit::{Enter, EnterReply, Visit};
+use crate::domain::time::Timestamp;
+use crate::flows::room::turn::last_record;
+use crate::flows::room::window::{GroupAt, place};
+use crate::ports::{Board, BoardPorts, Came, Rooms, StoreError, Stored};
+
+/// A place that a buyer claims.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Claimed<'a> {
+    /// The group.
+    pub group: &'a GroupId,
+    /// The place.
+    pub place: u32,
+}
+
+/// Why a place does not let its buyer in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The operator has paused the room.
+    #[error("the waiting room is paused")]
+    Paused,
+    /// The operator has closed the room.
+    #[error("the waiting room is closed")]
+    Closed,
+    /// Nothing is left, or the operator says so.
+    #[error("the sale is sold out")]
+    SoldOut,
+    /// The room has no such group.
+    #[error("the waiting room has no such group")]
+    UnknownGroup,
+    /// The place is not due, or its window is not drawn.
+    #[error("the place is not due: {ahead} are served before it")]
+    NotDue {
+        /// Places that are served before it.
+        ahead: u32,
+    },
+    /// The index has another place.
+    #[error("the index has another place")]
+    OtherPlace,
+    /// The buyer's membership is not the one of the place: the buyer has joined again since.
+    #[error("the place is not the buyer's any more")]
+    NotMember,
+    /// The place has run out.
+    #[error("the place was due, and has run out")]
+    RunOut,
+    /// The visit is over.
+    #[error("the visit is over")]
+    Over,
+    /// The visit has no attempt left.
+    #[error("the visit has no attempt left")]
+    TooManyAttempts,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What a gate knows of a room now, at most a second old: from its memory, from Redis, or from the log if
+/// Redis has nothing.
+///
+/// # Errors
+/// Fails if neither Redis nor the log can be read.
+pub async fn view(
+    ports: &impl BoardPorts,
+    memory: &Mutex<RoomMemory>,
+    room: &Room,
+    now: Timestamp,
+) -> Stored<View> {
+    let known =
+        memory.lock().unwrap_or_else(PoisonError::into_inner).view(&room.sale, now).cloned();
+    if let Some(view) = known {
+        return Ok(view);
+    }
+    let view = match ports.board().shown(&room.sale).await {
+        Ok(Some(shown)) => shown.view,
+        Ok(None) | Err(_) => View::of(&last_record(ports, &room.sale).await?, false),
+    };
+    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(memory.keep_view(&room.sale, view, now))
+}
+
+/// Refuses what a buyer claims, before anything of it is verified.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub fn check_claim(room: &Room, view: &View, claimed: Claimed<'_>) -> Result<usize, Refusal> {
+    match view.mode {
+        Mode::Paused => return Err(Refusal::Paused),
+        Mode::Closed => return Err(Refusal::Closed),
+        Mode::Open => {}
+    }
+    if view.sold_out {
+        return Err(Refusal::SoldOut);
+    }
+    let mut groups = room.settings.groups.iter();
+    let at = groups.position(|known| known.group == *claimed.group);
+    let (at, group) =
+        at.and_then(|at| Some((at, view.groups.get(at)?))).ok_or(Refusal::UnknownGroup)?;
+    match group.turn(claimed.place) {
+        Turn::NotDue { ahead } if stands(Guard::PlaceDue) => Err(Refusal::NotDue { ahead }),
+        Turn::NotDue { .. } | Turn::Due | Turn::RunOut => Ok(at),
+    }
+}
+
+/// Computes the place of a buyer's index, and refuses another claim.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn check_place(
+    ports: &impl BoardPorts,
+    memory: &Mutex<RoomMemory>,
+    room: &Room,
+    view: &View,
+    claimed: Claimed<'_>,
+    index: u32,
+) -> Result<(), Refusal> {
+    let at = check_claim(room, view, claimed)?;
+    let group = GroupAt { sale: &room.sale, group: claimed.group, at };
+    match place(ports, memory, view, group, index).await? {
+        Some(place) if place == claimed.place || !stands(Guard::PlaceComputed) => Ok(()),
+        Some(_) => Err(Refusal::OtherPlace),
+        None => Err(Refusal::NotDue { ahead: index }),
+    }
+}
+
+/// Lets a buyer in whose place was checked by this view: begins the visit, or counts one more attempt. Returns
+/// by what an order is counted.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn enter(
+    ports: &impl BoardPorts,
+    room: &Room,
+    view: &View,
+    claimed: Claimed<'_>,
+    buyer: &UserId,
+    index: u32,
+    now: Timestamp,
+) -> Result<Entry, Refusal> {
+    let at = check_claim(room, view, claimed)?;
+    let group = view.groups.get(at).ok_or(Refusal::UnknownGroup)?;
+    let begins = Visit {
+        place: claimed.place,
+        turn: view.number,
+        began_clock_ms: view.clock_ms,
+        attempts: 1,
+    };
+    let enter = Enter {
+        sale: room.sale.clone(),
+        bucket: bucket_of(buyer, ports.buckets()),
+        buyer: buyer.clone(),
+        group: claimed.group.clone(),
+        index,
+        visit: begins,
+        begun_only: group.turn(claimed.place) == Turn::RunOut,
+        visit_ms: room.settings.visit_ms,
+        max_attempts: room.settings.max_attempts,
+    };
+    let visit = match ports.rooms().enter(&enter).await? {
+        EnterReply::Entered(visit) => visit,
+        EnterReply::NotMember => return Err(Refusal::NotMember),
+        EnterReply::RunOut => return Err(Refusal::RunOut),
+        EnterReply::Over => return Err(Refusal::Over),
+        EnterReply::TooManyAttempts => return Err(Refusal::TooManyAttempts),
+    };
+    let began = View { clock_ms: visit.began_clock_ms, ..view.clone() };
+    let entry = Entry { mark: began.mark() };
+    if visit.attempts == 1 {
+        let came = Came { due_mark: view.due_mark(at, claimed.place), entry };
+        // Who is not counted is taken for somebody who does not come: it costs time and nothing else.
+        if let Err(error) = ports.board().came(&room.sale, &came, now).await {
+            tracing::warn!(sale = %room.sale, %error, "somebody who came was not counted");
+        }
+    }
+    Ok(entry)
+}

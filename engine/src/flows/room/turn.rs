@@ -1,0 +1,184 @@
+//! Turn: whoever makes the room document moves the serving number.
+//!
+//! What is shown in Redis is answered for a second. After that, one who asks reads the last record, what the gates
+//! have counted and what is left, and writes the next record under "no such record". Who loses that answers
+//! the winner's; who cannot read or write serves nobody, and says so. There is no scheduler and no leader, and
+//! where nobody waits nothing is written.
+
+use std::future::Future;
+
+use crate::domain::ids::SaleId;
+use crate::domain::room::counts::Tally;
+use crate::domain::room::document::{Document, Left};
+use crate::domain::room::log::Record;
+use crate::domain::room::serving::{Command, Event, Given, Mode, Refusal, Room};
+use crate::domain::room::view::View;
+use crate::domain::time::Timestamp;
+use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored};
+
+/// Time for which what is shown is answered, and between two turns, in milliseconds.
+pub const TURN_MS: i64 = 1_000;
+/// Time for which one process has the turn to itself, in milliseconds: the others answer what is shown.
+const TURN_TAKEN_MS: u32 = 900;
+/// Most age of what is shown while another process makes the turn, in milliseconds.
+const MAX_SHOWN_MS: i64 = 5_000;
+/// Most attempts to append a command: whoever makes turns appends one a second.
+const MAX_ATTEMPTS: usize = 16;
+
+/// What the flow comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Turned {
+    /// What is shown now.
+    pub shown: Shown,
+    /// Whether the first window is past its closing, and not drawn: the draw is to be asked for.
+    pub needs_draw: bool,
+}
+
+/// Answers what is shown of a room, and makes a turn if that is a second old. `left` is read only then; it is
+/// `None` if what is left is unknown.
+///
+/// # Errors
+/// Fails if the log cannot be read.
+pub async fn turn(
+    ports: &impl BoardPorts,
+    room: &Room,
+    left: impl Future<Output = Option<Left>> + Send,
+    now: Timestamp,
+) -> Stored<Turned> {
+    // A board that cannot be read is one that has forgotten.
+    let shown = ports.board().shown(&room.sale).await.ok().flatten();
+    let age_ms = |shown: &Shown| now.ms_since(shown.made_at);
+    if let Some(shown) = shown.clone().filter(|shown| (0..TURN_MS).contains(&age_ms(shown))) {
+        return Ok(Turned { shown, needs_draw: false });
+    }
+    let is_taken = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await == Ok(false);
+    if is_taken
+        && let Some(shown) = shown.filter(|shown| (0..MAX_SHOWN_MS).contains(&age_ms(shown)))
+    {
+        return Ok(Turned { shown, needs_draw: false });
+    }
+    let last = last_record(ports, &room.sale).await?;
+    let left = left.await;
+    let (record, stalled) = match advance(ports, room, &last, left.as_ref(), now).await {
+        Ok(record) => (record, false),
+        Err(error) => {
+            tracing::warn!(sale = %room.sale, %error, "no turn could be made");
+            (last, true)
+        }
+    };
+    let shown = show(ports, room, &record, left.as_ref(), stalled, now).await;
+    Ok(Turned { shown, needs_draw: needs_draw(room, &record, now) })
+}
+
+/// Carries out an operator's command: it is a record of the log, and is shown at once.
+///
+/// # Errors
+/// Returns the rules' refusal; fails if the log cannot be read or written.
+pub async fn command(
+    ports: &impl BoardPorts,
+    room: &Room,
+    command: &Command,
+    left: impl Future<Output = Option<Left>> + Send,
+    now: Timestamp,
+) -> Stored<Result<Shown, Refusal>> {
+    for _ in 0..MAX_ATTEMPTS {
+        let last = last_record(ports, &room.sale).await?;
+        // Nothing was counted for this turn, so that it serves nobody.
+        let joined = last.state.groups.iter().map(|group| group.joined).collect();
+        let given = Given { joined, ..Given::default() };
+        // Commands do not depend on time, and a clock that is behind must not stop one.
+        let at_ms = now.ms().max(last.at_ms);
+        let events = vec![Event::Command(command.clone())];
+        let next = match last.next(room, at_ms, events, given) {
+            Ok(next) => next,
+            Err(refusal) => return Ok(Err(refusal)),
+        };
+        match ports.rooms().append(&room.sale, &next).await? {
+            AppendReply::Appended => {
+                let left = left.await;
+                return Ok(Ok(show(ports, room, &next, left.as_ref(), false, now).await));
+            }
+            AppendReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+}
+
+/// The last record of a room's log.
+///
+/// # Errors
+/// Fails if the store does; `Contract` if there is none.
+pub async fn last_record(ports: &impl BoardPorts, sale: &SaleId) -> Stored<Record> {
+    let last = ports.rooms().last_record(sale).await?;
+    last.ok_or_else(|| StoreError::Contract(format!("the room of {sale} has no log")))
+}
+
+/// The next record if a turn is due, else the last one.
+async fn advance(
+    ports: &impl BoardPorts,
+    room: &Room,
+    last: &Record,
+    left: Option<&Left>,
+    now: Timestamp,
+) -> Stored<Record> {
+    let state = &last.state;
+    let is_running = now.ms() >= room.settings.opens_at_ms && state.mode != Mode::Closed;
+    let since_ms = now.ms().saturating_sub(last.at_ms);
+    let is_drawn = state.groups.iter().all(|group| group.seed.is_some());
+    if !is_running || !is_drawn || (0..TURN_MS).contains(&since_ms) {
+        return Ok(last.clone());
+    }
+    let mut joined = Vec::with_capacity(room.settings.groups.len());
+    for settings in &room.settings.groups {
+        joined.push(ports.rooms().joined(&room.sale, &settings.group).await?);
+    }
+    let mut groups = state.groups.iter().zip(&joined);
+    if !groups.any(|(group, joined)| group.passed < group.joined.max(*joined)) {
+        return Ok(last.clone());
+    }
+    let oldest = Tally::oldest_mark(&room.settings, state.clock_ms);
+    // What is not known serves nobody: the turn is made, so that visits run out.
+    let tally = ports.board().tally(&room.sale, oldest, now).await.ok();
+    let given = Given {
+        free: left.map(|left| left.free),
+        joined,
+        counts: tally.as_ref().map(|tally| tally.counts(&room.settings, state.clock_ms)),
+        reservations: tally.map(|tally| tally.reservations).unwrap_or_default(),
+    };
+    let next = last.next(room, now.ms(), Vec::new(), given);
+    let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
+    match ports.rooms().append(&room.sale, &next).await? {
+        AppendReply::Appended => Ok(next),
+        AppendReply::Conflict => last_record(ports, &room.sale).await,
+    }
+}
+
+/// Makes what is shown of a record, and shows it. A board that does not take it is made again by the next
+/// who asks.
+async fn show(
+    ports: &impl BoardPorts,
+    room: &Room,
+    record: &Record,
+    left: Option<&Left>,
+    stalled: bool,
+    now: Timestamp,
+) -> Shown {
+    let nothing_left = now.ms() >= room.settings.opens_at_ms && left.is_some_and(Left::is_nothing);
+    let document = Document::new(room, record, left, stalled, now);
+    let shown = Shown {
+        view: View::of(record, nothing_left),
+        document: serde_json::to_string(&document)
+            .unwrap_or_else(|error| unreachable!("a document is always JSON: {error}")),
+        made_at: now,
+    };
+    if let Err(error) = ports.board().show(&room.sale, &shown).await {
+        tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
+    }
+    shown
+}
+
+/// True if the first window of a group is past its closing, and not drawn.
+fn needs_draw(room: &Room, record: &Record, now: Timestamp) -> bool {
+    now.ms() >= room.settings.closes_at_ms
+        && record.state.groups.iter().any(|group| group.seed.is_none())
+}
