@@ -56,7 +56,7 @@ const PLANTED: [Planted; 8] = [
     (Guard::RootBeforeRound, Scenario::beacon_goes_on, "R4"),
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
-    (Guard::VisitOnce, Scenario::two_turns, "R7"),
+    (Guard::VisitOnce, Scenario::two_enter, "R7"),
 ];
 
 #[test]

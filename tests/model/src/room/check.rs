@@ -159,9 +159,9 @@ fn log(state: &State) -> Checked {
 /// nobody is let in more often than the visit counts.
 fn visits(scenario: &Scenario, state: &State) -> Checked {
     let rooms = &state.stores.rooms;
-    for (joiner, buyer) in scenario.joiners.iter().enumerate() {
-        let kept = rooms.membership(&sale(), bucket_of(buyer, scenario.buckets), buyer);
-        let visit = kept.and_then(|member| member.visit);
+    let Some(drawn) = &scenario.drawn else { return Ok(()) };
+    for (joiner, (_, place)) in drawn.iter().enumerate() {
+        let visit = scenario.member(rooms, joiner).and_then(|member| member.visit);
         let entered = state.entered[joiner];
         must(entered <= visit.map_or(0, |visit| visit.attempts), || {
             format!("R7: joiner {} was let in {entered} times, and has {visit:?}", joiner + 1)
@@ -172,7 +172,7 @@ fn visits(scenario: &Scenario, state: &State) -> Checked {
         must(serving.is_some_and(|serving| visit.place < serving), || {
             format!("R6: place {} was let in by turn {}", visit.place, visit.turn)
         })?;
-        must(scenario.place(rooms, joiner) == Some(visit.place), || {
+        must(*place == visit.place, || {
             format!("R6: joiner {} was let in at place {}", joiner + 1, visit.place)
         })?;
     }

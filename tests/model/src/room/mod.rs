@@ -17,7 +17,7 @@ use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::counts::Entry;
 use engine::domain::room::document::Left;
 use engine::domain::room::draw::Window;
-use engine::domain::room::join::{IndexStock, bucket_of};
+use engine::domain::room::join::{IndexStock, Membership, bucket_of};
 use engine::domain::room::memory::RoomMemory;
 use engine::domain::room::serving::{DRAW_LEAD_MS, Room, Settings};
 use engine::domain::time::Timestamp;
@@ -134,8 +134,8 @@ pub struct Scenario {
     pub enters: u8,
     /// The number of times that Redis loses everything.
     pub losses: u8,
-    /// True if everybody has joined and places are drawn when the scenario begins.
-    pub is_drawn: bool,
+    /// Index and place of each joiner, if all have joined and are drawn when the scenario begins.
+    pub drawn: Option<Vec<(u32, u32)>>,
     /// Buckets of memberships.
     pub buckets: u16,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
@@ -176,7 +176,7 @@ impl Scenario {
             turns: 0,
             enters: 0,
             losses: 0,
-            is_drawn: false,
+            drawn: None,
             buckets: 1,
             faults: 0,
             rounds: 0,
@@ -236,28 +236,38 @@ impl Scenario {
     /// A room whose places are drawn, at its opening and two seconds later.
     fn open(name: &'static str, joiners: u8) -> Self {
         let times = vec![OPENS_AT, OPENS_AT.plus_seconds(2)];
-        let scenario = Self { is_drawn: true, has_beacon: false, times, ..Self::new(name) };
-        Self { requests: 0, draws: 0, ..scenario.joined_by(joiners) }
+        let scenario =
+            Self { drawn: Some(Vec::new()), has_beacon: false, times, ..Self::new(name) };
+        let scenario = Self { requests: 0, draws: 0, ..scenario.joined_by(joiners) };
+        let rooms = scenario.stores().rooms;
+        let drawn = |joiner| {
+            let member = scenario.member(&rooms, joiner).expect("everybody has joined");
+            (member.index.number, scenario.place(&rooms, joiner).expect("the room is drawn"))
+        };
+        let drawn = (0..scenario.joiners.len()).map(drawn).collect();
+        Self { drawn: Some(drawn), ..scenario }
     }
 
-    /// Two ask for the room document, and somebody whose place is the first asks twice to be let in, perhaps by
-    /// two devices at once.
+    /// Two ask for the room document, and somebody whose place is the first comes.
     #[must_use]
     pub fn two_turns() -> Self {
-        Self { turns: 2, enters: 2, ..Self::open("two make turns, and one comes twice", 1) }
+        Self { turns: 2, enters: 1, ..Self::open("two make turns, and one comes", 1) }
     }
 
-    /// Two people ask to be let in, each claiming the first place at first, while turns are made.
+    /// Two people ask twice to be let in, perhaps by two devices at once, and each claims the first place at
+    /// first, while a turn is made.
     #[must_use]
     pub fn two_enter() -> Self {
-        Self { turns: 1, enters: 2, ..Self::open("two claim a place, one of them another's", 2) }
+        let scenario = Self::open("two claim a place, one of them another's", 2);
+        let times = scenario.times.split_at(1).1.to_vec();
+        Self { turns: 1, enters: 2, times, ..scenario }
     }
 
     /// A turn is made and somebody comes, while Redis loses everything at any step, and one step goes wrong.
     #[must_use]
     pub fn redis_forgets() -> Self {
         let scenario = Self::open("Redis loses everything while a turn is made", 1);
-        Self { turns: 2, enters: 1, losses: 1, faults: 1, ..scenario }
+        Self { turns: 1, enters: 1, losses: 1, faults: 1, ..scenario }
     }
 
     /// Two people join while two processes draw: a minute.
@@ -303,7 +313,7 @@ impl Scenario {
         stores.beacon.latest = Some(FIRST_ROUND);
         let outcome = direct::run(self, &mut stores, START, &Flow::Publish);
         assert!(matches!(outcome, Outcome::Published(_)), "{outcome:?}");
-        if self.is_drawn {
+        if self.drawn.is_some() {
             for joiner in 0..self.joiners.len() {
                 let join = Flow::Join { joiner, attempt: 0, now: START };
                 let outcome = direct::run(self, &mut stores, START, &join);
@@ -315,11 +325,16 @@ impl Scenario {
         stores
     }
 
-    /// The place that was drawn for a joiner.
+    /// The membership of a joiner.
     #[must_use]
-    pub fn place(&self, rooms: &RoomsModel, joiner: usize) -> Option<u32> {
+    pub fn member(&self, rooms: &RoomsModel, joiner: usize) -> Option<Membership> {
         let buyer = &self.joiners[joiner];
-        let member = rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer)?;
+        rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer)
+    }
+
+    /// The place that was drawn for a joiner.
+    fn place(&self, rooms: &RoomsModel, joiner: usize) -> Option<u32> {
+        let member = self.member(rooms, joiner)?;
         let last = rooms.last_record(&sale()).ok()??;
         let group = last.state.groups.first()?;
         let count = group.closed?.closing.count;
@@ -342,10 +357,8 @@ impl Scenario {
         let memory = Arc::new(Mutex::new(RoomMemory::default()));
         let room = published(ports, &sale()).await?.expect("the room is published");
         let buyer = &self.joiners[joiner];
-        let stores = self.stores();
-        let drawn = self.place(&stores.rooms, joiner).expect("the room is drawn");
-        let member = stores.rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer);
-        let index = member.expect("everybody has joined").index.number;
+        let drawn = self.drawn.as_ref().and_then(|drawn| drawn.get(joiner));
+        let (index, drawn) = *drawn.expect("everybody is drawn");
         let group = group();
         let claimed = Claimed { group: &group, place: lie.unwrap_or(drawn) };
         let view = enter::view(ports, &memory, &room, now).await?;

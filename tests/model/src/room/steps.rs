@@ -224,7 +224,7 @@ impl Rooms {
         (&state.stores, state.moment, &state.told, state.round_at_tree).hash(&mut hasher);
         let print = hasher.finish();
         let rested = || self.rested.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.scenario.is_drawn && !rested().contains(&print) {
+        if self.scenario.drawn.is_none() && !rested().contains(&print) {
             check::rest(&self.scenario, state, self.now(state)).map_err(|what| {
                 format!("if every process dies here and the draw is run again: {what}")
             })?;
