@@ -141,6 +141,15 @@ text_id!(
     /// A group of a waiting room, such as a presale or a fan club: it has a draw and a share of its own.
     GroupId, 32, "group id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, GroupId::MAX_BYTES), slug_schema(GroupId::MAX_BYTES)
 );
+
+impl GroupId {
+    /// The group of a room that has no other: everybody.
+    #[must_use]
+    pub fn all() -> Self {
+        Self("all".to_owned())
+    }
+}
+
 text_id!(
     /// A buyer: the `sub` claim that the authorizer verified. A decimal integer is its own gene.
     UserId, 128, "user id", "1 to 128 bytes without control characters or #", |text| is_plain_text(text, UserId::MAX_BYTES) && !text.contains('#'), plain_text_schema(UserId::MAX_BYTES, "#")

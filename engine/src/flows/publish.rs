@@ -2,11 +2,13 @@
 
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::inventory::Load;
+use crate::domain::room::bytes::Secret;
 use crate::domain::sale::{Sale, SaleFile};
 use crate::domain::time::Timestamp;
 use crate::flows::load::{Loaded, load, terms};
+use crate::flows::room;
 use crate::ports::{
-    Catalogue, ChangeReply, Freshness, Ports, Published, Seats, StoreError, Stored,
+    Catalogue, ChangeReply, Freshness, Ports, Published, RoomPorts, Seats, StoreError, Stored,
 };
 
 /// Most attempts; terms that changed meanwhile are written again.
@@ -19,6 +21,9 @@ pub enum Refusal {
     /// never change.
     #[error("a sale with this id has other seats, stops or currency, or another tiers_apart")]
     SeatsDiffer,
+    /// The sale has a waiting room with other settings, or lets people join none any more: rooms never change.
+    #[error("the sale's waiting room, its opens_at and the largest order cannot change")]
+    RoomDiffers,
     /// The sale is archived: it sells nothing any more.
     #[error("the sale is archived: it sells nothing any more")]
     Archived,
@@ -30,7 +35,63 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
-/// Writes the sale to the catalogue and to Redis. Repeating it finishes what a crash left.
+/// Publishes a sale's room, if it has one, and then [`publish`]es the sale: whoever sees the sale can join. The
+/// room is committed to `secret` unless one is kept already.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn publish_with_room(
+    ports: &(impl Ports + RoomPorts),
+    sale: &Sale,
+    epoch: &Epoch,
+    secret: &Secret,
+    now: Timestamp,
+) -> Result<Published, Refusal> {
+    // What is refused must leave no room behind, for that would stay.
+    let existing = replaced(ports, sale).await?;
+    match (&sale.file().room, sale.room()) {
+        (Some(file), Some(settings)) => {
+            let is_shown_without = existing.is_some_and(|existing| existing.sale.room().is_none());
+            if is_shown_without && now.ms() >= settings.closes_at_ms {
+                return Err(Refusal::RoomDiffers);
+            }
+            room::publish::publish(ports, sale.id(), &settings, file.beacon, secret, now).await?;
+        }
+        (None, _) | (_, None) => {
+            if room::published(ports, sale.id()).await?.is_some() {
+                return Err(Refusal::RoomDiffers);
+            }
+        }
+    }
+    publish(ports, sale, epoch, now).await
+}
+
+impl From<room::publish::Refusal> for Refusal {
+    fn from(refusal: room::publish::Refusal) -> Self {
+        use room::publish::Refusal as OfRoom;
+        match refusal {
+            // Sale files have bounds of their own, inside of those.
+            OfRoom::Settings(invalid) => StoreError::Contract(invalid.to_string()).into(),
+            OfRoom::Differs => Self::RoomDiffers,
+            OfRoom::Store(error) => error.into(),
+        }
+    }
+}
+
+/// The sale that this one would replace, if there is one and it may.
+async fn replaced(ports: &impl Ports, sale: &Sale) -> Result<Option<Published>, Refusal> {
+    let existing = ports.catalogue().sale(sale.id(), Freshness::Fresh).await?;
+    if existing.as_ref().is_some_and(|existing| existing.lifecycle.is_over()) {
+        return Err(Refusal::Archived);
+    }
+    if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
+        return Err(Refusal::SeatsDiffer);
+    }
+    Ok(existing)
+}
+
+/// Writes the sale to the catalogue and to Redis. Repeating it finishes what a crash left. It leaves the sale's
+/// room alone: [`publish_with_room`] is for whoever may be given a sale with one.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -42,13 +103,7 @@ pub async fn publish(
 ) -> Result<Published, Refusal> {
     let file: &SaleFile = sale.file();
     let catalogue = ports.catalogue();
-    let existing = catalogue.sale(sale.id(), Freshness::Fresh).await?;
-    if existing.as_ref().is_some_and(|existing| existing.lifecycle.is_over()) {
-        return Err(Refusal::Archived);
-    }
-    if existing.as_ref().is_some_and(|existing| !existing.sale.has_the_seats_of(sale)) {
-        return Err(Refusal::SeatsDiffer);
-    }
+    let existing = replaced(ports, sale).await?;
     let is_same = existing.as_ref().is_some_and(|existing| existing.sale.file() == file);
     if !is_same {
         let replaces = existing.as_ref().map(|existing| existing.version);

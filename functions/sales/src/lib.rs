@@ -5,6 +5,7 @@
 use engine::domain::ids::{Legs, SaleId};
 use engine::domain::time::Timestamp;
 use engine::flows;
+use engine::flows::publish::publish_with_room;
 use engine::ports::{Catalogue as _, Freshness, ListedSale, Ports as _, SalesPage, Stored};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -17,7 +18,7 @@ use shared::http::routes::{NoRoute, Route};
 use shared::http::sale_reply::{AvailabilityReply, SaleReply, SaleSummary, tiers_on};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesCursor, SalesReply};
 use shared::http::{Problem, checks, problem, sale_body};
-use shared::runtime::app::{App, new_epoch};
+use shared::runtime::app::{App, new_epoch, new_secret};
 use shared::runtime::functions::Function;
 
 /// Time for which anyone may repeat what we say of a sale, in seconds.
@@ -54,7 +55,8 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
     }
 }
 
-/// Writes the operator's sale to the catalogue and to Redis.
+/// Publishes the waiting room of the operator's sale, if it has one, and writes the sale to the catalogue and to
+/// Redis.
 async fn publish(
     app: &App,
     request: &Request,
@@ -63,7 +65,8 @@ async fn publish(
 ) -> Result<Answer<SaleReply>, Problem> {
     let operator = Operator::from_request(request)?;
     let sale = sale_body::read(request, id)?;
-    let published = flows::publish::publish(&app.ports, &sale, &new_epoch(now)?, now).await?;
+    let (epoch, secret) = (new_epoch(now)?, new_secret()?);
+    let published = publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?;
     tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");
     Ok(Answer(SaleReply::new(&published, now).warned(&published, app.cache)))
 }

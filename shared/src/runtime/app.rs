@@ -14,13 +14,14 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use crate::dynamodb::{
-    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, StoreConfig,
+    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, StoreConfig,
 };
 use crate::http::attendees::AttendeeKeys;
 use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
+use crate::runtime::beacon::LiveBeacon;
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
@@ -33,8 +34,9 @@ use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::domain::ids::{Epoch, InvalidId, ReaderId};
 use engine::domain::number::Mint;
+use engine::domain::room::bytes::Secret;
 use engine::domain::time::Timestamp;
-use engine::ports::{Ports, StoreError, Stored};
+use engine::ports::{Ports, RoomPorts, StoreError, Stored};
 
 /// The region of servers that emulate AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
@@ -101,6 +103,7 @@ pub struct LivePorts {
     store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
+    beacon: LiveBeacon,
     grace: Grace,
     listings: Vec<Listing>,
 }
@@ -110,6 +113,7 @@ struct Store {
     dynamo: Dynamo,
     orders: Counted<DynamoOrders>,
     catalogue: DynamoCatalogue,
+    rooms: DynamoRooms,
     cursors: DynamoCursors,
     calls: DynamoCalls,
 }
@@ -146,6 +150,7 @@ impl LivePorts {
             Store {
                 orders: Counted(DynamoOrders::new(dynamo.clone())),
                 catalogue: DynamoCatalogue::new(dynamo.clone()),
+                rooms: DynamoRooms::new(dynamo.clone()),
                 cursors: DynamoCursors::new(dynamo.clone()),
                 calls: DynamoCalls::new(dynamo.clone()),
                 dynamo,
@@ -163,6 +168,7 @@ impl LivePorts {
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
             listings: provider.listings(config.providers.list_lag),
             provider,
+            beacon: LiveBeacon::NotConfigured,
             grace: config.providers.grace,
         })
     }
@@ -224,6 +230,19 @@ impl Ports for LivePorts {
 
     fn listings(&self) -> Vec<Listing> {
         self.listings.clone()
+    }
+}
+
+impl RoomPorts for LivePorts {
+    type Rooms = DynamoRooms;
+    type Beacon = LiveBeacon;
+
+    fn rooms(&self) -> &DynamoRooms {
+        &self.store.rooms
+    }
+
+    fn beacon(&self) -> &LiveBeacon {
+        &self.beacon
     }
 }
 
@@ -357,10 +376,22 @@ pub fn new_reader(now: Timestamp) -> Result<ReaderId, StoreError> {
         .map_err(|error: InvalidId| StoreError::Contract(error.to_string()))
 }
 
+/// A secret that nobody can guess, for a waiting room to commit to.
+///
+/// # Errors
+/// As [`new_epoch`].
+pub fn new_secret() -> Result<Secret, StoreError> {
+    random_bytes().map(Secret).map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
 fn random_u32() -> Result<u32, Error> {
-    let mut bytes = [0; 4];
+    random_bytes().map(u32::from_be_bytes)
+}
+
+fn random_bytes<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
     rand::fill(&mut bytes).map_err(|_| Error::NoEntropy)?;
-    Ok(u32::from_be_bytes(bytes))
+    Ok(bytes)
 }
 
 fn trust(config: &Config) -> Result<Trust, Defect> {

@@ -10,6 +10,7 @@ mod lost_sales;
 mod messages;
 mod refunds;
 mod refusals;
+mod rooms;
 mod tiers_apart;
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};

@@ -52,6 +52,8 @@ impl Fixture {
             case("file: a seat with a line feed", rows(json!(["A\n1"])), invalid),
             case("file: a tier as a list", with(json!({ "tiers": [["t", "T", 1]] })), invalid),
             case("file: a gate as a list", with(json!({ "gate": [1, 75, 1, 1, 300] })), invalid),
+            case("file: a room as a list", with(json!({ "room": [[], 200] })), invalid),
+            case("file: a room of no group", with(json!({ "room": { "groups": [] } })), invalid),
             case("file: no tiers", with(json!({ "tiers": [] })), invalid),
             case("file: a price of -1", tier(json!({ "price_minor": -1 })), invalid),
             case(

@@ -9,12 +9,13 @@ use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::draw::{Commitment, Source};
 use engine::domain::room::join::{
-    BUCKETS, CLOSING_LEAD_MS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership,
-    TakenIndices, Tree, bucket_of,
+    BUCKETS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership, TakenIndices,
+    Tree, bucket_of,
 };
 use engine::domain::room::log::Record;
-use engine::domain::room::serving::{Given, GroupSettings, Room, Settings};
+use engine::domain::room::serving::{DRAW_LEAD_MS, Given, GroupSettings, Room, Settings};
 use engine::domain::room::tree::{CHUNK_LEAVES, empty_leaf, root};
+use engine::domain::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join};
 use engine::flows::room::publish::{self, publish};
@@ -61,7 +62,7 @@ fn member(buyer: &str, number: u32, window: JoinWindow) -> Membership {
 
 fn room() -> Room {
     let commitment = Secret([4; 32]).commitment();
-    let settings = Settings::new(group("all"), NOW.plus_ms(CLOSING_LEAD_MS).ms(), 4);
+    let settings = Settings::new(group("all"), NOW.plus_ms(DRAW_LEAD_MS).ms(), 4);
     Room { sale: sale(), draw: Commitment { commitment, beacon: Some(Hash([5; 32])) }, settings }
 }
 
@@ -426,7 +427,11 @@ async fn a_room_is_published_once() {
     assert_eq!(draw(&ports, &sale(), NOW).await, Ok(Drawing::NoRoom));
     let first = publishing(&settings, None, 1).await.unwrap();
     assert_eq!(first.draw.commitment, Secret([1; 32]).commitment());
-    assert_eq!(publishing(&settings, None, 2).await, Ok(first), "committed to the first secret");
+    assert_eq!(publishing(&settings, None, 2).await, Ok(first.clone()), "the first secret's");
+    let smaller = Settings { max_units: 3, ..settings.clone() };
+    assert_eq!(publishing(&smaller, None, 1).await, Ok(first), "orders may become smaller");
+    let larger = Settings { max_units: 5, ..settings.clone() };
+    assert_eq!(publishing(&larger, None, 1).await, Err(publish::Refusal::Differs));
     let other = Settings { visit_ms: 700_000, ..settings.clone() };
     assert_eq!(publishing(&other, None, 1).await, Err(publish::Refusal::Differs));
     let beacon = Some(Hash([5; 32]));
@@ -434,6 +439,38 @@ async fn a_room_is_published_once() {
     let wrong = Settings { groups: Vec::new(), ..settings };
     let refused = publishing(&wrong, None, 1).await;
     assert!(matches!(refused, Err(publish::Refusal::Settings(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_room_is_joined_while_it_lets_people_join() {
+    let memory = Memory::default();
+    let ports = Caller(memory.clone());
+    let stock = Mutex::new(IndexStock::default());
+    let ask = async |buyer: u32, now: Timestamp| {
+        let (sale, group, buyer) = (sale(), group("all"), user(buyer));
+        let request = JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) };
+        join(&ports, &stock, &request, now).await
+    };
+    let opens_at = NOW.plus_seconds(-60);
+    let settings = Settings {
+        joins_open_at_ms: Some(opens_at.ms()),
+        registered_only: true,
+        ..room().settings
+    };
+    publish(&ports, &sale(), &settings, None, &Secret([4; 32]), NOW).await.unwrap();
+    let early = ask(1, opens_at.plus_ms(-1)).await;
+    assert_eq!(early, Err(join::Refusal::NotOpen(opens_at)));
+    let member = ask(1, opens_at).await.unwrap();
+    assert_eq!(ask(2, NOW).await, Err(join::Refusal::RegistrationOver), "by the clock");
+    assert_eq!(ask(1, NOW).await, Ok(member.clone()), "who is a member stays one");
+    // The counter decides, whatever a clock says; and it leaves no membership behind.
+    ports.close_window(&sale(), &group("all")).await.unwrap();
+    for _ in 0..2 {
+        let late = ask(3, NOW.plus_ms(-1)).await;
+        assert_eq!(late, Err(join::Refusal::RegistrationOver), "by the counter");
+    }
+    let members = &memory.0.lock().unwrap().rooms.members;
+    assert_eq!(members.values().map(|bucket| bucket.len()).sum::<usize>(), 1);
 }
 
 #[tokio::test]

@@ -14,10 +14,13 @@ use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
+use engine::domain::room::bytes::Secret;
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::Reservation;
-use engine::ports::{Catalogue as _, Freshness, Ports as _, StoreError};
+use engine::ports::{
+    Catalogue as _, Freshness, Ports as _, RoomPorts as _, Rooms as _, StoreError,
+};
 use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
@@ -272,6 +275,7 @@ impl Deployed {
     pub async fn everything(&mut self) {
         self.publish("Hall").await;
         self.publish("The hall").await;
+        self.rooms().await;
         for line in ["GET /sales", "GET /sales/hall", "GET /sales/hall/availability"] {
             let shown = self.http("sales", Sender::Nobody, line, &json!({})).await;
             assert_eq!(shown["status"], 200, "{shown:#}");
@@ -288,6 +292,19 @@ impl Deployed {
         self.reads().await;
         self.repairs().await;
         self.sample_events().await;
+    }
+
+    /// A sale is published with its room, also where an earlier attempt has kept a secret and died.
+    async fn rooms(&self) {
+        let rooms = self.app("sales").ports.rooms();
+        rooms.keep_secret(&SaleId::new("club").unwrap(), &Secret([7; 32])).await.unwrap();
+        self.put(&json!({
+            "sale": "club", "title": "Club", "currency": "EUR",
+            "opens_at": "2099-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "room": {},
+            "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
+        }))
+        .await;
     }
 
     /// Each consumer gets its sample event: a consumer that calls nothing else needs no step here.

@@ -45,6 +45,20 @@ fn name(stack: &Stack, arn: &str) -> String {
     }
 }
 
+/// The keys that a statement is for, by what they begin with, each behind a blank; nothing if for all.
+fn leading_keys(statement: &Value) -> Vec<String> {
+    let Some(condition) = statement.get("Condition") else { return vec![String::new()] };
+    let [(operator, of)] = condition.as_object().unwrap().iter().collect::<Vec<_>>()[..] else {
+        panic!("a condition of several parts: {condition}")
+    };
+    assert_eq!(operator, "ForAllValues:StringLike");
+    let [(key, patterns)] = of.as_object().unwrap().iter().collect::<Vec<_>>()[..] else {
+        panic!("a condition on several keys: {condition}")
+    };
+    assert_eq!(key, "dynamodb:LeadingKeys");
+    list(patterns).iter().map(|pattern| format!(" {pattern}")).collect()
+}
+
 /// Everything that the role of a function itself allows.
 pub fn granted(stack: &Stack, function: &str) -> BTreeSet<Right> {
     let (_, _, properties) = stack.functions().find(|(name, ..)| *name == function).unwrap();
@@ -53,11 +67,17 @@ pub fn granted(stack: &Stack, function: &str) -> BTreeSet<Right> {
     for policy in role["Policies"].as_array().into_iter().flatten() {
         for statement in policy["PolicyDocument"]["Statement"].as_array().unwrap() {
             assert_eq!(statement["Effect"], "Allow");
+            let keys = leading_keys(statement);
             for action in list(&statement["Action"]) {
-                rights.extend(list(&statement["Resource"]).into_iter().map(|arn| Right {
+                let resources = list(&statement["Resource"]).into_iter();
+                let each = resources.flat_map(|arn| {
+                    let name = name(stack, &arn);
+                    keys.iter().map(move |keys| format!("{name}{keys}")).collect::<Vec<_>>()
+                });
+                rights.extend(each.map(|on| Right {
                     function: function.to_owned(),
                     action: action.clone(),
-                    on: name(stack, &arn),
+                    on,
                 }));
             }
         }
@@ -103,12 +123,14 @@ fn differences(stack: &Stack, seen: &BTreeSet<Right>) -> (Vec<Right>, Vec<Right>
 }
 
 /// Changes of a role: what lacks then (true), or is idle (false).
-const MISTAKES: [(bool, Edit); 9] = [
+const MISTAKES: [(bool, Edit); 11] = [
     (true, edit("  ReserveRole:", "dynamodb:PutItem, ", "")),
     (true, edit("  SyncDbRole:", "sqs:DeleteMessage, ", "")),
     (true, edit("  OrdersRole:", "/index/by-user", "/index/due")),
     (true, edit("  PayCallbackRole:", "!GetAtt SyncQueue.Arn, ", "")),
     (true, edit("  LoadSaleRole:", "logs:CreateLogStream, ", "")),
+    (true, edit("  SalesRole:", "\"secret#*\", ", "")),
+    (false, edit("  SalesRole:", "\"secret#*\"", "\"secret#*\", \"members#*\"")),
     (false, edit("  TokenGateRole:", "dynamodb:Query]", "dynamodb:Query, dynamodb:Scan]")),
     (
         false,

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// A right that a call needs: who, which action, and on what (`table orders`, `table orders index
-/// due`, `queue expiry`).
+/// due`, `table rooms secret#*`, `queue expiry`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
     pub function: String,
@@ -124,7 +124,12 @@ async fn forward(
 
 /// The actions of a call: a transaction is allowed by the actions of its items.
 fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
-    let table = |of: &Value| format!("table {}", of["TableName"].as_str().unwrap_or("?"));
+    let table = |of: &Value| {
+        let name = of["TableName"].as_str().unwrap_or("?");
+        // The rights to the rooms are by what a key begins with.
+        let leads = if name.ends_with("rooms") { leading(of) } else { String::new() };
+        format!("table {name}{leads}")
+    };
     let keys = |of: &Value| -> Vec<String> {
         of.as_object().into_iter().flat_map(|object| object.keys().cloned()).collect()
     };
@@ -157,6 +162,13 @@ fn of_dynamodb(operation: &str, content: &Value) -> Vec<(String, String)> {
             vec![(action(operation), on)]
         }
     }
+}
+
+/// What the keys begin with that an item's key, or a query's, is one of.
+fn leading(of: &Value) -> String {
+    let keys = [&of["Key"]["pk"], &of["Item"]["pk"], &of["ExpressionAttributeValues"][":pk"]];
+    let key = keys.into_iter().find_map(|key| key["S"].as_str()).unwrap_or("?");
+    format!(" {}#*", key.split('#').next().unwrap_or_default())
 }
 
 /// Batches are allowed by the action of one message.

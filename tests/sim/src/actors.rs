@@ -67,7 +67,8 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
             })
             .await;
         match done {
-            Some(Ok(_)) | Some(Err(Refusal::SeatsDiffer | Refusal::Archived)) => return,
+            Some(Ok(_))
+            | Some(Err(Refusal::SeatsDiffer | Refusal::RoomDiffers | Refusal::Archived)) => return,
             Some(Err(Refusal::Busy | Refusal::Store(_))) | None => executor.sleep(5_000).await,
         }
     }

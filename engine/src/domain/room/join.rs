@@ -7,7 +7,7 @@
 //! Memberships are kept in [`BUCKETS`] buckets, by buyer. A bucket that the draw is about to read has a
 //! *marker*. Who finds none after writing a membership knows that the draw will read it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::bytes::{Hash, Nonce};
 use super::draw::Member;
@@ -25,8 +25,6 @@ pub const MAX_TAKEN: u16 = 16;
 /// Age beyond which an index in stock is dropped once the sale has opened, in milliseconds: later windows are
 /// drawn every minute, and who gets an old index would know its place.
 pub const MAX_STOCK_AGE_MS: i64 = 2_000;
-/// Time between the closing of the first window and the opening of the sale, in milliseconds.
-pub const CLOSING_LEAD_MS: i64 = 120_000;
 /// Most times that a buyer joins again, after a place that ran out or a visit that is over.
 pub const MAX_REJOINS: u8 = 3;
 /// Most indices of a group: [`MAX_CHUNKS`] chunks of [`CHUNK_LEAVES`].
@@ -152,12 +150,27 @@ impl Tree {
 /// What a process has in stock of one counter.
 #[derive(Debug, Clone)]
 struct Stock {
-    /// What is left; none left is remembered for its size and time.
-    taken: TakenIndices,
-    /// How many were taken together.
+    /// What is left of each batch, with the time at which it was taken, the oldest first. There are several
+    /// where several requests at once found nothing in stock.
+    left: VecDeque<(TakenIndices, Timestamp)>,
+    /// How many were last taken together.
     batch: u16,
     /// The time of that.
     at: Timestamp,
+}
+
+impl Stock {
+    /// The next index, unless nothing is left.
+    fn next(&mut self) -> Option<Index> {
+        let (taken, _) = self.left.front_mut()?;
+        let index = Index { number: taken.first, window: taken.window };
+        taken.first = taken.first.saturating_add(1);
+        taken.count = taken.count.saturating_sub(1);
+        if taken.count == 0 {
+            self.left.pop_front();
+        }
+        Some(index)
+    }
 }
 
 /// The indices that a process has in stock. It takes more at once while it uses them up quickly, so that the
@@ -177,14 +190,11 @@ impl IndexStock {
         now: Timestamp,
     ) -> Option<Index> {
         let stock = self.stocks.get_mut(&(sale.clone(), group.clone()))?;
-        let age_ms = now.ms_since(stock.at).saturating_abs();
-        if now >= opens_at && age_ms > MAX_STOCK_AGE_MS {
-            stock.taken.count = 0;
+        if now >= opens_at {
+            let is_new = |at: Timestamp| now.ms_since(at).saturating_abs() <= MAX_STOCK_AGE_MS;
+            stock.left.retain(|(_, at)| is_new(*at));
         }
-        stock.taken.count = stock.taken.count.checked_sub(1)?;
-        let index = Index { number: stock.taken.first, window: stock.taken.window };
-        stock.taken.first = stock.taken.first.saturating_add(1);
-        Some(index)
+        stock.next()
     }
 
     /// How many to take when there is none in stock: twice as many as the last time if those were used up
@@ -193,12 +203,11 @@ impl IndexStock {
     pub fn batch(&self, sale: &SaleId, group: &GroupId, now: Timestamp) -> u16 {
         let Some(stock) = self.stocks.get(&(sale.clone(), group.clone())) else { return 1 };
         let was_quick = now.ms_since(stock.at).saturating_abs() <= MAX_STOCK_AGE_MS;
-        if was_quick { stock.batch.saturating_mul(2).min(MAX_TAKEN) } else { 1 }
+        if was_quick { stock.batch.saturating_mul(2).clamp(1, MAX_TAKEN) } else { 1 }
     }
 
-    /// Puts what was taken at `now` in stock, in place of what was there, and gives out the first; `None`
-    /// if nothing was taken. One request at a time, as Lambda has it: of several at once each would take some,
-    /// and leave unused what the others had left.
+    /// Gives out the first of what was taken at `now`, and puts the others in stock, behind what several
+    /// requests at once may have put there; `None` if nothing was taken.
     pub fn put(
         &mut self,
         sale: &SaleId,
@@ -206,10 +215,16 @@ impl IndexStock {
         taken: TakenIndices,
         now: Timestamp,
     ) -> Option<Index> {
-        let stock = Stock { taken, batch: taken.count, at: now };
-        self.stocks.insert((sale.clone(), group.clone()), stock);
-        // It is of this moment, so no age drops it.
-        self.next(sale, group, now, now)
+        let key = (sale.clone(), group.clone());
+        let new = || Stock { left: VecDeque::new(), batch: 0, at: now };
+        let stock = self.stocks.entry(key).or_insert_with(new);
+        (stock.batch, stock.at) = (taken.count, now);
+        let others = taken.count.checked_sub(1)?;
+        if others > 0 {
+            let first = taken.first.saturating_add(1);
+            stock.left.push_back((TakenIndices { first, count: others, ..taken }, now));
+        }
+        Some(Index { number: taken.first, window: taken.window })
     }
 
     /// Drops what is in stock: its window was closed.
@@ -257,6 +272,20 @@ mod tests {
         let other = GroupId::new("club").unwrap();
         stock.put(&sale(), &group(), taken(20, 2), early);
         assert_eq!(stock.next(&sale(), &other, OPENS, early), None);
+    }
+
+    #[test]
+    fn requests_at_once_lose_no_index() {
+        let mut stock = IndexStock::default();
+        // Three find nothing, and each takes some before the others have put theirs.
+        let firsts = [(0, 4), (4, 4), (8, 1)]
+            .map(|(first, count)| stock.put(&sale(), &group(), taken(first, count), OPENS));
+        assert_eq!(firsts.map(|index| index.unwrap().number), [0, 4, 8]);
+        assert_eq!(drain(&mut stock, OPENS), [1, 2, 3, 5, 6, 7]);
+        // What is old is dropped by itself.
+        stock.put(&sale(), &group(), taken(9, 2), OPENS);
+        stock.put(&sale(), &group(), taken(11, 2), OPENS.plus_ms(2_000));
+        assert_eq!(drain(&mut stock, OPENS.plus_ms(2_001)), [12]);
     }
 
     #[test]

@@ -143,7 +143,20 @@ mod tests {
 
     /// A line is an interface: others hash it.
     #[test]
-    fn the_line_of_a_record_is_fixed() {
+    fn the_line_of_a_publication_is_fixed() {
+        let line = Record::first(room(), 7).line();
+        let expected = concat!(
+            r#""entry":{"published":{"sale":"s","draw":{"commitment":"COMMITMENT","beacon":null},"#,
+            r#""settings":{"groups":[{"group":"all","share":1}],"joins_open_at_ms":null,"closes_at_ms":-120000,"opens_at_ms":0,"#,
+            r#""registered_only":false,"max_per_second":200,"provider_per_second":null,"max_requests_per_second":10000,"#,
+            r#""max_units":4,"max_attempts":10,"show_up_ms":180000,"visit_ms":600000,"window_ms":60000}}},"#,
+        );
+        let commitment = room().draw.commitment.to_string();
+        assert!(line.contains(&expected.replace("COMMITMENT", &commitment)), "{line}");
+    }
+
+    #[test]
+    fn the_line_of_a_turn_is_fixed() {
         let room = room();
         let record = Record::first(room.clone(), 7).next(&room, 8, vec![], given()).unwrap();
         let expected = concat!(

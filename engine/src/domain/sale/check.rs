@@ -89,7 +89,7 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
 }
 
 /// The rule that a number breaks which is not in its range.
-fn outside<N: Copy + PartialOrd + Into<u64>>(
+pub(super) fn outside<N: Copy + PartialOrd + Into<u64>>(
     number: N,
     range: &RangeInclusive<N>,
 ) -> Option<String> {

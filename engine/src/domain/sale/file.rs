@@ -5,6 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
 use crate::domain::money::{Currency, MinorUnits};
@@ -62,6 +63,10 @@ pub struct SaleFile {
     /// How the admission gate is set.
     #[serde(default)]
     pub gate: GateSettings,
+    /// The waiting room; absent: buyers come to the gate at once. Never changes once the sale is published,
+    /// nor does `opens_at` then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub room: Option<RoomSettings>,
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
@@ -93,6 +98,7 @@ impl SaleFile {
             tiers_apart: false,
             stops: Vec::new(),
             gate: GateSettings::default(),
+            room: None,
             tiers,
         }
     }

@@ -10,10 +10,12 @@ mod check;
 mod file;
 #[cfg(test)]
 mod fixtures;
+mod room;
 mod tiers;
 
 pub use check::Defect;
 pub use file::{AttendeeRule, Fare, GateSettings, SaleFile, SaleState, Stop, TierFile};
+pub use room::{RoomGroup, RoomSettings};
 
 pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 
@@ -21,8 +23,10 @@ use crate::domain::ids::{InventoryId, Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
+use crate::domain::room::serving::Settings;
 use crate::domain::tickets::Tickets;
 use check::{check_names, check_size, check_stops, check_terms};
+use room::check_room;
 use tiers::lay_out;
 
 /// Most tiers of a sale: a script takes the keys of every tier it may touch.
@@ -95,6 +99,7 @@ impl Sale {
         check_size(&file)?;
         let mut defects = Vec::new();
         check_terms(&file, &mut defects);
+        check_room(&file, &mut defects);
         let stops = check_stops(&file, &mut defects);
         let tiers: Vec<Tier> = file
             .tiers
@@ -186,6 +191,13 @@ impl Sale {
     #[must_use]
     pub fn max_tickets_per_order(&self) -> u16 {
         u16::try_from(MAX_SEATS_PER_ORDER).unwrap_or(u16::MAX).min(self.file.limit_per_buyer)
+    }
+
+    /// The settings of its waiting room; `None` if it has none.
+    #[must_use]
+    pub fn room(&self) -> Option<Settings> {
+        let units = u32::from(self.max_tickets_per_order()) * u32::from(self.leg_count());
+        self.file.room.as_ref().map(|room| room.serving(self.file.opens_at, units))
     }
 
     /// The whole journey.

@@ -18,7 +18,7 @@ use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{GroupId, SaleId};
 use crate::domain::room::bytes::Hash;
 use crate::domain::room::draw::{BEACON_MS, Closing, Source};
-use crate::domain::room::join::{CLOSING_LEAD_MS, JoinWindow, MAX_INDICES, Membership, Tree};
+use crate::domain::room::join::{JoinWindow, MAX_INDICES, Membership, Tree};
 use crate::domain::room::log::Record;
 use crate::domain::room::serving::{Closed, Event, Given, GroupState, Room, State};
 use crate::domain::room::tree::{self, CHUNK_LEAVES};
@@ -56,7 +56,7 @@ pub enum Drawing {
 /// before its time is over.
 pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> Stored<Drawing> {
     let Some(room) = published(ports, sale).await? else { return Ok(Drawing::NoRoom) };
-    let closes_at = Timestamp::from_ms(room.settings.opens_at_ms).plus_ms(-CLOSING_LEAD_MS);
+    let closes_at = Timestamp::from_ms(room.settings.closes_at_ms);
     if clock.time() < closes_at {
         return Ok(Drawing::NotDue(closes_at));
     }

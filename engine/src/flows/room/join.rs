@@ -64,6 +64,12 @@ pub enum Refusal {
     /// The room has no such group.
     #[error("the waiting room has no such group")]
     UnknownGroup,
+    /// Joining begins at this time.
+    #[error("joining begins at {0}")]
+    NotOpen(Timestamp),
+    /// Only who joined before the first window was closed takes part, and the buyer had not.
+    #[error("only who joined before the draw takes part")]
+    RegistrationOver,
     /// Every index of the group is given.
     #[error("the waiting room is full")]
     Full,
@@ -74,7 +80,7 @@ pub enum Refusal {
 
 /// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
 /// the indices that it took. Who came too late for the first window, and was never answered `Certain`, becomes a
-/// member of a later one.
+/// member of a later one, if the room lets anybody join then.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -93,7 +99,10 @@ pub async fn join(
     let known = ports.rooms().membership(&request.sale, bucket, &request.buyer).await?;
     let mut membership = match known {
         Some(known) => known,
-        None => joining.write(&request.group, None).await?,
+        None => {
+            joining.is_open()?;
+            joining.write(&request.group, None).await?
+        }
     };
     for _ in 0..MAX_MEMBERSHIPS {
         match joining.standing(&membership).await? {
@@ -131,6 +140,21 @@ impl<P: RoomPorts> Joining<'_, P> {
         act(&mut self.stock.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Refuses who is no member, unless members may be made now.
+    fn is_open(&self) -> Result<(), Refusal> {
+        let settings = &self.room.settings;
+        if let Some(opens_at) = settings.joins_open_at_ms.map(Timestamp::from_ms)
+            && self.now < opens_at
+        {
+            return Err(Refusal::NotOpen(opens_at));
+        }
+        // It saves an index. The counter decides, by the window of the index that it gives.
+        if settings.registered_only && self.now.ms() >= settings.closes_at_ms {
+            return Err(Refusal::RegistrationOver);
+        }
+        Ok(())
+    }
+
     /// An index that nobody has.
     async fn index(&self, group: &GroupId) -> Result<Index, Refusal> {
         let (sale, now) = (&self.request.sale, self.now);
@@ -153,11 +177,15 @@ impl<P: RoomPorts> Joining<'_, P> {
             // What is in stock may be of the window that is closed.
             self.stocked(|stock| stock.drop_all(&self.request.sale, group));
         }
+        let index = self.index(group).await?;
+        if self.room.settings.registered_only && index.window == JoinWindow::Later {
+            return Err(Refusal::RegistrationOver);
+        }
         let membership = Membership {
             sale: self.request.sale.clone(),
             group: group.clone(),
             buyer: self.request.buyer.clone(),
-            index: self.index(group).await?,
+            index,
             nonce: self.request.nonce,
             joined_at: self.now,
             more_time: self.request.more_time,

@@ -23,6 +23,13 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
+/// True if settings may be those of a room that has the `kept` ones. Orders may become smaller: the room then
+/// expects too much of each until it has observed enough of them, and never too little.
+fn are_the_same(settings: &Settings, kept: &Settings) -> bool {
+    let as_large = Settings { max_units: kept.max_units, ..settings.clone() };
+    settings.max_units <= kept.max_units && as_large == *kept
+}
+
 /// Publishes the room of a sale, committed to `secret` unless a secret is kept already. Repeating it, with
 /// any secret, finishes what a crash left. The secret must be random: who can guess it knows the draw.
 ///
@@ -37,7 +44,8 @@ pub async fn publish(
     now: Timestamp,
 ) -> Result<Room, Refusal> {
     settings.check()?;
-    let is_same = |room: &Room| room.settings == *settings && room.draw.beacon == beacon;
+    let is_same =
+        |room: &Room| room.draw.beacon == beacon && are_the_same(settings, &room.settings);
     if let Some(room) = published(ports, sale).await? {
         return if is_same(&room) { Ok(room) } else { Err(Refusal::Differs) };
     }

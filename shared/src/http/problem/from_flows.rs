@@ -112,6 +112,7 @@ impl From<publish::Refusal> for Problem {
         let detail = refusal.to_string();
         match refusal {
             Refusal::SeatsDiffer => Self::new(Kind::SeatsDiffer, detail),
+            Refusal::RoomDiffers => Self::new(Kind::RoomDiffers, detail),
             Refusal::Archived => sale_archived(),
             Refusal::Busy => Self::new(Kind::Unavailable, detail).retry_after_ms(LOAD_RETRY_MS),
             Refusal::Store(error) => error.into(),
@@ -250,6 +251,7 @@ mod tests {
                 (409, "order-resolved", None, json!({ "state": "paid" })),
             ),
             (shown(publish::Refusal::SeatsDiffer), (409, "seats-differ", None, none())),
+            (shown(publish::Refusal::RoomDiffers), (409, "room-differs", None, none())),
             (shown(publish::Refusal::Archived), (410, "sale-archived", None, none())),
             (shown(publish::Refusal::Busy), (503, "unavailable", Some(2), none())),
             (shown(not_loaded()), (503, "not-loaded", Some(2), none())),

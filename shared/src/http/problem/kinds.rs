@@ -171,6 +171,9 @@ problems! {
     /// The sale's seats, stops and currency cannot change.
     SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
         by [PublishSale];
+    /// The sale's waiting room cannot change.
+    RoomDiffers: CONFLICT, "room-differs", "The waiting room of a sale cannot change", final,
+        by [PublishSale];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
         by [Admit];
