@@ -28,6 +28,10 @@ pub struct Share {
 }
 
 impl Share {
+    /// The share of a sale with a waiting room, whose turns are the only budget: the shard bounds the rate
+    /// alone. No sale has so many tickets, and a double keeps the number exactly.
+    pub const BY_TURNS: Self = Self { budget: 1 << 52, left: 1 << 52 };
+
     /// The share of each shard if `seat_legs` are free in a sale of `leg_count` legs.
     ///
     /// A ticket takes `(leg_count + 2) / 3` seat-legs: the mean over all journeys of a train, and one

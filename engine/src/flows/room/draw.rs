@@ -23,7 +23,7 @@ use crate::domain::room::log::Record;
 use crate::domain::room::serving::{Closed, Event, Given, GroupState, Room, State};
 use crate::domain::room::tree::{self, CHUNK_LEAVES};
 use crate::domain::time::{Clock, Timestamp};
-use crate::flows::room::published;
+use crate::flows::room::{last_record, published};
 use crate::ports::{AppendReply, Beacon, RoomPorts, Rooms, StoreError, Stored};
 
 /// Buckets that are read, and chunks that are written, at once.
@@ -91,8 +91,7 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
     }
 
     async fn last_record(&self) -> Stored<Record> {
-        let last = self.ports.rooms().last_record(&self.room.sale).await?;
-        last.ok_or_else(|| StoreError::Contract("a room without a log".to_owned()))
+        last_record(self.ports, &self.room.sale).await
     }
 
     /// Appends a record of a time with the events that the state still lacks; none if it lacks none.

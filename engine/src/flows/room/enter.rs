@@ -15,7 +15,7 @@ use crate::domain::room::serving::{Mode, Room};
 use crate::domain::room::view::{Turn, View};
 use crate::domain::room::visit::{Enter, EnterReply, Visit};
 use crate::domain::time::Timestamp;
-use crate::flows::room::turn::last_record;
+use crate::flows::room::last_record;
 use crate::flows::room::window::{GroupAt, place};
 use crate::ports::{Board, BoardPorts, Came, Rooms, StoreError, Stored};
 

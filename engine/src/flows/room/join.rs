@@ -11,11 +11,15 @@ use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::Nonce;
 use crate::domain::room::join::{
-    Index, IndexStock, JoinWindow, MAX_INDICES, Membership, bucket_of,
+    Index, IndexStock, JoinWindow, MAX_INDICES, MAX_REJOINS, Membership, bucket_of,
 };
+use crate::domain::room::memory::RoomMemory;
 use crate::domain::room::serving::Room;
+use crate::domain::room::view::{Turn, View};
+use crate::domain::room::visit::is_over;
 use crate::domain::time::Timestamp;
-use crate::flows::room::published;
+use crate::flows::room::window::{GroupAt, place};
+use crate::flows::room::{last_record, published};
 use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
 
 /// Most memberships that are looked at in one call. The second is of a later window, or of a request that
@@ -80,7 +84,8 @@ pub enum Refusal {
 
 /// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
 /// the indices that it took. Who came too late for the first window, and was never answered `Certain`, becomes a
-/// member of a later one, if the room lets anybody join then.
+/// member of a later one, if the room lets anybody join then. So does whose place has run out or whose visit is
+/// over, up to [`MAX_REJOINS`] times.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -98,18 +103,21 @@ pub async fn join(
     let joining = Joining { ports, stock, request, bucket, room: &room, now };
     let known = ports.rooms().membership(&request.sale, bucket, &request.buyer).await?;
     let mut membership = match known {
+        Some(known) if known.rejoined < MAX_REJOINS && joining.is_over(&known).await? => {
+            joining.write(&known.group, Some(&known), known.rejoined + 1).await?
+        }
         Some(known) => known,
         None => {
             joining.is_open()?;
-            joining.write(&request.group, None).await?
+            joining.write(&request.group, None, 0).await?
         }
     };
     for _ in 0..MAX_MEMBERSHIPS {
         match joining.standing(&membership).await? {
             Fate::Known(standing) => return Ok(Joined { membership, standing }),
             Fate::CameTooLate => {
-                let late = membership.index.number;
-                membership = joining.write(&membership.group, Some(late)).await?;
+                let Membership { ref group, rejoined, .. } = membership;
+                membership = joining.write(group, Some(&membership), rejoined).await?;
             }
         }
     }
@@ -171,8 +179,34 @@ impl<P: RoomPorts> Joining<'_, P> {
         if index.number < MAX_INDICES { Ok(index) } else { Err(Refusal::Full) }
     }
 
-    /// Writes a membership with a new index; the one that is kept.
-    async fn write(&self, group: &GroupId, replaces: Option<u32>) -> Result<Membership, Refusal> {
+    /// True if nothing can come of a membership any more: its place has run out, or its visit is over.
+    async fn is_over(&self, membership: &Membership) -> Stored<bool> {
+        let settings = &self.room.settings;
+        // Before the opening nothing is served.
+        if self.now.ms() < settings.opens_at_ms {
+            return Ok(false);
+        }
+        let view = View::of(&last_record(self.ports, &self.room.sale).await?, false);
+        if let Some(visit) = &membership.visit {
+            return Ok(is_over(visit, membership.more_time, settings.visit_ms, view.clock_ms));
+        }
+        let Membership { sale, group, index, .. } = membership;
+        let mut groups = settings.groups.iter();
+        let Some(at) = groups.position(|known| known.group == *group) else { return Ok(false) };
+        let memory = Mutex::new(RoomMemory::default());
+        let place = place(self.ports, &memory, &view, GroupAt { sale, group, at }, index.number);
+        let turn = view.groups.get(at).zip(place.await?).map(|(group, place)| group.turn(place));
+        Ok(turn == Some(Turn::RunOut))
+    }
+
+    /// Writes a membership with a new index, of a buyer who had joined before so many times; the one that is
+    /// kept.
+    async fn write(
+        &self,
+        group: &GroupId,
+        replaces: Option<&Membership>,
+        rejoined: u8,
+    ) -> Result<Membership, Refusal> {
         if replaces.is_some() {
             // What is in stock may be of the window that is closed.
             self.stocked(|stock| stock.drop_all(&self.request.sale, group));
@@ -189,9 +223,10 @@ impl<P: RoomPorts> Joining<'_, P> {
             nonce: self.request.nonce,
             joined_at: self.now,
             more_time: self.request.more_time,
-            rejoined: 0,
+            rejoined,
             visit: None,
         };
+        let replaces = replaces.map(|replaced| replaced.index.number);
         Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
     }
 

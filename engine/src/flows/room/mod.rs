@@ -11,7 +11,7 @@ pub mod turn;
 pub mod window;
 
 use crate::domain::ids::SaleId;
-use crate::domain::room::log::Entry;
+use crate::domain::room::log::{Entry, Record};
 use crate::domain::room::serving::Room;
 use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
 
@@ -28,4 +28,13 @@ pub async fn published(ports: &impl RoomPorts, sale: &SaleId) -> Stored<Option<R
             Err(StoreError::Contract(format!("the log of {sale} begins with a turn")))
         }
     }
+}
+
+/// The last record of a room's log.
+///
+/// # Errors
+/// Fails if the store does; `Contract` if there is none.
+async fn last_record(ports: &impl RoomPorts, sale: &SaleId) -> Stored<Record> {
+    let last = ports.rooms().last_record(sale).await?;
+    last.ok_or_else(|| StoreError::Contract(format!("the room of {sale} has no log")))
 }

@@ -7,13 +7,13 @@
 
 use std::future::Future;
 
-use crate::domain::ids::SaleId;
 use crate::domain::room::counts::Tally;
 use crate::domain::room::document::{Document, Left};
 use crate::domain::room::log::Record;
 use crate::domain::room::serving::{Command, Event, Given, Mode, Refusal, Room};
 use crate::domain::room::view::View;
 use crate::domain::time::Timestamp;
+use crate::flows::room::last_record;
 use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored};
 
 /// Time for which what is shown is answered, and between two turns, in milliseconds.
@@ -102,15 +102,6 @@ pub async fn command(
         }
     }
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
-}
-
-/// The last record of a room's log.
-///
-/// # Errors
-/// Fails if the store does; `Contract` if there is none.
-pub async fn last_record(ports: &impl BoardPorts, sale: &SaleId) -> Stored<Record> {
-    let last = ports.rooms().last_record(sale).await?;
-    last.ok_or_else(|| StoreError::Contract(format!("the room of {sale} has no log")))
 }
 
 /// The next record if a turn is due, else the last one.

@@ -61,8 +61,8 @@ pub async fn ended_window(
     if !is_drawn {
         return Ok(None);
     }
-    let known = memory.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = known.window(group.sale, group.group, index);
+    let remembered = || memory.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = remembered().window(group.sale, group.group, index);
     if known.is_some() {
         return Ok(known);
     }
@@ -74,8 +74,7 @@ pub async fn ended_window(
         seed: window_seed(&record, group.group),
         record: record.number,
     };
-    let mut memory = memory.lock().unwrap_or_else(PoisonError::into_inner);
-    memory.keep_window(group.sale, group.group, window);
+    remembered().keep_window(group.sale, group.group, window);
     Ok(Some(window))
 }
 
