@@ -132,7 +132,7 @@ impl<'a> Fields<'a> {
         self.number(name).map(Timestamp::from_ms)
     }
 
-    fn flag(&self, name: &str) -> Stored<bool> {
+    pub(super) fn flag(&self, name: &str) -> Stored<bool> {
         let Some(value) = self.item.get(name) else { return Ok(false) };
         value.as_bool().copied().map_err(|_| self.broken(name, "is no boolean"))
     }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_sdk_dynamodb::operation::put_item::PutItemError;
+use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
@@ -18,9 +19,12 @@ use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::join::{Index, JoinWindow, Membership, TakenIndices, Tree};
 use engine::domain::room::log::Record;
+use engine::domain::room::visit::{Enter, EnterReply, MORE_TIME_FACTOR, Visit};
 use engine::domain::time::Timestamp;
 use engine::ports::{AppendReply, MembershipPage, Rooms, StoreError, Stored};
 
+/// Most attempts at an admission of a member: another device may be admitted in between.
+const MAX_ENTERS: usize = 3;
 /// Most first records that a process remembers: they never change, and every join asks for one.
 const MAX_REMEMBERED: usize = 100;
 
@@ -61,8 +65,8 @@ fn read_hashes(item: &Item, name: &str) -> Stored<Vec<Hash>> {
 }
 
 fn membership_item(membership: &Membership, bucket: u16) -> Item {
-    let Membership { sale, group, buyer, index, nonce, joined_at } = membership;
-    with(
+    let Membership { sale, group, buyer, index, nonce, joined_at, .. } = membership;
+    let mut item = with(
         key(tables::members_key(sale, bucket), tables::member_key(buyer)),
         [
             ("group", text(group)),
@@ -71,7 +75,35 @@ fn membership_item(membership: &Membership, bucket: u16) -> Item {
             ("nonce", AttributeValue::B(Blob::new(nonce.0))),
             ("joined_ms", number(joined_at.ms())),
         ],
-    )
+    );
+    // What nobody asked for, and what has not happened, takes no bytes.
+    if membership.more_time {
+        item.insert("more_time".to_owned(), AttributeValue::Bool(true));
+    }
+    if membership.rejoined > 0 {
+        item.insert("rejoined".to_owned(), number(membership.rejoined));
+    }
+    if let Some(Visit { place, turn, began_clock_ms, attempts }) = membership.visit {
+        let of_visit = [
+            ("place", number(place)),
+            ("turn", number(turn)),
+            ("began_ms", number(began_clock_ms)),
+            ("attempts", number(attempts)),
+        ];
+        item = with(item, of_visit);
+    }
+    item
+}
+
+fn read_visit(item: &Item) -> Stored<Option<Visit>> {
+    let fields = Fields::from_item(item);
+    let Some(attempts) = fields.maybe_number("attempts")? else { return Ok(None) };
+    Ok(Some(Visit {
+        place: fields.number("place")?,
+        turn: fields.number("turn")?,
+        began_clock_ms: fields.number("began_ms")?,
+        attempts,
+    }))
 }
 
 fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> {
@@ -91,6 +123,9 @@ fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> {
         index: Index { number: fields.number("index")?, window },
         nonce: Nonce(nonce),
         joined_at: Timestamp::from_ms(fields.number("joined_ms")?),
+        more_time: fields.flag("more_time")?,
+        rejoined: fields.maybe_number("rejoined")?.unwrap_or(0),
+        visit: read_visit(item)?,
     })
 }
 
@@ -168,6 +203,41 @@ impl DynamoRooms {
         let counter = self.db.update(conditional(update, "ADD #next :count", condition, with));
         let used_up = || StoreError::Contract(format!("the indices of {sale} {group} are used up"));
         counter.await?.ok_or_else(used_up)
+    }
+
+    /// The conditional write of an admission: the visit begins, or has one more attempt. The rule is that of
+    /// [`Enter::reply`].
+    fn entering(&self, enter: &Enter) -> UpdateItemFluentBuilder {
+        let Enter { sale, bucket, buyer, group, index, visit, begun_only, visit_ms, max_attempts } =
+            enter;
+        let at = key(tables::members_key(sale, *bucket), tables::member_key(buyer));
+        let update = self.db.client().update_item().table_name(self.table()).set_key(Some(at));
+        let set = "SET #place = if_not_exists(#place, :place), #turn = if_not_exists(#turn, :turn), \
+                   #began_ms = if_not_exists(#began_ms, :clock) ADD #attempts :one";
+        let goes_on = "#attempts < :most AND (#began_ms > :after OR \
+                       (#more_time = :true AND #began_ms > :long_after))";
+        // Parentheses that mean nothing are refused.
+        let is_let_in = if *begun_only {
+            goes_on.to_owned()
+        } else {
+            format!("(attribute_not_exists(#attempts) OR ({goes_on}))")
+        };
+        let condition = format!("#index = :index AND #group = :group AND {is_let_in}");
+        let clock = i128::from(visit.began_clock_ms);
+        let longer = visit_ms.saturating_mul(MORE_TIME_FACTOR);
+        let with = [
+            ("place", number(visit.place)),
+            ("turn", number(visit.turn)),
+            ("clock", number(visit.began_clock_ms)),
+            ("one", number(visit.attempts)),
+            ("most", number(*max_attempts)),
+            ("after", number(clock - i128::from(*visit_ms))),
+            ("long_after", number(clock - i128::from(longer))),
+            ("true", AttributeValue::Bool(true)),
+            ("index", number(*index)),
+            ("group", text(group)),
+        ];
+        conditional(update, set, &condition, with)
     }
 
     fn remembered(&self, sale: &SaleId) -> Option<Record> {
@@ -284,6 +354,33 @@ impl Rooms for DynamoRooms {
         let kept = self.membership(sale, bucket, buyer).await?;
         let nothing = || StoreError::Contract("there is no membership to replace".to_owned());
         kept.ok_or_else(nothing)
+    }
+
+    async fn enter(&self, enter: &Enter) -> Stored<EnterReply> {
+        for _ in 0..MAX_ENTERS {
+            if let Some(entered) = self.db.update(self.entering(enter)).await? {
+                let visit = read_visit(&entered)?;
+                let lacking = || StoreError::Contract("an admission without a visit".to_owned());
+                return visit.map(EnterReply::Entered).ok_or_else(lacking);
+            }
+            let Enter { sale, bucket, buyer, .. } = enter;
+            let member = self.membership(sale, *bucket, buyer).await?;
+            match enter.reply(member.as_ref()) {
+                // It would be let in as it is now.
+                EnterReply::Entered(_) => {}
+                refused @ (EnterReply::NotMember
+                | EnterReply::RunOut
+                | EnterReply::Over
+                | EnterReply::TooManyAttempts) => return Ok(refused),
+            }
+        }
+        Err(StoreError::Unavailable("the same buyer enters again and again".to_owned()))
+    }
+
+    async fn joined(&self, sale: &SaleId, group: &GroupId) -> Stored<u32> {
+        let counter = self.get(key(tables::room_counter_key(sale), group)).await?;
+        let next = counter.map(|counter| Fields::from_item(&counter).number("next"));
+        Ok(next.transpose()?.unwrap_or(0))
     }
 
     async fn mark(&self, sale: &SaleId, bucket: u16) -> Stored<()> {

@@ -15,6 +15,7 @@ use engine::domain::room::join::{
 use engine::domain::room::log::Record;
 use engine::domain::room::serving::{DRAW_LEAD_MS, Given, GroupSettings, Room, Settings};
 use engine::domain::room::tree::{CHUNK_LEAVES, empty_leaf, root};
+use engine::domain::room::visit::{Enter, EnterReply, MORE_TIME_FACTOR, Visit};
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::join::{self, JoinRequest, Joined, Standing, join};
@@ -57,6 +58,9 @@ fn member(buyer: &str, number: u32, window: JoinWindow) -> Membership {
         index: Index { number, window },
         nonce: Nonce([7; 16]),
         joined_at: NOW,
+        more_time: false,
+        rejoined: 0,
+        visit: None,
     }
 }
 
@@ -99,12 +103,17 @@ async fn counts(rooms: &impl Rooms) {
     let taken = |first, count, window| Ok(TakenIndices { first, count, window });
     let (all, club) = (group("all"), group("club"));
     let sale = sale();
+    assert_eq!(rooms.joined(&sale, &all).await, Ok(0));
     let take = |group, count| rooms.take_indices(&sale, group, count);
     assert_eq!(take(&all, 16).await, taken(0, 16, JoinWindow::First));
     assert_eq!(take(&all, 1).await, taken(16, 1, JoinWindow::First));
     assert_eq!(take(&club, 2).await, taken(0, 2, JoinWindow::First));
     assert_eq!(rooms.close_window(&sale, &all).await, Ok(17));
     assert_eq!(take(&all, 3).await, taken(17, 3, JoinWindow::Later));
+    assert_eq!(
+        [rooms.joined(&sale, &all).await, rooms.joined(&sale, &club).await],
+        [Ok(20), Ok(2)]
+    );
     assert_eq!(rooms.close_window(&sale, &all).await, Ok(17), "it was closed before");
     assert_eq!(take(&club, 1).await, taken(2, 1, JoinWindow::First), "another group's is open");
     let nobody = group("nobody");
@@ -161,6 +170,57 @@ async fn keeps_memberships(rooms: &impl Rooms) {
     assert_eq!(everybody(rooms, 3, Some(&user("c"))).await, expected[3..], "nobody of that name");
 }
 
+/// Admissions of members: each by the rule of [`Enter::reply`].
+async fn keeps_visits(rooms: &impl Rooms) {
+    let visit =
+        |clock_ms: u64, attempts| Visit { place: 7, turn: 12, began_clock_ms: clock_ms, attempts };
+    let enter = |buyer: &str, index, clock_ms| Enter {
+        sale: sale(),
+        bucket: 9,
+        buyer: user(buyer),
+        group: group("all"),
+        index,
+        visit: visit(clock_ms, 1),
+        begun_only: false,
+        visit_ms: 600_000,
+        max_attempts: 3,
+    };
+    let entered = |clock_ms, attempts| Ok(EnterReply::Entered(visit(clock_ms, attempts)));
+    let plain = member("plain", 1, JoinWindow::First);
+    let slow = Membership { more_time: true, rejoined: 2, ..member("slow", 2, JoinWindow::Later) };
+    for member in [&plain, &slow] {
+        rooms.join(member, 9, None).await.unwrap();
+        assert_eq!(rooms.membership(&sale(), 9, &member.buyer).await, Ok(Some(member.clone())));
+    }
+    let ask = async |enter: Enter| rooms.enter(&enter).await;
+    assert_eq!(ask(enter("nobody", 1, 5_000)).await, Ok(EnterReply::NotMember));
+    assert_eq!(ask(enter("plain", 2, 5_000)).await, Ok(EnterReply::NotMember));
+    let of_club = Enter { group: group("club"), ..enter("plain", 1, 5_000) };
+    assert_eq!(ask(of_club).await, Ok(EnterReply::NotMember));
+    let run_out = |clock_ms| Enter { begun_only: true, ..enter("plain", 1, clock_ms) };
+    assert_eq!(ask(run_out(5_000)).await, Ok(EnterReply::RunOut));
+    assert_eq!(ask(enter("plain", 1, 5_000)).await, entered(5_000, 1));
+    // An older view, another place and turn: the visit stays as it began.
+    let other = Visit { place: 8, turn: 13, ..visit(0, 1) };
+    assert_eq!(ask(Enter { visit: other, ..enter("plain", 1, 0) }).await, entered(5_000, 2));
+    assert_eq!(ask(run_out(605_000)).await, Ok(EnterReply::Over));
+    assert_eq!(ask(run_out(604_999)).await, entered(5_000, 3));
+    assert_eq!(ask(enter("plain", 1, 604_999)).await, Ok(EnterReply::TooManyAttempts));
+    assert_eq!(ask(enter("plain", 1, 605_000)).await, Ok(EnterReply::Over));
+    let kept = Membership { visit: Some(visit(5_000, 3)), ..plain.clone() };
+    assert_eq!(rooms.membership(&sale(), 9, &plain.buyer).await, Ok(Some(kept)));
+
+    let end_ms = 600_000 * MORE_TIME_FACTOR;
+    assert_eq!(ask(enter("slow", 2, 0)).await, entered(0, 1));
+    assert_eq!(ask(enter("slow", 2, end_ms - 1)).await, entered(0, 2));
+    assert_eq!(ask(enter("slow", 2, end_ms)).await, Ok(EnterReply::Over));
+    // Who joins again begins anew.
+    let again = member("plain", 3, JoinWindow::Later);
+    rooms.join(&again, 9, Some(1)).await.unwrap();
+    assert_eq!(ask(enter("plain", 1, 5_000)).await, Ok(EnterReply::NotMember));
+    assert_eq!(ask(enter("plain", 3, 700_000)).await, entered(700_000, 1));
+}
+
 async fn keeps_leaves(rooms: &impl Rooms) {
     let hashes = |count: usize, byte: u8| vec![Hash([byte; 32]); count];
     let all = group("all");
@@ -188,6 +248,7 @@ async fn keeps_the_contract(rooms: &impl Rooms) {
     keeps_secrets_and_a_log(rooms).await;
     counts(rooms).await;
     keeps_memberships(rooms).await;
+    keeps_visits(rooms).await;
     keeps_leaves(rooms).await;
 }
 
@@ -220,6 +281,39 @@ async fn what_is_taken_at_once_is_taken_once() {
 }
 
 #[tokio::test]
+async fn devices_that_enter_at_once_share_the_attempts_of_one_visit() {
+    let fixture = Fixture::new().await;
+    let rooms = DynamoRooms::new(fixture.db.clone());
+    rooms.join(&member("b", 5, JoinWindow::First), 3, None).await.unwrap();
+    let enter = |clock_ms: u64| Enter {
+        sale: sale(),
+        bucket: 3,
+        buyer: user("b"),
+        group: group("all"),
+        index: 5,
+        visit: Visit { place: 7, turn: 12, began_clock_ms: clock_ms, attempts: 1 },
+        begun_only: false,
+        visit_ms: 600_000,
+        max_attempts: 4,
+    };
+    let enters: Vec<Enter> = (0..12).map(enter).collect();
+    let replies = join_all(enters.iter().map(|enter| rooms.enter(enter))).await;
+    let mut attempts = Vec::new();
+    let mut began = BTreeSet::new();
+    for reply in replies {
+        match reply.unwrap() {
+            EnterReply::Entered(visit) => {
+                attempts.push(visit.attempts);
+                began.insert(visit.began_clock_ms);
+            }
+            refused => assert_eq!(refused, EnterReply::TooManyAttempts),
+        }
+    }
+    attempts.sort_unstable();
+    assert_eq!((attempts, began.len()), (vec![1, 2, 3, 4], 1));
+}
+
+#[tokio::test]
 async fn an_attempt_whose_answer_was_lost_finds_its_own() {
     let fixture = Fixture::new().await;
     let lose_the_first =
@@ -239,6 +333,19 @@ async fn an_attempt_whose_answer_was_lost_finds_its_own() {
     assert_eq!(losing().await.join(&first, 3, None).await.as_ref(), Ok(&first));
     let later = member("b", 9, JoinWindow::Later);
     assert_eq!(losing().await.join(&later, 3, Some(5)).await.as_ref(), Ok(&later));
+    let enter = Enter {
+        sale: sale(),
+        bucket: 3,
+        buyer: user("b"),
+        group: group("all"),
+        index: 9,
+        visit: Visit { place: 7, turn: 12, began_clock_ms: 0, attempts: 1 },
+        begun_only: false,
+        visit_ms: 600_000,
+        max_attempts: 2,
+    };
+    let entered = EnterReply::Entered(Visit { attempts: 2, ..enter.visit });
+    assert_eq!(losing().await.enter(&enter).await, Ok(entered), "a lost answer costs an attempt");
     // What was taken and not answered is a gap.
     let taken = losing().await.take_indices(&sale(), &group("all"), 4).await.unwrap();
     assert_eq!((taken.first, taken.count), (4, 4));
@@ -288,7 +395,9 @@ impl RoomPorts for Environment {
 async fn joining(ports: &Environment, stock: &Mutex<IndexStock>, number: u32) -> Joined {
     let nonce = Nonce([u8::try_from(number % 251).unwrap(); 16]);
     let (sale, group, buyer) = (sale(), group("all"), user(number));
-    join(ports, stock, &JoinRequest { sale, group, buyer, nonce }, NOW).await.unwrap()
+    join(ports, stock, &JoinRequest { sale, group, buyer, nonce, more_time: false }, NOW)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
@@ -391,7 +500,13 @@ async fn a_draw_of_many_goes_on_from_what_is_kept() {
     let stock = Mutex::new(IndexStock::default());
     let ask = async |member: &Membership| {
         let Membership { sale, group, buyer, .. } = member.clone();
-        join(&ports, &stock, &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) }, NOW).await
+        join(
+            &ports,
+            &stock,
+            &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false },
+            NOW,
+        )
+        .await
     };
     for member in [&all[0], &all[2_999], &club[4]] {
         let joined = Joined { membership: member.clone(), standing: Standing::Certain };
@@ -448,7 +563,7 @@ async fn a_room_is_joined_while_it_lets_people_join() {
     let stock = Mutex::new(IndexStock::default());
     let ask = async |buyer: u32, now: Timestamp| {
         let (sale, group, buyer) = (sale(), group("all"), user(buyer));
-        let request = JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) };
+        let request = JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false };
         join(&ports, &stock, &request, now).await
     };
     let opens_at = NOW.plus_seconds(-60);
@@ -480,7 +595,13 @@ async fn who_cannot_join_is_told_why() {
     let stock = Mutex::new(IndexStock::default());
     let ask = async |name: &str| {
         let (sale, group, buyer) = (sale(), group(name), user(1));
-        join(&ports, &stock, &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]) }, NOW).await
+        join(
+            &ports,
+            &stock,
+            &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false },
+            NOW,
+        )
+        .await
     };
     assert_eq!(ask("all").await, Err(join::Refusal::NoRoom));
     let Room { settings, .. } = room();
