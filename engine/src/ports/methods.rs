@@ -174,6 +174,7 @@ macro_rules! room_port_methods {
                 TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> bool;
                 Tally: tally(ref sale: SaleId, copy oldest_mark: u64, copy now: Timestamp) -> Tally;
                 Came: came(ref sale: SaleId, ref came: Came, copy now: Timestamp) -> ();
+                Asked: asked(ref sale: SaleId, copy now: Timestamp) -> u64;
                 Reserved: reserved(
                     ref sale: SaleId, ref report: ReservationReport, copy now: Timestamp
                 ) -> ();

@@ -56,6 +56,8 @@ pub trait Board: Send + Sync {
         came: &Came,
         now: Timestamp,
     ) -> impl Future<Output = Stored<()>> + Send;
+    /// Counts a request that is about to go to the sale's slot. Returns the number of them in this second.
+    fn asked(&self, sale: &SaleId, now: Timestamp) -> impl Future<Output = Stored<u64>> + Send;
     /// Counts a reservation.
     fn reserved(
         &self,

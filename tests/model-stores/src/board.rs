@@ -21,6 +21,8 @@ pub struct BoardModel {
     pub tally: Option<Tally>,
     /// Reservations by second.
     pub seconds: BTreeMap<i64, Reservations>,
+    /// Requests for the sale's slot by second.
+    pub asked: BTreeMap<i64, u64>,
 }
 
 impl BoardModel {
@@ -65,6 +67,13 @@ impl BoardModel {
         tally.came += 1;
         tally.marks.entry(came.due_mark).or_default().came += 1;
         tally.marks.entry(came.entry.mark).or_default().entered += 1;
+    }
+
+    /// See [`engine::ports::Board::asked`].
+    pub fn asked(&mut self, now: Timestamp) -> u64 {
+        let asked = self.asked.entry(now.ms().div_euclid(1_000)).or_default();
+        *asked += 1;
+        *asked
     }
 
     /// See [`engine::ports::Board::reserved`].

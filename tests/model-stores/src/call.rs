@@ -250,6 +250,7 @@ impl Call {
             | Self::TakeTurn { .. }
             | Self::Tally { .. }
             | Self::Came { .. }
+            | Self::Asked { .. }
             | Self::Reserved { .. } => Effect::Board,
             Self::Epoch { .. }
             | Self::Head { .. }
@@ -469,6 +470,7 @@ impl Stores {
                 self.board(sale).came(came, *now);
                 Reply::Came(())
             }
+            Call::Asked { sale, now } => Reply::Asked(self.board(sale).asked(*now)),
             Call::Reserved { sale, report, now } => {
                 self.board(sale).reserved(report, *now);
                 Reply::Reserved(())

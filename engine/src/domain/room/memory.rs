@@ -87,7 +87,9 @@ mod tests {
     }
 
     fn view(number: u64) -> View {
-        View { number, mode: Mode::Open, sold_out: false, clock_ms: 0, groups: Vec::new() }
+        let groups = Vec::new();
+        let requests_per_second = 0;
+        View { number, mode: Mode::Open, sold_out: false, clock_ms: 0, requests_per_second, groups }
     }
 
     #[test]

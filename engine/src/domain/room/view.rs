@@ -38,6 +38,8 @@ pub struct View {
     pub sold_out: bool,
     /// The clock of visits, in milliseconds.
     pub clock_ms: u64,
+    /// Requests a second that may go to the sale's slot, by the classic rule.
+    pub requests_per_second: u64,
     /// The groups, in the order of the settings.
     pub groups: Vec<GroupView>,
 }
@@ -72,7 +74,7 @@ impl View {
     /// The view of a record. `nothing_left`: nothing is free or held.
     #[must_use]
     pub fn of(record: &Record, nothing_left: bool) -> Self {
-        let State { mode, sold_out, clock_ms, groups, .. } = &record.state;
+        let State { mode, sold_out, clock_ms, groups, gave, .. } = &record.state;
         let group = |group: &super::serving::GroupState| GroupView {
             serving: group.serving,
             passed: group.passed,
@@ -85,6 +87,7 @@ impl View {
             mode: *mode,
             sold_out: *sold_out || nothing_left,
             clock_ms: *clock_ms,
+            requests_per_second: gave.requests_per_second,
             groups: groups.iter().map(group).collect(),
         }
     }
@@ -118,7 +121,14 @@ mod tests {
             window_end: 100,
             marks: vec![20, 30, 30],
         };
-        View { number: 7, mode: Mode::Open, sold_out: false, clock_ms: 64_999, groups: vec![group] }
+        View {
+            number: 7,
+            mode: Mode::Open,
+            sold_out: false,
+            clock_ms: 64_999,
+            requests_per_second: 0,
+            groups: vec![group],
+        }
     }
 
     #[test]

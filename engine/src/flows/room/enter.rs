@@ -31,6 +31,9 @@ pub struct Claimed<'a> {
 /// Why a place does not let its buyer in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// No place is claimed.
+    #[error("the sale has a waiting room: a place that is due is needed")]
+    Missing,
     /// The operator has paused the room.
     #[error("the waiting room is paused")]
     Paused,

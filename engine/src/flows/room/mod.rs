@@ -7,6 +7,7 @@ pub mod draw;
 pub mod enter;
 pub mod join;
 pub mod publish;
+pub mod slot;
 pub mod turn;
 pub mod window;
 

@@ -81,11 +81,13 @@ pub async fn command(
     left: impl Future<Output = Option<Left>> + Send,
     now: Timestamp,
 ) -> Stored<Result<Shown, Refusal>> {
+    let left = left.await;
     for _ in 0..MAX_ATTEMPTS {
         let last = last_record(ports, &room.sale).await?;
         // Nothing was counted for this turn, so that it serves nobody.
         let joined = last.state.groups.iter().map(|group| group.joined).collect();
-        let given = Given { joined, ..Given::default() };
+        let free = left.as_ref().map(|left| left.free);
+        let given = Given { free, joined, ..Given::default() };
         // Commands do not depend on time, and a clock that is behind must not stop one.
         let at_ms = now.ms().max(last.at_ms);
         let events = vec![Event::Command(command.clone())];
@@ -95,7 +97,6 @@ pub async fn command(
         };
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => {
-                let left = left.await;
                 return Ok(Ok(show(ports, room, &next, left.as_ref(), false, now).await));
             }
             AppendReply::Conflict => {}
