@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use engine::domain::guard::Guard;
 use model::room::Scenario;
-use model::room::steps::explore;
+use model::room::steps::{Rooms, explore};
 
 /// Explores a scenario: all of it holds, and it is a scenario in which something can happen.
 fn holds(scenario: Scenario) {
@@ -68,4 +68,21 @@ fn without_a_guard_the_way_to_what_breaks_is_found() {
         let last = explored.broken.as_ref().and_then(|lines| lines.last());
         assert!(last.is_some_and(|last| last.contains(breaks)), "without {guard}: {explored}");
     }
+}
+
+/// Seeds of walks.
+const WALKS: u64 = 150;
+
+#[test]
+fn a_whole_sale_holds_on_every_walk() {
+    let rooms = Rooms::new(Scenario::whole());
+    let (mut steps, mut entered, mut rejoined) = (0, 0, 0);
+    for seed in 0..WALKS {
+        let walk = rooms.walk(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
+        steps += walk.steps;
+        entered += walk.entered;
+        rejoined += walk.rejoined;
+    }
+    println!("{WALKS} walks: {steps} steps, let in {entered} times, {rejoined} joined again");
+    assert!(entered > 100 && rejoined > 5, "{entered} {rejoined}: too little was tested");
 }

@@ -22,6 +22,9 @@ use crate::direct;
 /// Time after the last moment of a scenario at which the draw is run for the last time, in seconds: when
 /// the beacon's time is over.
 const AT_THE_END_SECONDS: i64 = 600;
+/// Turns by which everybody was served: none of a scenario has so many places, and what is in flight when the
+/// last one was made runs out meanwhile.
+const MAX_TURNS: i64 = 1_000;
 
 fn must(holds: bool, what: impl FnOnce() -> String) -> Checked {
     if holds { Ok(()) } else { Err(what()) }
@@ -101,7 +104,7 @@ fn told(scenario: &Scenario, state: &State) -> Checked {
         let Membership { buyer, index, .. } = member;
         let bucket = bucket_of(buyer, scenario.buckets);
         let kept = rooms.membership(&sale(), bucket, buyer);
-        must(kept.as_ref() == Some(member), || {
+        must(kept.as_ref().is_some_and(|kept| is_same(member, kept)), || {
             format!("R2: {buyer} was told index {}, and has {kept:?}", index.number)
         })?;
         let closed = rooms.counters.get(&(sale(), group())).and_then(|counter| counter.closed);
@@ -159,10 +162,10 @@ fn log(state: &State) -> Checked {
 /// nobody is let in more often than the visit counts.
 fn visits(scenario: &Scenario, state: &State) -> Checked {
     let rooms = &state.stores.rooms;
-    let Some(drawn) = &scenario.drawn else { return Ok(()) };
-    for (joiner, (_, place)) in drawn.iter().enumerate() {
-        let visit = scenario.member(rooms, joiner).and_then(|member| member.visit);
-        let entered = state.entered[joiner];
+    for joiner in 0..scenario.joiners.len() {
+        let Some(member) = scenario.member(rooms, joiner) else { continue };
+        let (visit, index) = (member.visit, member.index.number);
+        let entered = state.entered.get(&(joiner, index)).copied().unwrap_or(0);
         must(entered <= visit.map_or(0, |visit| visit.attempts), || {
             format!("R7: joiner {} was let in {entered} times, and has {visit:?}", joiner + 1)
         })?;
@@ -172,7 +175,7 @@ fn visits(scenario: &Scenario, state: &State) -> Checked {
         must(serving.is_some_and(|serving| visit.place < serving), || {
             format!("R6: place {} was let in by turn {}", visit.place, visit.turn)
         })?;
-        must(*place == visit.place, || {
+        must(Scenario::place(rooms, index) == Some(visit.place), || {
             format!("R6: joiner {} was let in at place {}", joiner + 1, visit.place)
         })?;
     }
@@ -210,13 +213,46 @@ pub fn visits_stay(before: &RoomsModel, after: &RoomsModel) -> Checked {
     };
     for member in members(before) {
         let Some(visit) = member.visit else { continue };
-        let now = members(after).into_iter().find(|other| other.buyer == member.buyer);
+        let mut after = members(after).into_iter();
+        let now = after.find(|other| other.buyer == member.buyer);
+        if now.as_ref().is_some_and(|now| now.rejoined > member.rejoined) {
+            continue;
+        }
         let same = now.and_then(|now| now.visit).is_some_and(|now| {
             now.attempts >= visit.attempts && Visit { attempts: visit.attempts, ..now } == visit
         });
         must(same, || format!("R7: the visit of place {} changed", visit.place))?;
     }
     Ok(())
+}
+
+/// Whether a membership is the one that was told, or of somebody who joined again since or before.
+#[must_use]
+pub fn is_same(told: &Membership, membership: &Membership) -> bool {
+    let without_visit = |member: &Membership| Membership { visit: None, ..member.clone() };
+    told.rejoined != membership.rejoined || without_visit(told) == without_visit(membership)
+}
+
+/// R9: whoever has joined is served in the end, once turns are made again. There is enough for everybody.
+///
+/// # Errors
+/// Says how far it came.
+pub fn served(scenario: &Scenario, state: &State, now: Timestamp) -> Checked {
+    let mut stores = Stores::clone(&state.stores);
+    let draw_at = now.plus_seconds(AT_THE_END_SECONDS);
+    for now in [now, draw_at] {
+        direct::run(scenario, &mut stores, now, &Flow::Draw { now });
+    }
+    for second in 0..MAX_TURNS {
+        let now = draw_at.plus_seconds(second);
+        direct::run(scenario, &mut stores, now, &Flow::Turn { now });
+    }
+    let last = stores.rooms.last_record(&sale()).map_err(|error| error.to_string())?;
+    let of_group = last.as_ref().and_then(|last| last.state.groups.first());
+    let joined = stores.rooms.joined(&sale(), &group());
+    must(of_group.as_ref().is_some_and(|of| of.serving == joined), || {
+        format!("R9: {joined} have joined, and after {MAX_TURNS} turns it is {last:?}")
+    })
 }
 
 /// R1 to R4 and R6 to R8 in a state.
@@ -255,7 +291,7 @@ pub fn rest(scenario: &Scenario, before: &State, now: Timestamp) -> Checked {
             return Err(format!("R5: joiner {} got {outcome:?}", joiner + 1));
         };
         let told = &mut end.told[joiner];
-        let same = told.as_ref().is_none_or(|told| *told == membership);
+        let same = told.as_ref().is_none_or(|told| is_same(told, &membership));
         must(same, || format!("R2: another membership than before: {membership:?}"))?;
         *told = Some(membership);
     }

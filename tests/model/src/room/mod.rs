@@ -16,8 +16,9 @@ use engine::domain::inventory::PartLimit;
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::counts::Entry;
 use engine::domain::room::document::Left;
-use engine::domain::room::draw::Window;
+use engine::domain::room::draw::{Window, later_seed};
 use engine::domain::room::join::{IndexStock, Membership, bucket_of};
+use engine::domain::room::log::Record;
 use engine::domain::room::memory::RoomMemory;
 use engine::domain::room::serving::{DRAW_LEAD_MS, Room, Settings};
 use engine::domain::time::Timestamp;
@@ -69,8 +70,8 @@ pub enum Flow {
         joiner: usize,
         /// How many times the joiner asked before.
         attempt: u8,
-        /// The place that is claimed, though another one was drawn.
-        lie: Option<u32>,
+        /// The index that the joiner was told, and the place that is claimed for it.
+        claim: (u32, u32),
         /// The time of the request.
         now: Timestamp,
     },
@@ -134,8 +135,8 @@ pub struct Scenario {
     pub enters: u8,
     /// The number of times that Redis loses everything.
     pub losses: u8,
-    /// Index and place of each joiner, if all have joined and are drawn when the scenario begins.
-    pub drawn: Option<Vec<(u32, u32)>>,
+    /// True if everybody has joined and places are drawn when the scenario begins.
+    pub is_drawn: bool,
     /// Buckets of memberships.
     pub buckets: u16,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
@@ -176,7 +177,7 @@ impl Scenario {
             turns: 0,
             enters: 0,
             losses: 0,
-            drawn: None,
+            is_drawn: false,
             buckets: 1,
             faults: 0,
             rounds: 0,
@@ -236,16 +237,8 @@ impl Scenario {
     /// A room whose places are drawn, at its opening and two seconds later.
     fn open(name: &'static str, joiners: u8) -> Self {
         let times = vec![OPENS_AT, OPENS_AT.plus_seconds(2)];
-        let scenario =
-            Self { drawn: Some(Vec::new()), has_beacon: false, times, ..Self::new(name) };
-        let scenario = Self { requests: 0, draws: 0, ..scenario.joined_by(joiners) };
-        let rooms = scenario.stores().rooms;
-        let drawn = |joiner| {
-            let member = scenario.member(&rooms, joiner).expect("everybody has joined");
-            (member.index.number, scenario.place(&rooms, joiner).expect("the room is drawn"))
-        };
-        let drawn = (0..scenario.joiners.len()).map(drawn).collect();
-        Self { drawn: Some(drawn), ..scenario }
+        let scenario = Self { is_drawn: true, has_beacon: false, times, ..Self::new(name) };
+        Self { requests: 0, draws: 0, ..scenario.joined_by(joiners) }
     }
 
     /// Two ask for the room document, and somebody whose place is the first comes.
@@ -268,6 +261,29 @@ impl Scenario {
     pub fn redis_forgets() -> Self {
         let scenario = Self::open("Redis loses everything while a turn is made", 1);
         Self { turns: 1, enters: 1, losses: 1, faults: 1, ..scenario }
+    }
+
+    /// A whole sale for a walk: five people join, some of them late or again, come, and come again, while draws
+    /// and turns are made by processes whose clocks differ, Redis loses everything now and then, and steps go
+    /// wrong.
+    #[must_use]
+    pub fn whole() -> Self {
+        let seconds = [-60, -30, 0, 10, 5, 60, 119, 120, 110, 122, 125, 130, 140, 170, 150, 230];
+        let later = [290, 350, 340, 410, 470, 530, 600, 700, 690, 800, 900, 960, 1_020, 1_080];
+        let times = seconds.iter().chain(&later).map(|after| START.plus_seconds(*after)).collect();
+        let scenario = Self::new("a whole sale").joined_by(5);
+        Self {
+            requests: 12,
+            draws: 6,
+            turns: 120,
+            enters: 40,
+            losses: 4,
+            faults: 12,
+            rounds: 1,
+            buckets: 2,
+            times,
+            ..scenario
+        }
     }
 
     /// Two people join while two processes draw: a minute.
@@ -313,7 +329,7 @@ impl Scenario {
         stores.beacon.latest = Some(FIRST_ROUND);
         let outcome = direct::run(self, &mut stores, START, &Flow::Publish);
         assert!(matches!(outcome, Outcome::Published(_)), "{outcome:?}");
-        if self.drawn.is_some() {
+        if self.is_drawn {
             for joiner in 0..self.joiners.len() {
                 let join = Flow::Join { joiner, attempt: 0, now: START };
                 let outcome = direct::run(self, &mut stores, START, &join);
@@ -332,18 +348,27 @@ impl Scenario {
         rooms.membership(&sale(), bucket_of(buyer, self.buckets), buyer)
     }
 
-    /// The place that was drawn for a joiner.
-    fn place(&self, rooms: &RoomsModel, joiner: usize) -> Option<u32> {
-        let member = self.member(rooms, joiner)?;
-        let last = rooms.last_record(&sale()).ok()??;
-        let group = last.state.groups.first()?;
-        let count = group.closed?.closing.count;
-        Window::new(group.seed?, 0, count).place(member.index.number)
+    /// The place that was drawn for an index, by the log alone; `None` while it is not drawn.
+    #[must_use]
+    pub fn place(rooms: &RoomsModel, index: u32) -> Option<u32> {
+        let log = rooms.logs.get(&sale())?;
+        let mut records = log.values().filter_map(|line| Record::from_line(line).ok());
+        let drew = |record: &Record| {
+            record.state.groups.first().is_some_and(|group| index < group.window_end)
+        };
+        let record = records.find(drew)?;
+        let state = record.state.groups.first()?;
+        let closing = state.closed?.closing;
+        if index < closing.count {
+            return Window::new(state.seed?, 0, closing.count).place(index);
+        }
+        let seed = later_seed(record.hash(), &group());
+        Window::new(seed, state.window_first, state.window_end).place(index)
     }
 
     /// What is left of the sale: always enough for one who comes and one who has not.
     fn left() -> Left {
-        Left { free: 10, holds: false, tiers: vec![10] }
+        Left { free: 40, holds: false, tiers: vec![40] }
     }
 
     /// A gate that remembers nothing yet lets a joiner in, as the function of the gate does.
@@ -351,16 +376,14 @@ impl Scenario {
         &self,
         ports: &Caller<D>,
         joiner: usize,
-        lie: Option<u32>,
+        (index, place): (u32, u32),
         now: Timestamp,
     ) -> Result<Entry, enter::Refusal> {
         let memory = Arc::new(Mutex::new(RoomMemory::default()));
         let room = published(ports, &sale()).await?.expect("the room is published");
         let buyer = &self.joiners[joiner];
-        let drawn = self.drawn.as_ref().and_then(|drawn| drawn.get(joiner));
-        let (index, drawn) = *drawn.expect("everybody is drawn");
         let group = group();
-        let claimed = Claimed { group: &group, place: lie.unwrap_or(drawn) };
+        let claimed = Claimed { group: &group, place };
         let view = enter::view(ports, &memory, &room, now).await?;
         enter::check_place(ports, &memory, &room, &view, claimed, index).await?;
         enter::enter(ports, &room, &view, claimed, buyer, index, now).await
@@ -418,8 +441,8 @@ impl Setting for Scenario {
                     Err(error) => Outcome::Failed(error),
                 }
             }
-            Flow::Enter { joiner, attempt: _, lie, now } => {
-                match self.let_in(ports, *joiner, *lie, *now).await {
+            Flow::Enter { joiner, attempt: _, claim, now } => {
+                match self.let_in(ports, *joiner, *claim, *now).await {
                     Ok(entry) => Outcome::Entered(entry),
                     Err(refusal) => Outcome::NotLetIn(refusal),
                 }

@@ -1,6 +1,6 @@
 //! What can happen in a room, and the state after it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,8 +37,8 @@ pub struct State {
     pub round_at_tree: Option<u64>,
     /// How often each joiner has asked to be let in.
     pub enters: Vec<u8>,
-    /// How often each joiner was let in.
-    pub entered: Vec<u16>,
+    /// How often each joiner was let in with each index.
+    pub entered: BTreeMap<(usize, u32), u16>,
     /// What can still happen.
     pub left: Left,
     /// The invariant that is broken, if one is, in words.
@@ -83,6 +83,41 @@ pub enum Action {
     Tick,
 }
 
+/// What happened in a walk.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Walk {
+    /// Steps.
+    pub steps: u32,
+    /// The number of times that somebody was let in.
+    pub entered: u32,
+    /// People who joined again.
+    pub rejoined: usize,
+}
+
+/// Mixes two numbers into one that looks like chance (the finaliser of SplitMix64, by Steele, Lea and Flood:
+/// "Fast splittable pseudorandom number generators", 2014).
+fn mix(one: u64, other: u64) -> u64 {
+    let mut z = one.wrapping_add(other.wrapping_mul(0x9e37_79b9_7f4a_7c15)) ^ 0x5851_f42d_4c95_7f2d;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// One of the actions: mostly a call, for each flow has several, and seldom the next moment.
+fn drawn_of(actions: &[Action], random: u64) -> &Action {
+    let is_call = |action: &&Action| matches!(action, Action::Call(..));
+    let is_tick = |action: &&Action| matches!(action, Action::Tick);
+    let (calls, others): (Vec<&Action>, Vec<&Action>) = actions.iter().partition(is_call);
+    let (ticks, others): (Vec<&Action>, Vec<&Action>) = others.into_iter().partition(is_tick);
+    let preferred = match random % 100 {
+        0..70 => calls,
+        70..74 => ticks,
+        _ => others,
+    };
+    let of = if preferred.is_empty() { actions.iter().collect() } else { preferred };
+    of[usize::try_from(random / 100 % of.len() as u64).unwrap()]
+}
+
 /// A scenario with its checks: what the checker explores.
 #[derive(Debug)]
 pub struct Rooms {
@@ -98,6 +133,51 @@ impl Rooms {
     pub fn new(scenario: Scenario) -> Self {
         let first = scenario.stores();
         Self { scenario, first, rested: Mutex::default() }
+    }
+
+    /// The index that a joiner was told.
+    fn told(&self, state: &State, joiner: usize) -> Option<u32> {
+        let told = state.told[joiner].as_ref().map(|member| member.index.number);
+        let joined = || {
+            let member = self.scenario.member(&state.stores.rooms, joiner);
+            member.filter(|_| self.scenario.is_drawn).map(|member| member.index.number)
+        };
+        told.or_else(joined)
+    }
+
+    /// Walks through a scenario at random, one of the actions that can happen at a time, and brings it to its
+    /// end: the draw is run again, and turns are made until everybody was served.
+    ///
+    /// # Errors
+    /// Says what is broken.
+    pub fn walk(&self, seed: u64) -> Result<Walk, String> {
+        let mut state = self.init_states().remove(0);
+        let mut walk = Walk::default();
+        let mut drawn = 0;
+        loop {
+            let mut actions = Vec::new();
+            self.actions(&state, &mut actions);
+            if actions.is_empty() {
+                break;
+            }
+            drawn = mix(seed, drawn);
+            let action = drawn_of(&actions, drawn);
+            let Some(next) = self.step(&state, action) else { continue };
+            walk.steps += 1;
+            if let Some(what) = next.broken {
+                return Err(what);
+            }
+            check::permanent(&state.stores.rooms, &next.stores.rooms)?;
+            check::visits_stay(&state.stores.rooms, &next.stores.rooms)?;
+            check::state(&self.scenario, &next)?;
+            state = next;
+        }
+        walk.entered = state.entered.values().map(|times| u32::from(*times)).sum();
+        let rejoined = state.told.iter().flatten().filter(|member| member.rejoined > 0);
+        walk.rejoined = rejoined.count();
+        check::rest(&self.scenario, &state, self.now(&state))?;
+        check::served(&self.scenario, &state, self.now(&state))?;
+        Ok(walk)
     }
 
     fn now(&self, state: &State) -> Timestamp {
@@ -189,9 +269,16 @@ impl Rooms {
             Action::Enter(joiner) => {
                 let attempt = state.enters[*joiner];
                 state.enters[*joiner] += 1;
+                let rooms = &state.stores.rooms;
+                let told = self.told(&state, *joiner)?;
                 // The first claim is that of the first place, whoever asks.
-                let lie = (attempt == 0).then_some(0);
-                let flow = Flow::Enter { joiner: *joiner, attempt, lie, now };
+                let drawn = Scenario::place(rooms, told).filter(|_| attempt > 0);
+                let flow = Flow::Enter {
+                    joiner: *joiner,
+                    attempt,
+                    claim: (told, drawn.unwrap_or(0)),
+                    now,
+                };
                 self.put(&mut state, Task::begin(&self.scenario, flow));
             }
             Action::LoseRedis => {
@@ -224,7 +311,7 @@ impl Rooms {
         (&state.stores, state.moment, &state.told, state.round_at_tree).hash(&mut hasher);
         let print = hasher.finish();
         let rested = || self.rested.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.scenario.drawn.is_none() && !rested().contains(&print) {
+        if !self.scenario.is_drawn && !rested().contains(&print) {
             check::rest(&self.scenario, state, self.now(state)).map_err(|what| {
                 format!("if every process dies here and the draw is run again: {what}")
             })?;
@@ -247,16 +334,18 @@ fn end(state: &mut State, flow: &Flow, outcome: &Outcome) {
     if let Some(what) = outcome.broken_contract() {
         state.broken = Some(format!("a broken contract: {what}"));
     }
-    if let (Flow::Enter { joiner, .. }, Outcome::Entered(_)) = (flow, outcome) {
-        state.entered[*joiner] += 1;
+    if let (Flow::Enter { joiner, claim: (index, _), .. }, Outcome::Entered(_)) = (flow, outcome) {
+        *state.entered.entry((*joiner, *index)).or_default() += 1;
     }
     let (Flow::Join { joiner, .. }, Outcome::Joined(joined)) = (flow, outcome) else { return };
     let Joined { membership, standing: Standing::Certain } = joined else { return };
     let told = &mut state.told[*joiner];
-    if told.as_ref().is_some_and(|told| told != membership) {
+    if told.as_ref().is_some_and(|told| !check::is_same(told, membership)) {
         state.broken = Some(format!("R2: joiner {} was told two memberships", joiner + 1));
     }
-    *told = Some(membership.clone());
+    if told.as_ref().is_none_or(|told| told.rejoined <= membership.rejoined) {
+        *told = Some(membership.clone());
+    }
 }
 
 impl Model for Rooms {
@@ -273,7 +362,7 @@ impl Model for Rooms {
             told: vec![None; joiners.len()],
             round_at_tree: None,
             enters: vec![0; joiners.len()],
-            entered: vec![0; joiners.len()],
+            entered: BTreeMap::new(),
             left: Left { draws, turns, faults, rounds, losses },
             broken: None,
         }]
@@ -294,7 +383,9 @@ impl Model for Rooms {
             actions.push(Action::Turn);
         }
         let entering = state.enters.iter().enumerate();
-        let entering = entering.filter(|(_, enters)| **enters < self.scenario.enters);
+        let entering = entering.filter(|(joiner, enters)| {
+            **enters < self.scenario.enters && self.told(state, *joiner).is_some()
+        });
         actions.extend(entering.map(|(joiner, _)| Action::Enter(joiner)));
         if losses > 0 {
             actions.push(Action::LoseRedis);
