@@ -9,7 +9,7 @@ use engine::domain::grace::Grace;
 use serde::{Deserialize, Serialize};
 
 use crate::payment;
-use crate::servers::{self, PaymentProvider};
+use crate::servers::{self, FakeBeacon, PaymentProvider};
 
 /// The file's name in the data directory.
 pub const FILE: &str = "endpoints.json";
@@ -27,6 +27,9 @@ pub struct Endpoints {
     pub sqs: String,
     /// The payment provider, `http://127.0.0.1:PORT`.
     pub provider: String,
+    /// The beacon, `http://127.0.0.1:PORT`.
+    #[serde(default)]
+    pub beacon: String,
     /// Prefix of the tables' names; may be empty.
     pub table_prefix: String,
     /// How long an unpaid order waits past its deadline, in seconds.
@@ -69,6 +72,7 @@ impl Endpoints {
     pub fn from_servers(
         servers: servers::Endpoints,
         provider: &PaymentProvider,
+        beacon: &FakeBeacon,
         table_prefix: impl Into<String>,
     ) -> Self {
         let servers::Endpoints { redis_url: redis, dynamodb_url: dynamodb, sqs_url: sqs } = servers;
@@ -82,6 +86,7 @@ impl Endpoints {
             dynamodb,
             sqs,
             provider,
+            beacon: beacon.url(),
             table_prefix,
             grace_seconds,
             list_lag_seconds,
@@ -160,6 +165,7 @@ mod tests {
             dynamodb: "http://127.0.0.1:2".to_owned(),
             sqs: "http://127.0.0.1:3".to_owned(),
             provider: "http://127.0.0.1:5".to_owned(),
+            beacon: "http://127.0.0.1:6".to_owned(),
             table_prefix: "onsale-".to_owned(),
             grace_seconds: 5,
             list_lag_seconds: 2,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use shared::beacon::Chain;
 use shared::dynamodb::Tables;
 use shared::redis::Topology;
 use shared::runtime::config::{
@@ -51,6 +52,7 @@ pub fn variables(config: &Config) -> Variables {
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
     let entry_keys: Vec<String> = config.callbacks.keys.iter().map(text).collect();
     let sources: Vec<String> = config.callbacks.sources.iter().map(ToString::to_string).collect();
+    let chains: Vec<String> = config.beacon.chains.others().iter().map(Chain::to_string).collect();
     let others = [
         ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
         ("ONSALE_CALLBACK_SOURCES", sources.join(",")),
@@ -68,6 +70,8 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_PROVIDER_LIST_LAG_SECONDS", config.providers.list_lag.seconds().to_string()),
         ("ONSALE_PROVIDER_KEYS", pairs(keys)),
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
+        ("ONSALE_BEACON_URLS", config.beacon.urls.join(",")),
+        ("ONSALE_BEACON_CHAINS", chains.join(",")),
         ("ONSALE_CATALOGUE_BYTES", config.sales.memory_bytes.to_string()),
         ("ONSALE_ARCHIVE_AFTER_DAYS", archive_after),
         ("ONSALE_METRICS", metrics),
@@ -117,9 +121,11 @@ mod tests {
     use engine::domain::captures::ListLag;
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
+    use shared::beacon::Chains;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
-        AttendeeConfig, DynamoDbConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
+        AttendeeConfig, BeaconConfig, DynamoDbConfig, ProvidersConfig, RedisConfig, SalesConfig,
+        SqsConfig,
     };
     use shared::sqs::QueueUrls;
 
@@ -157,6 +163,13 @@ mod tests {
                 grace: Grace::NONE,
                 call_rate: CallRate::from_per_second(7).unwrap(),
                 list_lag: ListLag::from_seconds(3).unwrap(),
+            },
+            beacon: BeaconConfig {
+                urls: vec!["http://127.0.0.1:5".to_owned(), "http://127.0.0.1:6".to_owned()],
+                chains: Chains::with([Chain {
+                    hash: fake_beacon::hash(),
+                    key: fake_beacon::key(),
+                }]),
             },
             metrics,
             ca_file: None,

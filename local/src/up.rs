@@ -1,4 +1,4 @@
-//! The whole engine in one process: its servers, the payment provider, the gateway in front of the HTTP
+//! The whole engine in one process: its servers, the payment provider, the beacon, the gateway in front of the HTTP
 //! functions, the pollers of the queue functions, and the schedule of reconcile.
 
 mod lost_orders;
@@ -17,14 +17,15 @@ use engine::domain::ids::{InvalidId, ProviderId};
 use engine::domain::time::Timestamp;
 use engine::flows::reconcile::Report;
 use engine::ports::StoreError;
+use shared::beacon::{Chain, Chains};
 use shared::dynamodb::{Tables, create_tables};
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
-    MetricsConfig, PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig, SalesConfig, Secret,
-    SqsConfig,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, Config, DEFAULT_TOLERANCE_SECONDS,
+    DynamoDbConfig, MetricsConfig, PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig,
+    SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::functions::{Function, Trigger};
 
@@ -36,7 +37,7 @@ use crate::gateway::{Gateway, Routes};
 use crate::open_files::{self, Verdict};
 use crate::payment;
 use crate::queues::{self, Queues, Redelivery};
-use crate::servers::{self, External, PaymentProvider, Stack};
+use crate::servers::{self, External, FakeBeacon, Pace, PaymentProvider, Stack};
 use crate::stores;
 use crate::throttled::{self, Recorder};
 use fake_identity::{Identity, Refused, Role};
@@ -176,6 +177,7 @@ pub struct Engine {
     identity: Identity,
     secrets: Secrets,
     provider: PaymentProvider,
+    beacon: FakeBeacon,
     stack: Stack,
     recorder: Recorder,
     // Last, so that the directory is given up when nothing uses it any more.
@@ -205,10 +207,11 @@ impl Engine {
         let lags = Lags::from_search_seconds(options.search_lag_seconds);
         let provider = PaymentProvider::start_within(ledger.as_deref(), lags, limits.clone())
             .map_err(servers::Error::from)?;
+        let beacon = FakeBeacon::start(Pace::QUICKNET).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
         let queues = Queues::create(&sqs, &options.prefix, Some(options.redelivery)).await?;
-        let endpoints = Endpoints::from_servers(servers, &provider, options.prefix);
+        let endpoints = Endpoints::from_servers(servers, &provider, &beacon, options.prefix);
         let dynamo = stores::dynamo(&endpoints);
         if !options.accept_lost_orders {
             lost_orders::check(&stack, &provider, &dynamo).await?;
@@ -246,6 +249,7 @@ impl Engine {
             identity,
             secrets,
             provider,
+            beacon,
             stack,
             recorder,
             data_dir,
@@ -286,6 +290,12 @@ impl Engine {
     #[must_use]
     pub fn provider(&self) -> &PaymentProvider {
         &self.provider
+    }
+
+    /// The beacon.
+    #[must_use]
+    pub fn beacon(&self) -> &FakeBeacon {
+        &self.beacon
     }
 
     /// What its servers have refused for their limits.
@@ -358,6 +368,9 @@ impl Engine {
                 if self.provider.has_ended() {
                     return Error::Ended("the payment provider");
                 }
+                if self.beacon.has_ended() {
+                    return Error::Ended("the beacon");
+                }
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -429,6 +442,13 @@ fn check_open_files() -> Result<(), Error> {
     Ok(())
 }
 
+/// The configuration by which an engine believes the fake beacon at this address, beside quicknet.
+#[must_use]
+pub fn beacon_config(url: &str) -> BeaconConfig {
+    let chain = Chain { hash: fake_beacon::hash(), key: fake_beacon::key() };
+    BeaconConfig { urls: vec![url.to_owned()], chains: Chains::with([chain]) }
+}
+
 /// The configuration that the functions read from the environment in Lambda.
 ///
 /// # Errors
@@ -472,6 +492,7 @@ pub fn config(
             call_rate: CallRate::default(),
             list_lag: endpoints.list_lag(),
         },
+        beacon: beacon_config(&endpoints.beacon),
         metrics: MetricsConfig::Off,
         ca_file: None,
     })

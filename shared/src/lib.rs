@@ -1,12 +1,13 @@
-//! What a function links besides the rules: the adapters to Redis, DynamoDB, SQS, payment providers and
-//! HTTP, and what runs them in one process.
+//! What a function links besides the rules: the adapters to Redis, DynamoDB, SQS, payment providers, the
+//! beacon and HTTP, and what runs them in one process.
 //!
 //! - [`redis`] is the inventory and the gate in Redis.
 //! - [`dynamodb`] keeps orders and the catalogue; [`sqs`] sends and takes messages;
-//!   [`providers`] asks the payment providers.
+//!   [`providers`] asks the payment providers, [`beacon`] the randomness beacon.
 //! - [`http`] checks requests and writes replies.
 //! - [`runtime`] is the configuration, the application, metrics and connections.
 
+pub mod beacon;
 pub mod dynamodb;
 pub mod http;
 pub mod providers;

@@ -16,7 +16,7 @@ use fake_payments::API_KEY;
 use local::endpoints::Endpoints;
 use local::payment;
 use local::queues::Queues;
-use local::servers::{DynamoDb, External, FakeSqs, PaymentProvider, Stack};
+use local::servers::{DynamoDb, External, FakeBeacon, FakeSqs, Pace, PaymentProvider, Stack};
 use local::stores;
 use local::up::Options;
 use ops::audit::Target;
@@ -29,6 +29,9 @@ use shared::runtime::config::{ProviderApi, ProvidersConfig, Secret};
 const DYNAMODB_URL: &str = "ONSALE_TEST_DYNAMODB_URL";
 /// Names an SQS that runs already.
 const SQS_URL: &str = "ONSALE_TEST_SQS_URL";
+
+/// The latest round of a test's beacon at the beginning.
+pub const FIRST_ROUND: u64 = 1000;
 
 /// The servers that are not ours.
 pub fn external() -> External {
@@ -63,6 +66,8 @@ pub struct Servers {
     pub stack: Stack,
     /// The fake payment provider.
     pub provider: PaymentProvider,
+    /// The fake beacon, whose rounds come by hand.
+    pub beacon: FakeBeacon,
     /// The addresses of the servers, and the prefix of the tables' names.
     pub endpoints: Endpoints,
     /// The queues.
@@ -77,12 +82,13 @@ pub struct Servers {
 pub async fn servers() -> Servers {
     let stack = stack().await;
     let provider = PaymentProvider::start(None).unwrap();
-    let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, prefix());
+    let beacon = FakeBeacon::start(Pace::ByHand(FIRST_ROUND)).unwrap();
+    let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, &beacon, prefix());
     let sqs = stores::sqs(&endpoints.sqs);
     let queues = Queues::create(&sqs, &endpoints.table_prefix, None).await.unwrap();
     let dynamo = stores::dynamo(&endpoints);
     create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
-    Servers { stack, provider, endpoints, queues, sqs, dynamo }
+    Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo }
 }
 
 /// Redis, beside a DynamoDB and an SQS that a test is about.

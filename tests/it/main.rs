@@ -11,6 +11,7 @@ mod alarms;
 mod architecture;
 mod audit;
 mod backends;
+mod beacon;
 mod bench_http;
 mod bench_sales;
 mod bench_scripts;

@@ -6,7 +6,9 @@ use engine::domain::ids::{Legs, SaleId};
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::publish::publish_with_room;
-use engine::ports::{Catalogue as _, Freshness, ListedSale, Ports as _, SalesPage, Stored};
+use engine::ports::{
+    Catalogue as _, Freshness, ListedSale, Ports as _, RoomPorts as _, SalesPage, Stored,
+};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Operator;
@@ -65,6 +67,7 @@ async fn publish(
 ) -> Result<Answer<SaleReply>, Problem> {
     let operator = Operator::from_request(request)?;
     let sale = sale_body::read(request, id)?;
+    sale_body::check_beacon(&sale, app.ports.beacon().chains())?;
     let (epoch, secret) = (new_epoch(now)?, new_secret()?);
     let published = publish_with_room(&app.ports, &sale, &epoch, &secret, now).await?;
     tracing::info!(sale = %id, operator = operator.arn(), version = published.version, "published");

@@ -5,7 +5,7 @@
 //! ([`FakeSqs`]) in this process. Each listens on a free port of 127.0.0.1 only, so that any
 //! number of them run side by side, and each stops when its handle is dropped. In place of each,
 //! a server that runs already can be used ([`External`]). The payment provider
-//! ([`PaymentProvider`]) stands beside them.
+//! ([`PaymentProvider`]) and the beacon ([`FakeBeacon`]) stand beside them.
 
 mod binary;
 mod cluster;
@@ -19,6 +19,7 @@ mod watch;
 pub use binary::Flavour;
 pub use cluster::RedisCluster;
 pub use dynamodb::{DYNAMODB_THREADS, DynamoDb};
+pub use fake_beacon::{FakeBeacon, Pace};
 pub use fake_payments::PaymentProvider;
 pub use fake_sqs::{FakeSqs, THREADS as SQS_THREADS};
 pub use kept::{Kept, Signal, signal};
@@ -117,6 +118,9 @@ pub enum Error {
     /// The payment provider failed.
     #[error(transparent)]
     Provider(#[from] fake_payments::Error),
+    /// The beacon did not start.
+    #[error(transparent)]
+    Beacon(#[from] fake_beacon::Error),
     /// The fake SQS did not start.
     #[error("sqs: {0}")]
     Sqs(#[from] fake_sqs::StartError),

@@ -2,6 +2,7 @@
 
 use lambda_http::Request;
 
+use crate::beacon::Chains;
 use crate::http::checks::{MAX_SALE_FILE_BYTES, Refusal, json_body};
 use engine::domain::ids::SaleId;
 use engine::domain::sale::{Sale, SaleFile};
@@ -16,4 +17,20 @@ pub fn read(request: &Request, id: &SaleId) -> Result<Sale, Refusal> {
         return Err(Refusal::invalid("sale", "must be the id in the path"));
     }
     Sale::new(file).map_err(Refusal::Defects)
+}
+
+/// Checks that the rounds of the beacon that the room of a sale names can be verified: else its draw, which cannot
+/// be committed to another one, would never come to an end.
+///
+/// # Errors
+/// The key of its chain is not known.
+pub fn check_beacon(sale: &Sale, chains: &Chains) -> Result<(), Refusal> {
+    let chain = sale.file().room.as_ref().and_then(|room| room.beacon);
+    match chain {
+        Some(chain) if !chains.has(chain) => {
+            let rule = "must be drand's quicknet, or a chain whose key is configured";
+            Err(Refusal::invalid("room.beacon", rule))
+        }
+        Some(_) | None => Ok(()),
+    }
 }

@@ -13,6 +13,7 @@ use aws_sdk_dynamodb::config::{Credentials, SharedCredentialsProvider};
 use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
+use crate::beacon::DrandBeacon;
 use crate::dynamodb::{
     Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, StoreConfig,
 };
@@ -21,7 +22,6 @@ use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
-use crate::runtime::beacon::LiveBeacon;
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
@@ -103,7 +103,7 @@ pub struct LivePorts {
     store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
-    beacon: LiveBeacon,
+    beacon: DrandBeacon,
     grace: Grace,
     listings: Vec<Listing>,
 }
@@ -160,6 +160,7 @@ impl LivePorts {
         let turns = Arc::new(StoredTurns(Arc::clone(&store)));
         let limits = Limits::new(turns, config.providers.call_rate);
         let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?;
+        let beacon = DrandBeacon::new(&config.beacon, https.clone());
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
             gate: Counted(RedisGate::new(redis.clone())),
@@ -168,7 +169,7 @@ impl LivePorts {
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
             listings: provider.listings(config.providers.list_lag),
             provider,
-            beacon: LiveBeacon::NotConfigured,
+            beacon,
             grace: config.providers.grace,
         })
     }
@@ -235,13 +236,13 @@ impl Ports for LivePorts {
 
 impl RoomPorts for LivePorts {
     type Rooms = DynamoRooms;
-    type Beacon = LiveBeacon;
+    type Beacon = DrandBeacon;
 
     fn rooms(&self) -> &DynamoRooms {
         &self.store.rooms
     }
 
-    fn beacon(&self) -> &LiveBeacon {
+    fn beacon(&self) -> &DrandBeacon {
         &self.beacon
     }
 }

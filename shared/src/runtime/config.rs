@@ -8,6 +8,7 @@ use std::fmt;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::beacon::{Chain, Chains};
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, Network, is_key};
@@ -30,6 +31,16 @@ pub const DEFAULT_ARCHIVE_AFTER_DAYS: u16 = 30;
 pub const MAX_ARCHIVE_AFTER_DAYS: u16 = 3650;
 /// Fewest bytes of the sales that a process remembers.
 pub const MIN_CATALOGUE_BYTES: usize = 1024 * 1024;
+/// The public servers of drand's mainnet, of two operators.
+/// Source: <https://docs.drand.love/dev-guide/developer/http-api>
+pub const DEFAULT_BEACON_URLS: [&str; 4] = [
+    "https://api.drand.sh",
+    "https://api2.drand.sh",
+    "https://api3.drand.sh",
+    "https://drand.cloudflare.com",
+];
+/// Most servers of the beacon that are asked: each may take its time limit, one after the other.
+pub const MAX_BEACON_URLS: usize = 8;
 /// Most seconds by which a payment signature's time may differ from ours, unless configured.
 pub const DEFAULT_TOLERANCE_SECONDS: u32 = 300;
 
@@ -54,6 +65,8 @@ pub struct Config {
     pub callbacks: CallbackEntry,
     /// The payment providers that can be asked; empty in functions that ask none.
     pub providers: ProvidersConfig,
+    /// The beacon of draws.
+    pub beacon: BeaconConfig,
     /// The metrics that are written.
     pub metrics: MetricsConfig,
     /// The file of the certificate authorities that are trusted in place of the public ones.
@@ -148,6 +161,23 @@ pub struct ProviderApi {
     pub url: Option<String>,
     /// The API key.
     pub key: Secret,
+}
+
+/// The randomness beacon of draws.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BeaconConfig {
+    /// Addresses of servers of drand's HTTP API; the first is asked first.
+    pub urls: Vec<String>,
+    /// The chains whose public keys are known.
+    pub chains: Chains,
+}
+
+impl Default for BeaconConfig {
+    /// drand's quicknet at its public servers.
+    fn default() -> Self {
+        let urls = DEFAULT_BEACON_URLS.iter().map(|url| (*url).to_owned()).collect();
+        Self { urls, chains: Chains::default() }
+    }
 }
 
 /// The metrics that are written.
@@ -282,6 +312,7 @@ impl Config {
             payments: PaymentConfig::read(&variables)?,
             callbacks: callback_entry(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
+            beacon: BeaconConfig::read(&variables)?,
             metrics: MetricsConfig::read(&variables)?,
             ca_file: variables.optional(CA_FILE),
         })
@@ -471,6 +502,29 @@ impl ProvidersConfig {
     }
 }
 
+impl BeaconConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const URLS: &str = "ONSALE_BEACON_URLS";
+        const CHAINS: &str = "ONSALE_BEACON_CHAINS";
+        let mut urls = variables.list(URLS);
+        if urls.is_empty() {
+            urls = Self::default().urls;
+        }
+        let is_address = |url: &String| url.starts_with("http://") || url.starts_with("https://");
+        if urls.len() > MAX_BEACON_URLS || !urls.iter().all(is_address) {
+            let rule = "must hold at most eight http:// or https:// addresses";
+            return Err(Defect { variable: URLS, rule });
+        }
+        let chain = |text: String| {
+            let rule = "must be hash:key,hash:key, in lower-case hexadecimal digits";
+            text.parse().map_err(|_| Defect { variable: CHAINS, rule })
+        };
+        let chains: Vec<Chain> =
+            variables.list(CHAINS).into_iter().map(chain).collect::<Result<_, _>>()?;
+        Ok(Self { urls, chains: Chains::with(chains) })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -509,6 +563,30 @@ mod tests {
         assert_eq!(config.providers.call_rate.per_second(), 20);
         assert_eq!(config.providers.list_lag.seconds(), 60);
         assert_eq!(config.metrics, MetricsConfig::Off);
+        assert_eq!(config.beacon.urls, DEFAULT_BEACON_URLS);
+        assert_eq!(config.beacon.chains, Chains::default());
+    }
+
+    #[test]
+    fn the_beacon_has_addresses_and_chains_with_their_keys() {
+        let (hash, key) = ("ab".repeat(32), "cd".repeat(96));
+        let changes = [
+            ("ONSALE_BEACON_URLS", "http://127.0.0.1:9, https://b.example/"),
+            ("ONSALE_BEACON_CHAINS", &format!("{hash}:{key}")),
+        ];
+        let beacon = read(&changes).unwrap().beacon;
+        assert_eq!(beacon.urls, ["http://127.0.0.1:9", "https://b.example/"]);
+        let chains: Vec<String> = beacon.chains.others().iter().map(Chain::to_string).collect();
+        assert_eq!(chains, [format!("{hash}:{key}")]);
+        let nine = ["http://a"; 9].join(",");
+        let short = format!("{hash}:{}", &key[2..]);
+        for (variable, bad) in [
+            ("ONSALE_BEACON_URLS", nine.as_str()),
+            ("ONSALE_BEACON_CHAINS", short.as_str()),
+            ("ONSALE_BEACON_CHAINS", hash.as_str()),
+        ] {
+            assert_eq!(read(&[(variable, bad)]).unwrap_err().variable, variable, "{bad}");
+        }
     }
 
     #[test]
@@ -603,6 +681,8 @@ mod tests {
             ("ONSALE_PROVIDER_CALLS_PER_SECOND", "hunter2"),
             ("ONSALE_PROVIDER_CALLS_PER_SECOND", "0"),
             ("ONSALE_PROVIDER_LIST_LAG_SECONDS", "241"),
+            ("ONSALE_BEACON_URLS", "hunter2"),
+            ("ONSALE_BEACON_CHAINS", "hunter2"),
             ("ONSALE_METRICS", "hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "hunter2"),
             ("ONSALE_CATALOGUE_BYTES", "1048575"),

@@ -2,7 +2,6 @@
 //! built from it, the entry of [`callbacks`], [`metrics`] and [`connections`].
 
 pub mod app;
-pub mod beacon;
 pub mod callbacks;
 pub mod config;
 pub mod connections;

@@ -77,7 +77,9 @@ fn allowed(folder: &str) -> Vec<&'static str> {
         "engine" | "fakes/limits" | "tools/reporting" | "tools/bench/hello" => return Vec::new(),
         "fakes/sqs" => return vec!["fakes/limits"],
         "fakes/payments" => return vec!["engine", "fakes/limits"],
-        "shared" | "fakes/identity" | "tools/importers" => return vec!["engine"],
+        "shared" | "fakes/beacon" | "fakes/identity" | "tools/importers" => {
+            return vec!["engine"];
+        }
         "local" => return vec!["engine", "shared", "functions", "fakes"],
         "tools/openapi" => &[],
         "tools/ops" | "tools/bench/cold" | "tools/bench/costs" => &["tools/reporting"],
@@ -123,6 +125,7 @@ fn dependencies_between_crates_go_one_way() {
         ("fakes/limits", "engine"),
         ("fakes/identity", "shared"),
         ("fakes/payments", "shared"),
+        ("fakes/beacon", "shared"),
         ("local", "tools/ops"),
         ("tools/reporting", "engine"),
         ("tools/importers", "tools/ops"),

@@ -16,7 +16,8 @@ use engine::domain::time::Timestamp;
 use engine::flows::publish::publish;
 use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue, Claim, Freshness, Orders, Ports, SEATS_PER_BLOCK};
-use local::servers::{PaymentProvider, Stack};
+use local::servers::{FakeBeacon, PaymentProvider, Stack};
+use local::up;
 use redis::aio::MultiplexedConnection;
 use serde_json::json;
 use shared::dynamodb::Dynamo;
@@ -43,6 +44,7 @@ pub struct Fixture {
     pub ports: LivePorts,
     /// The payment provider.
     pub provider: PaymentProvider,
+    _beacon: FakeBeacon,
     /// The servers that the ports were built from.
     pub config: Config,
     /// The tables.
@@ -83,7 +85,7 @@ impl Fixture {
 
     /// [`Fixture::start`], with a grace.
     pub async fn with_grace(grace: Grace) -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs: _, dynamo } =
+        let Servers { stack, provider, beacon, endpoints, queues, sqs: _, dynamo } =
             backends::servers().await;
         let config = Config {
             redis: RedisConfig { topology: Topology::Single(endpoints.redis), kind: None },
@@ -98,12 +100,13 @@ impl Fixture {
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             callbacks: CallbackEntry::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },
+            beacon: up::beacon_config(&beacon.url()),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };
         let ports = App::from_config(&config).await.unwrap().ports;
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
-        Self { stack, ports, provider, config, dynamo, mint: Mint::new(7) }
+        Self { stack, ports, provider, _beacon: beacon, config, dynamo, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.

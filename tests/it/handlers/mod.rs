@@ -21,7 +21,8 @@ use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
 use local::handlers::{cancel, orders, pay_callback, reserve, sales, take_callback, token_gate};
 use local::queues::Queues;
-use local::servers::{PaymentProvider, Stack};
+use local::servers::{FakeBeacon, PaymentProvider, Stack};
+use local::up;
 use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::redis::Topology;
@@ -49,6 +50,7 @@ pub struct Fixture {
     orders_table: String,
     pub queues: Queues,
     pub provider: PaymentProvider,
+    _beacon: FakeBeacon,
     _stack: Stack,
 }
 
@@ -184,7 +186,8 @@ fn train() -> Value {
 impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = backends::servers().await;
+        let Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo } =
+            backends::servers().await;
         let tables = dynamo.config().tables.clone();
         let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
         let urls = queues.urls();
@@ -207,11 +210,22 @@ impl Fixture {
                 sources: vec!["203.0.113.0/24".parse().unwrap()],
             },
             providers: backends::providers(&provider),
+            beacon: up::beacon_config(&beacon.url()),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };
         let app = App::from_config(&config).await.unwrap();
-        Self { app, config, sqs, dynamodb, orders_table, queues, provider, _stack: stack }
+        Self {
+            app,
+            config,
+            sqs,
+            dynamodb,
+            orders_table,
+            queues,
+            provider,
+            _beacon: beacon,
+            _stack: stack,
+        }
     }
 
     pub async fn json(&self, sender: Sender<'_>, method: &str, target: &str, body: &Value) -> Got {

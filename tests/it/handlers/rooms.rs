@@ -7,6 +7,7 @@ use engine::domain::time::Timestamp;
 use engine::flows::room::{publish, published};
 use engine::ports::{RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
+use shared::beacon::signature::QUICKNET;
 
 use super::{Fixture, Sender, hall};
 
@@ -55,7 +56,7 @@ async fn a_room_is_published_before_its_sale_and_never_changes() {
     without.as_object_mut().unwrap().remove("room");
     for other in [
         with("room", json!({})),
-        with("room", json!({ "visit_seconds": 900, "beacon": "ab".repeat(32) })),
+        with("room", json!({ "visit_seconds": 900, "beacon": fake_beacon::hash() })),
         with("opens_at", json!("2099-01-01T00:00:01Z")),
         with("limit_per_buyer", json!(5)),
         without,
@@ -87,6 +88,18 @@ async fn what_is_refused_leaves_no_room_behind() {
     assert_eq!(room_of("later").await, None);
     fixture.publish(&waiting("later")).await.ok(200);
     assert!(room_of("later").await.is_some());
+
+    // The rounds of its beacon could not be verified.
+    let mut unknown = waiting("unknown");
+    unknown["room"] = json!({ "beacon": "ab".repeat(32) });
+    let refused = fixture.publish(&unknown).await.problem(422, "invalid");
+    assert!(refused.to_string().contains("room.beacon"), "{refused}");
+    assert_eq!(room_of("unknown").await, None);
+    for known in [QUICKNET, fake_beacon::hash()] {
+        unknown["sale"] = json!(format!("known-{}", &known.to_string()[..8]));
+        unknown["room"] = json!({ "beacon": known });
+        fixture.publish(&unknown).await.ok(200);
+    }
 
     // A publication that died behind the room's: who sees the sale could join.
     let file = waiting("died");

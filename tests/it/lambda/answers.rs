@@ -18,7 +18,7 @@ use local::gateway::{Gateway, Routes};
 use local::handlers::{expire_orders, reconcile, refund, sync_db};
 use local::payment;
 use local::queues::{QueuePair, Queues};
-use local::servers::{PaymentProvider, Stack};
+use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use local::up;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -63,13 +63,14 @@ struct Fixtures {
     queues: Queues,
     variables: Variables,
     provider: PaymentProvider,
+    _beacon: FakeBeacon,
     stack: Stack,
     data_dir: DataDir,
 }
 
 impl Fixtures {
     async fn start() -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs, dynamo: _ } =
+        let Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo: _ } =
             backends::servers().await;
         let data_dir = DataDir::temporary().unwrap();
         let secrets = data_dir.secrets().unwrap();
@@ -81,7 +82,8 @@ impl Fixtures {
         let identity = Identity::new(secrets.identity.as_bytes());
         let gateway = Gateway::start(Arc::clone(&app), identity, 0, Routes::Api).await.unwrap();
         let http = reqwest::Client::new();
-        Self { gateway, app, http, sqs, queues, variables, provider, stack, data_dir }
+        let _beacon = beacon;
+        Self { gateway, app, http, sqs, queues, variables, provider, _beacon, stack, data_dir }
     }
 
     fn secrets(&self) -> Secrets {

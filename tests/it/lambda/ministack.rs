@@ -17,7 +17,7 @@ use local::endpoints::Endpoints;
 use local::environment::variables;
 use local::payment;
 use local::queues::{QueuePair, Queues, Redelivery};
-use local::servers::{PaymentProvider, Stack, free_port};
+use local::servers::{FakeBeacon, Pace, PaymentProvider, Stack, free_port};
 use local::stores;
 use local::up;
 use ops::audit;
@@ -191,6 +191,7 @@ struct Deployed {
     pool: String,
     client: String,
     _provider: PaymentProvider,
+    _beacon: FakeBeacon,
     _data_dir: DataDir,
 }
 
@@ -207,7 +208,8 @@ impl Deployed {
         let soon = Redelivery { visibility: Duration::from_secs(6), max_receives: 2 };
         let prefix = "dev-onsale-".to_owned();
         let queues = Queues::create(&sqs, &prefix, Some(soon)).await.unwrap();
-        let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, prefix);
+        let beacon = FakeBeacon::start(Pace::QUICKNET).unwrap();
+        let endpoints = Endpoints::from_servers(stack.endpoints(), &provider, &beacon, prefix);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await.unwrap();
         let (pool, client) = identity_provider(&ministack).await;
@@ -218,7 +220,7 @@ impl Deployed {
         }
         let mappings = consumers(&ministack, &queues).await;
         let api = http_api(&ministack, &pool, &client).await;
-        let (_provider, _data_dir) = (provider, data_dir);
+        let (_provider, _beacon, _data_dir) = (provider, beacon, data_dir);
         Self {
             ministack,
             stack,
@@ -231,6 +233,7 @@ impl Deployed {
             pool,
             client,
             _provider,
+            _beacon,
             _data_dir,
         }
     }

@@ -29,7 +29,7 @@ use local::handlers::{
     reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
 };
 use local::queues::Queues;
-use local::servers::{PaymentProvider, Stack};
+use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
 use shared::dynamodb::Dynamo;
@@ -58,6 +58,7 @@ pub struct Deployed {
     sqs: aws_sdk_sqs::Client,
     queues: Queues,
     provider: PaymentProvider,
+    _beacon: FakeBeacon,
     dynamo: Dynamo,
     _stack: Stack,
 }
@@ -79,7 +80,8 @@ impl Made {
 impl Deployed {
     /// Starts the servers, with a user of Redis who may do what `access` says.
     pub async fn start(access: &str) -> Self {
-        let Servers { stack, provider, endpoints, queues, sqs, dynamo } = backends::servers().await;
+        let Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo } =
+            backends::servers().await;
         let mut redis = stack.redis().unwrap().connect().await.unwrap();
         user(&mut redis, "engine", access).await;
         let () = redis::cmd("CONFIG").arg("RESETSTAT").query_async(&mut redis).await.unwrap();
@@ -100,6 +102,8 @@ impl Deployed {
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
+                ("ONSALE_BEACON_URLS", beacon.url()),
+                ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
             ]);
             let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
@@ -107,7 +111,8 @@ impl Deployed {
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
         }
-        Self { recorder, redis, apps, sqs, queues, provider, dynamo, _stack: stack }
+        let _beacon = beacon;
+        Self { recorder, redis, apps, sqs, queues, provider, _beacon, dynamo, _stack: stack }
     }
 
     fn app(&self, function: &str) -> &App {

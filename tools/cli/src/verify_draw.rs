@@ -10,6 +10,7 @@ use engine::domain::room::bytes::{Hash, Nonce};
 use super::{DECLINED, Failure, out};
 use ops::draw::publication::Publication;
 use ops::draw::{Own, verify};
+use shared::beacon::{Chain, Chains};
 
 /// Check a waiting room's draw, its log and its admissions, from what was published and nothing else.
 ///
@@ -26,6 +27,9 @@ pub struct VerifyDrawCommand {
     /// The folder of the published files.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// A chain of a beacon beside drand's quicknet, by its hash and its public key.
+    #[arg(long, value_name = "HASH:KEY")]
+    chain: Vec<Chain>,
     /// A hash that you saw during the sale: of a record, of a root, or the commitment; more than once if you like.
     #[arg(long, value_name = "HASH")]
     seen: Vec<Hash>,
@@ -49,13 +53,13 @@ impl VerifyDrawCommand {
     /// # Errors
     /// The files cannot be read.
     pub fn run(self, json: bool) -> Result<ExitCode, Failure> {
-        let Self { folder, seen, group, index, buyer, nonce } = self;
+        let Self { folder, chain, seen, group, index, buyer, nonce } = self;
         let publication = Publication::read(&folder)?;
         let own = match (index, buyer, nonce) {
             (Some(index), Some(buyer), Some(nonce)) => Some(Own { group, index, buyer, nonce }),
             (Some(_) | None, Some(_) | None, Some(_) | None) => None,
         };
-        let report = verify(&publication, &seen, own.as_ref());
+        let report = verify(&publication, &Chains::with(chain), &seen, own.as_ref());
         if json {
             out(&report.json())?
         } else {

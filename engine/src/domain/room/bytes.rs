@@ -1,4 +1,4 @@
-//! Hashes, secrets, nonces and signatures: bytes of a fixed number, written as lower-case hexadecimal digits.
+//! Hashes, secrets, nonces, signatures and keys: bytes of a fixed number, written as lower-case hexadecimal digits.
 
 use std::fmt;
 
@@ -104,6 +104,10 @@ hex_bytes!(
     /// A beacon's signature: a compressed point of the group G1 of BLS12-381.
     Signature, 48, "a signature"
 );
+hex_bytes!(
+    /// The public key of a beacon's chain: a compressed point of the group G2 of BLS12-381.
+    PublicKey, 96, "a public key"
+);
 
 impl Hash {
     /// The SHA-256 of some parts, one behind the other.
@@ -135,6 +139,7 @@ mod tests {
         }
         assert!("00".repeat(16).parse::<Nonce>().is_ok());
         assert!("00".repeat(48).parse::<Signature>().is_ok());
+        assert!("00".repeat(96).parse::<PublicKey>().is_ok());
         assert!("00".repeat(32).parse::<Secret>().is_ok());
     }
 }

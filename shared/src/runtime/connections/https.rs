@@ -95,6 +95,18 @@ impl Https {
     /// # Errors
     /// [`Broken`] says how far it got.
     pub async fn request(&self, request: Request<SdkBody>) -> Result<Response<Bytes>, Broken> {
+        self.request_within(request, MAX_ANSWER_BYTES).await
+    }
+
+    /// [`Https::request`] of whom not much is expected: an answer of more bytes than these is broken off.
+    ///
+    /// # Errors
+    /// As [`Https::request`].
+    pub async fn request_within(
+        &self,
+        request: Request<SdkBody>,
+        max_bytes: usize,
+    ) -> Result<Response<Bytes>, Broken> {
         let (generation, pool) = self.pool();
         let doubt = Doubt { https: self, generation };
         let answer = pool.request(request).await.map_err(|error| match error.is_connect() {
@@ -102,7 +114,7 @@ impl Https {
             false => Broken::OnTheWay(error),
         })?;
         let (head, body) = answer.into_parts();
-        let body = Limited::new(body, MAX_ANSWER_BYTES).collect().await.map_err(Broken::Half)?;
+        let body = Limited::new(body, max_bytes).collect().await.map_err(Broken::Half)?;
         if !head.status.is_server_error() {
             std::mem::forget(doubt);
         }

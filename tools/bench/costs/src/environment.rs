@@ -13,8 +13,9 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, Config, DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig,
-    MetricsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, Config, DEFAULT_TOLERANCE_SECONDS,
+    DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig,
+    Secret, SqsConfig,
 };
 
 /// What the names of tables and queues begin with.
@@ -100,6 +101,7 @@ impl Environment {
             },
             callbacks: CallbackEntry::default(),
             providers: ProvidersConfig { grace: Grace::NONE, ..ProvidersConfig::default() },
+            beacon: BeaconConfig::default(),
             metrics: MetricsConfig::Off,
             ca_file: None,
         };

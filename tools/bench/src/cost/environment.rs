@@ -16,7 +16,7 @@ use local::data_dir::{DataDir, Secrets};
 use local::endpoints::Endpoints;
 use local::queues::Queues;
 use local::servers::redis_proxy::{Act, RedisProxy};
-use local::servers::{self, PaymentProvider, Stack};
+use local::servers::{self, FakeBeacon, Pace, PaymentProvider, Stack};
 use local::stores;
 use local::up;
 
@@ -32,6 +32,7 @@ pub(super) struct Environment {
     config: Config,
     secrets: Secrets,
     provider: PaymentProvider,
+    _beacon: FakeBeacon,
     stack: Stack,
     _data_dir: DataDir,
 }
@@ -70,12 +71,13 @@ impl Environment {
         });
         let redis = redis.await?;
         let provider = PaymentProvider::start(None)?;
+        let beacon = FakeBeacon::start(Pace::QUICKNET)?;
         let watched = servers::Endpoints {
             dynamodb_url: dynamodb.url().to_owned(),
             sqs_url: sqs.url().to_owned(),
             ..servers
         };
-        let endpoints = Endpoints::from_servers(watched, &provider, up::PREFIX);
+        let endpoints = Endpoints::from_servers(watched, &provider, &beacon, up::PREFIX);
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let topology = Topology::Single(redis.url());
@@ -88,6 +90,7 @@ impl Environment {
             config,
             secrets,
             provider,
+            _beacon: beacon,
             stack,
             _data_dir: data_dir,
         })

@@ -7,9 +7,22 @@ use engine::domain::room::draw::{Closing, Commitment, Member, Source, Window, la
 use engine::domain::room::log::{NONE_BEFORE, Record};
 use engine::domain::room::serving::{Counts, Event, Given, Room, Settings};
 use engine::domain::room::tree;
+use shared::beacon::signature::QUICKNET;
 
-use super::beacon;
 use super::publication::{Admission, Chunk, Publication};
+
+/// Rounds as quicknet published them.
+/// Source: <https://api.drand.sh/52db9ba70e0cc0f6eaf7803dd07447a1f5477735fd3f661792ba94600c84e971/public/123>
+pub const ROUNDS: [(u64, &str); 2] = [
+    (
+        123,
+        "b75c69d0b72a5d906e854e808ba7e2accb1542ac355ae486d591aa9d43765482e26cd02df835d3546d23c4b13e0dfc92",
+    ),
+    (
+        1000,
+        "b44679b9a59af2ec876b1a6b1ad52ea9b1615fc3982b19576350f93447cb1125e342b73a8dd2bacbe47e4b6b63ed5e39",
+    ),
+];
 
 pub const OPENS_MS: i64 = 1_800_000_000_000;
 pub const JOINED: u32 = 2_500;
@@ -29,7 +42,7 @@ pub fn secret() -> Secret {
 
 /// Round 1000 of quicknet.
 pub fn by_beacon() -> Source {
-    let (round, signature, _) = beacon::tests::ROUNDS[1];
+    let (round, signature) = ROUNDS[1];
     Source::Beacon { round, signature: signature.parse().unwrap() }
 }
 
@@ -72,7 +85,7 @@ pub fn closing(has_beacon: bool) -> Closing {
 pub fn room(has_beacon: bool) -> Room {
     let mut settings = Settings::new(group(), OPENS_MS, 4);
     settings.max_per_second = 100;
-    let beacon = has_beacon.then(|| beacon::QUICKNET.parse().unwrap());
+    let beacon = has_beacon.then(|| QUICKNET);
     Room { sale: sale(), draw: Commitment { commitment: secret().commitment(), beacon }, settings }
 }
 

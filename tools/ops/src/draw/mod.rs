@@ -1,6 +1,5 @@
 //! The check of a draw and of the serving after it, from what was published: no store, no network.
 
-pub mod beacon;
 pub mod publication;
 pub mod report;
 mod verify;

@@ -7,12 +7,18 @@ use engine::domain::room::draw::Source;
 use engine::domain::room::log::{Entry, Record};
 use engine::domain::room::serving::Event;
 use engine::domain::room::tree;
+use shared::beacon::{Chain, Chains};
 
+use super::Own;
 use super::fixture::*;
 use super::publication::{ADMISSIONS, Admission, LEAVES, Publication};
-use super::report::DecidedBy;
+use super::report::{DecidedBy, Report};
 use super::violation::Violation;
-use super::{Own, beacon, verify};
+
+/// The report on a publication of a draw by quicknet.
+fn verify(publication: &Publication, seen: &[Hash], own: Option<&Own>) -> Report {
+    super::verify(publication, &Chains::default(), seen, own)
+}
 
 /// The violations of a publication, without repetitions of one kind.
 fn kinds(publication: &Publication) -> Vec<String> {
@@ -192,7 +198,7 @@ fn another_seed_is_named() {
     };
     // The signature of another round, under the number of the right one; another round; the secret, though the
     // beacon had time.
-    let (round, signature, _) = beacon::tests::ROUNDS[0];
+    let (round, signature) = ROUNDS[0];
     let signature = signature.parse().unwrap();
     let report = verify(&with_log(drawn(Source::Beacon { round: 1000, signature })), &[], None);
     assert_eq!(kinds_of(&report.violations)[..2], ["beacon", "seed"]);
@@ -201,6 +207,26 @@ fn another_seed_is_named() {
     assert!(report.violations[0].to_string().contains("round 123 was used"), "{report}");
     let report = verify(&with_log(drawn(Source::Secret(secret()))), &[], None);
     assert!(report.violations[0].to_string().contains("the secret was used 30000 ms"), "{report}");
+}
+
+/// The fixture's draw, as if its chain were not quicknet.
+#[test]
+fn a_draw_by_another_chain_is_verified_with_its_key() {
+    let (good, records) = publication();
+    let hash = Hash([7; 32]);
+    let log = forged(&records, |records| {
+        let Entry::Published(room) = &mut records[0].entry else { panic!() };
+        room.draw.beacon = Some(hash);
+    });
+    // Its admissions are those of the draw's other windows: what ends a window has another hash now.
+    let other = Publication { log, admissions: Vec::new(), ..good };
+    let quicknet = "83cf0f2896adee7eb8b5f01fcad3912212c437e0073e911fb90022d3e760183c\
+                    8c4b450b6a0a6c3ac6a5776a2d1064510d1fec758c921cc22b0e17e63aaf4bcb\
+                    5ed66304de9cf809bd274ca73bab4af5a6e9c76a4bc09e76eae8991ef5ece45a";
+    let key = quicknet.parse().unwrap();
+    let verify = |chains: &Chains| kinds_of(&super::verify(&other, chains, &[], None).violations);
+    assert_eq!(verify(&Chains::with([Chain { hash, key }])), [""; 0]);
+    assert_eq!(verify(&Chains::default()), ["beacon"], "its key is not known");
 }
 
 #[test]

@@ -8,8 +8,8 @@ use engine::domain::room::draw::{Closing, Member, Source, Window, later_seed};
 use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
 use engine::domain::room::serving::{Event, Given, Room, State};
 use engine::domain::room::tree;
+use shared::beacon::Chains;
 
-use super::beacon;
 use super::publication::{Admission, Publication};
 use super::report::{DecidedBy, Group, OwnPlace, Report};
 use super::violation::Violation;
@@ -27,11 +27,16 @@ pub struct Own {
     pub nonce: Nonce,
 }
 
-/// Checks a publication against the rules, against the hashes that somebody saw during the sale (of a record,
-/// of a root, of the commitment), and for one who joined.
+/// Checks a publication against the rules, with the keys of beacons' `chains`, against the hashes that somebody
+/// saw during the sale (of a record, of a root, of the commitment), and for one who joined.
 #[must_use]
-pub fn verify(publication: &Publication, seen: &[Hash], own: Option<&Own>) -> Report {
-    let mut check = Check { violations: Vec::new(), seen: BTreeSet::new(), turns: 0 };
+pub fn verify(
+    publication: &Publication,
+    chains: &Chains,
+    seen: &[Hash],
+    own: Option<&Own>,
+) -> Report {
+    let mut check = Check { chains, violations: Vec::new(), seen: BTreeSet::new(), turns: 0 };
     let records = check.read(&publication.log);
     let room = check.first(records.first());
     let groups = match &room {
@@ -82,14 +87,15 @@ struct Drawn {
 /// The turn of each admission, by group and index.
 type Admitted<'a> = BTreeMap<(&'a GroupId, u32), u64>;
 
-struct Check {
+struct Check<'a> {
+    chains: &'a Chains,
     violations: Vec<Violation>,
     /// What somebody may have seen during the sale.
     seen: BTreeSet<Hash>,
     turns: u64,
 }
 
-impl Check {
+impl Check<'_> {
     /// Reads the records, up to the first line that is none, and checks their numbers and the chain.
     fn read(&mut self, log: &[String]) -> Vec<Record> {
         let mut records = Vec::new();
@@ -161,7 +167,7 @@ impl Check {
                 continue;
             };
             let Some(chain) = room.draw.beacon else { continue };
-            if let Err(wrong) = beacon::verify(chain, *round, signature) {
+            if let Err(wrong) = self.chains.verify(chain, *round, signature) {
                 let reason = wrong.to_string();
                 self.violations.push(Violation::Beacon { number, round: *round, reason });
             }
