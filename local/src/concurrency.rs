@@ -11,12 +11,13 @@ use shared::runtime::functions::Function;
 /// The invocations that functions have to themselves, as `template.yaml` reserves them unless its parameters
 /// say otherwise. Those of the two routes of callbacks, at ten requests a second each, are what API Gateway lets
 /// through to them.
-pub const RESERVED: [(Function, u32); 6] = [
+pub const RESERVED: [(Function, u32); 7] = [
     (Function::PayCallback, 50),
     (Function::TakeCallback, 100),
     (Function::ExpireOrders, 20),
     (Function::LoadSale, 2),
     (Function::DecidePayment, 10),
+    (Function::Draw, 2),
     (Function::Reconcile, 1),
 ];
 

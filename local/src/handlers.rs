@@ -3,7 +3,7 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
+    cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
     reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
 };
 
@@ -28,6 +28,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         | Function::SyncDb
         | Function::LoadSale
         | Function::DecidePayment
+        | Function::Draw
         | Function::Refund
         | Function::ReadCaptures
         | Function::Reconcile => refuse(NoRoute),
@@ -42,5 +43,6 @@ pub async fn consume(app: &App, queue: QueueName, event: SqsEvent) -> SqsBatchRe
         QueueName::Load => load_sale::handle(app, event).await,
         QueueName::Refund => refund::handle(app, event).await,
         QueueName::Callback => decide_payment::handle(app, event).await,
+        QueueName::Draw => draw::handle(app, event).await,
     }
 }

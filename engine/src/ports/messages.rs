@@ -22,7 +22,7 @@ pub const MAX_MESSAGES_PER_BATCH: usize = 10;
 /// that JSON escapes, each then in two bytes; 256 bytes are more than the names of the fields, the
 /// two numbers, the currency, the reason and the punctuation need.
 const MAX_REFUND_BYTES: usize = ProviderId::MAX_BYTES + 2 * PaymentId::MAX_BYTES + 256;
-/// The most bytes of an [`Expiry`] or a [`LoadSale`]: a sale, a tier, a number, a time and their names.
+/// The most bytes of an [`Expiry`], a [`LoadSale`] or a [`Draw`]: a sale, a tier, a number, a time and their names.
 const MAX_SALE_MESSAGE_BYTES: usize = SaleId::MAX_BYTES + TierId::MAX_BYTES + 256;
 const _: () = assert!(MAX_REFUND_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
 const _: () = assert!(MAX_SALE_MESSAGE_BYTES * MAX_MESSAGES_PER_BATCH <= MAX_MESSAGE_BYTES);
@@ -106,6 +106,7 @@ queue_messages! {
     Load(LoadSale), "load";
     Refund(Refund), "refund";
     Callback(Callback), "callback";
+    Draw(Draw), "draw";
 }
 
 /// Check an order at its deadline: it may have to expire.
@@ -148,6 +149,13 @@ pub struct Sync {
 /// Load a sale that Redis has lost.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LoadSale {
+    /// The sale.
+    pub sale: SaleId,
+}
+
+/// Draw the first window of a sale's waiting room, as far as that is possible now.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Draw {
     /// The sale.
     pub sale: SaleId,
 }
@@ -230,6 +238,7 @@ mod tests {
     const OF_A_TIER: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
     const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
+    const DRAW: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
     const CALLBACK: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY"}"#;
 
@@ -250,6 +259,7 @@ mod tests {
         );
         survives::<Sync>(SYNC);
         survives::<LoadSale>(LOAD);
+        survives::<Draw>(DRAW);
         survives::<Refund>(REFUND);
         survives::<Callback>(CALLBACK);
     }
@@ -267,8 +277,9 @@ mod tests {
         let due_at = Timestamp::from_ms(1_800_000_000_000);
         let tier = Some(TierId::new("t".repeat(TierId::MAX_BYTES)).unwrap());
         let expiry = Expiry { sale: sale.clone(), tier, order, due_at }.body().unwrap();
-        let load = LoadSale { sale }.body().unwrap();
-        assert!(expiry.len().max(load.len()) <= MAX_SALE_MESSAGE_BYTES);
+        let load = LoadSale { sale: sale.clone() }.body().unwrap();
+        let draw = Draw { sale }.body().unwrap();
+        assert!(expiry.len().max(load.len()).max(draw.len()) <= MAX_SALE_MESSAGE_BYTES);
         for reason in RefundReason::ALL {
             let refund = Refund {
                 provider: ProviderId::new("p".repeat(ProviderId::MAX_BYTES)).unwrap(),

@@ -22,8 +22,8 @@ const KEEP_SECONDS: i32 = 5;
 /// one of [`Queue::keep`], which may be all that is known of a capture.
 pub trait Queue: Send + Sync {
     /// Sends a message into its queue, where nobody sees it for `delay_seconds`. A process sends a
-    /// [`messages::LoadSale`] at most once a second for each sale: asking often is no more than
-    /// asking once.
+    /// [`messages::LoadSale`] at most once a second for each sale, and a [`messages::Draw`] without a
+    /// delay: asking often is no more than asking once.
     fn send(
         &self,
         message: &QueueMessage,
@@ -52,6 +52,16 @@ pub trait Queue: Send + Sync {
     fn load_again(&self, sale: &SaleId) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::LoadSale { sale: sale.clone() }.into();
         async move { self.send(&message, None).await }
+    }
+
+    /// Draws the first window of a sale's room, now or after a delay.
+    fn draw(
+        &self,
+        sale: &SaleId,
+        delay_seconds: Option<i32>,
+    ) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::Draw { sale: sale.clone() }.into();
+        async move { self.send(&message, delay_seconds).await }
     }
 
     /// Keeps a capture whose signature was verified, for its consumer to decide it. Once this is answered

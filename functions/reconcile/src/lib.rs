@@ -1,4 +1,4 @@
-//! The schedule: finish what is due, and make Redis agree with DynamoDB again.
+//! The schedule: request the draws that are due, finish what is due, and make Redis agree with DynamoDB again.
 
 use std::time::Duration;
 
@@ -11,13 +11,15 @@ use serde_json::Value;
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::functions::Function;
 use shared::runtime::metrics;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 /// Ends of the parts of a run, from its beginning: the last below the function's deadline, so that
 /// a run ends by itself, with its metrics and its report. A run may be longer than the minute
 /// between two runs, so that a single sale that takes long is compared to its end.
 pub const PARTS_END: [Duration; 3] =
     [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(280)];
+/// End of the requests of draws, which come first: a draw has minutes.
+pub const REQUESTS_END: Duration = Duration::from_secs(20);
 /// End of the archiving of old sales, which comes last: what there is no time for has another hour.
 pub const ARCHIVING_ENDS: Duration = Duration::from_secs(290);
 
@@ -33,6 +35,7 @@ pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Report
 async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     let ends = PARTS_END.map(sleep);
     let archiving_ends = sleep(ARCHIVING_ENDS);
+    request_draws(app, now).await;
     let run = flows::reconcile::run_until(&app.ports, &new_epoch(now)?, now, ends).await?;
     metrics::reconciled(&run);
     if let Some(days) = app.archive_after_days {
@@ -55,4 +58,19 @@ async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
         tracing::info!(?report, "reconciled");
     }
     Ok(report)
+}
+
+/// Requests the draws that are due. What fails comes again with the next minute.
+async fn request_draws(app: &App, now: Timestamp) {
+    let requests = flows::room::request::request_due(&app.ports, now);
+    match timeout(REQUESTS_END, Box::pin(requests)).await {
+        Ok(Ok(found)) => {
+            metrics::draws_late(found.late);
+            if found.requested > 0 || found.failed > 0 {
+                tracing::info!(?found, "draws are due");
+            }
+        }
+        Ok(Err(error)) => tracing::warn!(%error, "no draw is requested this time"),
+        Err(late) => tracing::warn!(%late, "not every draw is requested this time"),
+    }
 }

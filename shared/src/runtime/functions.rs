@@ -124,6 +124,8 @@ queues! {
     Refund: refund, "ONSALE_REFUND_QUEUE_URL";
     /// Captures that were reported while a store did not answer.
     Callback: callback, "ONSALE_CALLBACK_QUEUE_URL";
+    /// Waiting rooms to draw.
+    Draw: draw, "ONSALE_DRAW_QUEUE_URL";
 }
 
 impl QueueName {
@@ -243,6 +245,7 @@ functions! {
     DecidePayment: "decide-payment",
         queue(QueueName::Callback, 10, 0, 10), [Redis, Sales, Queues], 256 MiB, 30 s;
     Refund: "refund", queue(QueueName::Refund, 10, 0, 2), [Order], 256 MiB, 30 s;
+    Draw: "draw", queue(QueueName::Draw, 1, 0, 2), [Queues], 1024 MiB, 120 s;
     ReadCaptures: "read-captures",
         Trigger::Schedule { every_seconds: 60 }, [Orders, Queues], 256 MiB, 90 s;
     Reconcile: "reconcile",

@@ -33,7 +33,8 @@ where
     each_within(MAX_BATCH, event, handle).await
 }
 
-async fn each_within<M: Message, F>(
+/// [`each`] with another limit: of a function that takes longer.
+pub async fn each_within<M: Message, F>(
     limit: Duration,
     event: SqsEvent,
     handle: impl FnOnce(Vec<M>) -> F,

@@ -16,7 +16,7 @@ use super::outbox::Outbox;
 use super::throttle::Throttle;
 use crate::runtime::connections::Https;
 use crate::runtime::functions::{PerQueue, QueueName};
-use engine::ports::messages::{LoadSale, Malformed, QueueMessage};
+use engine::ports::messages::{Draw, LoadSale, Malformed, QueueMessage};
 use engine::ports::{LONGEST_DELAY_SECONDS, Queue, StoreError, Stored};
 
 // Most seconds that a message may be delayed (a quota of SQS).
@@ -61,6 +61,7 @@ pub struct SqsQueue {
     client: Client,
     outboxes: PerQueue<Outbox>,
     load_requests: Arc<Throttle>,
+    draw_requests: Arc<Throttle>,
     https: Https,
     address: String,
 }
@@ -90,8 +91,8 @@ impl SqsQueue {
         let client = Client::from_conf(builder.build());
         let outbox = |queue| Outbox::new(client.clone(), config.urls.get(queue).clone());
         let outboxes = PerQueue::each(outbox);
-        let load_requests = Arc::default();
-        Self { client, outboxes, load_requests, https, address }
+        let (load_requests, draw_requests) = (Arc::default(), Arc::default());
+        Self { client, outboxes, load_requests, draw_requests, https, address }
     }
 
     /// Connects now, so that the first message need not. Whatever is answered is an answer: the
@@ -121,9 +122,20 @@ fn origin(url: &str) -> &str {
 
 impl Queue for SqsQueue {
     async fn send(&self, message: &QueueMessage, delay_seconds: Option<i32>) -> Stored<()> {
-        if let QueueMessage::Load(LoadSale { sale }) = message
-            && !self.load_requests.admits(sale, Instant::now())
-        {
+        let is_admitted = match message {
+            QueueMessage::Load(LoadSale { sale }) => {
+                self.load_requests.admits(sale, Instant::now())
+            }
+            QueueMessage::Draw(Draw { sale }) if delay_seconds.is_none() => {
+                self.draw_requests.admits(sale, Instant::now())
+            }
+            QueueMessage::Expiry(_)
+            | QueueMessage::Sync(_)
+            | QueueMessage::Refund(_)
+            | QueueMessage::Callback(_)
+            | QueueMessage::Draw(_) => true,
+        };
+        if !is_admitted {
             return Ok(());
         }
         let malformed = |malformed: Malformed| StoreError::Contract(malformed.to_string());
@@ -175,9 +187,10 @@ mod tests {
             assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
         }
         let expiry = Expiry { sale: sale.clone(), tier: None, order, due_at: now }.body().unwrap();
-        let load = LoadSale { sale }.body().unwrap();
+        let load = LoadSale { sale: sale.clone() }.body().unwrap();
+        let draw = Draw { sale }.body().unwrap();
         let sync = Sync { order }.body().unwrap();
-        assert!([expiry, load, sync].iter().all(|text| text.len() <= MAX_MESSAGE_BYTES));
+        assert!([expiry, load, draw, sync].iter().all(|text| text.len() <= MAX_MESSAGE_BYTES));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! How often this process asks for a sale to be loaded again: when Redis has lost a sale, every
-//! buyer's request finds it out.
+//! How often this process asks for a sale to be loaded again, or for its room to be drawn: when Redis has lost
+//! a sale, or the time of its draw has come, every request finds it out.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

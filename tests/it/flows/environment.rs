@@ -44,7 +44,8 @@ pub struct Fixture {
     pub ports: LivePorts,
     /// The payment provider.
     pub provider: PaymentProvider,
-    _beacon: FakeBeacon,
+    /// The beacon.
+    pub beacon: FakeBeacon,
     /// The servers that the ports were built from.
     pub config: Config,
     /// The tables.
@@ -106,7 +107,7 @@ impl Fixture {
         };
         let ports = App::from_config(&config).await.unwrap().ports;
         publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
-        Self { stack, ports, provider, _beacon: beacon, config, dynamo, mint: Mint::new(7) }
+        Self { stack, ports, provider, beacon, config, dynamo, mint: Mint::new(7) }
     }
 
     /// A reservation of two places over both legs for a buyer who has not been here yet.

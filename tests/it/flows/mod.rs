@@ -8,6 +8,7 @@ mod connecting;
 mod counting;
 mod crash_points;
 pub mod crashing;
+mod draws;
 mod environment;
 mod keeping;
 mod limited;

@@ -105,7 +105,7 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, DecidePayment, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
+        Cancel, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
         Reconcile, Refund, Reserve, Sales, SyncDb, TakeCallback, TokenGate,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
@@ -182,6 +182,7 @@ pub fn samples() -> Vec<Sample> {
             "no failure",
             batch("load", &[json!({ "sale": SALE }).to_string()]),
         ),
+        (Draw, "draw", "no failure", batch("draw", &[json!({ "sale": SALE }).to_string()])),
         (Refund, "refund", "1 failure", batch("refund", &[refund.to_string()])),
         (ReadCaptures, "read-captures", "report", schedule()),
         (Reconcile, "reconcile", "report", schedule()),

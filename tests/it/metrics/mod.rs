@@ -6,17 +6,21 @@ mod format;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use engine::domain::ids::{InventoryId, SaleId};
+use engine::domain::ids::{GroupId, InventoryId, SaleId};
 use engine::domain::inventory::Release;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
+use engine::domain::room::bytes::Secret;
+use engine::domain::room::draw::Commitment;
+use engine::domain::room::log::Record;
+use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::expire::expire_or_requeue;
-use engine::ports::{ChangeReply, Orders as _, Ports as _, Seats as _};
+use engine::ports::{ChangeReply, Orders as _, Ports as _, RoomPorts as _, Rooms as _, Seats as _};
 use fake_payments::Fault;
-use local::handlers::{load_sale, reconcile, refund};
+use local::handlers::{draw, load_sale, reconcile, refund};
 use serde_json::{Value, json};
 use shared::providers::stripe::signature::sign;
 use shared::runtime::app::{App, new_epoch};
@@ -234,7 +238,8 @@ async fn what_reconcile_finds_is_counted() {
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     let event = || serde_json::from_value(event.clone()).unwrap();
     reconcile::handle(app, event()).await.unwrap();
-    expect("nothing", &[(drift, 0), (pending, 0), ("Available hall", 20)]);
+    let late = ("DrawsLate", 0);
+    expect("nothing", &[(drift, 0), (pending, 0), late, ("Available hall", 20)]);
 
     let order = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
     let forget = async || {
@@ -246,7 +251,8 @@ async fn what_reconcile_finds_is_counted() {
     forget().await;
     lines.take();
     reconcile::handle(app, event()).await.unwrap();
-    expect("a change of this minute", &[(drift, 0), (pending, 0), ("Available hall", 20)]);
+    let available = ("Available hall", 20);
+    expect("a change of this minute", &[(drift, 0), (pending, 0), late, available]);
     forget().await;
     reconciled(app, Timestamp::now().plus_seconds(61)).await;
     expect("a forgotten hold", &[(drift, 1), (pending, 0), ("Available hall", 20)]);
@@ -360,4 +366,24 @@ async fn metrics_that_fail_cost_no_request() {
     lines.0.lock().unwrap().clear();
     fixture.buy("carol", "hall", best("vip", 1)).await.ok(201);
     assert_eq!(lines.take(), Vec::<Value>::new());
+}
+
+/// A room that opened in the meantime, committed to a secret that nobody has kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_draw_and_a_missing_secret_are_counted() {
+    let (fixture, lines) = start().await;
+    let app = &fixture.app;
+    let hall = SaleId::new("hall").unwrap();
+    let settings = Settings::new(GroupId::new("all").unwrap(), 0, 4);
+    let commitment = Commitment { commitment: Secret([4; 32]).commitment(), beacon: None };
+    let room = Room { sale: hall.clone(), draw: commitment, settings };
+    app.ports.rooms().append(&hall, &Record::first(room, 0)).await.unwrap();
+    let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
+    reconcile::handle(app, serde_json::from_value(event).unwrap()).await.unwrap();
+    assert_eq!(lines.counted().get("DrawsLate"), Some(&1));
+    draw::handle(app, records(&[json!({ "sale": "hall" })])).await;
+    assert_eq!(lines.counted().get("DrawsWithoutSecret"), Some(&1));
+    app.ports.rooms().keep_secret(&hall, &Secret([4; 32])).await.unwrap();
+    draw::handle(app, records(&[json!({ "sale": "hall" })])).await;
+    assert_eq!(lines.counted().get("DrawsWithoutSecret"), None);
 }

@@ -8,13 +8,17 @@ use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use aws_lambda_events::eventbridge::EventBridgeEvent;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::choice::{Choice, Together};
-use engine::domain::ids::{InventoryId, Legs, SaleId, TierId, UserId};
+use engine::domain::ids::{GroupId, InventoryId, Legs, SaleId, TierId, UserId};
 use engine::domain::inventory::Line;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
-use engine::domain::room::bytes::Secret;
+use engine::domain::room::bytes::{Nonce, Secret};
+use engine::domain::room::draw::{Commitment, ROUNDS_AHEAD};
+use engine::domain::room::join::{BUCKETS, Index, Membership, bucket_of};
+use engine::domain::room::log::Record;
+use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::Reservation;
@@ -25,14 +29,14 @@ use fake_payments::API_KEY;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
-    cancel, decide_payment, expire_orders, load_sale, orders, pay_callback, read_captures,
+    cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
     reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
 };
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
-use shared::dynamodb::Dynamo;
+use shared::dynamodb::{Dynamo, DynamoRooms};
 use shared::runtime::app::{App, new_epoch};
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
@@ -58,7 +62,7 @@ pub struct Deployed {
     sqs: aws_sdk_sqs::Client,
     queues: Queues,
     provider: PaymentProvider,
-    _beacon: FakeBeacon,
+    beacon: FakeBeacon,
     dynamo: Dynamo,
     _stack: Stack,
 }
@@ -111,8 +115,7 @@ impl Deployed {
             let config = Config::read(|name| variables.get(name).cloned()).unwrap();
             apps.insert(function, App::from_config(&config).await.unwrap());
         }
-        let _beacon = beacon;
-        Self { recorder, redis, apps, sqs, queues, provider, _beacon, dynamo, _stack: stack }
+        Self { recorder, redis, apps, sqs, queues, provider, beacon, dynamo, _stack: stack }
     }
 
     fn app(&self, function: &str) -> &App {
@@ -138,18 +141,21 @@ impl Deployed {
     }
 
     async fn publish(&self, title: &str) {
+        self.put(&self.file(title)).await;
+    }
+
+    fn file(&self, title: &str) -> Value {
         let attendees = "optional";
         let row = |row: u32| json!({ "row": row.to_string(), "seats": { "prefix": format!("{row}-"), "first": 1, "count": 20 } });
         let rows: Vec<Value> = (1..=4).map(row).collect();
-        let file = json!({
+        json!({
             "sale": SALE, "title": title, "currency": "EUR",
             "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
             "limit_per_buyer": 4, "pay_window_seconds": 900, "attendees": attendees,
             "gate": { "shards": 1, "user_lock_ms": 1, "budget_percent": 1000 },
             "tiers": [{ "tier": "vip", "name": "vip", "price_minor": PRICE,
                 "sections": [{ "section": "a", "rows": rows }] }]
-        });
-        self.put(&file).await;
+        })
     }
 
     async fn put(&self, file: &Value) {
@@ -296,6 +302,7 @@ impl Deployed {
         self.losses().await;
         self.reads().await;
         self.repairs().await;
+        self.draws().await;
         self.sample_events().await;
     }
 
@@ -310,6 +317,57 @@ impl Deployed {
             "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
         }))
         .await;
+    }
+
+    /// A room that reconcile finds due, by the beacon; and one by its secret.
+    async fn draws(&self) {
+        let rooms = DynamoRooms::new(self.dynamo.clone());
+        let now = Timestamp::now();
+        let secret = Secret([4; 32]);
+        for (name, beacon) in [("drawn", Some(fake_beacon::hash())), ("drawn-alone", None)] {
+            let sale = SaleId::new(name).unwrap();
+            let mut file = self.file("Drawn");
+            file["sale"] = json!(sale);
+            self.put(&file).await;
+            let group = GroupId::new("all").unwrap();
+            let settings = Settings::new(group.clone(), now.plus_seconds(60).ms(), 4);
+            let draw = Commitment { commitment: secret.commitment(), beacon };
+            rooms.keep_secret(&sale, &secret).await.unwrap();
+            let room = Room { sale: sale.clone(), draw, settings };
+            rooms.append(&sale, &Record::first(room, now.ms())).await.unwrap();
+            let taken = rooms.take_indices(&sale, &group, 1).await.unwrap();
+            let buyer = UserId::new("wren").unwrap();
+            let bucket = bucket_of(&buyer, BUCKETS);
+            let index = Index { number: taken.first, window: taken.window };
+            let nonce = Nonce([7; 16]);
+            let (joined_at, more_time, rejoined, visit) = (now, false, 0, None);
+            let member = Membership {
+                sale,
+                group,
+                buyer,
+                index,
+                nonce,
+                joined_at,
+                more_time,
+                rejoined,
+                visit,
+            };
+            rooms.join(&member, bucket, None).await.unwrap();
+        }
+        // An earlier draw of one of them died when it had closed the counter.
+        let (sale, group) = (SaleId::new("drawn-alone").unwrap(), GroupId::new("all").unwrap());
+        rooms.close_window(&sale, &group).await.unwrap();
+        let event = EventBridgeEvent::<Value>::default();
+        reconcile::handle(self.app("reconcile"), event).await.unwrap();
+        let batch = self.batch(&self.queues.draw.url).await;
+        assert_eq!(batch.records.len(), 2);
+        all_done(&draw::handle(self.app("draw"), batch.clone()).await);
+        self.beacon.advance(ROUNDS_AHEAD);
+        all_done(&draw::handle(self.app("draw"), batch).await);
+        for name in ["drawn", "drawn-alone"] {
+            let last = rooms.last_record(&SaleId::new(name).unwrap()).await.unwrap().unwrap();
+            assert!(last.state.groups[0].seed.is_some(), "{name}");
+        }
     }
 
     /// Each consumer gets its sample event: a consumer that calls nothing else needs no step here.

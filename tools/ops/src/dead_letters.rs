@@ -17,7 +17,9 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Callback, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync};
+use engine::ports::messages::{
+    Callback, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync,
+};
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use futures_util::future::try_join_all;
 use serde::Serialize;
@@ -347,6 +349,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
             Ok(QueueMessage::Load(message)) => self.load(message).await,
             Ok(QueueMessage::Refund(message)) => self.refund(message).await,
             Ok(QueueMessage::Callback(message)) => self.callback(message).await,
+            Ok(QueueMessage::Draw(message)) => self.draw(message).await,
             Err(malformed) => Ok(Judged::malformed(&malformed)),
         };
         judged.unwrap_or_else(|error: StoreError| Judged {
@@ -400,6 +403,16 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
         }
         let why = "DynamoDB or Redis was out of reach; reconcile loads what is lost each minute, \
                    and moved back it does nothing for a sale that is loaded";
+        Ok(Judged::about(Some(sale), None, why))
+    }
+
+    async fn draw(&self, Draw { sale }: Draw) -> Stored<Judged> {
+        if self.ports.catalogue().sale(&sale, Freshness::Fresh).await?.is_none() {
+            let why = "there is no such sale; moved back it does nothing";
+            return Ok(Judged::about(Some(sale), None, why));
+        }
+        let why = "DynamoDB or the beacon was out of reach; reconcile requests the draw each minute \
+                   until the room is drawn, and moved back it does nothing for one that is";
         Ok(Judged::about(Some(sale), None, why))
     }
 

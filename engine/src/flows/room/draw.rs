@@ -68,6 +68,32 @@ pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> S
     draw.seed().await
 }
 
+/// Appends a record of a time with the events that the state still lacks; none if it lacks none.
+pub(super) async fn record(
+    ports: &impl RoomPorts,
+    room: &Room,
+    at: Timestamp,
+    lacking: impl Fn(&State) -> Vec<Event> + Send + Sync,
+) -> Stored<()> {
+    for _ in 0..MAX_ATTEMPTS {
+        let last = last_record(ports, &room.sale).await?;
+        let events = lacking(&last.state);
+        if events.is_empty() {
+            return Ok(());
+        }
+        // Nothing was counted for this turn, so that it serves nobody.
+        let joined = last.state.groups.iter().map(|group| group.joined).collect();
+        let given = Given { joined, ..Given::default() };
+        let next = last.next(room, at.ms(), events, given);
+        let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
+        match ports.rooms().append(&room.sale, &next).await? {
+            AppendReply::Appended => return Ok(()),
+            AppendReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+}
+
 /// What can be said of a group's source.
 enum Decision {
     /// It decides.
@@ -94,29 +120,12 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         last_record(self.ports, &self.room.sale).await
     }
 
-    /// Appends a record of a time with the events that the state still lacks; none if it lacks none.
     async fn record(
         &self,
         at: Timestamp,
         lacking: impl Fn(&State) -> Vec<Event> + Send + Sync,
     ) -> Stored<()> {
-        for _ in 0..MAX_ATTEMPTS {
-            let last = self.last_record().await?;
-            let events = lacking(&last.state);
-            if events.is_empty() {
-                return Ok(());
-            }
-            // Nothing was counted for this turn, so that it serves nobody.
-            let joined = last.state.groups.iter().map(|group| group.joined).collect();
-            let given = Given { joined, ..Given::default() };
-            let next = last.next(self.room, at.ms(), events, given);
-            let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
-            match self.ports.rooms().append(&self.room.sale, &next).await? {
-                AppendReply::Appended => return Ok(()),
-                AppendReply::Conflict => {}
-            }
-        }
-        Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+        record(self.ports, self.room, at, lacking).await
     }
 
     /// Fixes N and root of every group, and records them.

@@ -1,12 +1,15 @@
-//! The flows of a waiting room: publish it, join it, draw it, make its turns, let in who is due.
+//! The flows of a waiting room: publish it, join it, draw it and see to it that it is drawn, make its turns, let
+//! in who is due.
 //!
 //! They are given [`RoomPorts`] alone, or with the board in Redis
-//! [`BoardPorts`](crate::ports::BoardPorts). Each may be cut off after any step and run twice at once.
+//! [`BoardPorts`](crate::ports::BoardPorts); [`request`] also sends messages. Each may be cut off after any step and
+//! run twice at once.
 
 pub mod draw;
 pub mod enter;
 pub mod join;
 pub mod publish;
+pub mod request;
 pub mod slot;
 pub mod turn;
 pub mod window;

@@ -170,7 +170,7 @@ async fn show(
 }
 
 /// True if the first window of a group is past its closing, and not drawn.
-fn needs_draw(room: &Room, record: &Record, now: Timestamp) -> bool {
+pub(super) fn needs_draw(room: &Room, record: &Record, now: Timestamp) -> bool {
     now.ms() >= room.settings.closes_at_ms
         && record.state.groups.iter().any(|group| group.seed.is_none())
 }

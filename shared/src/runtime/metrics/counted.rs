@@ -159,7 +159,10 @@ impl<T: Queue> Queue for Counted<T> {
         match message {
             QueueMessage::Refund(_) => count(None, Metric::RefundsRequested, 1),
             QueueMessage::Callback(_) => count(None, Metric::CapturesKept, 1),
-            QueueMessage::Expiry(_) | QueueMessage::Sync(_) | QueueMessage::Load(_) => {}
+            QueueMessage::Expiry(_)
+            | QueueMessage::Sync(_)
+            | QueueMessage::Load(_)
+            | QueueMessage::Draw(_) => {}
         }
         Ok(())
     }

@@ -86,6 +86,8 @@ metrics! {
     DriftFound, Stage, "Differences between Redis and DynamoDB that reconcile found, of what has not changed for a minute; 0 where there are none.";
     PendingPastBound, Stage, "Orders that were pending two minutes after the end of their grace when reconcile looked; 0 where there are none.";
     SalesReloaded, Stage, "Sales that Redis had lost, loaded again.";
+    DrawsLate, Stage, "Waiting rooms whose sale has opened and that were not drawn when reconcile looked; 0 where there are none.";
+    DrawsWithoutSecret, Stage, "Attempts to draw a waiting room whose secret has to decide, and is missing or another.";
     ColdStarts, Function, "Processes that did their first piece of work.";
     Latency, EachFunction, "How long a handler took, without the runtime.";
 }
@@ -224,6 +226,16 @@ pub fn reconciled(run: &Run) {
     if run.report.loaded > 0 {
         reloaded(u64::from(run.report.loaded));
     }
+}
+
+/// Counts waiting rooms whose draw is late.
+pub fn draws_late(rooms: u32) {
+    count(None, Metric::DrawsLate, rooms.into());
+}
+
+/// Counts an attempt to draw a waiting room without its secret.
+pub fn draw_without_secret() {
+    count(None, Metric::DrawsWithoutSecret, 1);
 }
 
 /// Counts what a reading of captures found.

@@ -18,8 +18,15 @@ const ACCOUNT_CONCURRENCY: u64 = 1_000;
 const UNRESERVABLE: u64 = 100;
 
 /// The functions that keep what buyers do from getting lost or stuck.
-const NEVER_STARVED: [&str; 6] =
-    ["decide-payment", "expire-orders", "load-sale", "pay-callback", "reconcile", "take-callback"];
+const NEVER_STARVED: [&str; 7] = [
+    "decide-payment",
+    "draw",
+    "expire-orders",
+    "load-sale",
+    "pay-callback",
+    "reconcile",
+    "take-callback",
+];
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use shared::dynamodb::tables::secret_key;
 
 use super::{Check, edit, text, unless};
 use crate::template::deployed::FUNCTIONS;
 use crate::template::permissions::list;
-use crate::template::stack::Stack;
+use crate::template::stack::{Stack, name_in};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -48,6 +49,22 @@ pub(super) const CHECKS: &[Check] = &[
                 "ec2:DescribeSubnets, ec2:RunInstances]",
             ),
             edit("  OperatorPolicy:", "/*/PUT/sales/*", "/*"),
+        ],
+    },
+    Check {
+        rule: "nobody but publication and draw may read the secrets of rooms",
+        faults: secrets,
+        with: &[],
+        mistakes: &[
+            edit("  ReconcileRole:", "[\"log#*\"]", "[\"log#*\", \"secret#*\"]"),
+            edit("  ReconcileRole:", "[\"log#*\"]", "[\"*\"]"),
+            edit("  ReconcileRole:", "[\"log#*\"]", "[\"s*\"]"),
+            edit("  ReconcileRole:", "ForAllValues:StringLike", "ForAnyValue:StringLike"),
+            edit(
+                "  OrdersRole:",
+                "Resource: !GetAtt OrdersTable.Arn",
+                "Resource: !GetAtt RoomsTable.Arn",
+            ),
         ],
     },
 ];
@@ -147,4 +164,41 @@ fn wildcards(stack: &Stack) -> Vec<String> {
         ));
     }
     faults
+}
+
+/// The functions that may read the secrets of rooms.
+const MAY_READ_SECRETS: [&str; 2] = ["draw", "sales"];
+
+/// Everybody else's rights on the table of rooms are for keys that are none of a secret.
+fn secrets(stack: &Stack) -> Vec<String> {
+    let mut faults = Vec::new();
+    let mut is_read = false;
+    for (binary, _, function) in stack.functions() {
+        let Some((_, role)) = stack.behind(&function["Role"]) else { continue };
+        let policies = role["Policies"].as_array().into_iter().flatten();
+        for statement in
+            policies.flat_map(|policy| policy["PolicyDocument"]["Statement"].as_array().unwrap())
+        {
+            let is_of_rooms =
+                |resource: &String| name_in(resource).is_some_and(|name| name == "RoomsTable");
+            if !list(&statement["Resource"]).iter().any(is_of_rooms) {
+                continue;
+            }
+            is_read = true;
+            let keys = &statement["Condition"]["ForAllValues:StringLike"]["dynamodb:LeadingKeys"];
+            let is_bound = !keys.is_null() && list(keys).iter().all(|key| !may_be_a_secret(key));
+            let may = MAY_READ_SECRETS.contains(&binary) || is_bound;
+            faults.extend(unless(binary, [(may, "may read the secrets of rooms")]));
+        }
+    }
+    faults.extend(unless("rooms", [(is_read, "are nobody's")]));
+    faults
+}
+
+/// True if a pattern of keys matches one of a secret.
+fn may_be_a_secret(pattern: &str) -> bool {
+    let fixed = pattern.split(['*', '?']).next().unwrap_or_default();
+    let secret = secret_key(&"s".parse().unwrap());
+    let prefix = secret.split_inclusive('#').next().unwrap();
+    prefix.starts_with(fixed) || fixed.starts_with(prefix)
 }

@@ -1,0 +1,168 @@
+//! Draws on real servers, as the queue and reconcile have them: requested, repeated while the beacon's round is to
+//! come, and decided by the secret where it does not come.
+
+use engine::domain::ids::GroupId;
+use engine::domain::room::bytes::{Hash, Secret};
+use engine::domain::room::draw::{BEACON_MS, ROUNDS_AHEAD, Source};
+use engine::domain::room::log::{Entry, Record};
+use engine::domain::room::serving::{DRAW_LEAD_MS, Event, Settings};
+use engine::domain::time::Timestamp;
+use engine::flows::room::draw::Drawing;
+use engine::flows::room::publish::publish;
+use engine::flows::room::request::{Requested, draw_or_requeue, request_due};
+use engine::ports::{RoomPorts, Rooms, Stored};
+use fake_beacon::Fault;
+use local::queues::{Queues, depth};
+use local::stores;
+
+use super::environment::{Fixture, NOW, sale_id};
+use crate::backends::FIRST_ROUND;
+
+/// The round that decides.
+const ROUND: u64 = FIRST_ROUND + ROUNDS_AHEAD;
+/// When the sale opens; its room closes now.
+const OPENS: Timestamp = NOW.plus_ms(DRAW_LEAD_MS);
+const SECRET: Secret = Secret([4; 32]);
+
+impl Fixture {
+    async fn with_room(beacon: Option<Hash>) -> Self {
+        let fixture = Box::pin(Self::start()).await;
+        let settings = Settings::new(GroupId::new("all").unwrap(), OPENS.ms(), 4);
+        let earlier = NOW.plus_seconds(-1000);
+        let sale = sale_id();
+        let room = publish(&fixture.ports, &sale, &settings, beacon, &SECRET, earlier);
+        Box::pin(room).await.unwrap();
+        fixture
+    }
+
+    async fn draw(&self, now: Timestamp) -> Stored<Drawing> {
+        Box::pin(draw_or_requeue(&self.ports, &sale_id(), now)).await
+    }
+
+    async fn requested(&self, now: Timestamp) -> Requested {
+        Box::pin(request_due(&self.ports, now)).await.unwrap()
+    }
+
+    /// Messages in the draw queue, delayed ones included.
+    async fn messages(&self) -> u64 {
+        let sqs = stores::sqs(self.config.sqs.endpoint.as_ref().unwrap());
+        let url = &self.config.sqs.urls.draw;
+        let prefix = url.rsplit('/').next().unwrap().strip_suffix("draw").unwrap();
+        let queues = Queues::find(&sqs, prefix).await.unwrap();
+        depth(&sqs, &queues.draw).await.unwrap()
+    }
+
+    async fn last_record(&self) -> Record {
+        self.ports.rooms().last_record(&sale_id()).await.unwrap().unwrap()
+    }
+
+    /// What the room was drawn by.
+    async fn source(&self) -> Source {
+        let Entry::Turn { events, .. } = self.last_record().await.entry else {
+            panic!("it is not drawn")
+        };
+        match events.as_slice() {
+            [Event::Drawn { source, .. }] => *source,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+const NONE: Requested = Requested { requested: 0, late: 0, failed: 0 };
+const ONE: Requested = Requested { requested: 1, late: 0, failed: 0 };
+
+#[tokio::test]
+async fn a_draw_is_requested_until_it_is_done() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    assert_eq!(fixture.requested(NOW.plus_ms(-1)).await, NONE, "it is not due");
+    assert_eq!(fixture.messages().await, 0);
+    assert_eq!(fixture.requested(NOW).await, ONE);
+    assert_eq!(fixture.messages().await, 1);
+    let late = Requested { late: 1, ..ONE };
+    assert_eq!(fixture.requested(OPENS).await, late, "the sale has opened");
+    // Half of it is done: the window is closed.
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    assert_eq!(fixture.requested(NOW).await, ONE);
+    fixture.beacon.advance(ROUNDS_AHEAD);
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::Drawn));
+    assert_eq!(fixture.requested(OPENS).await, NONE);
+    let without = Box::pin(Fixture::start()).await;
+    assert_eq!(without.requested(OPENS).await, NONE, "the sale has no room");
+    assert_eq!(without.draw(NOW).await, Ok(Drawing::NoRoom));
+    assert_eq!(without.messages().await, 0);
+}
+
+#[tokio::test]
+async fn a_draw_that_is_early_or_awaits_the_beacon_asks_for_itself_again() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    assert_eq!(fixture.draw(NOW.plus_seconds(-1)).await, Ok(Drawing::NotDue(NOW)));
+    assert_eq!(fixture.messages().await, 1);
+    for messages in [2, 3] {
+        assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+        assert_eq!(fixture.messages().await, messages, "asking again is never left out");
+    }
+    fixture.beacon.advance(ROUNDS_AHEAD - 1);
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    fixture.beacon.advance(1);
+    // What comes is not the round: the draw fails, and its message comes again.
+    for fault in [Fault::FalseSignature, Fault::OtherRound, Fault::OtherSignature, Fault::Endless] {
+        fixture.beacon.set_fault(Some(fault));
+        assert!(fixture.draw(NOW).await.unwrap_err().retryable(), "{fault:?}");
+    }
+    fixture.beacon.set_fault(None);
+    assert_eq!(fixture.messages().await, 4);
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::Drawn));
+    assert_eq!(fixture.messages().await, 4, "it is done");
+    let signature = fixture.beacon.signature(ROUND);
+    assert_eq!(fixture.source().await, Source::Beacon { round: ROUND, signature });
+    // Drawn once.
+    let last = fixture.last_record().await;
+    assert_eq!(fixture.draw(OPENS).await, Ok(Drawing::Drawn));
+    assert_eq!(fixture.last_record().await, last);
+}
+
+#[tokio::test]
+async fn the_secret_decides_when_the_round_does_not_come() {
+    let (early, in_time) = (NOW.plus_ms(BEACON_MS - 1), NOW.plus_ms(BEACON_MS));
+    // Nothing of the beacon's is needed any more, whatever it does.
+    for fault in [Fault::NoRound, Fault::Late(ROUNDS_AHEAD), Fault::FalseSignature, Fault::Fail] {
+        let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+        assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+        fixture.beacon.advance(ROUNDS_AHEAD);
+        fixture.beacon.set_fault(Some(fault));
+        assert_ne!(fixture.draw(early).await, Ok(Drawing::Drawn), "{fault:?}");
+        assert_eq!(fixture.draw(in_time).await, Ok(Drawing::Drawn), "{fault:?}");
+        assert_eq!(fixture.source().await, Source::Secret(SECRET), "{fault:?}");
+    }
+    let alone = Fixture::with_room(None).await;
+    assert_eq!(alone.draw(NOW).await, Ok(Drawing::Drawn));
+    assert_eq!(alone.source().await, Source::Secret(SECRET));
+}
+
+#[tokio::test]
+async fn a_beacon_that_says_nothing_closes_no_window() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    fixture.beacon.set_fault(Some(Fault::Fail));
+    assert!(fixture.draw(NOW).await.unwrap_err().retryable());
+    assert_eq!(fixture.last_record().await.number, 0, "nothing is recorded");
+    fixture.beacon.set_fault(None);
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+}
+
+#[tokio::test]
+async fn without_its_secret_a_room_is_not_drawn() {
+    let fixture = Fixture::with_room(None).await;
+    let table = &fixture.config.dynamodb.tables.rooms;
+    let key = |name: &str| {
+        let delete = fixture.dynamo.client().delete_item().table_name(table);
+        let text = aws_sdk_dynamodb::types::AttributeValue::S;
+        delete.key("pk", text(format!("secret#{}", sale_id()))).key("sk", text(name.to_owned()))
+    };
+    key(shared::dynamodb::tables::ONLY).send().await.unwrap();
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::NoSecret));
+    assert_eq!(fixture.messages().await, 0, "nothing would change by itself");
+    let other = fixture.ports.rooms().keep_secret(&sale_id(), &Secret([5; 32])).await;
+    assert_eq!(other, Ok(Secret([5; 32])));
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::NoSecret), "another one decides nothing");
+    assert_eq!(fixture.requested(OPENS).await, Requested { late: 1, ..ONE }, "it is looked for");
+}
