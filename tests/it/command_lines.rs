@@ -27,6 +27,7 @@ const PLACEHOLDERS: &[(&str, &[&str])] = &[
     ("NAME", &["tixcraft-2024"]),
     ("NUMBER", &["5"]),
     ("QUEUE", &["sync"]),
+    ("RULE", &["farm-7"]),
     ("SECONDS", &["5"]),
     ("TIME", &["2026-05-04T10:00:00Z"]),
     ("URL", &["http://127.0.0.1:1", "redis://127.0.0.1:1"]),

@@ -203,3 +203,45 @@ fn an_environment_that_describes_no_engine_is_an_error() {
         assert!(said.contains("ONSALE_REDIS_URL must be set"), "{command}: {said}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_adds_lists_and_removes_rules_of_a_gate() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    publish(&engine, &hall("hall", 100, 1).unwrap()).await.unwrap();
+    let rules = |arguments: &[&str]| read(dir, &[&["gate", "rules"], arguments].concat());
+
+    let farm = ["add", "hall", "farm-7", "--address", "198.51.100.0/24", "--deny", "--text", "no"];
+    assert_eq!(rules(&farm).1, 0);
+    let (again, code) = rules(&farm);
+    assert_eq!((&again["done"], code), (&json!(false), 1));
+    let slow = ["add", "hall", "slow", "--buyer", "mallory", "--limit", "1/60", "--text", "wait"];
+    assert_eq!(rules(&slow).1, 0);
+    let (text, code) = run(dir, &["gate", "rules", "list", "hall"]);
+    let shown = "farm-7: address 198.51.100.0/24: deny; refused 0; says “no”\n\
+                 slow: buyer mallory: limit 1 in 60 s; refused 0; says “wait”\n\
+                 buyer-requests (built in): refused 0\n";
+    assert!(text.starts_with(shown) && code == 0, "{code}: {text}");
+    let (listed, _) = rules(&["list", "hall"]);
+    assert_eq!(listed["rules"][1]["action"], json!({ "limit": { "count": 1, "seconds": 60 } }));
+    let (removed, code) = rules(&["remove", "hall", "farm-7"]);
+    assert_eq!((&removed["done"], code), (&json!(true), 0));
+    assert_eq!(rules(&["remove", "hall", "farm-7"]).1, 1);
+    assert_eq!(rules(&["list", "hall"]).0["rules"].as_array().unwrap().len(), 1);
+
+    // What means nothing is not carried out, and neither is what is about nobody or no sale.
+    for (wrong, why) in [
+        (["add", "hall", "x", "--buyer", "m", "--harder", "9", "--text", "x"].as_slice(), "1 to 8"),
+        (&["add", "hall", "x", "--buyer", "m", "--deny", "--text", ""], "1 to 200 bytes"),
+        (&["add", "hall", "buyer-requests", "--buyer", "m", "--deny", "--text", "x"], "built-in"),
+        (&["add", "hall", "x", "--deny", "--text", "x"], "--buyer"),
+        (&["add", "hall", "x", "--buyer", "m", "--text", "x"], "--deny"),
+        (&["list", "nowhere"], "no sale nowhere"),
+    ] {
+        let (text, code) = run(dir, &[&["gate", "rules"], wrong].concat());
+        assert!(code == 2 && text.contains(why), "{code}: {text}");
+    }
+    engine.stop().await.unwrap();
+}

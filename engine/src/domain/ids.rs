@@ -175,6 +175,16 @@ text_id!(
     Epoch, 32, "epoch", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, Epoch::MAX_BYTES), slug_schema(Epoch::MAX_BYTES)
 );
 text_id!(
+    /// A rule of the gate, as its operator named it, or one of the built-in limits.
+    RuleId, 32, "rule id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, RuleId::MAX_BYTES), slug_schema(RuleId::MAX_BYTES)
+);
+text_id!(
+    /// What a client says of the device that it runs on. It can say anything, so it is a hint and no more.
+    DeviceHint, 64, "device hint", "1 to 64 printable ASCII bytes without blanks",
+    |text| !text.is_empty() && text.len() <= DeviceHint::MAX_BYTES && text.bytes().all(|byte| byte.is_ascii_graphic()),
+    schemars::json_schema!({ "type": "string", "pattern": "^[!-~]{1,64}$" })
+);
+text_id!(
     /// A payment provider, as named in the callback's path.
     ProviderId, 32, "provider", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ProviderId::MAX_BYTES), slug_schema(ProviderId::MAX_BYTES)
 );

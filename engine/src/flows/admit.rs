@@ -53,11 +53,8 @@ pub async fn admit(
     tickets: u16,
     now: Timestamp,
 ) -> Result<(), Refusal> {
+    check_open(published, now)?;
     let sale = &published.sale;
-    if published.lifecycle.is_over() {
-        return Err(Refusal::SaleArchived);
-    }
-    check_window(sale, now)?;
     let gate = sale.file().gate;
     let mut command = Admit {
         sale: sale.id().clone(),
@@ -92,8 +89,15 @@ pub async fn admit(
     Err(Refusal::TooFast { retry_ms: i64::from(EXHAUSTED_MS) })
 }
 
-fn check_window(sale: &Sale, now: Timestamp) -> Result<(), Refusal> {
-    let file = sale.file();
+/// Refuses what no limit need be asked about: the sale is archived, not open yet, closed or paused.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub fn check_open(published: &Published, now: Timestamp) -> Result<(), Refusal> {
+    if published.lifecycle.is_over() {
+        return Err(Refusal::SaleArchived);
+    }
+    let file = published.sale.file();
     if now < file.opens_at {
         return Err(Refusal::NotOpen(file.opens_at));
     }

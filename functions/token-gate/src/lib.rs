@@ -2,7 +2,7 @@
 
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::flows::admit::admit;
+use engine::flows::admit::{admit, check_open};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::admission::{AdmissionBody, AdmissionReply};
@@ -10,7 +10,7 @@ use shared::http::identity::Buyer;
 use shared::http::respond::{Created, respond};
 use shared::http::routes::{NoRoute, Route};
 use shared::http::tokens::Grant;
-use shared::http::{Problem, checks};
+use shared::http::{Problem, checks, limits};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
 
@@ -31,6 +31,8 @@ async fn token_gate(
     let body = AdmissionBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     let tickets = body.tickets(&published.sale)?;
+    check_open(&published, now)?;
+    limits::check(app, request, &published.sale, &buyer, now).await?;
     admit(&app.ports, &published, buyer.user(), tickets, now).await?;
     Ok(Created(sign(app, grant(app, &published.sale, &buyer, tickets, now), now)?))
 }

@@ -16,6 +16,7 @@ mod expressions;
 mod items;
 mod orders;
 mod rooms;
+mod rules;
 mod transaction;
 
 pub use calls::DynamoCalls;
@@ -24,4 +25,5 @@ pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use orders::{DynamoOrders, Erased, Selection};
 pub use rooms::DynamoRooms;
+pub use rules::{AddReply, DynamoRules, RemoveReply};
 pub use tables::{Tables, create_tables};

@@ -242,6 +242,11 @@ pub const SALE_HEADER: &str = "sale";
 /// The sort key of a provider's cursor.
 pub const CURSOR: &str = "captures";
 
+/// The sort key of the header of a sale's rules.
+pub const RULES_HEADER: &str = "rules";
+/// What the sort key of a rule of a sale begins with.
+pub const RULE_PREFIX: &str = "rule#";
+
 /// The partition of what is kept of a provider; no sale id has a `#`.
 #[must_use]
 pub fn provider_key(provider: &ProviderId) -> String {

@@ -11,6 +11,7 @@ pub mod callback;
 pub mod checks;
 pub mod identity;
 pub mod journey_query;
+pub mod limits;
 pub mod objects;
 pub mod order_reply;
 pub mod payment_reply;

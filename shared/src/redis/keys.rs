@@ -4,9 +4,11 @@
 //! tiers is one atomic script. A sale that keeps its tiers apart has an inventory for each tier, and the tag
 //! `{sale/tier}`: its tiers are spread over the slots. Every shard of a sale's gate has a tag of its own, so that the flood
 //! at the gate does not meet the sale; so has every copy of what is left. No key has a time to live but the
-//! locks of the gate and the copies: a serverless cache evicts keys that have one.
+//! locks and counters of the gate and the copies: a serverless cache evicts keys that have one.
 
-use engine::domain::ids::{InventoryId, Leg, SaleId, TierId, UserId};
+use std::fmt;
+
+use engine::domain::ids::{InventoryId, Leg, RuleId, SaleId, TierId, UserId};
 
 /// What the field of a buyer begins with in the hash of an inventory. An order number does not, nor does a
 /// field of the terms.
@@ -127,6 +129,67 @@ impl GateKeys<'_> {
     }
 }
 
+/// Slots over which the counters of a sale's gate are spread.
+pub const COUNTER_SLOTS: u16 = 64;
+
+/// The keys of one slot of the counters of a sale's gate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CounterKeys<'a> {
+    /// The gate's sale.
+    pub sale: &'a SaleId,
+    /// The slot, from 0.
+    pub slot: u16,
+}
+
+impl<'a> CounterKeys<'a> {
+    /// The slot that a number decides.
+    #[must_use]
+    pub fn new(sale: &'a SaleId, number: u16) -> Self {
+        Self { sale, slot: number % COUNTER_SLOTS }
+    }
+
+    fn key(self, rest: fmt::Arguments<'_>) -> String {
+        format!("{{{}/limits/{}}}:{rest}", self.sale, self.slot)
+    }
+
+    /// Number with a time to live: requests of a buyer in a window.
+    #[must_use]
+    pub fn buyer(self, user: &UserId, window: i64) -> String {
+        self.key(format_args!("buyer:{window}:{user}"))
+    }
+
+    /// Number with a time to live: requests of a buyer in the sale.
+    #[must_use]
+    pub fn asks(self, user: &UserId) -> String {
+        self.key(format_args!("asks:{user}"))
+    }
+
+    /// Set with a time to live: numbers of the orders that a buyer has given up in the sale.
+    #[must_use]
+    pub fn given_up(self, user: &UserId) -> String {
+        self.key(format_args!("given_up:{user}"))
+    }
+
+    /// Number with a time to live: requests in a window of an address or a device hint, of which the key has a
+    /// keyed hash.
+    #[must_use]
+    pub fn hashed(self, hash: &str) -> String {
+        self.key(format_args!("hashed:{hash}"))
+    }
+
+    /// Number with a time to live: requests in a window of all whom an operator's limit is about.
+    #[must_use]
+    pub fn rule(self, rule: &RuleId, window: i64) -> String {
+        self.key(format_args!("rule:{window}:{rule}"))
+    }
+
+    /// Hash with a time to live: how many requests each rule and limit has refused; in slot 0.
+    #[must_use]
+    pub fn refused(sale: &'a SaleId) -> String {
+        Self { sale, slot: 0 }.key(format_args!("refused"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -165,6 +228,10 @@ mod tests {
         // No tier is called as a shard of the gate or a copy: those have two slashes.
         let gate = GateKeys { sale: &sale, shard: 0 }.gate();
         let copy = CopyKeys { sale: &sale, copy: 0 }.copy();
-        assert_eq!([gate, copy], ["{s/gate/0}:gate", "{s/left/0}:copy"]);
+        let asks = CounterKeys::new(&sale, 65).asks(&UserId::new("u").unwrap());
+        assert_eq!(
+            [gate, copy, asks],
+            ["{s/gate/0}:gate", "{s/left/0}:copy", "{s/limits/1}:asks:u"]
+        );
     }
 }

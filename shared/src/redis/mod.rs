@@ -8,11 +8,13 @@
 //! - [`keys`] names every key.
 //! - [`RedisSeats`] and [`RedisGate`] implement the ports; `reads` and `unload` have what needs no script.
 //! - [`availability`] reads what is left, seldom, for everyone who asks.
+//! - [`counters`] counts requests for the limits of the gate.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
 
 pub mod availability;
 pub mod connection;
 pub mod contract;
+pub mod counters;
 pub mod hold_record;
 pub mod keys;
 

@@ -15,17 +15,20 @@ use tokio::time::timeout;
 
 use crate::beacon::DrandBeacon;
 use crate::dynamodb::{
-    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, StoreConfig,
+    Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, DynamoRules,
+    StoreConfig,
 };
 use crate::http::attendees::AttendeeKeys;
 use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
+use crate::redis::counters::Counters;
 use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
+use crate::runtime::given_up::Reported;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
 use engine::domain::call_rate::Take;
@@ -100,6 +103,7 @@ pub struct LivePorts {
     redis: Connection,
     seats: RedisSeats,
     gate: Counted<RedisGate>,
+    counters: Counters,
     store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
@@ -111,11 +115,12 @@ pub struct LivePorts {
 #[derive(Debug)]
 struct Store {
     dynamo: Dynamo,
-    orders: Counted<DynamoOrders>,
+    orders: Reported<Counted<DynamoOrders>>,
     catalogue: DynamoCatalogue,
     rooms: DynamoRooms,
     cursors: DynamoCursors,
     calls: DynamoCalls,
+    rules: DynamoRules,
 }
 
 /// The turns of calls to providers, in the store, which is built when the first one is taken.
@@ -145,14 +150,18 @@ impl LivePorts {
             ..QueueConfig::new(config.sqs.urls.clone())
         };
         let of_queue = sdk.clone();
+        let secret = config.admission.keys.first().map(|(_, secret)| secret.0.as_slice());
+        let counters = Counters::new(redis.clone(), secret);
+        let of_orders = counters.clone();
         let store: Lazy<Store> = LazyLock::new(Box::new(move || {
             let dynamo = Dynamo::new(&sdk, store);
             Store {
-                orders: Counted(DynamoOrders::new(dynamo.clone())),
+                orders: Reported::new(Counted(DynamoOrders::new(dynamo.clone())), of_orders),
                 catalogue: DynamoCatalogue::new(dynamo.clone()),
                 rooms: DynamoRooms::new(dynamo.clone()),
                 cursors: DynamoCursors::new(dynamo.clone()),
                 calls: DynamoCalls::new(dynamo.clone()),
+                rules: DynamoRules::new(dynamo.clone()),
                 dynamo,
             }
         }));
@@ -164,6 +173,7 @@ impl LivePorts {
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),
             gate: Counted(RedisGate::new(redis.clone())),
+            counters,
             redis,
             store,
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
@@ -172,6 +182,18 @@ impl LivePorts {
             beacon,
             grace: config.providers.grace,
         })
+    }
+
+    /// The operator's rules.
+    #[must_use]
+    pub fn rules(&self) -> &DynamoRules {
+        &self.store.rules
+    }
+
+    /// The counters of the gate's limits.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
     }
 
     async fn warm_up(&self, need: Need) -> Stored<()> {
@@ -191,7 +213,7 @@ impl LivePorts {
 impl Ports for LivePorts {
     type Seats = RedisSeats;
     type Gate = Counted<RedisGate>;
-    type Orders = Counted<DynamoOrders>;
+    type Orders = Reported<Counted<DynamoOrders>>;
     type Catalogue = DynamoCatalogue;
     type Queue = Counted<SqsQueue>;
     type Provider = Providers;
@@ -205,7 +227,7 @@ impl Ports for LivePorts {
         &self.gate
     }
 
-    fn orders(&self) -> &Counted<DynamoOrders> {
+    fn orders(&self) -> &Reported<Counted<DynamoOrders>> {
         &self.store.orders
     }
 

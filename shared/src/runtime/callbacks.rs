@@ -8,6 +8,7 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 
 use crate::runtime::config::Secret;
 use engine::domain::ids::ProviderId;
+use engine::domain::network::Network;
 
 /// Fewest characters of a key of the entry: as many as 190 bits of letters and digits have.
 pub const MIN_ENTRY_KEY_CHARS: usize = 32;
@@ -64,54 +65,6 @@ pub fn is_key(text: &str) -> bool {
     (MIN_ENTRY_KEY_CHARS..=MAX_ENTRY_KEY_CHARS).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
-/// Addresses that have their first bits in common: `203.0.113.0/24`, or one address without a length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Network {
-    address: IpAddr,
-    bits: u32,
-}
-
-/// Text that is no [`Network`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no network in CIDR notation")]
-pub struct NoNetwork;
-
-impl FromStr for Network {
-    type Err = NoNetwork;
-
-    fn from_str(text: &str) -> Result<Self, NoNetwork> {
-        let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
-        let address: IpAddr = address.parse().map_err(|_| NoNetwork)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Ok(most), str::parse).map_err(|_| NoNetwork)?;
-        if bits <= most { Ok(Self { address, bits }) } else { Err(NoNetwork) }
-    }
-}
-
-impl fmt::Display for Network {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.bits)
-    }
-}
-
-impl Network {
-    /// True if an address is of the network. One of IPv4 that is written as one of IPv6 is one of IPv4.
-    #[must_use]
-    pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(own), IpAddr::V4(other)) => {
-                let differing = u32::from(own) ^ u32::from(other);
-                differing.leading_zeros() >= self.bits
-            }
-            (IpAddr::V6(own), IpAddr::V6(other)) => {
-                let differing = u128::from(own) ^ u128::from(other);
-                differing.leading_zeros() >= self.bits
-            }
-            (IpAddr::V4(_), IpAddr::V6(_)) | (IpAddr::V6(_), IpAddr::V4(_)) => false,
-        }
-    }
-}
-
 /// The entry of callbacks, as a deployment configures it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CallbackEntry {
@@ -153,29 +106,6 @@ mod tests {
         }
         let (long, odd) = ("k".repeat(129), format!("{}%", &KEY[1..]));
         assert!(is_key(&"k".repeat(128)) && !is_key(&long) && !is_key(&odd));
-    }
-
-    #[test]
-    fn a_network_has_the_addresses_with_its_first_bits() {
-        let cases = [
-            ("203.0.113.0/24", "203.0.113.255", true),
-            ("203.0.113.0/24", "203.0.114.0", false),
-            ("203.0.113.7", "203.0.113.7", true),
-            ("203.0.113.7", "203.0.113.6", false),
-            ("0.0.0.0/0", "255.255.255.255", true),
-            ("0.0.0.0/0", "::1", false),
-            ("203.0.113.0/24", "::ffff:203.0.113.9", true),
-            ("2001:db8::/32", "2001:db8:ffff::1", true),
-            ("2001:db8::/32", "2001:db9::1", false),
-            ("::/0", "2001:db9::1", true),
-        ];
-        for (network, address, expected) in cases {
-            let contains = network.parse::<Network>().unwrap().contains(address.parse().unwrap());
-            assert_eq!(contains, expected, "{network} {address}");
-        }
-        for wrong in ["", "203.0.113.0/33", "::/129", "203.0.113/24", "1.2.3.4/", "1.2.3.4/x"] {
-            assert_eq!(wrong.parse::<Network>(), Err(NoNetwork), "{wrong}");
-        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use crate::beacon::{Chain, Chains};
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::redis::Topology;
-use crate::runtime::callbacks::{CallbackEntry, Network, is_key};
+use crate::runtime::callbacks::{CallbackEntry, is_key};
 use crate::sqs::QueueUrls;
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
@@ -19,6 +19,7 @@ use engine::domain::capacity::CacheKind;
 use engine::domain::captures::ListLag;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
+use engine::domain::network::Network;
 
 /// Fewest bytes of a key of admissions or attendees: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;

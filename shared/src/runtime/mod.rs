@@ -6,4 +6,5 @@ pub mod callbacks;
 pub mod config;
 pub mod connections;
 pub mod functions;
+pub mod given_up;
 pub mod metrics;

@@ -134,8 +134,9 @@ async fn an_id_stands_in_its_order_alone_and_is_gone_once_it_is_erased() {
 
     let of =
         |sale: &str, before, order| Selection { sale: SaleId::new(sale).unwrap(), before, order };
-    let erase =
-        async |selection| fixture.app.ports.orders().0.erase_attendees(&selection).await.unwrap();
+    let erase = async |selection| {
+        fixture.app.ports.orders().orders.0.erase_attendees(&selection).await.unwrap()
+    };
     let erased = |looked_at, orders, tickets| Erased { looked_at, orders, tickets };
     // Before any order was made, there is nothing to erase; an order of another sale is not touched.
     let long_ago = Some(Timestamp::from_ms(1));

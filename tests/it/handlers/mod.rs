@@ -5,6 +5,7 @@ mod attendees;
 mod availability;
 mod buying;
 mod entry;
+mod gate_rules;
 mod kept;
 mod lost_sales;
 mod messages;

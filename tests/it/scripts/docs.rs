@@ -6,22 +6,28 @@ use std::fs;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{
-    Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
+    DeviceHint, Epoch, InventoryId, Leg, Legs, RequestFingerprint, RuleId, SaleId, Seat, TierId,
+    UserId,
 };
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Release,
     ReleaseReply, Terms, TierGrid,
 };
-use engine::domain::sale::SaleState;
+use engine::domain::rules::{Action, Client, Rule, RuleBook, Subject};
+use engine::domain::sale::{LimitSettings, SaleState};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
 use redis::aio::MultiplexedConnection;
+use shared::redis::counters::Counters;
 use shared::redis::keys::{CopyKeys, GateKeys, InventoryKeys};
 use shared::redis::{RedisGate, RedisSeats};
 
 use super::{connect, server};
+
+/// What the keys of the limits of a gate begin with.
+const LIMITS: &str = "{sale/limits/";
 
 const NOW: Timestamp = Timestamp::from_ms(1_795_000_000_000);
 
@@ -77,7 +83,8 @@ async fn the_docs_name_every_key_and_field() {
         ("{sale/left/k}:lock", copy.lock()),
     ];
     let names: BTreeSet<&str> = ours.iter().map(|(name, _)| *name).collect();
-    assert_eq!(described.keys().map(String::as_str).collect::<BTreeSet<_>>(), names);
+    let but_limits = described.keys().filter(|name| !name.starts_with(LIMITS));
+    assert_eq!(but_limits.map(String::as_str).collect::<BTreeSet<_>>(), names);
     for (name, key) in &ours {
         let spelt = [
             ("<t>", "t"),
@@ -121,6 +128,58 @@ async fn the_docs_name_every_key_and_field() {
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);
 
     check(&mut connection, &described, &ours).await;
+    count_everything(&Counters::new(connect(&server), Some(b"secret")), &sale, &user).await;
+    check_limits(&mut connection, &described).await;
+}
+
+/// Counts once whatever the limits of a gate count.
+async fn count_everything(counters: &Counters, sale: &SaleId, user: &UserId) {
+    let hint = DeviceHint::new("d").unwrap();
+    let limit = Rule {
+        rule: RuleId::new("r").unwrap(),
+        subject: Subject::Device(hint.clone()),
+        action: Action::Limit { count: 1, seconds: 86_400 },
+        text: "wait".to_owned(),
+        until: None,
+    };
+    let address = Some([192, 0, 2, 1].into());
+    let client = Client { buyer: user.clone(), address, device: Some(hint) };
+    let book = RuleBook::new(vec![limit]);
+    let plan = book.plan(&LimitSettings::default(), &client, NOW).unwrap();
+    counters.count(sale, user, &plan.checks, NOW).await.unwrap();
+    counters.given_up(sale, user, "7".parse().unwrap()).await.unwrap();
+    counters.refused(sale, "r-1").await.unwrap();
+}
+
+/// Checks that every key of the limits is described, is of its type and has a time to live.
+async fn check_limits(
+    connection: &mut MultiplexedConnection,
+    described: &BTreeMap<String, (String, BTreeSet<String>)>,
+) {
+    let keys: Vec<String> =
+        redis::cmd("KEYS").arg(format!("{LIMITS}*")).query_async(connection).await.unwrap();
+    let mut found = BTreeMap::new();
+    for key in &keys {
+        let kind: String = redis::cmd("TYPE").arg(key).query_async(connection).await.unwrap();
+        let ttl: i64 = redis::cmd("PTTL").arg(key).query_async(connection).await.unwrap();
+        assert!(ttl > 0, "{key} lives for {ttl} ms");
+        let parts: Vec<&str> = key.split(':').collect();
+        let rest = match parts[1..] {
+            ["buyer", _, "user"] => "buyer:<window>:<user>",
+            ["rule", _, "r"] => "rule:<window>:<rule>",
+            ["hashed", _] => "hashed:<hash>",
+            ["asks", "user"] => "asks:<user>",
+            ["given_up", "user"] => "given_up:<user>",
+            ["refused"] => "refused",
+            _ => panic!("{key} is not described"),
+        };
+        let slot = if rest == "refused" { "0" } else { "k" };
+        let kind = if kind == "string" { "number".to_owned() } else { kind };
+        found.insert(format!("{LIMITS}{slot}}}:{rest}"), kind);
+    }
+    let expected = described.iter().filter(|(name, _)| name.starts_with(LIMITS));
+    let expected = expected.map(|(name, (kind, _))| (name.clone(), kind.clone()));
+    assert_eq!(found, expected.collect());
 }
 
 /// Checks that keys are of the type and have the fields that the docs say.

@@ -171,6 +171,20 @@ impl Deployed {
         self.http("token-gate", Sender::Buyer(user), &line, &body).await
     }
 
+    /// A request that a limit refuses, which is counted.
+    async fn limited(&self) {
+        let file = json!({
+            "sale": "limited", "title": "Limited", "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "limits": { "asks_per_buyer": 1 },
+            "tiers": [{ "tier": "ga", "name": "ga", "price_minor": PRICE, "general_admission": 9 }]
+        });
+        self.put(&file).await;
+        assert_eq!(self.ask("dave", "limited", 1).await["status"], 201);
+        let refused = self.ask("dave", "limited", 1).await;
+        assert_eq!(refused["type"], "/problems/refused-by-rule", "{refused:#}");
+    }
+
     async fn admission(&self, user: &str) -> Value {
         let answer = self.ask(user, SALE, 1).await;
         assert_eq!(answer["status"], 201, "{answer:#}");
@@ -401,6 +415,7 @@ impl Deployed {
             .unwrap();
         let taken = self.reserve("bob", &admission, "1-1", "bob").await;
         assert_eq!(taken["type"], "/problems/seat-taken", "{taken:#}");
+        self.limited().await;
         self.callback("pi_shown", &made.number, PRICE - MinorUnits(1)).await;
         let alice = Sender::Buyer("alice");
         for line in [format!("GET /orders/{}", made.number), "GET /orders".to_owned()] {

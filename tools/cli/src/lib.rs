@@ -8,6 +8,7 @@ pub mod crowd;
 pub mod demo;
 pub mod engine;
 pub mod environment;
+pub mod gate;
 pub mod limits;
 mod log;
 pub mod openapi;
@@ -92,6 +93,7 @@ enum Command {
     Stuck(repair::StuckCommand),
     DeadLetters(repair::DeadLettersCommand),
     Orders(orders::OrdersCommand),
+    Gate(gate::GateCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
@@ -122,6 +124,7 @@ impl Command {
             | Self::Stuck(_)
             | Self::DeadLetters(_)
             | Self::Orders(_)
+            | Self::Gate(_)
             | Self::VerifyDraw(_) => LOG,
         }
     }
@@ -162,6 +165,7 @@ impl Cli {
             Command::Stuck(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::DeadLetters(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Orders(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::Gate(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),
             Command::Bench(command) => Box::pin(command.run(&data_dir, json)).await,
             Command::Cost(command) => Box::pin(command.run(json)).await,

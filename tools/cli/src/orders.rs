@@ -63,7 +63,7 @@ impl OrdersCommand {
         let EraseAttendees { sale, before, order, engine } = erase;
         let reached = engine.reach(data_dir).await?;
         let selection = Selection { sale, before, order };
-        let erased = reached.app.ports.orders().0.erase_attendees(&selection).await?;
+        let erased = reached.app.ports.orders().orders.0.erase_attendees(&selection).await?;
         let Erased { looked_at, orders, tickets } = erased;
         out(&if json {
             let (sale, before, order) = (selection.sale, selection.before, selection.order);

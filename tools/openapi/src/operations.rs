@@ -1,6 +1,6 @@
 //! What each operation is for, and what it reads and writes.
 
-use engine::domain::ids::StopId;
+use engine::domain::ids::{DeviceHint, StopId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
@@ -233,7 +233,14 @@ fn admit() -> Operation {
         tag: "buying",
         summary: "Ask to be let through the gate",
         description: "The token is the right to make exactly one order, whose number it already carries.",
-        parameters: Vec::new(),
+        parameters: vec![Parameter {
+            name: "X-Device-Hint",
+            place: "header",
+            description: "What the client says of its device, the same each time. Nobody is refused for \
+                          leaving it out; one that breaks the pattern counts as left out.",
+            schema: Schemas::read::<DeviceHint>,
+            example: None,
+        }],
         body: Some(Body {
             schema: Schemas::read::<AdmissionBody>,
             most_bytes: MAX_BODY_BYTES,

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::file::{
     GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
-    PAY_WINDOW_SECONDS, SaleFile,
+    LIMITS, PAY_WINDOW_SECONDS, SaleFile,
 };
 use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
 use crate::domain::bitmap;
@@ -68,7 +68,7 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     let title = file.title.as_str();
     let is_text = !title.trim().is_empty() && !title.chars().any(char::is_control);
     let pay_window = outside(file.pay_window_seconds, &PAY_WINDOW_SECONDS);
-    let gate = &file.gate;
+    let (gate, limits) = (&file.gate, &file.limits);
     let is_title = title.len() <= 200 && is_text;
     let unless = |holds: bool, rule: &str| (!holds).then(|| rule.to_owned());
     let rules = [
@@ -81,6 +81,13 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
         ("gate.rate_per_second", unless(gate.rate_per_second > 0, "must be at least 1")),
         ("gate.user_lock_ms", outside(gate.user_lock_ms, &GATE_USER_LOCK_MS)),
         ("gate.token_seconds", outside(gate.token_seconds, &GATE_TOKEN_SECONDS)),
+        ("limits.buyer_per_minute", outside(limits.buyer_per_minute, &LIMITS)),
+        ("limits.asks_per_buyer", outside(limits.asks_per_buyer, &LIMITS)),
+        ("limits.given_up_per_buyer", outside(limits.given_up_per_buyer, &LIMITS)),
+        ("limits.address_harder_over", outside(limits.address_harder_over, &LIMITS)),
+        ("limits.address_per_minute", outside(limits.address_per_minute, &LIMITS)),
+        ("limits.device_harder_over", outside(limits.device_harder_over, &LIMITS)),
+        ("limits.device_per_minute", outside(limits.device_per_minute, &LIMITS)),
         ("tiers", unless(!file.tiers.is_empty(), "must not be empty")),
         ("tiers", unless(file.tiers.len() <= MAX_TIERS, "must be at most 64")),
     ];
@@ -181,9 +188,14 @@ mod tests {
             read(file).unwrap_err().join("; ")
         };
         type Change = fn(&mut serde_json::Value);
-        let cases: [(Change, &str); 17] = [
+        let cases: [(Change, &str); 19] = [
             (|f| f["closes_at"] = json!("2020-01-01T00:00:00Z"), "closes_at"),
             (|f| f["limit_per_buyer"] = json!(0), "limit_per_buyer"),
+            (|f| f["limits"] = json!({"buyer_per_minute": 0}), "limits.buyer_per_minute"),
+            (
+                |f| f["limits"] = json!({"device_per_minute": 2_000_000_000_u32}),
+                "limits.device_per_minute: must be 1 to 1,000,000,000",
+            ),
             (|f| f["pay_window_seconds"] = json!(4), "pay_window_seconds"),
             (|f| f["opens_at"] = json!("2026-01-01T00:00:00"), "RFC 3339"),
             (|f| f["stops"][1]["stop"] = json!("A"), "stops[1]"),

@@ -24,6 +24,8 @@ pub(super) const GATE_BUDGET_PERCENT: RangeInclusive<u16> = 1..=1000;
 pub(super) const GATE_USER_LOCK_MS: RangeInclusive<u32> = 1..=600_000;
 /// Bounds of an admission's validity, in seconds.
 pub(super) const GATE_TOKEN_SECONDS: RangeInclusive<u32> = 5..=86_400;
+/// Bounds of every limit of requests, attempts and orders given up.
+pub(super) const LIMITS: RangeInclusive<u32> = 1..=1_000_000_000;
 
 /// The sale file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -67,6 +69,9 @@ pub struct SaleFile {
     /// nor does `opens_at` then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<RoomSettings>,
+    /// How often buyers may ask, and give up orders.
+    #[serde(default, skip_serializing_if = "LimitSettings::is_default")]
+    pub limits: LimitSettings,
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
@@ -99,6 +104,7 @@ impl SaleFile {
             stops: Vec::new(),
             gate: GateSettings::default(),
             room: None,
+            limits: LimitSettings::default(),
             tiers,
         }
     }
@@ -166,6 +172,62 @@ impl Default for GateSettings {
             rate_per_second: 2000,
             user_lock_ms: 5000,
             token_seconds: 300,
+        }
+    }
+}
+
+/// How often buyers may ask for admissions, and give up orders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub struct LimitSettings {
+    /// Most requests of a buyer in a minute.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub buyer_per_minute: u32,
+    /// Most requests of a buyer in the sale.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub asks_per_buyer: u32,
+    /// Orders of a buyer that end unpaid in the sale, after which the buyer is admitted no more.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub given_up_per_buyer: u32,
+    /// Requests from one address in a minute over which challenges become harder.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub address_harder_over: u32,
+    /// Most requests from one address in a minute.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub address_per_minute: u32,
+    /// Requests with one device hint in a minute over which challenges become harder.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub device_harder_over: u32,
+    /// Most requests with one device hint in a minute.
+    #[schemars(range(min = *LIMITS.start(), max = *LIMITS.end()))]
+    pub device_per_minute: u32,
+}
+
+impl LimitSettings {
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        Self {
+            // A client that obeys `Retry-After` asks once a second at most; a buyer may have two.
+            buyer_per_minute: 120,
+            // Once a second for more than five hours.
+            asks_per_buyer: 20_000,
+            // A payment fails, a page is closed, friends change their minds: some orders, not twenty.
+            given_up_per_buyer: 20,
+            // Ten a second: more than a household or an office asks. A carrier puts up to thousands of
+            // people behind an address (RFC 6269, section 4), so over this nobody is refused.
+            address_harder_over: 600,
+            // 5,000 people behind an address who each ask once a second. That is twice what the route takes
+            // of everybody (`AdmissionRate` in `template.yaml`): an address that shall be refused, and not
+            // only challenged, is the operator's to name.
+            address_per_minute: 300_000,
+            // A hint may be no more than the model of a phone, which many have: as for an address.
+            device_harder_over: 600,
+            device_per_minute: 300_000,
         }
     }
 }

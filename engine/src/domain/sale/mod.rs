@@ -14,7 +14,9 @@ mod room;
 mod tiers;
 
 pub use check::Defect;
-pub use file::{AttendeeRule, Fare, GateSettings, SaleFile, SaleState, Stop, TierFile};
+pub use file::{
+    AttendeeRule, Fare, GateSettings, LimitSettings, SaleFile, SaleState, Stop, TierFile,
+};
 pub use room::{RoomGroup, RoomSettings};
 
 pub use super::sections::{Lettered, Places, Run, Section, SectionRow};

@@ -1,8 +1,9 @@
 //! The refusals of flows, and the failures of stores, as problems.
 
 use super::{Kind, Problem};
-use crate::http::tokens;
+use crate::http::{limits, tokens};
 use engine::domain::order::OrderState;
+use engine::domain::rules::Refusal;
 use engine::flows::{admit, cancel, publish, reserve};
 use engine::ports::StoreError;
 
@@ -53,6 +54,22 @@ impl From<admit::Refusal> for Problem {
                 Self::new(Kind::TooManyRequests, detail).retry_after_ms(retry_ms)
             }
             Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<limits::Refused> for Problem {
+    /// Names the rule and repeats its text, and says nothing of what was counted.
+    fn from(refused: limits::Refused) -> Self {
+        match refused {
+            limits::Refused::ByRule(Refusal { by, text, retry_ms: Some(retry_ms) }) => {
+                let problem = Self::new(Kind::TooManyRequests, text);
+                problem.with("rule", by.as_str()).retry_after_ms(retry_ms)
+            }
+            limits::Refused::ByRule(Refusal { by, text, retry_ms: None }) => {
+                Self::new(Kind::RefusedByRule, text).with("rule", by.as_str())
+            }
+            limits::Refused::Store(error) => error.into(),
         }
     }
 }
@@ -149,7 +166,8 @@ mod tests {
     use super::super::tests::shown;
     use super::*;
     use crate::http::checks;
-    use engine::domain::ids::{AttendeeId, SeatName, TierId};
+    use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
+    use engine::domain::rules::{BuiltIn, RefusedBy};
     use engine::domain::tickets::Tickets;
     use engine::domain::time::Timestamp;
 
@@ -228,6 +246,10 @@ mod tests {
         }
     }
 
+    fn refused(by: RefusedBy, retry_ms: Option<i64>) -> limits::Refused {
+        limits::Refused::ByRule(Refusal { by, text: "not now".to_owned(), retry_ms })
+    }
+
     #[test]
     fn every_refusal_of_the_other_flows() {
         let none = || json!({});
@@ -244,6 +266,14 @@ mod tests {
             (
                 shown(admit::Refusal::TooFast { retry_ms: 4001 }),
                 (429, "too-many-requests", Some(5), none()),
+            ),
+            (
+                shown(refused(RefusedBy::BuiltIn(BuiltIn::Buyer), Some(59_001))),
+                (429, "too-many-requests", Some(60), json!({ "rule": "buyer-requests" })),
+            ),
+            (
+                shown(refused(RefusedBy::Denied(RuleId::new("r7").unwrap()), None)),
+                (403, "refused-by-rule", None, json!({ "rule": "r7" })),
             ),
             (shown(cancel::Refusal::NotFound), (404, "not-found", None, none())),
             (

@@ -8,7 +8,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, json};
 
 use crate::http::routes::RouteName;
-use engine::domain::ids::{AttendeeId, SeatName, TierId};
+use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::OrderState;
 use engine::domain::sale::Defect;
@@ -140,6 +140,10 @@ problems! {
     /// The caller is no operator.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
         by [PublishSale];
+    /// A rule of the operator's, or a limit of the sale, refuses the caller.
+    RefusedByRule: FORBIDDEN, "refused-by-rule", "A rule of the sale refuses this", final,
+        by [Admit],
+        with [always "rule": of::<RuleId>];
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
         by [
@@ -176,7 +180,8 @@ problems! {
         by [PublishSale];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
-        by [Admit];
+        by [Admit],
+        with [sometimes "rule": of::<RuleId>];
     /// Nothing is left now, but seats that are held or promised may come back.
     Waiting: TOO_MANY_REQUESTS, "waiting", "Held seats may come back", retry, by [Admit];
     /// The engine cannot answer now; nothing happened.

@@ -74,6 +74,13 @@ metrics! {
     Refused, Reason, "Requests answered with a problem below 500, by the problem's type.";
     ServerErrors, Reason, "Requests answered with a problem of 500 or more, by the problem's type.";
     PaymentsRefused, Reason, "Calls of payment providers answered with a problem below 500, by its type.";
+    DeniedByRule, Stage, "Requests for an admission that an operator's rule denied.";
+    LimitedByRule, Stage, "Requests for an admission over an operator's limit.";
+    LimitedByBuyer, Stage, "Requests for an admission over the limit of a buyer.";
+    LimitedByAttempts, Stage, "Requests for an admission over a buyer's attempts in the sale, or after too many orders that were given up.";
+    LimitedByDevice, Stage, "Requests for an admission over the limit of a device hint.";
+    LimitedByAddress, Stage, "Requests for an admission over the limit of an address.";
+    Suspected, Stage, "Requests for an admission whose address, device hint or rule makes challenges harder.";
     RefundsRequested, Stage, "Requests put into the refund queue.";
     RefundsFailed, Stage, "Refunds that a provider has refused.";
     CapturesFound, Stage, "Captures that no callback had reported, found in what providers list.";
