@@ -19,7 +19,8 @@ use loadtest::profile::LoadProfile;
 use loadtest::published::{PUBLISHED, Published};
 use loadtest::replay;
 use loadtest::report::Report;
-use loadtest::{CallbackRepeats, Load, Options, page};
+use loadtest::thresholds::Thresholds;
+use loadtest::{CallbackRepeats, Load, Options, page, seconds};
 use local::data_dir::DataDir;
 use local::up::{self, Engine};
 use ops::audit;
@@ -425,6 +426,8 @@ async fn every_behaviour_is_shown_to_a_real_engine_and_the_audit_is_clean() {
     let report = shown_and_audited(false).await;
     the_report_says_what_is_documented(&report);
     the_page_is_self_contained(&report);
+    the_seconds_are_written(&report);
+    thresholds_decide(report);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -503,6 +506,56 @@ fn the_report_says_what_is_documented(report: &Report) {
         assert_eq!(Some(sum), json[total].as_u64(), "the seconds of {name} add up");
     }
     assert_eq!(report.tickets, 600, "every ticket was paid");
+    for name in ["arrived", "admitted", "orders", "paid", "tickets"] {
+        let of_class = |class: &Value| class[name].as_u64().unwrap();
+        let all: u64 = json["people"].as_object().unwrap().values().map(of_class).sum();
+        let total = match name {
+            "arrived" => "buyers",
+            "admitted" => "admissions",
+            other => other,
+        };
+        assert_eq!(Some(all), json[total].as_u64(), "the classes of {name} add up");
+    }
+}
+
+/// The rows of the CSV of everybody and of the classes both add up to the report.
+fn the_seconds_are_written(report: &Report) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("seconds.csv");
+    seconds::write(&file, &report.series).unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let header = lines.next().unwrap();
+    let column = |name: &str| header.iter().position(|column| *column == name).unwrap();
+    let (mut everybody, mut classes) = ([0; 4], [0; 4]);
+    for row in lines {
+        assert_eq!(row.len(), header.len());
+        let sums = if row[column("class")] == "all" { &mut everybody } else { &mut classes };
+        for (sum, name) in sums.iter_mut().zip(["arrived", "requests", "admitted", "tickets"]) {
+            *sum += row[column(name)].parse::<u64>().unwrap();
+        }
+    }
+    assert_eq!(everybody, classes);
+    let [arrived, requests, admitted, tickets] = everybody;
+    assert_eq!([arrived, admitted, tickets], [report.buyers, report.admissions, report.tickets]);
+    // What is left is looked at once more when the seconds are over.
+    assert!(requests > 0 && requests <= report.requests);
+}
+
+/// A threshold that is missed makes a good report a bad one, and is named.
+fn thresholds_decide(mut report: Report) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("thresholds.json");
+    for (most, good) in [(600, true), (599, false)] {
+        let all = json!([{ "figure": "/tickets", "at_most": most }]);
+        std::fs::write(&file, json!({ "thresholds": all }).to_string()).unwrap();
+        report.hold_against(&Thresholds::read(&file).unwrap());
+        assert_eq!(report.is_good(), good);
+        assert_eq!(report.tables().contains("MISSED: /tickets is 600, at most 599"), !good);
+        let page = page::of_load_test(&report).unwrap();
+        elements(&page);
+        assert_eq!(page.contains("a threshold is missed"), !good);
+    }
 }
 
 fn the_page_is_self_contained(report: &Report) {

@@ -9,7 +9,8 @@ use engine::domain::grace::Grace;
 use super::crowd::{CrowdArgs, Otherwise};
 use super::{DECLINED, Failure, out};
 use loadtest::credentials::Credentials;
-use loadtest::{CallbackRepeats, page};
+use loadtest::thresholds::Thresholds;
+use loadtest::{CallbackRepeats, page, seconds};
 use local::data_dir::Secrets;
 use local::endpoints::Endpoints;
 use local::throttled;
@@ -24,7 +25,7 @@ Example:
   onsale rush --sale demo-stadium --sale demo-train --arrivals 20000 --within 60 --shape opening
 
 docs/rush.md says what the figures mean. Exit code 1 if the crowd met what must never happen, or if
-seats were left.")]
+seats were left; with --thresholds, if a figure misses its threshold.")]
 pub struct RushCommand {
     /// A sale to buy from; repeat it for several.
     #[arg(long = "sale", value_name = "ID", required = true)]
@@ -37,6 +38,12 @@ pub struct RushCommand {
     /// Write the report as a page with plots, too.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Write what happened in each second as CSV, by class of people, too.
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Thresholds of figures of the report, as JSON: they alone decide the exit code.
+    #[arg(long, value_name = "FILE")]
+    thresholds: Option<PathBuf>,
     /// The gateway to ask [default: that of the engine of the data directory]
     #[arg(long, env = "ONSALE_URL")]
     url: Option<String>,
@@ -48,6 +55,8 @@ impl RushCommand {
     /// # Errors
     /// Fails if the crowd cannot begin.
     pub async fn run(self, data_dir: &Path, json: bool) -> Result<ExitCode, Failure> {
+        // What is wrong with the file is said before the crowd comes.
+        let thresholds = self.thresholds.as_deref().map(Thresholds::read).transpose()?;
         let secrets = Secrets::read(data_dir)?;
         let (url, grace, endpoints) = match self.url {
             // The engine behind it may be another than that of the data directory, if one runs there.
@@ -79,6 +88,12 @@ impl RushCommand {
         let mut report = loadtest::run(&options, Credentials::new(&secrets)).await?;
         if let Some(file) = file {
             report.record_throttled(throttled::read(&file).since(&before));
+        }
+        if let Some(thresholds) = &thresholds {
+            report.hold_against(thresholds);
+        }
+        if let Some(file) = &self.csv {
+            seconds::write(file, &report.series)?;
         }
         if let Some(file) = &self.html {
             page::write(file, &page::of_load_test(&report)?)?;

@@ -161,7 +161,7 @@ impl LoadTest {
     ) -> Option<Outcome> {
         let outcome = self.capture(order, bearer, payment, order.amount(), due).await?;
         match outcome {
-            Outcome::Accepted => self.tally.sold(order.tickets()),
+            Outcome::Accepted => self.tally.sold(bearer.class(), order.tickets()),
             Outcome::Refund(RefundReason::TooLate) if Timestamp::now() >= order.pay_by => {
                 self.tally.refunds.one();
             }

@@ -25,6 +25,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::controller::Controller;
+use super::people::{Class, Traffic};
 use super::stopwatch::{Endpoint, Stopwatch};
 
 /// Longest wait for one answer; the gateway gives up earlier.
@@ -34,6 +35,8 @@ pub const THROTTLED: &str = "throttled";
 /// What the gateway's refusal is called whose function was throttled. One whose function failed has the same
 /// bytes: those are in the gateway's own counts ([`Report::record_throttled`](super::report::Report)).
 pub const FUNCTION_THROTTLED: &str = "function-throttled";
+/// What a request is counted as that had no answer.
+pub const NO_ANSWER: &str = "no-answer";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// An address that the crowd cannot go to.
@@ -46,6 +49,8 @@ pub struct BadAddress(String);
 pub struct Call {
     /// Endpoint under which its time is counted.
     pub endpoint: Endpoint,
+    /// Class of whoever sends it.
+    pub class: Class,
     /// Its method.
     pub method: Method,
     /// Its path and query.
@@ -64,6 +69,7 @@ impl Call {
     pub fn get(path: &str) -> Result<Self, http::Error> {
         Ok(Self {
             endpoint: Endpoint::Query,
+            class: Class::Nobody,
             method: Method::GET,
             uri: path.parse::<Uri>()?,
             credential: None,
@@ -84,16 +90,20 @@ impl Call {
         Ok(Self { endpoint, method: Method::POST, body, ..Self::get(path)? })
     }
 
-    /// The same with a bearer token.
+    /// The same with a bearer token, counted for the class of its bearer.
     #[must_use]
     pub fn by(self, bearer: &Bearer) -> Self {
-        Self { credential: Some((AUTHORIZATION, bearer.0.clone())), ..self }
+        let credential = Some((AUTHORIZATION, bearer.value.clone()));
+        Self { credential, class: bearer.class, ..self }
     }
 }
 
-/// The value of an authorization header.
+/// The value of an authorization header, and the class of whoever sends it.
 #[derive(Debug, Clone)]
-pub struct Bearer(HeaderValue);
+pub struct Bearer {
+    value: HeaderValue,
+    class: Class,
+}
 
 impl Bearer {
     /// Of a token.
@@ -101,7 +111,20 @@ impl Bearer {
     /// # Errors
     /// The token has bytes that no header may have.
     pub fn new(token: &str) -> Result<Self, InvalidHeaderValue> {
-        HeaderValue::try_from(format!("Bearer {token}")).map(Self)
+        let value = HeaderValue::try_from(format!("Bearer {token}"))?;
+        Ok(Self { value, class: Class::Nobody })
+    }
+
+    /// The same, of somebody of this class.
+    #[must_use]
+    pub fn of_class(self, class: Class) -> Self {
+        Self { class, ..self }
+    }
+
+    /// Class of whoever sends it.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.class
     }
 }
 
@@ -188,6 +211,7 @@ pub struct Client {
     under_way: Cell<u64>,
     sent: Cell<u64>,
     stopwatch: RefCell<Stopwatch>,
+    traffic: RefCell<Traffic>,
     controller: Option<Arc<Controller>>,
 }
 
@@ -212,6 +236,7 @@ impl Client {
             under_way: Cell::default(),
             sent: Cell::default(),
             stopwatch: RefCell::default(),
+            traffic: RefCell::default(),
             controller: None,
         })
     }
@@ -254,6 +279,7 @@ impl Client {
         };
         self.under_way.set(self.under_way.get() + 1);
         self.sent.set(self.sent.get() + 1);
+        self.traffic.borrow_mut().sent(call.class);
         let sent = Instant::now();
         let reply = match tokio::time::timeout(TIMEOUT, self.exchange(call)).await {
             Ok(reply) => reply,
@@ -264,7 +290,14 @@ impl Client {
         if let Some(controller) = &self.controller {
             controller.saw(call.endpoint, &reply);
         }
-        self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, Instant::now());
+        let now = Instant::now();
+        self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, now);
+        let refused = match &reply {
+            Reply::Ok(_) => None,
+            Reply::Problem(refused) => Some(refused.kind.clone()),
+            Reply::Lost(_) => Some(Cow::Borrowed(NO_ANSWER)),
+        };
+        self.traffic.borrow_mut().answered(call.class, now.saturating_duration_since(due), refused);
         reply
     }
 
@@ -367,6 +400,12 @@ impl Client {
     #[must_use]
     pub fn under_way(&self) -> u64 {
         self.under_way.get()
+    }
+
+    /// Requests and answers by class of people.
+    #[must_use]
+    pub fn traffic(&self) -> std::cell::RefMut<'_, Traffic> {
+        self.traffic.borrow_mut()
     }
 
     /// Measurements so far.

@@ -10,6 +10,7 @@ use futures_util::stream::{self, StreamExt as _};
 use serde_json::json;
 
 use super::client::Call;
+use super::people::Class;
 use super::profile::Behaviour;
 use super::session::{GateReply, LoadTest, line};
 use super::stopwatch::Endpoint;
@@ -102,16 +103,17 @@ impl LoadTest {
 
     /// A late buyer takes what is left, in any seats, and pays.
     async fn take(&self, late: &Late) {
-        self.tally.late_buyers.one();
+        self.tally.arrived(Class::Late);
         let venue = &self.venues[late.sale];
-        let Some(bearer) = self.bearer(&late.user) else { return };
+        let Some(bearer) = self.bearer(&late.user, Class::Late) else { return };
         let tickets = late.tickets;
         let body = json!({ "tickets": tickets }).to_string();
         let ask = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
         let Some(ask) = ask.map(|ask| ask.by(&bearer)) else { return };
         let mut due = Instant::now();
         for _ in 0..ASKS {
-            let admission = match self.gate_reply(self.persist(&ask, due, None).await) {
+            let admission = match self.gate_reply(Class::Late, self.persist(&ask, due, None).await)
+            {
                 GateReply::Admitted(admission) => admission,
                 GateReply::Later(wait) => {
                     due = self.later(wait).await;

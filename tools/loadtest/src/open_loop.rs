@@ -125,10 +125,10 @@ impl LoadTest {
             }
             if Some(comes) == first {
                 to_come.next();
-                self.tally.buyers.one();
+                self.tally.arrived(self.buyer(comes.index).class());
             } else {
                 returns.pop();
-                self.tally.returns.one();
+                self.tally.returned(self.buyer(comes.index).class());
             }
             self.client.stopwatch().took_up(state.at(comes.due_micros), now);
             waiting.push_back(comes);

@@ -63,10 +63,11 @@ pub fn write(file: &Path, page: &str) -> io::Result<()> {
 pub fn of_load_test(report: &Report) -> Result<String, charts::Error> {
     let sales: Vec<&str> = report.sales.iter().map(|sold| sold.sale.as_str()).collect();
     let title = format!("Load test for {}", sales.join(", "));
-    let verdict = if report.is_good() {
-        "Every seat sold, nothing impossible was met."
-    } else {
-        "NOT as it should be: see the anomalies."
+    let verdict = match (report.is_good(), report.thresholds.is_empty()) {
+        (true, true) => "Every seat sold, nothing impossible was met.",
+        (false, true) => "NOT as it should be: see the anomalies.",
+        (true, false) => "Every threshold is met.",
+        (false, false) => "NOT as it should be: a threshold is missed.",
     };
     let verdict = html! { p.verdict.(if report.is_good() { "good" } else { "bad" }) { (verdict) } };
     page(&title, &verdict, &[], report, None)
@@ -145,6 +146,8 @@ fn page(
                 div.plots { @for plot in plots { (plot) } }
                 (latency(report))
                 (behaviours(report))
+                (people(report))
+                (thresholds(report))
                 (refusals(report))
                 @if let Some(cpu) = &report.cpu { section { h2 { "Processors" } p { (cpu) } } }
                 @if let Some(audit) = audit { (audited(audit)) }
@@ -343,6 +346,42 @@ fn behaviours(report: &Report) -> Markup {
                         td { (grouped(one.shown)) }
                         td.(if one.shown == one.as_expected { "good" } else { "bad" }) { (grouped(one.as_expected)) }
                         td.text { (one.expected) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn people(report: &Report) -> Markup {
+    html! {
+        section {
+            h2 { "People by class" }
+            table {
+                tr {
+                    th { "class" } th { "came" } th { "came back" } th { "admitted" } th { "orders" }
+                    th { "paid" } th { "tickets" }
+                }
+                @for (class, deeds) in &report.people {
+                    tr {
+                        td { (class.name()) } td { (grouped(deeds.arrived)) } td { (grouped(deeds.returned)) }
+                        td { (grouped(deeds.admitted)) } td { (grouped(deeds.orders)) }
+                        td { (grouped(deeds.paid)) } td { (grouped(deeds.tickets)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn thresholds(report: &Report) -> Markup {
+    html! {
+        @if !report.thresholds.is_empty() {
+            section {
+                h2 { "Thresholds" }
+                ul {
+                    @for checked in &report.thresholds {
+                        li.(if checked.met { "good" } else { "bad" }) { (checked) }
                     }
                 }
             }

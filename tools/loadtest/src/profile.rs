@@ -8,6 +8,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use serde::Serialize;
 
+use super::people::Class;
+
 /// Way in which a buyer picks seats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -266,6 +268,14 @@ pub struct Buyer {
     pub returns: u8,
     /// Seeds every further decision of this buyer.
     pub seed: u64,
+}
+
+impl Buyer {
+    /// The class that the buyer is counted in.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        if self.behaviour == Behaviour::Hammer { Class::Hammer } else { Class::Person }
+    }
 }
 
 /// Makes buyer number `index` of a crowd. `weights` are the sizes of the sales: a larger one draws

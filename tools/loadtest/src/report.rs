@@ -11,11 +11,13 @@ use serde::Serialize;
 
 use crate::cpu::Shares;
 
+use super::people::{Class, Deeds};
 use super::profile::{Behaviour, LoadProfile};
 use super::series::Sample;
 use super::session::LoadTest;
 use super::stopwatch::{Endpoint, Percentiles};
 use super::tally::Tally;
+use super::thresholds::{Checked, Thresholds};
 use super::{Load, Options};
 
 /// The generator was the bottleneck if it took up one request of a hundred later than this.
@@ -169,6 +171,11 @@ pub struct Report {
     pub throttled: Option<Throttled>,
     /// Where the processors' time went, if the engine runs on this machine.
     pub cpu: Option<Shares>,
+    /// What the people of each class did.
+    pub people: BTreeMap<Class, Deeds>,
+    /// Thresholds of a file with the figures that were measured; empty without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<Checked>,
     /// Second by second.
     pub series: Vec<Sample>,
 }
@@ -245,6 +252,8 @@ impl Report {
             anomalies: tally.anomalies(),
             throttled: None,
             cpu: None,
+            people: tally.people(),
+            thresholds: Vec::new(),
             series,
         }
     }
@@ -260,10 +269,19 @@ impl Report {
         self.throttled = Some(throttled);
     }
 
-    /// True if everything was sold and nothing impossible was met.
+    /// Holds the report against thresholds, which then decide whether it is good.
+    pub fn hold_against(&mut self, thresholds: &Thresholds) {
+        self.thresholds = thresholds.check(self);
+    }
+
+    /// True if every threshold is met; without thresholds, if everything was sold and nothing impossible
+    /// was met.
     #[must_use]
     pub fn is_good(&self) -> bool {
-        self.sold_out && self.anomaly_count == 0
+        if self.thresholds.is_empty() {
+            return self.sold_out && self.anomaly_count == 0;
+        }
+        self.thresholds.iter().all(|checked| checked.met)
     }
 
     /// The report as one JSON document.
@@ -275,8 +293,14 @@ impl Report {
     /// The report as tables.
     #[must_use]
     pub fn tables(&self) -> String {
-        let tables =
-            [self.sold(), self.behaviours(), self.refused(), self.repeated(), self.times()];
+        let tables = [
+            self.sold(),
+            self.behaviours(),
+            self.people(),
+            self.refused(),
+            self.repeated(),
+            self.times(),
+        ];
         let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
         let refused = self.refused_reservations();
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
@@ -285,7 +309,11 @@ impl Report {
         let throttled = self.throttled.as_ref().map_or_else(String::new, |all| format!("\n{all}"));
         let (summary, verdict) = (self.summary(), self.verdict());
         let callbacks = self.callbacks();
-        format!("{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{anomalies}")
+        let thresholds: String =
+            self.thresholds.iter().map(|checked| format!("\n{checked}")).collect();
+        format!(
+            "{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{anomalies}{thresholds}"
+        )
     }
 
     /// How many reservations were refused, in words.
@@ -386,6 +414,18 @@ impl Report {
         }
         if let Some(column) = rows.column_mut(header.len() - 1) {
             column.set_cell_alignment(CellAlignment::Left);
+        }
+        rows
+    }
+
+    fn people(&self) -> Table {
+        let mut rows =
+            table(["people", "came", "came back", "admitted", "orders", "paid", "tickets"]);
+        for (class, deeds) in &self.people {
+            let Deeds { arrived, returned, admitted, orders, paid, tickets } = *deeds;
+            let counts = [arrived, returned, admitted, orders, paid, tickets];
+            let counts = counts.iter().map(u64::to_string);
+            rows.add_row(std::iter::once(class.name().to_owned()).chain(counts));
         }
         rows
     }

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::cpu::{Part, Shares};
 
+use super::people::{Class, Deeds};
 use super::session::LoadTest;
 
 /// Time between two samples.
@@ -50,6 +51,26 @@ pub struct Sample {
     pub lag_p99_ms: f64,
     /// Processor time of each part in this second, in seconds; empty where that is not known.
     pub cpu_seconds: BTreeMap<Part, f64>,
+    /// The same second of each class of people.
+    pub people: BTreeMap<Class, ClassSample>,
+}
+
+/// One second of the people of one class.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct ClassSample {
+    /// What they did.
+    #[serde(flatten)]
+    pub deeds: Deeds,
+    /// Requests that they sent.
+    pub sent: u64,
+    /// Requests of theirs that were answered, or given up.
+    pub answered: u64,
+    /// Answers that refused, by the problem's type: those included whose request was then repeated.
+    pub refused: BTreeMap<Cow<'static, str>, u64>,
+    /// Half of the answers came so soon after they were due, in milliseconds.
+    pub response_p50_ms: f64,
+    /// 99 of 100 answers.
+    pub response_p99_ms: f64,
 }
 
 /// Everything that is counted, at one moment.
@@ -63,6 +84,7 @@ struct Counts {
     paid: u64,
     tickets: u64,
     refused: BTreeMap<Cow<'static, str>, u64>,
+    people: BTreeMap<Class, Deeds>,
 }
 
 impl Counts {
@@ -77,6 +99,7 @@ impl Counts {
             paid: tally.paid.get(),
             tickets: tally.tickets.get(),
             refused: tally.refusals(),
+            people: tally.people(),
         }
     }
 }
@@ -108,6 +131,11 @@ impl Series {
         let now = Counts::from_test(test);
         let last = std::mem::replace(&mut self.last, now.clone());
         let (response, lag) = test.client.stopwatch().sample();
+        let mut people = test.client.traffic().sample();
+        for (class, deeds) in now.people {
+            let before = last.people.get(&class).copied().unwrap_or_default();
+            people.entry(class).or_default().deeds = deeds.since(before);
+        }
         let refused = now.refused.into_iter().map(|(why, times)| {
             let before = last.refused.get(&why).copied().unwrap_or(0);
             (why, times - before)
@@ -130,6 +158,7 @@ impl Series {
             response_max_ms: response.max_ms,
             lag_p99_ms: lag.p99_ms,
             cpu_seconds: cpu_seconds.collect(),
+            people,
         });
         // There is one: it was pushed a moment ago.
         &self.samples[self.samples.len() - 1]

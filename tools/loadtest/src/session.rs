@@ -25,11 +25,14 @@ use engine::domain::order::OrderState;
 use engine::domain::sale::{AttendeeRule, Tier};
 use engine::domain::time::Timestamp;
 
-use super::client::{Bearer, Call, Client, FUNCTION_THROTTLED, Place, Refused, Reply, THROTTLED};
+use super::client::{
+    Bearer, Call, Client, FUNCTION_THROTTLED, NO_ANSWER, Place, Refused, Reply, THROTTLED,
+};
 use super::controller::{Controller, Turn};
 use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
 use super::options::CallbackRepeats;
+use super::people::Class;
 use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
@@ -215,7 +218,7 @@ pub(super) fn is_passing(kind: &str) -> bool {
 pub(super) fn repeated_for(reply: &Reply) -> Cow<'static, str> {
     match reply {
         Reply::Problem(refused) => refused.kind.clone(),
-        Reply::Ok(_) | Reply::Lost(_) => Cow::Borrowed("no-answer"),
+        Reply::Ok(_) | Reply::Lost(_) => Cow::Borrowed(NO_ANSWER),
     }
 }
 
@@ -298,14 +301,15 @@ impl LoadTest {
         made.inspect_err(|error| self.tally.anomaly(format!("no request: {error}"))).ok()
     }
 
-    pub(super) fn bearer(&self, user: &str) -> Option<Bearer> {
-        self.made(self.credentials.buyer(user, Timestamp::now()))
+    pub(super) fn bearer(&self, user: &str, class: Class) -> Option<Bearer> {
+        let bearer = self.made(self.credentials.buyer(user, Timestamp::now()))?;
+        Some(bearer.of_class(class))
     }
 
     /// One buyer of a closed loop comes, asks until the gate says yes or no, and leaves with an order
     /// or without.
     pub async fn run_session(self: &Rc<Self>, buyer: Buyer) {
-        self.tally.buyers.one();
+        self.tally.arrived(buyer.class());
         self.tally.came(buyer.behaviour);
         for attempt in 0..=REPEATS {
             match self.ask(&buyer, attempt == 0, Instant::now(), None).await {
@@ -332,23 +336,26 @@ impl LoadTest {
         if buyer.behaviour == Behaviour::ForgeIdentity {
             let impostor = self.made(self.credentials.impostor(&buyer.user, Timestamp::now()));
             let Some(impostor) = impostor else { return GateReply::Refused };
+            let impostor = impostor.of_class(buyer.class());
             let reply = self.persist(&call.by(&impostor), due, place).await;
             self.tally.shown(buyer.behaviour, is_refused(&reply, 401, "not-authenticated"));
             return GateReply::Refused;
         }
-        let Some(bearer) = self.bearer(&buyer.user) else { return GateReply::Refused };
+        let Some(bearer) = self.bearer(&buyer.user, buyer.class()) else {
+            return GateReply::Refused;
+        };
         let call = call.by(&bearer);
         if first && buyer.behaviour == Behaviour::Hammer {
             return self.hammer(&call, venue, due, place).await;
         }
         let reply = self.persist(&call, due, place).await;
-        self.gate_reply(reply)
+        self.gate_reply(buyer.class(), reply)
     }
 
     /// What the gate's answer means; a refusal is counted.
-    pub(super) fn gate_reply(&self, reply: Reply) -> GateReply {
+    pub(super) fn gate_reply(&self, class: Class, reply: Reply) -> GateReply {
         if let Some(admission) = reply.read() {
-            self.tally.admissions.one();
+            self.tally.admitted(class);
             return GateReply::Admitted(admission);
         }
         self.refused(Endpoint::Admission, &reply);
@@ -385,7 +392,7 @@ impl LoadTest {
         let mut admitted = Vec::new();
         let mut otherwise = GateReply::Refused;
         for (reply, at) in replies {
-            match self.gate_reply(reply) {
+            match self.gate_reply(Class::Hammer, reply) {
                 GateReply::Admitted(admission) => admitted.push((at, admission)),
                 later @ (GateReply::Later(_) | GateReply::Waiting(_)) => otherwise = later,
                 GateReply::Refused => {}
@@ -414,7 +421,7 @@ impl LoadTest {
                 }
             }
             Reply::Lost(why) => {
-                self.tally.refuse("no-answer");
+                self.tally.refuse(NO_ANSWER);
                 self.tally.anomaly(format!("{endpoint}: no answer in the end: {why}"));
             }
             Reply::Ok(_) => self.tally.anomaly(format!("{endpoint}: not understood: {reply}")),
@@ -426,7 +433,7 @@ impl LoadTest {
         let mut random = StdRng::seed_from_u64(buyer.seed);
         let venue = &self.venues[buyer.sale];
         let legs = venue.some_journey(&mut random);
-        let Some(bearer) = self.bearer(&buyer.user) else { return };
+        let Some(bearer) = self.bearer(&buyer.user, buyer.class()) else { return };
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
         let mut way = buyer.way;
         for attempt in 0..=OTHER_SEATS {
@@ -581,7 +588,7 @@ impl LoadTest {
             }
             return Err(Next::Leave);
         };
-        self.tally.orders.one();
+        self.tally.ordered(call.class);
         if order.order != admission.order {
             let (is, named) = (order.order, admission.order);
             self.tally.anomaly(format!("reserve: order {is} for the admission to {named}"));

@@ -189,7 +189,7 @@ impl Stopwatch {
 }
 
 /// A duration in whole microseconds.
-pub(super) fn micros(duration: Duration) -> u64 {
+pub(crate) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 

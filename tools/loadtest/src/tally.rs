@@ -1,13 +1,14 @@
 //! What the crowd counts.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
+use super::people::{Class, Deeds};
 use super::profile::Behaviour;
 
 /// Number of anomalies that are kept in words; all are counted.
@@ -53,6 +54,7 @@ pub struct Tally {
     repeats: RefCell<BTreeMap<Cow<'static, str>, u64>>,
     anomalies: RefCell<Vec<String>>,
     behaviours: RefCell<BTreeMap<Behaviour, Shown>>,
+    people: RefCell<BTreeMap<Class, Deeds>>,
     last_deadline: Cell<Option<Timestamp>>,
     last_sale: Cell<Option<Instant>>,
     /// Everything that must never happen, and did.
@@ -133,10 +135,52 @@ impl Tally {
         self.last_deadline.set(self.last_deadline.get().max(Some(deadline)));
     }
 
-    /// An order of `tickets` tickets was paid.
-    pub fn sold(&self, tickets: u16) {
+    /// Somebody of a class came for the first time.
+    pub fn arrived(&self, class: Class) {
+        match class {
+            Class::Late => self.late_buyers.one(),
+            Class::Nobody | Class::Person | Class::Hammer => self.buyers.one(),
+        }
+        self.by_class(class).arrived += 1;
+    }
+
+    /// Somebody of a class came back because the gate had said so.
+    pub fn returned(&self, class: Class) {
+        self.returns.one();
+        self.by_class(class).returned += 1;
+    }
+
+    /// Somebody of a class was admitted.
+    pub fn admitted(&self, class: Class) {
+        self.admissions.one();
+        self.by_class(class).admitted += 1;
+    }
+
+    /// Somebody of a class made an order.
+    pub fn ordered(&self, class: Class) {
+        self.orders.one();
+        self.by_class(class).orders += 1;
+    }
+
+    fn by_class(&self, class: Class) -> RefMut<'_, Deeds> {
+        RefMut::map(self.people.borrow_mut(), |people| people.entry(class).or_default())
+    }
+
+    /// What the people of each class have done, of those classes that occurred.
+    #[must_use]
+    pub fn people(&self) -> BTreeMap<Class, Deeds> {
+        self.people.borrow().clone()
+    }
+
+    /// Somebody of a class paid an order of `tickets` tickets.
+    pub fn sold(&self, class: Class, tickets: u16) {
         self.paid.one();
         self.tickets.add(tickets.into());
+        {
+            let mut deeds = self.by_class(class);
+            deeds.paid += 1;
+            deeds.tickets += u64::from(tickets);
+        }
         self.last_sale.set(Some(Instant::now()));
     }
 

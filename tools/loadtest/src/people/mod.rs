@@ -1,0 +1,165 @@
+//! The classes of people, each counted apart.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::series::ClassSample;
+use super::stopwatch::{Percentiles, histogram, micros};
+
+/// A class of people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Whatever is sent in nobody's name: what is left, which the crowd reads as through one cache, and the
+    /// callbacks of the payment provider.
+    Nobody,
+    /// People who come for tickets.
+    Person,
+    /// Bots of the behaviour `hammer`.
+    Hammer,
+    /// Those who come late to take what is left.
+    Late,
+}
+
+impl Class {
+    /// Every class, in the order of reports.
+    pub const ALL: [Self; 4] = [Self::Person, Self::Hammer, Self::Late, Self::Nobody];
+
+    /// Its name in reports and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Nobody => "nobody",
+            Self::Person => "person",
+            Self::Hammer => "hammer",
+            Self::Late => "late",
+        }
+    }
+}
+
+/// What the people of one class have done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Deeds {
+    /// Number of people who came.
+    pub arrived: u64,
+    /// Number of times that one of them came back because the gate had said so.
+    pub returned: u64,
+    /// Admissions that they were given.
+    pub admitted: u64,
+    /// Orders that they made.
+    pub orders: u64,
+    /// Orders that they paid.
+    pub paid: u64,
+    /// Tickets that they paid.
+    pub tickets: u64,
+}
+
+impl Deeds {
+    /// What was done since the counts were `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            arrived: self.arrived - before.arrived,
+            returned: self.returned - before.returned,
+            admitted: self.admitted - before.admitted,
+            orders: self.orders - before.orders,
+            paid: self.paid - before.paid,
+            tickets: self.tickets - before.tickets,
+        }
+    }
+
+    /// These and others, together.
+    #[must_use]
+    pub fn and(self, others: Self) -> Self {
+        Self {
+            arrived: self.arrived + others.arrived,
+            returned: self.returned + others.returned,
+            admitted: self.admitted + others.admitted,
+            orders: self.orders + others.orders,
+            paid: self.paid + others.paid,
+            tickets: self.tickets + others.tickets,
+        }
+    }
+}
+
+/// Requests and answers of each class since the last sample.
+#[derive(Debug, Default)]
+pub struct Traffic(BTreeMap<Class, Recent>);
+
+/// Requests and answers of one class since the last sample.
+#[derive(Debug)]
+struct Recent {
+    sent: u64,
+    refused: BTreeMap<Cow<'static, str>, u64>,
+    response: Histogram<u64>,
+}
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self { sent: 0, refused: BTreeMap::new(), response: histogram() }
+    }
+}
+
+impl Traffic {
+    /// A request was sent.
+    pub fn sent(&mut self, class: Class) {
+        self.0.entry(class).or_default().sent += 1;
+    }
+
+    /// A request was answered, so long after it was due: with a 2xx, or with a refusal of this kind.
+    pub fn answered(
+        &mut self,
+        class: Class,
+        response: Duration,
+        refused: Option<Cow<'static, str>>,
+    ) {
+        let recent = self.0.entry(class).or_default();
+        recent.response.saturating_record(micros(response));
+        if let Some(kind) = refused {
+            *recent.refused.entry(kind).or_default() += 1;
+        }
+    }
+
+    /// Everything since the last call, of every class that has sent anything in this run.
+    pub fn sample(&mut self) -> BTreeMap<Class, ClassSample> {
+        let sample = |(class, recent): (&Class, &mut Recent)| {
+            let response = Percentiles::from_histogram(&recent.response);
+            recent.response.reset();
+            let sample = ClassSample {
+                sent: std::mem::take(&mut recent.sent),
+                answered: response.count,
+                refused: std::mem::take(&mut recent.refused),
+                response_p50_ms: response.p50_ms,
+                response_p99_ms: response.p99_ms,
+                ..ClassSample::default()
+            };
+            (*class, sample)
+        };
+        self.0.iter_mut().map(sample).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_is_of_what_happened_since_the_last() {
+        let mut traffic = Traffic::default();
+        traffic.sent(Class::Person);
+        traffic.answered(Class::Person, Duration::from_millis(20), Some("waiting".into()));
+        traffic.sent(Class::Hammer);
+        let first = traffic.sample();
+        let person = &first[&Class::Person];
+        assert_eq!((person.sent, person.answered, person.refused["waiting"]), (1, 1, 1));
+        assert!((person.response_p50_ms - 20.0).abs() < 0.1);
+        assert_eq!((first[&Class::Hammer].sent, first[&Class::Hammer].answered), (1, 0));
+        traffic.sent(Class::Person);
+        let second = &traffic.sample()[&Class::Person];
+        assert_eq!((second.sent, second.answered, second.refused.len()), (1, 0, 0));
+    }
+}
