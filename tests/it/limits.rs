@@ -180,6 +180,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
     };
     let mut report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
     stop.send_replace(true);

@@ -210,6 +210,7 @@ async fn run_repeating(
         callback_repeats,
         grace: Grace::NONE,
         endpoints: None,
+        rehearsal: None,
     };
     let run = loadtest::run(&options, Credentials::new(&secrets));
     tokio::time::timeout(DEADLINE, run).await.expect("the crowd ends").unwrap()
@@ -464,6 +465,7 @@ async fn shown_and_audited(tiers_apart: bool) -> Report {
         callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
     };
     let report = loadtest::run(&options, Credentials::new(engine.secrets())).await.unwrap();
     println!("{}", report.tables());

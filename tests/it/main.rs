@@ -38,6 +38,7 @@ mod program;
 mod provider;
 mod queue;
 mod readme;
+mod rehearsal;
 mod repair_commands;
 mod repository;
 mod samples;

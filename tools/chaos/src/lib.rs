@@ -263,6 +263,7 @@ fn start_crowd(
         callback_repeats: CallbackRepeats::Soon,
         grace: grace(SEARCH_LAG_SECONDS),
         endpoints: None,
+        rehearsal: None,
     };
     let credentials = Credentials::new(&rig.secrets()?);
     let controller = Arc::clone(controller);

@@ -14,6 +14,7 @@ mod log;
 pub mod openapi;
 pub mod orders;
 pub mod pay;
+pub mod rehearsal;
 pub mod repair;
 pub mod replay;
 pub mod rush;
@@ -215,6 +216,12 @@ mod tests {
             "onsale orders erase-attendees --sale s --before 2026-01-01T00:00:00Z --order 7",
             "onsale orders erase-attendees --sale s --before yesterday",
             "onsale orders erase-attendees",
+            "onsale rush --sale s --target https://a.example",
+            "onsale rush --sale s --max-rate 5",
+            "onsale rush --sale s --target https://a.example --token-command t --max-rate 0",
+            "onsale rush --sale s --target https://a.example --token-command t --at-once 5",
+            "onsale rush --sale s --target https://a.example --token-command t --mix paying",
+            "onsale rush --sale s --target https://a.example --token-command t --url http://127.0.0.1",
             "onsale verify-draw",
             "onsale verify-draw d --seen 00",
             "onsale verify-draw d --index 5",

@@ -21,12 +21,17 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use shared::http::problem::Kind;
 use tokio::io::AsyncWriteExt as _;
-use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::controller::Controller;
 use super::people::{Class, Traffic};
+use super::rehearsal::Rehearsal;
+use super::rehearsal::abort::{AbortSwitch, ErrorGuard};
+use super::rehearsal::ceiling::Ceiling;
 use super::stopwatch::{Endpoint, Stopwatch};
+use super::transport::{Stream, Transport};
+
+pub use super::transport::BadAddress;
 
 /// Longest wait for one answer; the gateway gives up earlier.
 const TIMEOUT: Duration = Duration::from_secs(35);
@@ -37,12 +42,9 @@ pub const THROTTLED: &str = "throttled";
 pub const FUNCTION_THROTTLED: &str = "function-throttled";
 /// What a request is counted as that had no answer.
 pub const NO_ANSWER: &str = "no-answer";
+/// What stands in place of an answer where nothing is sent any more.
+const ABORTED: &str = "aborted";
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-
-/// An address that the crowd cannot go to.
-#[derive(Debug, thiserror::Error)]
-#[error("{0} is no address of a gateway: http://HOST:PORT is one")]
-pub struct BadAddress(String);
 
 /// A request, ready to be sent any number of times.
 #[derive(Debug, Clone)]
@@ -202,9 +204,10 @@ pub struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphoreP
 /// A client with its stopwatch.
 #[derive(Debug)]
 pub struct Client {
-    host: String,
-    port: u16,
-    authority: HeaderValue,
+    transport: Transport,
+    ceiling: Option<Ceiling>,
+    abort: Option<Arc<AbortSwitch>>,
+    errors: RefCell<ErrorGuard>,
     places: Arc<Semaphore>,
     idle: RefCell<Vec<SendRequest<Full<Bytes>>>>,
     connections: Cell<u64>,
@@ -222,14 +225,29 @@ impl Client {
     /// # Errors
     /// `base` is no such address.
     pub fn new(base: &str, connections: usize) -> Result<Self, BadAddress> {
-        let bad = || BadAddress(base.to_owned());
-        let uri: Uri = base.parse().map_err(|_| bad())?;
-        let authority =
-            uri.authority().filter(|_| uri.scheme_str() == Some("http")).ok_or_else(bad)?;
+        Ok(Self::over(Transport::new(base, None)?, connections))
+    }
+
+    /// A client of a deployment, below the ceiling of its rehearsal and with its switch.
+    ///
+    /// # Errors
+    /// Its address is none.
+    pub fn rehearsing(rehearsal: &Rehearsal, connections: usize) -> Result<Self, BadAddress> {
+        let transport = Transport::new(rehearsal.target.url(), Some(&rehearsal.trust))?;
         Ok(Self {
-            host: authority.host().trim_matches(['[', ']']).to_owned(),
-            port: authority.port_u16().unwrap_or(80),
-            authority: HeaderValue::from_str(authority.as_str()).map_err(|_| bad())?,
+            ceiling: Some(Ceiling::new(rehearsal.per_second)),
+            abort: Some(Arc::clone(&rehearsal.abort)),
+            errors: RefCell::new(ErrorGuard::new(rehearsal.max_error_percent)),
+            ..Self::over(transport, connections)
+        })
+    }
+
+    fn over(transport: Transport, connections: usize) -> Self {
+        Self {
+            transport,
+            ceiling: None,
+            abort: None,
+            errors: RefCell::new(ErrorGuard::new(100)),
             places: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
             idle: RefCell::default(),
             connections: Cell::default(),
@@ -238,7 +256,7 @@ impl Client {
             stopwatch: RefCell::default(),
             traffic: RefCell::default(),
             controller: None,
-        })
+        }
     }
 
     /// The same, whose answers are reported to a controller.
@@ -277,6 +295,11 @@ impl Client {
                 place
             }
         };
+        let Some(held_up) = self.may_send().await else {
+            return Reply::Lost(ABORTED.to_owned());
+        };
+        // The ceiling is ours, whatever the target does: waiting for it is not the target's time.
+        let due = due + held_up;
         self.under_way.set(self.under_way.get() + 1);
         self.sent.set(self.sent.get() + 1);
         self.traffic.borrow_mut().sent(call.class);
@@ -290,6 +313,7 @@ impl Client {
         if let Some(controller) = &self.controller {
             controller.saw(call.endpoint, &reply);
         }
+        self.spare(&reply);
         let now = Instant::now();
         self.stopwatch.borrow_mut().answered(call.endpoint, due, sent, now);
         let refused = match &reply {
@@ -299,6 +323,29 @@ impl Client {
         };
         self.traffic.borrow_mut().answered(call.class, now.saturating_duration_since(due), refused);
         reply
+    }
+
+    /// Waits for the ceiling, and says for how long; `None` once the switch was thrown: nothing is sent then.
+    async fn may_send(&self) -> Option<Duration> {
+        let asked = Instant::now();
+        if let Some(ceiling) = &self.ceiling {
+            ceiling.pass().await;
+        }
+        let is_over = self.abort.as_ref().is_some_and(|abort| abort.is_thrown());
+        (!is_over).then(|| asked.elapsed())
+    }
+
+    /// Throws the switch once too many of the last answers were errors.
+    fn spare(&self, reply: &Reply) {
+        let Some(abort) = &self.abort else { return };
+        let is_error = match reply {
+            Reply::Ok(_) => false,
+            Reply::Problem(refused) => refused.status.is_server_error(),
+            Reply::Lost(_) => true,
+        };
+        if let Some(reason) = self.errors.borrow_mut().answered(is_error) {
+            abort.abort(reason);
+        }
     }
 
     async fn exchange(&self, call: &Call) -> Reply {
@@ -313,7 +360,7 @@ impl Client {
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = call.uri.clone();
         let headers = request.headers_mut();
-        headers.insert(HOST, self.authority.clone());
+        headers.insert(HOST, self.transport.authority().clone());
         if let Some((name, value)) = &call.credential {
             headers.insert(name.clone(), value.clone());
         }
@@ -356,9 +403,8 @@ impl Client {
         Ok(connection)
     }
 
-    async fn connect(&self) -> io::Result<TcpStream> {
-        let stream = TcpStream::connect((self.host.as_str(), self.port)).await?;
-        stream.set_nodelay(true)?;
+    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
+        let stream = self.transport.connect().await?;
         self.connections.set(self.connections.get() + 1);
         Ok(stream)
     }
@@ -368,9 +414,13 @@ impl Client {
     /// # Errors
     /// It could not be sent.
     pub async fn cut(&self, call: &Call) -> io::Result<()> {
+        if self.may_send().await.is_none() {
+            return Err(io::Error::other(ABORTED));
+        }
         let mut head = format!("{} {} HTTP/1.1\r\n", call.method, call.uri).into_bytes();
         let length = HeaderValue::from(call.body.len());
-        let own = [(HOST, &self.authority), (CONTENT_TYPE, &JSON), (CONTENT_LENGTH, &length)];
+        let own =
+            [(HOST, self.transport.authority()), (CONTENT_TYPE, &JSON), (CONTENT_LENGTH, &length)];
         let credential = call.credential.iter().map(|(name, value)| (name.clone(), value));
         for (name, value) in own.into_iter().chain(credential) {
             head.extend_from_slice(name.as_str().as_bytes());
@@ -456,18 +506,6 @@ fn shown(error: &dyn std::error::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_address_is_plain_http() {
-        for base in
-            ["http://127.0.0.1:8080", "http://127.0.0.1:8080/", "http://[::1]:80", "http://a"]
-        {
-            assert!(Client::new(base, 1).is_ok(), "{base}");
-        }
-        for base in ["https://127.0.0.1", "127.0.0.1:8080", "", "/sales", "http://"] {
-            assert!(Client::new(base, 1).is_err(), "{base}");
-        }
-    }
 
     #[test]
     fn the_order_that_an_admission_has_made_is_read_from_its_refusal() {

@@ -14,9 +14,13 @@ const TOKEN_SECONDS: u32 = 24 * 3600;
 /// Secret that forgers sign with.
 const FORGED: &[u8] = b"a secret that the engine does not have";
 
+/// What the crowd signs with.
+#[derive(Debug)]
+pub struct Credentials(Option<Own>);
+
 /// The development secrets of a local engine, put to use.
 #[derive(Debug)]
-pub struct Credentials {
+struct Own {
     identity: Identity,
     forged: Identity,
     secrets: Secrets,
@@ -29,13 +33,25 @@ impl Credentials {
     pub fn new(secrets: &Secrets) -> Self {
         let identity = Identity::new(secrets.identity.as_bytes());
         let (forged, entry) = (Identity::new(FORGED), payment::entry_path(secrets));
-        Self { identity, forged, secrets: secrets.clone(), entry }
+        Self(Some(Own { identity, forged, secrets: secrets.clone(), entry }))
+    }
+
+    /// Signs nothing: a rehearsal has no secret of its deployment.
+    #[must_use]
+    pub fn none() -> Self {
+        Self(None)
+    }
+
+    fn own(&self) -> Result<&Own, String> {
+        self.0.as_ref().ok_or_else(|| "there is no secret to sign with".to_owned())
     }
 
     /// The path of the entry of callbacks, which a provider is given.
-    #[must_use]
-    pub fn entry_path(&self) -> &str {
-        &self.entry
+    ///
+    /// # Errors
+    /// There are no secrets.
+    pub fn entry_path(&self) -> Result<&str, String> {
+        Ok(&self.own()?.entry)
     }
 
     /// The authorization header of a buyer.
@@ -43,7 +59,7 @@ impl Credentials {
     /// # Errors
     /// Says why the token cannot be signed or sent.
     pub fn buyer(&self, user: &str, now: Timestamp) -> Result<Bearer, String> {
-        Self::bearer(&self.identity, user, now)
+        Self::bearer(&self.own()?.identity, user, now)
     }
 
     /// The authorization header of somebody who pretends to be a buyer.
@@ -51,7 +67,7 @@ impl Credentials {
     /// # Errors
     /// As [`Credentials::buyer`].
     pub fn impostor(&self, user: &str, now: Timestamp) -> Result<Bearer, String> {
-        Self::bearer(&self.forged, user, now)
+        Self::bearer(&self.own()?.forged, user, now)
     }
 
     fn bearer(identity: &Identity, user: &str, now: Timestamp) -> Result<Bearer, String> {
@@ -65,7 +81,7 @@ impl Credentials {
     /// # Errors
     /// Says why it cannot be sent.
     pub fn signature(&self, body: &[u8], now: Timestamp) -> Result<HeaderValue, String> {
-        let signature = payment::sign(&self.secrets, body, now);
+        let signature = payment::sign(&self.own()?.secrets, body, now);
         HeaderValue::try_from(signature).map_err(|invalid| invalid.to_string())
     }
 

@@ -167,6 +167,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         callback_repeats: crate::CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
     };
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;

@@ -27,6 +27,7 @@ pub mod profile;
 mod progress;
 mod provider;
 pub mod published;
+pub mod rehearsal;
 pub mod replay;
 pub mod report;
 mod run;
@@ -36,6 +37,7 @@ pub mod session;
 pub mod stopwatch;
 pub mod tally;
 pub mod thresholds;
+mod transport;
 pub mod venue;
 
 pub use self::options::{CONNECTIONS, CallbackRepeats, Load, Options};

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::arrivals::Shape;
 use super::profile::{self, LoadProfile};
+use super::rehearsal::Rehearsal;
 
 /// Most requests under way at once unless chosen otherwise; the gateway takes 400 connections.
 pub const CONNECTIONS: usize = 256;
@@ -100,4 +101,6 @@ pub struct Options {
     pub grace: Grace,
     /// Where the engine's processor time is known, if it runs on this machine.
     pub endpoints: Option<Endpoints>,
+    /// The deployment that is loaded in place of `url`, and what protects it. Nobody takes what is left then.
+    pub rehearsal: Option<Rehearsal>,
 }

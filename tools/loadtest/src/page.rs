@@ -64,7 +64,9 @@ pub fn of_load_test(report: &Report) -> Result<String, charts::Error> {
     let sales: Vec<&str> = report.sales.iter().map(|sold| sold.sale.as_str()).collect();
     let title = format!("Load test for {}", sales.join(", "));
     let verdict = match (report.is_good(), report.thresholds.is_empty()) {
+        (true, true) if report.rehearsal.is_some() => "Nothing impossible was met.",
         (true, true) => "Every seat sold, nothing impossible was met.",
+        (false, _) if report.is_aborted() => "ABORTED.",
         (false, true) => "NOT as it should be: see the anomalies.",
         (true, false) => "Every threshold is met.",
         (false, false) => "NOT as it should be: a threshold is missed.",

@@ -172,6 +172,8 @@ pub enum LoadProfile {
     /// Many who leave their seats again, and no bots: for faults. A gate whose Redis was lost has
     /// forgotten whom it admitted a moment ago.
     Fickle,
+    /// Everyone takes the best and cancels: for a rehearsal, which leaves nothing sold behind.
+    Rehearsal,
 }
 
 impl LoadProfile {
@@ -197,6 +199,7 @@ impl LoadProfile {
             },
             Self::Paying if is_pay => 1000,
             Self::Paying => 0,
+            Self::Rehearsal => 1000 * u32::from(behaviour == Behaviour::Cancel),
             Self::Fickle => match behaviour {
                 Behaviour::Pay => 500,
                 Behaviour::PayAgain => 40,
@@ -231,7 +234,7 @@ impl LoadProfile {
 
     fn way(self, drawn: u32) -> Way {
         match (self, drawn) {
-            (Self::Paying, _) | (_, 25..75) => Way::Best,
+            (Self::Paying | Self::Rehearsal, _) | (_, 25..75) => Way::Best,
             (_, 0..25) => Way::Seats,
             (_, 75..85) => Way::BestOfTwoTiers,
             (_, _) => Way::Pattern,
@@ -242,7 +245,9 @@ impl LoadProfile {
     #[must_use]
     pub fn ways(self) -> &'static str {
         match self {
-            Self::Paying => "the best seats; 20 % one ticket, 50 % two, 15 % three, 15 % four",
+            Self::Paying | Self::Rehearsal => {
+                "the best seats; 20 % one ticket, 50 % two, 15 % three, 15 % four"
+            }
             Self::Everything | Self::Even | Self::Fickle => {
                 "25 % chosen seats, 50 % best, 10 % best of two tiers, 15 % pattern; \
                  20 % one ticket, 50 % two, 15 % three, 15 % four"
@@ -254,7 +259,9 @@ impl LoadProfile {
 /// One member of the crowd.
 #[derive(Debug, Clone)]
 pub struct Buyer {
-    /// The `sub` of the buyer's token.
+    /// Number of the buyer in the crowd.
+    pub index: u64,
+    /// The `sub` of the buyer's token, where the crowd signs it.
     pub user: String,
     /// Index of the sale among those of the load test.
     pub sale: usize,
@@ -301,6 +308,7 @@ pub fn buyer(profile: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Bu
     let returns = (0..MAX_RETURNS).take_while(|_| random.random_range(0..4) == 0).count();
     let returns = u8::try_from(returns).unwrap_or(MAX_RETURNS);
     Buyer {
+        index,
         user: format!("rush-{index}"),
         sale: sale.unwrap_or(0),
         tickets,
@@ -315,8 +323,13 @@ pub fn buyer(profile: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Bu
 mod tests {
     use super::*;
 
-    const PROFILES: [LoadProfile; 4] =
-        [LoadProfile::Everything, LoadProfile::Paying, LoadProfile::Even, LoadProfile::Fickle];
+    const PROFILES: [LoadProfile; 5] = [
+        LoadProfile::Everything,
+        LoadProfile::Paying,
+        LoadProfile::Even,
+        LoadProfile::Fickle,
+        LoadProfile::Rehearsal,
+    ];
 
     #[test]
     fn a_mix_is_a_thousand_people() {

@@ -122,7 +122,7 @@ impl LoadTest {
         let now = Timestamp::now();
         let event = captured(payment, order.order, amount, now).to_string();
         let signature = self.credentials.signature(event.as_bytes(), now);
-        let entry = self.credentials.entry_path();
+        let entry = self.made(self.credentials.entry_path())?;
         let call = self.callback(Endpoint::TakeCallback, entry, event, signature)?;
         let reply = match self.callback_repeats {
             CallbackRepeats::Later => self.client.send_due(&call, due, None).await,

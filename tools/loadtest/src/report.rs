@@ -13,9 +13,10 @@ use crate::cpu::Shares;
 
 use super::people::{Class, Deeds};
 use super::profile::{Behaviour, LoadProfile};
+use super::rehearsal::{Rehearsal, Rehearsed};
 use super::series::Sample;
 use super::session::LoadTest;
-use super::stopwatch::{Endpoint, Percentiles};
+use super::stopwatch::{Endpoint, Percentiles, Stopwatch};
 use super::tally::Tally;
 use super::thresholds::{Checked, Thresholds};
 use super::{Load, Options};
@@ -173,6 +174,9 @@ pub struct Report {
     pub cpu: Option<Shares>,
     /// What the people of each class did.
     pub people: BTreeMap<Class, Deeds>,
+    /// The deployment that was loaded and whether it was aborted; absent unless it was a rehearsal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<Rehearsed>,
     /// Thresholds of a file with the figures that were measured; empty without one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub thresholds: Vec<Checked>,
@@ -195,14 +199,6 @@ impl Report {
         let seconds = took.as_secs_f64();
         let sold_out_seconds = tally.last_sale().map(|at| (at - started).as_secs_f64());
         let stopwatch = test.client.stopwatch();
-        let latency = Endpoint::ALL.into_iter().map(|endpoint| {
-            let of = stopwatch.of(endpoint);
-            let response = Percentiles::from_histogram(&of.response);
-            (
-                endpoint.name(),
-                Latency { response, service: Percentiles::from_histogram(&of.service) },
-            )
-        });
         let lag = Percentiles::from_histogram(&stopwatch.lag);
         let behaviours = Behaviour::ALL
             .into_iter()
@@ -241,7 +237,7 @@ impl Report {
             sales,
             behaviours: behaviours.filter(|behaviour| behaviour.per_mille > 0).collect(),
             refusals: tally.refusals(),
-            latency: latency.filter(|(_, latency)| latency.response.count > 0).collect(),
+            latency: latencies(&stopwatch),
             generator: Generator {
                 lag,
                 wait: Percentiles::from_histogram(&stopwatch.wait),
@@ -253,6 +249,7 @@ impl Report {
             throttled: None,
             cpu: None,
             people: tally.people(),
+            rehearsal: options.rehearsal.as_ref().map(Rehearsal::rehearsed),
             thresholds: Vec::new(),
             series,
         }
@@ -274,14 +271,40 @@ impl Report {
         self.thresholds = thresholds.check(self);
     }
 
-    /// True if every threshold is met; without thresholds, if everything was sold and nothing impossible
-    /// was met.
+    /// True if every threshold is met; without thresholds, if everything was sold, unless it was a rehearsal,
+    /// and nothing impossible was met. A rehearsal that was aborted is never good.
     #[must_use]
     pub fn is_good(&self) -> bool {
+        if self.is_aborted() {
+            return false;
+        }
         if self.thresholds.is_empty() {
-            return self.sold_out && self.anomaly_count == 0;
+            return (self.sold_out || self.rehearsal.is_some()) && self.anomaly_count == 0;
         }
         self.thresholds.iter().all(|checked| checked.met)
+    }
+
+    /// True if it was a rehearsal that was aborted.
+    #[must_use]
+    pub fn is_aborted(&self) -> bool {
+        self.rehearsal.as_ref().is_some_and(|rehearsed| rehearsed.aborted.is_some())
+    }
+
+    /// The rehearsal in words; empty if it was none.
+    fn rehearsed(&self) -> String {
+        let Some(Rehearsed { host, per_second, aborted }) = &self.rehearsal else {
+            return String::new();
+        };
+        let requests = self.requests;
+        let sent =
+            format!("\nrehearsal of {host}: {requests} requests, at most {per_second} a second");
+        match aborted {
+            None => sent,
+            Some(reason) => {
+                let left = self.orders.saturating_sub(self.cancelled);
+                format!("{sent}\nABORTED: {reason}; {left} orders are left to expire")
+            }
+        }
     }
 
     /// The report as one JSON document.
@@ -301,18 +324,19 @@ impl Report {
             self.repeated(),
             self.times(),
         ];
-        let tables: String = tables.iter().map(|table| format!("\n{table}")).collect();
+        let tables = tables.iter().filter(|table| !table.is_empty());
+        let tables: String = tables.map(|table| format!("\n{table}")).collect();
         let refused = self.refused_reservations();
         let shown = self.anomalies.iter().take(ANOMALIES_SHOWN);
         let anomalies: String = shown.map(|anomaly| format!("\nanomaly: {anomaly}")).collect();
         let cpu = self.cpu.as_ref().map_or_else(String::new, |cpu| format!("\n{cpu}"));
         let throttled = self.throttled.as_ref().map_or_else(String::new, |all| format!("\n{all}"));
-        let (summary, verdict) = (self.summary(), self.verdict());
+        let (summary, verdict, rehearsed) = (self.summary(), self.verdict(), self.rehearsed());
         let callbacks = self.callbacks();
         let thresholds: String =
             self.thresholds.iter().map(|checked| format!("\n{checked}")).collect();
         format!(
-            "{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{anomalies}{thresholds}"
+            "{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{rehearsed}{anomalies}{thresholds}"
         )
     }
 
@@ -474,6 +498,18 @@ impl Report {
         }
         times
     }
+}
+
+/// The times of every endpoint that was asked.
+fn latencies(stopwatch: &Stopwatch) -> BTreeMap<&'static str, Latency> {
+    let latency = |endpoint: Endpoint| {
+        let of = stopwatch.of(endpoint);
+        let response = Percentiles::from_histogram(&of.response);
+        let service = Percentiles::from_histogram(&of.service);
+        (endpoint.name(), Latency { response, service })
+    };
+    let all = Endpoint::ALL.into_iter().map(latency);
+    all.filter(|(_, latency)| latency.response.count > 0).collect()
 }
 
 /// A table whose first column is text and whose others are numbers.

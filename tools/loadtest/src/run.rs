@@ -19,6 +19,7 @@ use super::credentials::Credentials;
 use super::ledger::Ledger;
 use super::options::{Load, Options};
 use super::progress::Progress;
+use super::rehearsal::tokens::{NoToken, Tokens};
 use super::report::{Report, Sold};
 use super::series::{self, Series};
 use super::session::LoadTest;
@@ -48,6 +49,12 @@ pub enum LoadTestError {
     /// The gateway did not answer within the time that the whole test may take.
     #[error("the gateway did not show the sales within {} s", .0.as_secs_f32())]
     Silent(Duration),
+    /// The token command failed.
+    #[error(transparent)]
+    NoToken(#[from] NoToken),
+    /// The rehearsal was aborted before it began.
+    #[error("aborted before it began: {0}")]
+    Aborted(String),
     /// The crowd's thread failed.
     #[error("the crowd's thread ended before its time")]
     Ended,
@@ -103,7 +110,16 @@ async fn prepare(
     controller: Option<Arc<Controller>>,
 ) -> Result<LoadTest, LoadTestError> {
     let connections = options.load.connections();
-    let client = Client::new(&options.url, connections)?.watched(controller.clone());
+    let client = match &options.rehearsal {
+        Some(rehearsal) => Client::rehearsing(rehearsal, connections)?,
+        None => Client::new(&options.url, connections)?.watched(controller.clone()),
+    };
+    let tokens = match &options.rehearsal {
+        Some(rehearsal) => {
+            Some(Tokens::make(&rehearsal.token_command, options.load.arrivals()).await?)
+        }
+        None => None,
+    };
     let endpoints = options.endpoints.as_ref();
     let provider = endpoints.map(|endpoints| Client::new(&endpoints.provider, connections));
     let mut venues = Vec::new();
@@ -123,6 +139,7 @@ async fn prepare(
         tally: Tally::default(),
         ledger,
         credentials,
+        tokens,
         profile: options.profile,
         seed: options.seed,
         unhurried: matches!(options.load, Load::Open { .. }),
@@ -138,7 +155,10 @@ async fn execute(
     controller: Option<Arc<Controller>>,
 ) -> Result<Report, LoadTestError> {
     let prepared = tokio::time::timeout(options.most, prepare(options, credentials, controller));
-    let test = prepared.await.map_err(|_elapsed| LoadTestError::Silent(options.most))??;
+    let test = tokio::select! {
+        prepared = prepared => prepared.map_err(|_elapsed| LoadTestError::Silent(options.most))??,
+        reason = aborted(options) => return Err(LoadTestError::Aborted(reason)),
+    };
     let test = Rc::new(test);
     let seats = test.weights.iter().sum();
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
@@ -159,8 +179,10 @@ async fn execute(
             Load::Closed { arrivals, at_once } => test.closed_loop(arrivals, at_once, until).await,
         }
         match &test.controller {
-            None => test.sell_the_rest(options.load.late_at_once(), until).await,
-            Some(_) => {
+            None if options.rehearsal.is_none() => {
+                test.sell_the_rest(options.load.late_at_once(), until).await
+            }
+            Some(_) | None => {
                 while test.tasks.count() > 0 && Instant::now() < until {
                     test.tasks.changed().await;
                 }
@@ -171,6 +193,10 @@ async fn execute(
     let sold_out = tokio::select! {
         sold_out = crowd => sold_out,
         () = watch(&test, meter.as_ref(), &series, &progress) => false,
+        reason = aborted(options) => {
+            tracing::warn!(reason, "aborted");
+            false
+        }
         // An engine that is ill keeps its buyers waiting and repeating for minutes.
         () = tokio::time::sleep_until(end.into()) => {
             tracing::warn!(requests = test.client.under_way(), "the time is over: given up");
@@ -181,10 +207,36 @@ async fn execute(
     let cpu = shares(meter.as_ref()).await;
     series.borrow_mut().take(&test, cpu.as_ref());
     progress.finish();
-    let sales = tokio::time::timeout(LOOK_MOST, test.sold()).await;
-    let sales = sales.unwrap_or_else(|_elapsed| test.unseen());
+    let sales = if options.rehearsal.is_some() {
+        // What else is sold there meanwhile is nothing that this run has done.
+        Vec::new()
+    } else {
+        let sales = tokio::time::timeout(LOOK_MOST, test.sold()).await;
+        sales.unwrap_or_else(|_elapsed| test.unseen())
+    };
     let samples = series.into_inner().into_samples();
     Ok(Report { cpu, ..Report::from_test(&test, options, started, took, sold_out, sales, samples) })
+}
+
+/// Waits until a rehearsal is aborted, by its switch or by its file, and says why; for ever if there is none.
+async fn aborted(options: &Options) -> String {
+    let Some(rehearsal) = &options.rehearsal else { return std::future::pending().await };
+    let abort = &rehearsal.abort;
+    let by_file = async {
+        let Some(file) = &rehearsal.abort_file else { return std::future::pending().await };
+        let mut looks = tokio::time::interval(REDRAW);
+        loop {
+            looks.tick().await;
+            if file.exists() {
+                return abort.abort(format!("{} exists", file.display()));
+            }
+        }
+    };
+    tokio::select! {
+        () = abort.thrown() => {}
+        () = by_file => {}
+    }
+    abort.reason().unwrap_or_default()
 }
 
 /// Begins the account of the processors, where there is one to be had.
@@ -341,6 +393,7 @@ mod tests {
             ledger: None,
             progress: false,
             endpoints: None,
+            rehearsal: None,
             callback_repeats: CallbackRepeats::default(),
             grace: engine::domain::grace::Grace::NONE,
         };

@@ -34,6 +34,7 @@ use super::ledger::{Entry, Ledger};
 use super::options::CallbackRepeats;
 use super::people::Class;
 use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
+use super::rehearsal::tokens::Tokens;
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
@@ -67,6 +68,8 @@ pub struct LoadTest {
     pub ledger: Ledger,
     /// Credentials of the buyers and of the provider.
     pub credentials: Credentials,
+    /// Tokens that a program has printed, in a rehearsal.
+    pub tokens: Option<Tokens>,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
     /// The seed of the crowd.
@@ -301,6 +304,18 @@ impl LoadTest {
         made.inspect_err(|error| self.tally.anomaly(format!("no request: {error}"))).ok()
     }
 
+    /// The authorization of a buyer of the crowd.
+    fn bearer_of(&self, buyer: &Buyer) -> Option<Bearer> {
+        match &self.tokens {
+            None => self.bearer(&buyer.user, buyer.class()),
+            Some(tokens) => {
+                let none = || format!("there is no token for buyer {}", buyer.index);
+                let bearer = self.made(tokens.of(buyer.index).ok_or_else(none))?;
+                Some(bearer.clone().of_class(buyer.class()))
+            }
+        }
+    }
+
     pub(super) fn bearer(&self, user: &str, class: Class) -> Option<Bearer> {
         let bearer = self.made(self.credentials.buyer(user, Timestamp::now()))?;
         Some(bearer.of_class(class))
@@ -341,9 +356,7 @@ impl LoadTest {
             self.tally.shown(buyer.behaviour, is_refused(&reply, 401, "not-authenticated"));
             return GateReply::Refused;
         }
-        let Some(bearer) = self.bearer(&buyer.user, buyer.class()) else {
-            return GateReply::Refused;
-        };
+        let Some(bearer) = self.bearer_of(buyer) else { return GateReply::Refused };
         let call = call.by(&bearer);
         if first && buyer.behaviour == Behaviour::Hammer {
             return self.hammer(&call, venue, due, place).await;
@@ -433,7 +446,7 @@ impl LoadTest {
         let mut random = StdRng::seed_from_u64(buyer.seed);
         let venue = &self.venues[buyer.sale];
         let legs = venue.some_journey(&mut random);
-        let Some(bearer) = self.bearer(&buyer.user, buyer.class()) else { return };
+        let Some(bearer) = self.bearer_of(&buyer) else { return };
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
         let mut way = buyer.way;
         for attempt in 0..=OTHER_SEATS {

@@ -63,7 +63,8 @@ impl Trust {
     }
 
     /// What a TLS client is to check.
-    pub(crate) fn client_config(&self) -> ClientConfig {
+    #[must_use]
+    pub fn client_config(&self) -> ClientConfig {
         let public = || webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
         let roots = self.own.as_ref().map_or_else(public, |own| own.roots.clone());
         ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()

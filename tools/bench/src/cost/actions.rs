@@ -18,7 +18,7 @@ use engine::domain::time::Timestamp;
 use engine::ports::messages::{Expiry, Message, Sync};
 use http::{Method, StatusCode};
 use local::handlers::{expire_orders, reconcile, sync_db};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
@@ -53,7 +53,7 @@ const PROCESSOR_MB: f64 = 1769.0;
 const STACK_BYTES: usize = 8 << 20;
 
 /// One kind of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
     /// Somebody looks at what is left.
@@ -107,7 +107,8 @@ impl Action {
 }
 
 /// Usage of one piece of each kind of work.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Measured {
     /// The mean of each, in the order of reports.
     pub actions: Vec<(Action, Usage)>,

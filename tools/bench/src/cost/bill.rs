@@ -32,7 +32,7 @@ pub struct Bill {
 }
 
 impl Bill {
-    fn new(of: String, lines: Vec<Line>) -> Self {
+    pub(super) fn new(of: String, lines: Vec<Line>) -> Self {
         let total = lines.iter().map(|line| line.cost).sum();
         let lines = lines.into_iter().filter(|line| line.cost > 0.0).collect();
         Self { of, lines, total }
@@ -94,7 +94,7 @@ fn metrics_kept() -> f64 {
 }
 
 /// Usage of everything that happened.
-fn used(measured: &Measured, scenario: &Scenario) -> Usage {
+pub(super) fn used(measured: &Measured, scenario: &Scenario) -> Usage {
     let each = [
         (Action::Look, scenario.looks),
         (Action::Admission, scenario.admissions),

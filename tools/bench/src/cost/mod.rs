@@ -8,6 +8,7 @@
 mod actions;
 mod bill;
 mod environment;
+mod forecast;
 mod prices;
 mod report;
 mod scenario;
@@ -16,6 +17,7 @@ pub mod watch;
 
 pub use actions::{Action, Measured};
 pub use bill::{Bill, Fixed};
+pub use forecast::{Forecast, Plan, forecast};
 pub use prices::Prices;
 pub use report::Report;
 pub use scenario::{Assumptions, Scenario};

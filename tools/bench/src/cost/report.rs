@@ -74,7 +74,7 @@ impl Report {
             rush.add_row([what.to_owned(), whole(times), whole(times * f64::from(*scale))]);
         }
         right(&mut rush);
-        let [sale, month] = [&self.sale, &self.month].map(|bill| self.bill(bill));
+        let [sale, month] = [&self.sale, &self.month].map(|bill| bill.table(&prices.currency));
         format!(
             "{each}\none unit of the cache (ECPU) is {:.2} µs of the server or 1 KB\n\n{rush}\n\n{sale}\n\n{month}\n\n\
              prices of {} in {}, looked up on {}: {}",
@@ -85,11 +85,14 @@ impl Report {
             prices.note
         )
     }
+}
 
-    fn bill(&self, bill: &Bill) -> String {
-        let currency = self.options.prices.currency.as_str();
-        let mut table = reporting::table([bill.of.as_str(), "", "", currency]);
-        for line in &bill.lines {
+impl Bill {
+    /// The bill as a table, in a currency.
+    #[must_use]
+    pub fn table(&self, currency: &str) -> String {
+        let mut table = reporting::table([self.of.as_str(), "", "", currency]);
+        for line in &self.lines {
             table.add_row([
                 line.what.to_owned(),
                 amount(line.amount),
@@ -97,7 +100,7 @@ impl Report {
                 money(line.cost),
             ]);
         }
-        table.add_row(["together".to_owned(), String::new(), String::new(), money(bill.total)]);
+        table.add_row(["together".to_owned(), String::new(), String::new(), money(self.total)]);
         for column in [1, 3] {
             if let Some(column) = table.column_mut(column) {
                 column.set_cell_alignment(CellAlignment::Right);

@@ -136,6 +136,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         callback_repeats: CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
     };
     let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await?;
     if !report.is_good() {

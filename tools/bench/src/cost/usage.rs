@@ -2,12 +2,13 @@
 
 use std::ops::{Add, AddAssign, Mul};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::prices::Prices;
 
 /// Usage of one or many pieces of work.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Usage {
     /// Requests to the HTTP API.
     pub http_requests: f64,

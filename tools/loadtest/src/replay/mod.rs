@@ -202,6 +202,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         callback_repeats: crate::CallbackRepeats::default(),
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
+        rehearsal: None,
     };
     let starting = lap(started);
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
