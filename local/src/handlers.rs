@@ -4,7 +4,7 @@
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
     cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
-    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate,
+    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate, waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -18,6 +18,7 @@ use shared::runtime::functions::{Function, QueueName};
 pub async fn answer(app: &App, function: Function, request: Request) -> Response<Body> {
     match function {
         Function::Sales => sales::handle(app, request).await,
+        Function::WaitingRoom => waiting_room::handle(app, request).await,
         Function::TokenGate => token_gate::handle(app, request).await,
         Function::Reserve => reserve::handle(app, request).await,
         Function::Orders => orders::handle(app, request).await,

@@ -4,6 +4,9 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use engine::domain::ids::SaleId;
+use engine::domain::time::Timestamp;
+use engine::flows::room::draw::{Drawing, draw};
 use local::up::{Engine, Options};
 use openapi::{self, problem_component};
 use reqwest::Method;
@@ -172,6 +175,29 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(refused.status, 409);
     let bobs = With { order: Some(&seats["order"]), buyer: Some("bob"), ..none() };
     assert_eq!(client.ok(200, "cancelOrder", "", bobs).await["state"], "cancelled");
+
+    let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };
+    client.ok(200, "publishSale", "room", lanterns()).await;
+    let place = client.ok(201, "joinRoom", "join", lanterns()).await;
+    assert_eq!((&place["index"], &place["standing"]), (&json!(0), &json!("certain")));
+    let bobs = With { buyer: Some("bob"), ..lanterns() };
+    client.ok(201, "joinRoom", "time", bobs).await;
+    assert_eq!(client.send("showRoomLeaves", "", lanterns()).await.status, 404);
+    assert_eq!(client.send("showRoomWindow", "", lanterns()).await.status, 404);
+    let sale = SaleId::new("lanterns-2026-11-21").unwrap();
+    let drawn = draw(&client.engine.app().ports, &sale, Timestamp::now()).await;
+    assert_eq!(drawn, Ok(Drawing::Drawn));
+    let leaves = client.ok(200, "showRoomLeaves", "", lanterns()).await;
+    assert_eq!(leaves["leaves"].as_array().unwrap().len(), 2);
+    assert_eq!(client.ok(200, "showRoomWindow", "", lanterns()).await["end"], 2);
+    for command in ["pause", "rate", "notice"] {
+        let shown = client.ok(200, "commandRoom", command, lanterns()).await;
+        assert_eq!(shown["state"], "paused");
+    }
+    assert_eq!(client.ok(200, "showRoom", "", lanterns()).await["notice"], "Doors open at seven.");
+    let log = client.send("showRoomLog", "", lanterns()).await;
+    assert_eq!(log.status, 200);
+    assert!(log.body.starts_with(b"{\"number\":0,") && log.body.ends_with(b"\n"));
 
     // As they stand in the document, without a sale, an order or an admission of their own.
     let unknown = With { sale: Some("no-such-sale"), ..none() };

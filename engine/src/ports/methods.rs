@@ -140,6 +140,7 @@ macro_rules! room_port_methods {
                 Secret: secret(ref sale: SaleId) -> Option<Secret>;
                 Append: append(ref sale: SaleId, ref record: RoomRecord) -> AppendReply;
                 RoomRecord: record(ref sale: SaleId, copy number: u64) -> Option<RoomRecord>;
+                Records: records(ref sale: SaleId, copy from: u64, copy most: u16) -> Vec<RoomRecord>;
                 LastRecord: last_record(ref sale: SaleId) -> Option<RoomRecord>;
                 TakeIndices: take_indices(ref sale: SaleId, ref group: GroupId, copy count: u16)
                     -> TakenIndices;

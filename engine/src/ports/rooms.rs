@@ -53,6 +53,13 @@ pub trait Rooms: Send + Sync {
         sale: &SaleId,
         number: u64,
     ) -> impl Future<Output = Stored<Option<Record>>> + Send;
+    /// Records of the log in order, from a number on: `most` of them, fewer at the end.
+    fn records(
+        &self,
+        sale: &SaleId,
+        from: u64,
+        most: u16,
+    ) -> impl Future<Output = Stored<Vec<Record>>> + Send;
     /// The record of the log with the highest number.
     fn last_record(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Record>>> + Send;
 

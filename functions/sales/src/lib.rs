@@ -45,7 +45,13 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::ShowSale(sale)) => respond(show(app, &sale, now)).await,
         Ok(Route::ShowAvailability(sale)) => respond(availability(app, request, &sale, now)).await,
         Ok(
-            Route::Admit(_)
+            Route::JoinRoom(_)
+            | Route::ShowRoom(_)
+            | Route::ShowRoomLog(_)
+            | Route::ShowRoomLeaves(_)
+            | Route::ShowRoomWindow(_)
+            | Route::CommandRoom(_)
+            | Route::Admit(_)
             | Route::Reserve(_)
             | Route::ListOrders
             | Route::ShowOrder(_)

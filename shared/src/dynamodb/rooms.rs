@@ -287,6 +287,15 @@ impl Rooms for DynamoRooms {
         Ok(record)
     }
 
+    async fn records(&self, sale: &SaleId, from: u64, most: u16) -> Stored<Vec<Record>> {
+        let query = self.db.client().query().table_name(self.table()).consistent_read(true);
+        let from = tables::record_key(from);
+        let with = [("pk", text(tables::log_key(sale))), ("from", text(from))];
+        let query = keyed(query, "#pk = :pk AND #sk >= :from", with);
+        let records = self.db.query(query, most.into()).await?;
+        records.iter().map(read_record).collect()
+    }
+
     async fn last_record(&self, sale: &SaleId) -> Stored<Option<Record>> {
         let query = self.db.client().query().table_name(self.table());
         let query = query.consistent_read(true).scan_index_forward(false);

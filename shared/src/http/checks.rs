@@ -48,6 +48,12 @@ pub enum Refusal {
     /// There is no such sale.
     #[error("there is no such sale")]
     NoSuchSale,
+    /// The sale has no waiting room.
+    #[error("the sale has no waiting room")]
+    NoRoom,
+    /// The group, chunk or index is not there, or its window is not drawn yet.
+    #[error("there is no such group, or it is not drawn that far")]
+    NotDrawn,
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,7 +1,7 @@
 //! HTTP: what a request must be before a flow sees it, and what a reply looks like.
 //!
 //! A handler reads as *who, what, do*: [`identity`] says who, [`routes`], [`checks`], [`reservation`],
-//! [`tokens`] and the signature of a
+//! [`tokens`], [`place_token`] and the signature of a
 //! provider say what, a flow does it, and [`respond`] writes the reply. Whatever
 //! is refused on the way becomes a problem document in one place, [`problem`].
 
@@ -15,9 +15,13 @@ pub mod limits;
 pub mod objects;
 pub mod order_reply;
 pub mod payment_reply;
+pub mod place;
+pub mod place_token;
 pub mod problem;
 pub mod reservation;
 pub mod respond;
+pub mod room;
+pub mod room_address;
 pub mod routes;
 pub mod sale_body;
 pub mod sale_reply;

@@ -45,6 +45,34 @@ pub struct Document {
     pub max_age_seconds: u32,
 }
 
+/// `200 OK` with a body that anyone may be shown, and that never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Immutable<T>(pub T);
+
+/// `200 OK` with a text that is JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonText {
+    /// The text.
+    pub json: String,
+    /// For how long it may be cached, in seconds; `None`: nobody else may be shown it.
+    pub max_age_seconds: Option<u32>,
+}
+
+/// `200 OK` with a page of lines that are JSON each, which anyone may be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonLines {
+    /// The lines without their ends.
+    pub lines: Vec<String>,
+    /// Whether nothing can be added to the page: then it never changes, else it is a second old at most.
+    pub is_full: bool,
+}
+
+/// The content type of lines of JSON.
+pub const JSON_LINES: &str = "application/x-ndjson";
+/// The caching of what never changes.
+/// Source: RFC 8246.
+pub const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+
 /// A successful reply of a handler.
 pub trait Reply {
     /// The response.
@@ -73,6 +101,38 @@ impl Reply for Document {
     fn into_response(self) -> Response<Body> {
         for_everyone(json_text(StatusCode::OK, self.json), self.max_age_seconds)
     }
+}
+
+impl<T: Serialize> Reply for Immutable<T> {
+    fn into_response(self) -> Response<Body> {
+        for_ever(json(StatusCode::OK, &self.0))
+    }
+}
+
+impl Reply for JsonText {
+    fn into_response(self) -> Response<Body> {
+        let response = json_text(StatusCode::OK, self.json);
+        match self.max_age_seconds {
+            Some(seconds) => for_everyone(response, seconds),
+            None => response,
+        }
+    }
+}
+
+impl Reply for JsonLines {
+    fn into_response(self) -> Response<Body> {
+        let text: String = self.lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
+        let mut response = json_text(StatusCode::OK, text);
+        let lines = HeaderValue::from_static(JSON_LINES);
+        response.headers_mut().insert(CONTENT_TYPE, lines);
+        if self.is_full { for_ever(response) } else { for_everyone(response, 1) }
+    }
+}
+
+/// The same, to be kept by any cache without asking again.
+fn for_ever(mut response: Response<Body>) -> Response<Body> {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static(IMMUTABLE));
+    response
 }
 
 /// The same, to be kept by any cache for `max_age_seconds`.
@@ -158,6 +218,20 @@ mod tests {
         assert_eq!(header(&document, "content-type"), Some("application/json"));
         assert_eq!(header(&document, "cache-control"), Some("public, max-age=300"));
         assert_eq!(Answer(()).into_response().status(), 200);
+        let kept = Immutable(1).into_response();
+        assert_eq!(header(&kept, "cache-control"), Some(IMMUTABLE));
+        for (max_age_seconds, caching) in [(Some(1), "public, max-age=1"), (None, "no-store")] {
+            let text = JsonText { json: "{}".to_owned(), max_age_seconds }.into_response();
+            assert_eq!(header(&text, "cache-control"), Some(caching));
+        }
+        for (is_full, caching) in [(true, IMMUTABLE), (false, "public, max-age=1")] {
+            let lines = vec!["1".to_owned(), "2".to_owned()];
+            let page = JsonLines { lines, is_full }.into_response();
+            assert_eq!(header(&page, "cache-control"), Some(caching));
+            assert_eq!(header(&page, "content-type"), Some(JSON_LINES));
+            let Body::Text(text) = page.into_body() else { panic!("no text") };
+            assert_eq!(text, "1\n2\n");
+        }
     }
 
     #[tokio::test]

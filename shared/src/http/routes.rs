@@ -7,10 +7,13 @@
 //! always there. Paths match as in API Gateway's HTTP APIs: whole segments, case sensitive, and a
 //! trailing slash makes another path.
 
+use std::borrow::Cow;
+
 use lambda_http::http::Method;
 use lambda_http::request::RequestContext;
 use lambda_http::{Request, RequestExt as _};
 
+use crate::http::room_address::GroupAddress;
 use crate::runtime::callbacks::CallbackAddress;
 use crate::runtime::functions::Function;
 use engine::domain::ids::{ProviderId, SaleId};
@@ -43,11 +46,14 @@ pub struct Throttle {
     pub burst: u32,
 }
 
-const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 2500, burst: 1250 };
+const PLACES: Throttle = Throttle { rate_parameter: "PlaceRate", rate: 2500, burst: 1000 };
+const ADMISSIONS: Throttle = Throttle { rate_parameter: "AdmissionRate", rate: 1500, burst: 750 };
 const ORDERS: Throttle = Throttle { rate_parameter: "OrderRate", rate: 1500, burst: 750 };
-const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 2500, burst: 1250 };
+const READS: Throttle = Throttle { rate_parameter: "ReadRate", rate: 700, burst: 350 };
 const CALLBACKS: Throttle = Throttle { rate_parameter: "CallbackRate", rate: 500, burst: 250 };
 const ENTRY: Throttle = Throttle { rate_parameter: "CallbackEntryRate", rate: 1000, burst: 500 };
+/// What operators send, and what caches keep long.
+const RARE: Throttle = Throttle { rate_parameter: "RareRate", rate: 50, burst: 25 };
 /// The default of the stage: each route without a throttle of its own has this much.
 pub const OTHERS: Throttle = Throttle { rate_parameter: "OtherRate", rate: 250, burst: 125 };
 
@@ -60,7 +66,7 @@ pub struct Row {
     pub key: &'static str,
     /// Method, in capitals.
     pub method: &'static str,
-    /// Path pattern, whose parameters stand together: `/orders/{order}`.
+    /// Path pattern: `/orders/{order}`.
     pub path: &'static str,
     /// The function that answers.
     pub function: Function,
@@ -98,7 +104,7 @@ macro_rules! routes {
             /// As [`Route::from_request`].
             pub fn parse(method: &Method, path: &str) -> Result<Self, NoRoute> {
                 $(if method.as_str() == $method && let Some(_parameter) = matched($path, path) {
-                    return Ok(Self::$route $((id::<$parameter>(_parameter)?))?);
+                    return Ok(Self::$route $((id::<$parameter>(&_parameter)?))?);
                 })*
                 Err(NoRoute)
             }
@@ -118,11 +124,19 @@ macro_rules! routes {
 }
 
 routes! {
-    ShowOpenApi: "GET" "/openapi.json", Sales, Anyone, OTHERS;
+    ShowOpenApi: "GET" "/openapi.json", Sales, Anyone, RARE;
     ListSales: "GET" "/sales", Sales, Anyone, OTHERS;
-    PublishSale(SaleId): "PUT" "/sales/{sale}", Sales, Operator, OTHERS;
+    PublishSale(SaleId): "PUT" "/sales/{sale}", Sales, Operator, RARE;
     ShowSale(SaleId): "GET" "/sales/{sale}", Sales, Anyone, OTHERS;
     ShowAvailability(SaleId): "GET" "/sales/{sale}/availability", Sales, Anyone, READS;
+    JoinRoom(SaleId): "POST" "/sales/{sale}/places", WaitingRoom, Buyer, PLACES;
+    ShowRoom(SaleId): "GET" "/sales/{sale}/room", WaitingRoom, Anyone, READS;
+    ShowRoomLog(SaleId): "GET" "/sales/{sale}/room/log", WaitingRoom, Anyone, RARE;
+    ShowRoomLeaves(GroupAddress):
+        "GET" "/sales/{sale}/room/leaves/{group}/{chunk}", WaitingRoom, Anyone, RARE;
+    ShowRoomWindow(GroupAddress):
+        "GET" "/sales/{sale}/room/windows/{group}/{index}", WaitingRoom, Anyone, RARE;
+    CommandRoom(SaleId): "POST" "/sales/{sale}/room/commands", WaitingRoom, Operator, RARE;
     Admit(SaleId): "POST" "/sales/{sale}/admissions", TokenGate, Buyer, ADMISSIONS;
     Reserve(SaleId): "POST" "/sales/{sale}/orders", Reserve, Buyer, ORDERS;
     ListOrders: "GET" "/orders", Orders, Buyer, OTHERS;
@@ -147,20 +161,21 @@ fn parameter(segment: &str) -> Option<&str> {
 /// The value of the pattern's parameter in `path`, or the values of several with `/` between them, empty if
 /// the pattern has none; `None` if the path does not match. A value is never empty.
 #[must_use]
-pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<&'p str> {
+pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     let mut segments = path.split('/');
-    let (mut at, mut values) = (0, 0..0);
+    let mut value = Cow::Borrowed("");
     for expected in pattern.split('/') {
         let segment = segments.next()?;
         if parameter(expected).is_some() && !segment.is_empty() {
-            let first = if values.is_empty() { at } else { values.start };
-            values = first..at + segment.len();
+            value = match value {
+                Cow::Borrowed("") => Cow::Borrowed(segment),
+                before => Cow::Owned(format!("{before}/{segment}")),
+            };
         } else if expected != segment {
             return None;
         }
-        at += segment.len() + 1;
     }
-    if segments.next().is_some() { None } else { path.get(values) }
+    if segments.next().is_some() { None } else { Some(value) }
 }
 
 /// There is nothing at this method and path.
@@ -205,6 +220,7 @@ mod tests {
     fn every_route_has_its_method_and_path() {
         let sale = || SaleId::new("g1").unwrap();
         let order = || "42".parse::<OrderNumber>().unwrap();
+        let number_7 = || "g1/all/7".parse().unwrap();
         let stripe = ProviderId::new("stripe").unwrap();
         let address = || "0123456789abcdefghijklmnopqrstuv/stripe";
         let (entry, address) = (format!("/callbacks/{}", address()), address().parse().unwrap());
@@ -214,6 +230,17 @@ mod tests {
             ("PUT", "/sales/g1", Ok(Route::PublishSale(sale()))),
             ("GET", "/sales/g1", Ok(Route::ShowSale(sale()))),
             ("GET", "/sales/g1/availability", Ok(Route::ShowAvailability(sale()))),
+            ("POST", "/sales/g1/places", Ok(Route::JoinRoom(sale()))),
+            ("GET", "/sales/g1/room", Ok(Route::ShowRoom(sale()))),
+            ("GET", "/sales/g1/room/log", Ok(Route::ShowRoomLog(sale()))),
+            ("GET", "/sales/g1/room/leaves/all/7", Ok(Route::ShowRoomLeaves(number_7()))),
+            ("GET", "/sales/g1/room/windows/all/7", Ok(Route::ShowRoomWindow(number_7()))),
+            ("POST", "/sales/g1/room/commands", Ok(Route::CommandRoom(sale()))),
+            ("GET", "/sales/g1/room/leaves/all", Err(NoRoute)),
+            ("GET", "/sales/g1/room/leaves/all/07", Err(NoRoute)),
+            ("GET", "/sales/g1/room/leaves//7", Err(NoRoute)),
+            ("GET", "/sales/g1/room/leaves/all/7/", Err(NoRoute)),
+            ("GET", "/sales/g1/room/", Err(NoRoute)),
             ("POST", "/sales/g1/admissions", Ok(Route::Admit(sale()))),
             ("POST", "/sales/g1/orders", Ok(Route::Reserve(sale()))),
             ("GET", "/orders", Ok(Route::ListOrders)),
@@ -241,12 +268,13 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_a_method_and_a_pattern_whose_parameters_stand_together() {
+    fn a_key_is_a_method_and_a_pattern() {
         for row in ROUTES {
             assert_eq!(row.key, format!("{} {}", row.method, row.path));
-            let names: Vec<String> =
-                parameter_names(row.path).map(|name| format!("{{{name}}}")).collect();
-            assert!(row.path.contains(&names.join("/")), "{}", row.key);
+            // A pattern matches itself, and names its parameters in order.
+            let names: Vec<&str> = parameter_names(row.path).collect();
+            let plain = row.path.replace(['{', '}'], "");
+            assert_eq!(matched(row.path, &plain).as_deref(), Some(names.join("/").as_str()));
         }
     }
 }

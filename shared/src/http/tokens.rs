@@ -1,4 +1,5 @@
-//! Admission tokens: the signed right to make exactly one order, whose number they carry.
+//! Admission tokens: the signed right to make exactly one order, whose number they carry. The same keys sign
+//! [place tokens](super::place_token), for another audience.
 //!
 //! A token is a JWT, HS256, with the key's `kid` in its header. The first key signs, every key is
 //! accepted, so that a key is rotated by putting the new one in front and dropping the old one when
@@ -6,6 +7,7 @@
 //! is refused (RFC 8725, sections 3.1, 3.8 and 3.9).
 
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::http::identity::Buyer;
@@ -14,10 +16,53 @@ use engine::domain::number::OrderNumber;
 use engine::domain::requested::RequestedLine;
 use engine::domain::time::Timestamp;
 
-const ISSUER: &str = "onsale";
-const AUDIENCE: &str = "onsale-orders";
+pub(super) const ISSUER: &str = "onsale";
 /// Most bytes of a token; ours have about 400 and the user id's.
 const MAX_BYTES: usize = 2048;
+
+/// What a token is for. One that is for something else is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Audience {
+    /// To make an order.
+    Orders,
+    /// To claim a place in a waiting room.
+    Places,
+}
+
+impl Audience {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Orders => "onsale-orders",
+            Self::Places => "onsale-places",
+        }
+    }
+
+    /// The claims without which a token is refused.
+    const fn claims(self) -> &'static [&'static str] {
+        match self {
+            Self::Orders => &["exp", "iss", "aud", "sub"],
+            Self::Places => &["iss", "aud", "sub"],
+        }
+    }
+}
+
+/// Why a token is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unreadable {
+    /// It is no JWT.
+    Malformed,
+    /// It is not signed with one of our keys, for this audience.
+    NotOurs,
+}
+
+impl From<Unreadable> for Defect {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Malformed => Self::Malformed,
+            Unreadable::NotOurs => Self::NotOurs,
+        }
+    }
+}
 
 /// Why a token does not admit its bearer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -119,7 +164,7 @@ struct Key {
     checking: DecodingKey,
 }
 
-/// The keys that sign and check admission tokens.
+/// The keys that sign and check admission tokens and place tokens.
 pub struct AdmissionKeys {
     keys: Vec<Key>,
 }
@@ -152,10 +197,9 @@ impl AdmissionKeys {
     /// # Errors
     /// Returns [`NoKey`] if there is none: a function that admits must be given one.
     pub fn sign(&self, grant: &Grant, now: Timestamp) -> Result<String, NoKey> {
-        let key = self.keys.first().ok_or(NoKey)?;
-        let claims = Claims {
+        self.sign_claims(&Claims {
             iss: ISSUER.to_owned(),
-            aud: AUDIENCE.to_owned(),
+            aud: Audience::Orders.as_str().to_owned(),
             sub: grant.user.clone(),
             sale: grant.sale.clone(),
             jti: grant.order,
@@ -163,9 +207,14 @@ impl AdmissionKeys {
             iat: now.ms().div_euclid(1000),
             exp: grant.expires_at.ms().div_euclid(1000),
             nbf: None,
-        };
+        })
+    }
+
+    /// Signs claims with the first key.
+    pub(super) fn sign_claims(&self, claims: &impl Serialize) -> Result<String, NoKey> {
+        let key = self.keys.first().ok_or(NoKey)?;
         let header = Header { kid: Some(key.kid.clone()), ..Header::new(Algorithm::HS256) };
-        jsonwebtoken::encode(&header, &claims, &key.signing).map_err(|_| NoKey)
+        jsonwebtoken::encode(&header, claims, &key.signing).map_err(|_| NoKey)
     }
 
     /// Checks that a token was signed by us, for this sale and this buyer, and is valid at `now`
@@ -181,7 +230,7 @@ impl AdmissionKeys {
         buyer: &Buyer,
         now: Timestamp,
     ) -> Result<Admission, Defect> {
-        let claims = self.claims(token)?;
+        let claims: Claims = self.claims(token, Audience::Orders)?;
         // Source: RFC 7519, section 4.1.5. Our clocks sign and check in whole seconds.
         if claims.nbf.is_some_and(|nbf| nbf > now.ms().div_euclid(1000)) {
             return Err(Defect::NotYet);
@@ -202,24 +251,29 @@ impl AdmissionKeys {
         Ok(Admission { grant })
     }
 
-    fn claims(&self, token: &str) -> Result<Claims, Defect> {
+    /// The claims of a token that one of our keys has signed for an audience.
+    pub(super) fn claims<C: DeserializeOwned>(
+        &self,
+        token: &str,
+        audience: Audience,
+    ) -> Result<C, Unreadable> {
         if token.len() > MAX_BYTES {
-            return Err(Defect::Malformed);
+            return Err(Unreadable::Malformed);
         }
-        let header = jsonwebtoken::decode_header(token).map_err(|_| Defect::Malformed)?;
-        let kid = header.kid.ok_or(Defect::NotOurs)?;
-        let key = self.keys.iter().find(|key| key.kid == kid).ok_or(Defect::NotOurs)?;
-        let decoded = jsonwebtoken::decode(token, &key.checking, &validation());
-        decoded.map(|data| data.claims).map_err(|_| Defect::NotOurs)
+        let header = jsonwebtoken::decode_header(token).map_err(|_| Unreadable::Malformed)?;
+        let kid = header.kid.ok_or(Unreadable::NotOurs)?;
+        let key = self.keys.iter().find(|key| key.kid == kid).ok_or(Unreadable::NotOurs)?;
+        let decoded = jsonwebtoken::decode(token, &key.checking, &validation(audience));
+        decoded.map(|data| data.claims).map_err(|_| Unreadable::NotOurs)
     }
 }
 
 /// Everything about a token but the time, which is an argument of ours.
-fn validation() -> Validation {
+fn validation(audience: Audience) -> Validation {
     let mut validation = Validation::new(Algorithm::HS256);
     validation.set_issuer(&[ISSUER]);
-    validation.set_audience(&[AUDIENCE]);
-    validation.set_required_spec_claims(&["exp", "iss", "aud", "sub"]);
+    validation.set_audience(&[audience.as_str()]);
+    validation.set_required_spec_claims(audience.claims());
     validation.validate_exp = false;
     validation
 }
@@ -310,7 +364,7 @@ mod tests {
     /// A token with any header and claims, signed with HS256 unless the header says otherwise.
     fn forged(header: Value, change: impl FnOnce(&mut Value)) -> String {
         let mut claims = json!({
-            "iss": ISSUER, "aud": AUDIENCE, "sub": "alice", "sale": "g1", "jti": grant().order,
+            "iss": ISSUER, "aud": "onsale-orders", "sub": "alice", "sale": "g1", "jti": grant().order,
             "tickets": 2, "iat": 1_800_000_000, "exp": 1_800_000_060
         });
         change(&mut claims);

@@ -3,8 +3,9 @@
 //! Everything of a sale has the hash tag `{sale}` and so lives in one slot: an order over several
 //! tiers is one atomic script. A sale that keeps its tiers apart has an inventory for each tier, and the tag
 //! `{sale/tier}`: its tiers are spread over the slots. Every shard of a sale's gate has a tag of its own, so that the flood
-//! at the gate does not meet the sale; so has every copy of what is left. No key has a time to live but the
-//! locks and counters of the gate and the copies: a serverless cache evicts keys that have one.
+//! at the gate does not meet the sale; so has every copy of what is left, and the waiting room of a sale. No key
+//! has a time to live but the locks and counters of the gate, the copies and those of rooms, which may be
+//! forgotten: a serverless cache evicts keys that have one.
 
 use std::fmt;
 
@@ -187,6 +188,36 @@ impl<'a> CounterKeys<'a> {
     #[must_use]
     pub fn refused(sale: &'a SaleId) -> String {
         Self { sale, slot: 0 }.key(format_args!("refused"))
+    }
+}
+
+/// The keys of a waiting room. All of them have a time to live.
+#[derive(Debug, Clone, Copy)]
+pub struct RoomKeys<'a>(pub &'a SaleId);
+
+impl RoomKeys<'_> {
+    /// Sorted set: what is shown of the room, by the number of the record.
+    #[must_use]
+    pub fn board(self) -> String {
+        format!("{{room:{}}}:board", self.0)
+    }
+
+    /// Text: one process makes the turn.
+    #[must_use]
+    pub fn turn(self) -> String {
+        format!("{{room:{}}}:turn", self.0)
+    }
+
+    /// Hash: who came and ordered, in all and by ten-second mark.
+    #[must_use]
+    pub fn counts(self) -> String {
+        format!("{{room:{}}}:counts", self.0)
+    }
+
+    /// Hash: the reservations of a second since the Unix epoch.
+    #[must_use]
+    pub fn second(self, second: i64) -> String {
+        format!("{{room:{}}}:second:{second}", self.0)
     }
 }
 

@@ -6,7 +6,7 @@
 //! - [`contract`] is the form of a contract, `script` the scripts' sources, `call` one call.
 //! - [`hold_record`] is the text form of a hold.
 //! - [`keys`] names every key.
-//! - [`RedisSeats`] and [`RedisGate`] implement the ports; `reads` and `unload` have what needs no script.
+//! - [`RedisSeats`], [`RedisGate`] and [`RedisBoard`] implement the ports; `reads` and `unload` have what needs no script.
 //! - [`availability`] reads what is left, seldom, for everyone who asks.
 //! - [`counters`] counts requests for the limits of the gate.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
@@ -28,6 +28,7 @@ mod reads;
 mod release;
 mod repair;
 mod restore;
+mod room_board;
 mod script;
 mod seats;
 mod sell;
@@ -37,6 +38,7 @@ use engine::ports::StoreError;
 
 pub use connection::{Bounds, Connection, Topology};
 pub use gate::RedisGate;
+pub use room_board::RedisBoard;
 pub use script::{Script, Scripts};
 pub use seats::RedisSeats;
 

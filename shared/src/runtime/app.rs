@@ -1,7 +1,7 @@
 //! The engine with its real adapters, built once at cold start and shared by every request.
 
 use std::env;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use aws_config::environment::{
@@ -23,7 +23,7 @@ use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::counters::Counters;
-use crate::redis::{Bounds, Connection, RedisGate, RedisSeats};
+use crate::redis::{Bounds, Connection, RedisBoard, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
 use crate::runtime::connections::{Https, Trust};
@@ -37,9 +37,11 @@ use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::domain::ids::{Epoch, InvalidId, ReaderId};
 use engine::domain::number::Mint;
-use engine::domain::room::bytes::Secret;
+use engine::domain::room::bytes::{Nonce, Secret};
+use engine::domain::room::join::IndexStock;
+use engine::domain::room::memory::RoomMemory;
 use engine::domain::time::Timestamp;
-use engine::ports::{Ports, RoomPorts, StoreError, Stored};
+use engine::ports::{BoardPorts, Ports, RoomPorts, StoreError, Stored};
 
 /// The region of servers that emulate AWS. Every client of theirs must name the same one: some
 /// keep the tables and queues of each region apart, as AWS does.
@@ -104,6 +106,7 @@ pub struct LivePorts {
     seats: RedisSeats,
     gate: Counted<RedisGate>,
     counters: Counters,
+    board: RedisBoard,
     store: Arc<Lazy<Store>>,
     queue: Lazy<Counted<SqsQueue>>,
     provider: Providers,
@@ -174,6 +177,7 @@ impl LivePorts {
             seats: RedisSeats::new(redis.clone()),
             gate: Counted(RedisGate::new(redis.clone())),
             counters,
+            board: RedisBoard::new(redis.clone()),
             redis,
             store,
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
@@ -269,6 +273,14 @@ impl RoomPorts for LivePorts {
     }
 }
 
+impl BoardPorts for LivePorts {
+    type Board = RedisBoard;
+
+    fn board(&self) -> &RedisBoard {
+        &self.board
+    }
+}
+
 /// The engine: what every handler is given.
 #[derive(Debug)]
 pub struct App {
@@ -276,8 +288,12 @@ pub struct App {
     pub ports: LivePorts,
     /// Mints order numbers for this process.
     pub mint: Mint,
-    /// Signs and checks admission tokens.
+    /// Signs and checks admission tokens and place tokens.
     pub admissions: AdmissionKeys,
+    /// What is left of the indices that this process took of waiting rooms.
+    pub indices: Mutex<IndexStock>,
+    /// What this process remembers of waiting rooms.
+    pub room_memory: Mutex<RoomMemory>,
     /// The kind of cache, if it is known.
     pub cache: Option<CacheKind>,
     /// What is left of each sale.
@@ -334,6 +350,8 @@ impl App {
             ports,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
+            indices: Mutex::default(),
+            room_memory: Mutex::default(),
             attendees: attendee_keys(&config.attendees),
             callbacks: config.callbacks.clone(),
             metrics: Metrics::new(&config.metrics),
@@ -405,6 +423,14 @@ pub fn new_reader(now: Timestamp) -> Result<ReaderId, StoreError> {
 /// As [`new_epoch`].
 pub fn new_secret() -> Result<Secret, StoreError> {
     random_bytes().map(Secret).map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+/// Random bytes for whoever joins a waiting room.
+///
+/// # Errors
+/// As [`new_epoch`].
+pub fn new_nonce() -> Result<Nonce, StoreError> {
+    random_bytes().map(Nonce).map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 fn random_u32() -> Result<u32, Error> {

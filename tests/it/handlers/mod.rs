@@ -20,11 +20,14 @@ use engine::domain::ids::ProviderId;
 use engine::domain::time::Timestamp;
 use lambda_http::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use lambda_http::{Body, Request, Response};
-use local::handlers::{cancel, orders, pay_callback, reserve, sales, take_callback, token_gate};
+use local::handlers::{
+    cancel, orders, pay_callback, reserve, sales, take_callback, token_gate, waiting_room,
+};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use local::up;
 use serde_json::{Value, json};
+use shared::http::respond::JSON_LINES;
 use shared::providers::stripe::signature::sign;
 use shared::redis::Topology;
 use shared::runtime::app::App;
@@ -71,13 +74,21 @@ impl Got {
             let value = response.headers().get(name)?;
             Some(value.to_str().unwrap().to_owned())
         };
+        let content_type = header(CONTENT_TYPE).unwrap();
+        let text = || json!(std::str::from_utf8(response.body()).unwrap());
+        let json_body = || serde_json::from_slice(response.body()).unwrap();
         Self {
             status: response.status().as_u16(),
-            content_type: header(CONTENT_TYPE).unwrap(),
             cache_control: header(CACHE_CONTROL).unwrap(),
             retry_after: header(RETRY_AFTER),
-            body: serde_json::from_slice(response.body()).unwrap(),
+            body: if content_type == JSON_LINES { text() } else { json_body() },
+            content_type,
         }
+    }
+
+    /// Its `Cache-Control`.
+    pub fn caching(&self) -> &str {
+        &self.cache_control
     }
 
     pub fn ok(self, status: u16) -> Value {
@@ -137,6 +148,7 @@ pub async fn send(app: &App, request: Request) -> Got {
     let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
     let response = match segments.as_slice() {
         ["sales", _, "admissions"] => Box::pin(token_gate::handle(app, request)).await,
+        ["sales", _, "places" | "room", ..] => Box::pin(waiting_room::handle(app, request)).await,
         ["sales", _, "orders"] => Box::pin(reserve::handle(app, request)).await,
         ["sales", ..] => Box::pin(sales::handle(app, request)).await,
         ["orders", _, "cancel"] => Box::pin(cancel::handle(app, request)).await,

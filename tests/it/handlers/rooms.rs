@@ -1,13 +1,19 @@
-//! Waiting rooms over HTTP: published with their sale.
+//! Waiting rooms over HTTP: published with their sale, joined, shown, and run by an operator.
 
-use engine::domain::ids::SaleId;
-use engine::domain::room::bytes::Secret;
+use engine::domain::ids::{SaleId, UserId};
+use engine::domain::room::bytes::{Hash, Secret};
+use engine::domain::room::draw::Window;
+use engine::domain::room::leaves::Chunk;
+use engine::domain::room::log::Record;
+use engine::domain::room::tree::{root, root_by_path};
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
+use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::{publish, published};
 use engine::ports::{RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
 use shared::beacon::signature::QUICKNET;
+use shared::http::respond::IMMUTABLE;
 
 use super::{Fixture, Sender, hall};
 
@@ -114,4 +120,167 @@ async fn what_is_refused_leaves_no_room_behind() {
     fixture.publish(&other).await.problem(409, "room-differs");
     fixture.publish(&file).await.ok(200);
     assert_eq!(ports.rooms().secret(sale.id()).await, Ok(Some(secret)));
+}
+
+impl Fixture {
+    async fn join(&self, buyer: &str, sale: &str, body: &Value) -> super::Got {
+        self.json(Sender::Buyer(buyer), "POST", &format!("/sales/{sale}/places"), body).await
+    }
+
+    async fn command(&self, sale: &str, body: &Value) -> super::Got {
+        let target = format!("/sales/{sale}/room/commands");
+        self.json(Sender::Operator, "POST", &target, body).await
+    }
+}
+
+/// A hall with a room that is open: its draw is due at once.
+fn open_hall(id: &str) -> Value {
+    let mut file = waiting(id);
+    file["opens_at"] = json!("2020-01-01T00:00:00Z");
+    file
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_is_joined_drawn_shown_and_checked() {
+    let fixture = Fixture::start().await;
+    let ports = &fixture.app.ports;
+    fixture.publish(&open_hall("hall")).await.ok(200);
+    let id = SaleId::new("hall").unwrap();
+    let nobody = Sender::Nobody;
+    let joining = fixture.get(nobody, "/sales/hall/room").await;
+    assert_eq!(joining.caching(), "public, max-age=1");
+    assert_eq!(joining.ok(200)["state"], "drawing", "its closing is past");
+
+    // One membership a buyer, from whatever process.
+    let alice = fixture.join("alice", "hall", &json!({})).await.ok(201);
+    assert_eq!((&alice["index"], &alice["window"]), (&json!(0), &json!("first")));
+    assert_eq!((&alice["standing"], alice.get("retry_ms")), (&json!("certain"), None));
+    let bob = fixture.join("bob", "hall", &json!({ "more_time": true })).await.ok(201);
+    let again = fixture.join("alice", "hall", &json!({ "group": "all" })).await.ok(201);
+    assert_eq!([&again["index"], &again["nonce"]], [&alice["index"], &alice["nonce"]]);
+    assert_ne!(alice["nonce"], bob["nonce"]);
+    let another = fixture.another_process().await;
+    let headers = json!({ "content-type": "application/json" });
+    let request = super::request(Sender::Buyer("bob"), "POST", "/sales/hall/places", headers, "{}");
+    assert_eq!(super::send(&another, request).await.ok(201)["index"], bob["index"]);
+
+    assert_eq!(draw(ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
+    let log = fixture.get(nobody, "/sales/hall/room/log").await;
+    assert_eq!(log.caching(), "public, max-age=1");
+    let lines = log.body.as_str().unwrap().to_owned();
+    let records: Vec<Record> = lines.lines().map(|line| Record::from_line(line).unwrap()).collect();
+    assert_eq!(records[1].before, Hash::of_parts(&[lines.lines().next().unwrap().as_bytes()]));
+    let closing = records.last().unwrap().state.groups[0].closed.unwrap().closing;
+    let seed = records.last().unwrap().state.groups[0].seed.unwrap();
+
+    // The own leaf is in a chunk that leads to the root.
+    let leaves = fixture.get(nobody, "/sales/hall/room/leaves/all/0").await;
+    assert_eq!(leaves.caching(), IMMUTABLE);
+    let chunk: Chunk = serde_json::from_value(leaves.ok(200)).unwrap();
+    assert_eq!(root_by_path(root(&chunk.leaves), 0, 1, &chunk.path), Some(closing.root));
+    let buyer = UserId::new("alice").unwrap();
+    let member = engine::domain::room::draw::Member {
+        sale: &id,
+        group: &chunk.group,
+        index: 0,
+        buyer: &buyer,
+        nonce: alice["nonce"].as_str().unwrap().parse().unwrap(),
+    };
+    assert_eq!(chunk.leaves[0], member.leaf());
+
+    // The window of an index, from which anybody computes the place.
+    let window = fixture.get(nobody, "/sales/hall/room/windows/all/1").await;
+    assert_eq!(window.caching(), IMMUTABLE);
+    let window = window.ok(200);
+    assert_eq!((&window["first"], &window["end"]), (&json!(0), &json!(2)));
+    assert_eq!(window["seed"], seed.to_string());
+    assert!(Window::new(seed, 0, 2).place(1).is_some_and(|place| place < 2));
+    for missing in ["leaves/all/1", "leaves/club/0", "windows/all/2", "windows/club/0"] {
+        let target = format!("/sales/hall/room/{missing}");
+        fixture.get(nobody, &target).await.problem(404, "not-found");
+    }
+    fixture.get(nobody, "/sales/hall/room/log?from=x").await.problem(422, "invalid");
+    let empty = fixture.get(nobody, "/sales/hall/room/log?from=1000").await;
+    assert_eq!(empty.body, json!(""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operators_command_is_a_record_and_is_shown_at_once() {
+    let fixture = Fixture::start().await;
+    fixture.publish(&open_hall("hall")).await.ok(200);
+    let id = SaleId::new("hall").unwrap();
+    assert_eq!(draw(&fixture.app.ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
+    let shown = async || fixture.get(Sender::Nobody, "/sales/hall/room").await.ok(200);
+    let state = async |body: Value| fixture.command("hall", &body).await.ok(200)["state"].clone();
+    assert_eq!(state(json!({ "command": "pause" })).await, "paused");
+    assert_eq!(shown().await["state"], "paused");
+    assert_eq!(state(json!({ "command": "resume" })).await, "serving");
+    let said = json!({ "command": "notice", "notice": "Doors open at seven." });
+    fixture.command("hall", &said).await.ok(200);
+    assert_eq!(shown().await["notice"], "Doors open at seven.");
+    assert_eq!(state(json!({ "command": "sold_out", "sold_out": true })).await, "sold_out");
+    assert_eq!(state(json!({ "command": "sold_out", "sold_out": false })).await, "serving");
+    let refused = fixture.command("hall", &json!({ "command": "notice", "notice": "a\nb" })).await;
+    assert_eq!(refused.problem(422, "invalid")["at"], "notice");
+    assert_eq!(state(json!({ "command": "close" })).await, "closed");
+    fixture.command("hall", &json!({ "command": "resume" })).await.problem(409, "room-closed");
+
+    // Fifty records are a page that never changes; here they are fewer.
+    let log = fixture.get(Sender::Nobody, "/sales/hall/room/log?from=1").await;
+    assert!(log.body.as_str().unwrap().contains(r#"{"command":"pause"}"#));
+    let records = fixture.app.ports.rooms().last_record(&id).await.unwrap().unwrap().number;
+    for _ in records..50 {
+        let last = fixture.app.ports.rooms().last_record(&id).await.unwrap().unwrap();
+        let room = published(&fixture.app.ports, &id).await.unwrap().unwrap();
+        let given = engine::domain::room::serving::Given { joined: vec![0], ..Default::default() };
+        let next = last.next(&room, last.at_ms + 1, Vec::new(), given).unwrap();
+        fixture.app.ports.rooms().append(&id, &next).await.unwrap();
+    }
+    let full = fixture.get(Sender::Nobody, "/sales/hall/room/log").await;
+    assert_eq!(full.caching(), IMMUTABLE);
+    assert_eq!(full.body.as_str().unwrap().lines().count(), 50);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_join_or_run_a_room_is_told_why() {
+    let fixture = Fixture::start().await;
+    let mut none = hall();
+    none["sale"] = json!("none");
+    let mut over = waiting("over");
+    over["opens_at"] = json!("2020-01-01T00:00:00Z");
+    over["closes_at"] = json!("2021-01-01T00:00:00Z");
+    let mut soon = waiting("soon");
+    soon["room"] = json!({ "joins_open_at": "2098-12-31T00:00:00Z" });
+    let mut late = open_hall("late");
+    late["room"] = json!({ "registered_only": true });
+    for file in [none, over, soon, late, waiting("hall")] {
+        fixture.publish(&file).await.ok(200);
+    }
+    let join = async |sale: &str| fixture.join("alice", sale, &json!({})).await;
+    join("nowhere").await.problem(404, "not-found");
+    join("none").await.problem(404, "not-found");
+    join("over").await.problem(403, "sale-closed");
+    let early = join("soon").await.problem(403, "joins-not-open");
+    assert_eq!(early["joins_open_at"], "2098-12-31T00:00:00.000Z");
+    join("late").await.problem(403, "registration-over");
+    join("hall").await.ok(201);
+    let club = fixture.join("bob", "hall", &json!({ "group": "club" })).await;
+    assert_eq!(club.problem(422, "invalid")["at"], "group");
+    fixture.join("bob", "hall", &json!({ "index": 0 })).await.problem(422, "invalid");
+    let (nobody, alice) = (Sender::Nobody, Sender::Buyer("alice"));
+    let places = "/sales/hall/places";
+    fixture.json(nobody, "POST", places, &json!({})).await.problem(401, "not-authenticated");
+    let commands = "/sales/hall/room/commands";
+    let pause = json!({ "command": "pause" });
+    for sender in [nobody, alice] {
+        fixture.json(sender, "POST", commands, &pause).await.problem(401, "not-authenticated");
+    }
+    fixture.command("none", &pause).await.problem(404, "not-found");
+    fixture.command("nowhere", &pause).await.problem(404, "not-found");
+    for sale in ["none", "nowhere"] {
+        for target in ["room", "room/log", "room/leaves/all/0", "room/windows/all/0"] {
+            let target = format!("/sales/{sale}/{target}");
+            fixture.get(nobody, &target).await.problem(404, "not-found");
+        }
+    }
 }

@@ -10,6 +10,7 @@ mod lines;
 mod orders;
 mod paths;
 mod request;
+mod rooms;
 mod sale_files;
 
 use std::time::Duration;
@@ -105,6 +106,7 @@ impl Fixture {
             hall("paused", json!({ "state": "paused" })),
             hall("full", json!({ "tiers": tiny })),
             train(),
+            hall("room", json!({ "opens_at": "2099-01-01T00:00:00Z", "room": {} })),
         ] {
             let put = fixture.put(file["sale"].as_str().unwrap(), file.to_string());
             let published = fixture.send(&put).await;
@@ -199,6 +201,7 @@ async fn every_hostile_request_has_its_exact_answer_and_leaves_nothing_behind() 
     cases.extend(fixture.bodies());
     cases.extend(fixture.files());
     cases.extend(fixture.admissions());
+    cases.extend(fixture.rooms());
     cases.extend(fixture.lines());
     cases.extend(fixture.orders().await);
     cases.extend(fixture.callbacks().await);

@@ -45,7 +45,7 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
     for (function, missing) in missing_of_each {
         let own: &[&str] = match function.as_str() {
-            "TokenGateFunction" => &[admission],
+            "TokenGateFunction" | "WaitingRoomFunction" => &[admission],
             "ReserveFunction" => &[admission, attendee],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],

@@ -65,6 +65,15 @@ fn sale() -> Value {
     })
 }
 
+/// The same with a waiting room, in a distant future.
+fn sale_with_room() -> Value {
+    let mut file = sale();
+    file["sale"] = json!("sample-room");
+    file["opens_at"] = json!("2099-01-01T00:00:00Z");
+    file["room"] = json!({});
+    file
+}
+
 /// The order that a buyer's admission is for.
 fn number(buyer: &str) -> OrderNumber {
     Mint::new(7).mint(made_at(), &UserId::new(buyer).unwrap())
@@ -106,9 +115,13 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 pub fn samples() -> Vec<Sample> {
     use Function::{
         Cancel, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
-        Reconcile, Refund, Reserve, Sales, SyncDb, TakeCallback, TokenGate,
+        Reconcile, Refund, Reserve, Sales, SyncDb, TakeCallback, TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
+    let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
+    let join = |sender| Request::json(sender, "POST", "/sales/sample-room/places", &json!({}));
+    let pause = json!({ "command": "pause" });
+    let pause = Request::json(Sender::Operator, "POST", "/sales/sample-room/room/commands", &pause);
     let get = |target: &str| Request::get(Sender::Nobody, target);
     let admit = |sender, sale: &str| {
         let target = format!("/sales/{sale}/admissions");
@@ -131,6 +144,10 @@ pub fn samples() -> Vec<Sample> {
     let (gate, make) = ("POST /sales/{sale}/admissions", "POST /sales/{sale}/orders");
     let (give_up, pay) = ("POST /orders/{order}/cancel", "POST /payments/{provider}/callback");
     let take = "POST /callbacks/{key}/{provider}";
+    let (places, commands) = ("POST /sales/{sale}/places", "POST /sales/{sale}/room/commands");
+    let (room, log) = ("GET /sales/{sale}/room", "GET /sales/{sale}/room/log");
+    let leaves = "GET /sales/{sale}/room/leaves/{group}/{chunk}";
+    let window = "GET /sales/{sale}/room/windows/{group}/{index}";
     let api = || "/payments/stripe/callback".to_owned();
     let entry = format!("/callbacks/{SAMPLE_ENTRY_KEY}/stripe");
     let no_key = format!("/callbacks/{}/stripe", "0".repeat(SAMPLE_ENTRY_KEY.len()));
@@ -148,6 +165,24 @@ pub fn samples() -> Vec<Sample> {
         (Sales, "sales-availability", "200", get("/sales/sample/availability").event(availability)),
         (Sales, "sales-openapi", "200", get("/openapi.json").event("GET /openapi.json")),
         (Sales, "sales-publish-unsigned", "401", put(Sender::Nobody).event(publish)),
+        (Sales, "sales-publish-room", "200", put_room.event(publish)),
+        (WaitingRoom, "waiting-room", "201", join(Sender::Buyer(BUYER)).event(places)),
+        (WaitingRoom, "waiting-room-anonymous", "401", join(Sender::Nobody).event(places)),
+        (WaitingRoom, "waiting-room-show", "200", get("/sales/sample-room/room").event(room)),
+        (WaitingRoom, "waiting-room-log", "200", get("/sales/sample-room/room/log").event(log)),
+        (
+            WaitingRoom,
+            "waiting-room-leaves",
+            "404",
+            get("/sales/sample-room/room/leaves/all/0").event(leaves),
+        ),
+        (
+            WaitingRoom,
+            "waiting-room-window",
+            "404",
+            get("/sales/sample-room/room/windows/all/0").event(window),
+        ),
+        (WaitingRoom, "waiting-room-pause", "200", pause.event(commands)),
         (TokenGate, "token-gate", "201", admit(Sender::Buyer(BUYER), SALE).event(gate)),
         (TokenGate, "token-gate-anonymous", "401", admit(Sender::Nobody, SALE).event(gate)),
         (

@@ -7,6 +7,7 @@ mod conflicts;
 mod endings;
 mod faults;
 mod reading;
+mod room_board;
 mod rooms;
 mod statistics;
 

@@ -277,6 +277,7 @@ impl Call {
             | Self::Listed { .. }
             | Self::Secret { .. }
             | Self::RoomRecord { .. }
+            | Self::Records { .. }
             | Self::LastRecord { .. }
             | Self::Membership { .. }
             | Self::IsMarked { .. }
@@ -413,6 +414,9 @@ impl Stores {
             Call::Append { sale, record } => Reply::Append(self.rooms.append(sale, record)),
             Call::RoomRecord { sale, number } => {
                 Reply::RoomRecord(self.rooms.record(sale, *number)?)
+            }
+            Call::Records { sale, from, most } => {
+                Reply::Records(self.rooms.records(sale, *from, *most)?)
             }
             Call::LastRecord { sale } => Reply::LastRecord(self.rooms.last_record(sale)?),
             Call::TakeIndices { sale, group, count } => {

@@ -74,6 +74,15 @@ impl RoomsModel {
         self.logs.get(sale).and_then(|log| log.get(&number)).map(read).transpose()
     }
 
+    /// See [`engine::ports::Rooms::records`].
+    ///
+    /// # Errors
+    /// `Contract` for a line that is no record.
+    pub fn records(&self, sale: &SaleId, from: u64, most: u16) -> Stored<Vec<Record>> {
+        let log = self.logs.get(sale).into_iter().flat_map(|log| log.range(from..));
+        log.take(most.into()).map(|(_, line)| read(line)).collect()
+    }
+
     /// See [`engine::ports::Rooms::last_record`].
     ///
     /// # Errors

@@ -10,10 +10,11 @@
 
 mod examples;
 mod operations;
+mod rooms;
 
 use std::collections::BTreeMap;
 
-use engine::domain::ids::{ProviderId, SaleId};
+use engine::domain::ids::{GroupId, ProviderId, SaleId};
 use engine::domain::number::OrderNumber;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
@@ -73,6 +74,7 @@ pub fn document() -> Value {
         "servers": [{ "url": "/" }],
         "tags": [
             { "name": "sales", "description": "What is on sale, and what is left of it." },
+            { "name": "rooms", "description": "Waiting rooms: who is served in what order, and how to check it." },
             { "name": "buying", "description": "From the gate to the order." },
             { "name": "orders", "description": "A buyer's own orders." },
             { "name": "payments", "description": "What a payment provider says." },
@@ -174,7 +176,10 @@ fn forget_nulls(schema: &mut Value) {
 }
 
 fn path_parameter(name: &str, schemas: &mut Schemas) -> Value {
+    let number = || json!({ "type": "integer", "minimum": 0, "maximum": u32::MAX });
     let (schema, example) = match name {
+        "group" => (schemas.read::<GroupId>(), "all"),
+        "chunk" | "index" => (number(), "0"),
         "sale" => (schemas.read::<SaleId>(), examples::SALE),
         "order" => (schemas.read::<OrderNumber>(), examples::ORDER),
         "provider" => (schemas.read::<ProviderId>(), local::payment::PROVIDER),
@@ -263,13 +268,18 @@ fn responses(route: RouteName, operation: &Operation, schemas: &mut Schemas) -> 
 }
 
 fn success(success: &Success, schemas: &mut Schemas) -> (String, Value) {
-    let Success { status, description, caching, schema, examples } = success;
+    let Success { status, description, caching, media_type, schema, examples } = success;
     let response = json!({
         "description": description,
-        "headers": { "Cache-Control": header("How long it keeps.", json!({ "const": caching })) },
-        "content": { "application/json": { "schema": schema(schemas), "examples": named(examples()) } }
+        "headers": { "Cache-Control": header("How long it keeps.", one_of(caching)) },
+        "content": { (*media_type): { "schema": schema(schemas), "examples": named(examples()) } }
     });
     (status.to_string(), response)
+}
+
+/// The schema of one of some texts.
+fn one_of(texts: &[&str]) -> Value {
+    if let [only] = texts { json!({ "const": only }) } else { json!({ "enum": texts }) }
 }
 
 fn header(description: &str, schema: Value) -> Value {

@@ -14,7 +14,7 @@ use shared::http::sale_reply::{AvailabilityReply, SaleReply};
 use shared::http::sales_page::{MAX_SALES, SALES, SalesReply};
 use shared::providers::{CaptureEvent, PaymentEvent};
 
-use super::{Schemas, examples};
+use super::{Schemas, examples, rooms};
 
 /// Examples: a name, what it shows, and the value.
 type Examples = fn() -> Vec<(&'static str, &'static str, Value)>;
@@ -50,19 +50,21 @@ pub(super) struct Body {
 pub(super) struct Success {
     pub(super) status: u16,
     pub(super) description: &'static str,
-    /// Its `Cache-Control`.
-    pub(super) caching: &'static str,
+    /// Its `Cache-Control`; one of these.
+    pub(super) caching: &'static [&'static str],
+    /// Its content type.
+    pub(super) media_type: &'static str,
     pub(super) schema: SchemaOf,
     pub(super) examples: Examples,
 }
 
 /// A parameter of the query or a header; none is required by itself.
 pub(super) struct Parameter {
-    name: &'static str,
-    place: &'static str,
-    description: &'static str,
-    schema: SchemaOf,
-    example: Option<&'static str>,
+    pub(super) name: &'static str,
+    pub(super) place: &'static str,
+    pub(super) description: &'static str,
+    pub(super) schema: SchemaOf,
+    pub(super) example: Option<&'static str>,
 }
 
 impl Parameter {
@@ -79,9 +81,10 @@ impl Parameter {
     }
 }
 
-const NOT_KEPT: &str = "no-store";
-const KEPT_A_SECOND: &str = "public, max-age=1";
+pub(super) const NOT_KEPT: &str = "no-store";
+pub(super) const KEPT_A_SECOND: &str = "public, max-age=1";
 const KEPT_A_WHILE: &str = "public, max-age=300";
+pub(super) const JSON: &str = "application/json";
 
 /// The operation of a route.
 pub(super) fn operation(route: RouteName) -> Operation {
@@ -91,6 +94,12 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::PublishSale => publish_sale(),
         RouteName::ShowSale => show_sale(),
         RouteName::ShowAvailability => show_availability(),
+        RouteName::JoinRoom => rooms::join(),
+        RouteName::ShowRoom => rooms::show(),
+        RouteName::ShowRoomLog => rooms::log(),
+        RouteName::ShowRoomLeaves => rooms::leaves(),
+        RouteName::ShowRoomWindow => rooms::window(),
+        RouteName::CommandRoom => rooms::command(),
         RouteName::Admit => admit(),
         RouteName::Reserve => reserve(),
         RouteName::ListOrders => list_orders(),
@@ -111,7 +120,8 @@ fn show_openapi() -> Operation {
         success: Success {
             status: 200,
             description: "The document.",
-            caching: KEPT_A_WHILE,
+            caching: &[KEPT_A_WHILE],
+            media_type: JSON,
             schema: |_| json!({ "type": "object", "required": ["openapi", "info", "paths"] }),
             examples: Vec::new,
         },
@@ -148,7 +158,8 @@ fn list_sales() -> Operation {
         success: Success {
             status: 200,
             description: "A page of sales.",
-            caching: KEPT_A_SECOND,
+            caching: &[KEPT_A_SECOND],
+            media_type: JSON,
             schema: Schemas::written::<SalesReply>,
             examples: || vec![("sales", "One sale, and more to come", examples::sales())],
         },
@@ -167,12 +178,18 @@ fn publish_sale() -> Operation {
         body: Some(Body {
             schema: Schemas::read::<SaleFile>,
             most_bytes: MAX_SALE_FILE_BYTES,
-            examples: || vec![("train", "A train with two tiers", examples::sale_file())],
+            examples: || {
+                vec![
+                    ("train", "A train with two tiers", examples::sale_file()),
+                    ("room", "A concert with a waiting room", rooms::sale_file()),
+                ]
+            },
         }),
         success: Success {
             status: 200,
             description: "The sale as it is now.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
@@ -191,7 +208,8 @@ fn show_sale() -> Operation {
         success: Success {
             status: 200,
             description: "The sale.",
-            caching: KEPT_A_SECOND,
+            caching: &[KEPT_A_SECOND],
+            media_type: JSON,
             schema: Schemas::written::<SaleReply>,
             examples: || vec![("train", "A train with two tiers", examples::sale())],
         },
@@ -220,7 +238,8 @@ fn show_availability() -> Operation {
         success: Success {
             status: 200,
             description: "What was left at `as_of`.",
-            caching: KEPT_A_SECOND,
+            caching: &[KEPT_A_SECOND],
+            media_type: JSON,
             schema: Schemas::written::<AvailabilityReply>,
             examples: || vec![("train", "Both tiers", examples::availability())],
         },
@@ -249,7 +268,8 @@ fn admit() -> Operation {
         success: Success {
             status: 201,
             description: "The admission.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<AdmissionReply>,
             examples: || vec![("two", "Two tickets", examples::admission())],
         },
@@ -279,7 +299,8 @@ fn reserve() -> Operation {
         success: Success {
             status: 201,
             description: "The order.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<OrderReply>,
             examples: || vec![("best", "Two seats, side by side", examples::order_reserved())],
         },
@@ -317,7 +338,8 @@ fn list_orders() -> Operation {
         success: Success {
             status: 200,
             description: "A page of orders.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<PageReply>,
             examples: || vec![("page", "One order, and more to come", examples::page())],
         },
@@ -335,7 +357,8 @@ fn show_order() -> Operation {
         success: Success {
             status: 200,
             description: "The order.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<OrderReply>,
             examples: || {
                 vec![("paid", "A paid order, paid for twice", examples::order_with_payments())]
@@ -355,7 +378,8 @@ fn cancel_order() -> Operation {
         success: Success {
             status: 200,
             description: "The cancelled order.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<OrderReply>,
             examples: || {
                 vec![("cancelled", "A cancelled order", examples::order_shown("cancelled"))]
@@ -382,7 +406,8 @@ fn payment_callback() -> Operation {
         success: Success {
             status: 200,
             description: "What became of it.",
-            caching: NOT_KEPT,
+            caching: &[NOT_KEPT],
+            media_type: JSON,
             schema: Schemas::written::<CallbackReply>,
             examples: examples::callback_replies,
         },

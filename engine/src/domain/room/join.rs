@@ -9,6 +9,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use super::bytes::{Hash, Nonce};
 use super::draw::Member;
 use super::tree::{self, CHUNK_LEAVES};
@@ -40,7 +43,10 @@ const _: () = assert!(MAX_CHUNKS * HASH_BYTES <= MAX_ITEM_BYTES);
 const _: () = assert!(CHUNK_LEAVES * HASH_BYTES <= MAX_ITEM_BYTES);
 
 /// The window that an index belongs to, as far as the counter knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum JoinWindow {
     /// The first, which is drawn with the tree.
     First,

@@ -27,6 +27,7 @@ pub mod counts;
 pub mod document;
 pub mod draw;
 pub mod join;
+pub mod leaves;
 pub mod log;
 pub mod memory;
 pub mod serving;

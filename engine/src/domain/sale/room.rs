@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::check::{Defect, outside};
@@ -67,7 +67,6 @@ pub struct RoomSettings {
     /// The hash of the drand chain whose round decides the first draw; absent: a secret to which the room
     /// is committed from its publication on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "hash_schema")]
     pub beacon: Option<Hash>,
     /// Most admissions of one visit.
     #[schemars(range(min = *MAX_ATTEMPTS.start(), max = *MAX_ATTEMPTS.end()))]
@@ -88,10 +87,6 @@ pub struct RoomGroup {
 
 fn least_share() -> u32 {
     *SHARE.start()
-}
-
-fn hash_schema(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string", "pattern": "^[0-9a-f]{64}$" })
 }
 
 impl Default for RoomSettings {

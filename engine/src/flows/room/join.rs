@@ -7,6 +7,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::Nonce;
@@ -20,7 +23,7 @@ use crate::domain::room::visit::is_over;
 use crate::domain::time::Timestamp;
 use crate::flows::room::window::{GroupAt, place};
 use crate::flows::room::{last_record, published};
-use crate::ports::{RoomPorts, Rooms, StoreError, Stored};
+use crate::ports::{Published, RoomPorts, Rooms, StoreError, Stored};
 
 /// Most memberships that are looked at in one call. The second is of a later window, or of a request that
 /// came at the same time.
@@ -42,7 +45,8 @@ pub struct JoinRequest {
 }
 
 /// What is certain of a membership.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// It takes part in the draw of its window.
     Certain,
@@ -74,12 +78,29 @@ pub enum Refusal {
     /// Only who joined before the first window was closed takes part, and the buyer had not.
     #[error("only who joined before the draw takes part")]
     RegistrationOver,
+    /// The sale is over.
+    #[error("the sale is over")]
+    SaleClosed,
+    /// The sale is archived: it sells nothing any more.
+    #[error("the sale is archived: it sells nothing any more")]
+    SaleArchived,
     /// Every index of the group is given.
     #[error("the waiting room is full")]
     Full,
     /// A store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Refuses a sale that is over: nobody would be served.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub fn open_sale(published: &Published, now: Timestamp) -> Result<(), Refusal> {
+    if published.lifecycle.is_over() {
+        return Err(Refusal::SaleArchived);
+    }
+    if now < published.sale.file().closes_at { Ok(()) } else { Err(Refusal::SaleClosed) }
 }
 
 /// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of

@@ -8,6 +8,7 @@
 pub mod draw;
 pub mod enter;
 pub mod join;
+pub mod left;
 pub mod publish;
 pub mod request;
 pub mod slot;

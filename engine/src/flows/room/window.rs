@@ -46,6 +46,27 @@ pub async fn place(
     }
 }
 
+/// The window that an index was drawn in, be it the first or a later one; `None` while it is not drawn.
+///
+/// # Errors
+/// Fails if the store does.
+pub async fn drawn_window(
+    ports: &impl RoomPorts,
+    memory: &Mutex<RoomMemory>,
+    view: &View,
+    group: GroupAt<'_>,
+    index: u32,
+) -> Stored<Option<EndedWindow>> {
+    match view.groups.get(group.at).and_then(|of| of.drawn) {
+        Some((seed, count)) if index < count => {
+            let record = ending_record(ports, group, index, view.number).await?.number;
+            Ok(Some(EndedWindow { first: 0, end: count, seed, record }))
+        }
+        Some(_) => ended_window(ports, memory, view, group, index).await,
+        None => Ok(None),
+    }
+}
+
 /// The later window that an index was drawn in; `None` while that has not ended.
 ///
 /// # Errors

@@ -3,7 +3,9 @@
 use super::{Kind, Problem};
 use crate::http::{limits, tokens};
 use engine::domain::order::OrderState;
+use engine::domain::room::serving;
 use engine::domain::rules::Refusal;
+use engine::flows::room::join;
 use engine::flows::{admit, cancel, publish, reserve};
 use engine::ports::StoreError;
 
@@ -137,6 +139,44 @@ impl From<publish::Refusal> for Problem {
     }
 }
 
+impl From<join::Refusal> for Problem {
+    fn from(refusal: join::Refusal) -> Self {
+        use join::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NoRoom => Self::new(Kind::NotFound, detail),
+            Refusal::UnknownGroup => Self::new(Kind::Invalid, detail).with("at", "group"),
+            Refusal::NotOpen(opens_at) => {
+                Self::new(Kind::JoinsNotOpen, detail).with("joins_open_at", opens_at)
+            }
+            Refusal::RegistrationOver => Self::new(Kind::RegistrationOver, detail),
+            Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
+            Refusal::SaleArchived => sale_archived(),
+            Refusal::Full => Self::new(Kind::RoomFull, detail),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<serving::Refusal> for Problem {
+    /// Of an operator's command.
+    fn from(refusal: serving::Refusal) -> Self {
+        use serving::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::AfterClose => Self::new(Kind::RoomClosed, detail),
+            Refusal::Notice => Self::new(Kind::Invalid, detail).with("at", "notice"),
+            // No command is one of these.
+            Refusal::Groups
+            | Refusal::UnknownGroup
+            | Refusal::ClosedTwice
+            | Refusal::ClosingRound
+            | Refusal::DrawnTwice
+            | Refusal::Source(_) => StoreError::Contract(detail).into(),
+        }
+    }
+}
+
 /// The sale is not in Redis yet, or no longer.
 #[must_use]
 pub fn not_loaded() -> Problem {
@@ -183,11 +223,12 @@ mod tests {
     #[test]
     fn what_failed_inside_is_never_returned() {
         for (error, status, slug, retry) in stores() {
-            let through: [Problem; 5] = [
+            let through: [Problem; 6] = [
                 error.clone().into(),
                 checks::Refusal::Store(error.clone()).into(),
                 admit::Refusal::Store(error.clone()).into(),
                 reserve::Refusal::Store(error.clone()).into(),
+                join::Refusal::Store(error.clone()).into(),
                 publish::Refusal::Store(error).into(),
             ];
             for problem in through {
@@ -284,6 +325,24 @@ mod tests {
             (shown(publish::Refusal::RoomDiffers), (409, "room-differs", None, none())),
             (shown(publish::Refusal::Archived), (410, "sale-archived", None, none())),
             (shown(publish::Refusal::Busy), (503, "unavailable", Some(2), none())),
+            (shown(join::Refusal::NoRoom), (404, "not-found", None, none())),
+            (shown(join::Refusal::UnknownGroup), (422, "invalid", None, json!({ "at": "group" }))),
+            (
+                shown(join::Refusal::NotOpen(opens_at)),
+                (
+                    403,
+                    "joins-not-open",
+                    None,
+                    json!({ "joins_open_at": "2027-01-15T08:00:00.000Z" }),
+                ),
+            ),
+            (shown(join::Refusal::RegistrationOver), (403, "registration-over", None, none())),
+            (shown(join::Refusal::SaleClosed), (403, "sale-closed", None, none())),
+            (shown(join::Refusal::SaleArchived), (410, "sale-archived", None, none())),
+            (shown(join::Refusal::Full), (409, "room-full", None, none())),
+            (shown(serving::Refusal::AfterClose), (409, "room-closed", None, none())),
+            (shown(serving::Refusal::Notice), (422, "invalid", None, json!({ "at": "notice" }))),
+            (shown(serving::Refusal::ClosedTwice), (500, "internal", None, none())),
             (shown(not_loaded()), (503, "not-loaded", Some(2), none())),
             (shown(no_such_order()), (404, "not-found", None, none())),
         ];

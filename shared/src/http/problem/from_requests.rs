@@ -16,7 +16,9 @@ impl From<checks::Refusal> for Problem {
             Refusal::Shape(_) => Self::new(Kind::Invalid, detail),
             Refusal::Invalid { at, rule } => Self::new(Kind::Invalid, rule).with("at", at),
             Refusal::Defects(defects) => Self::new(Kind::Invalid, detail).with("defects", defects),
-            Refusal::NoSuchSale => Self::new(Kind::NotFound, detail),
+            Refusal::NoSuchSale | Refusal::NoRoom | Refusal::NotDrawn => {
+                Self::new(Kind::NotFound, detail)
+            }
             Refusal::Store(error) => error.into(),
         }
     }

@@ -100,11 +100,12 @@ problems! {
     /// The body is not declared as JSON.
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
-        by [PublishSale, Admit, Reserve];
+        by [PublishSale, JoinRoom, CommandRoom, Admit, Reserve];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
-            PublishSale, ListSales, ShowAvailability, Admit, Reserve, ListOrders, PaymentCallback,
+            PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, CommandRoom, Admit, Reserve,
+            ListOrders, PaymentCallback,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -118,17 +119,27 @@ problems! {
         with [sometimes "order": of::<OrderNumber>, sometimes "state": of::<OrderState>];
     /// The sender is unknown.
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
-        by [PublishSale, Admit, Reserve, ListOrders, ShowOrder, CancelOrder, PaymentCallback];
+        by [
+            PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
+            PaymentCallback,
+        ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
         with [sometimes "most_tickets": count];
     /// The sale takes no reservations now.
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final,
-        by [Admit, Reserve],
+        by [JoinRoom, Admit, Reserve],
         with [sometimes "opens_at": of::<Timestamp>];
+    /// Nobody may join the waiting room yet.
+    JoinsNotOpen: FORBIDDEN, "joins-not-open", "Joining has not begun", final,
+        by [JoinRoom],
+        with [always "joins_open_at": of::<Timestamp>];
+    /// Only who joined before the draw takes part.
+    RegistrationOver: FORBIDDEN, "registration-over", "Registration is over", final,
+        by [JoinRoom];
     /// The sale is archived: it sells nothing any more.
     SaleArchived: GONE, "sale-archived", "The sale is archived", final,
-        by [PublishSale, ShowAvailability, Admit, Reserve];
+        by [PublishSale, ShowAvailability, JoinRoom, ShowRoom, Admit, Reserve];
     /// The requested tickets would pass the buyer's limit.
     LimitReached: FORBIDDEN, "limit-reached", "The limit of tickets is reached", final,
         by [Reserve],
@@ -139,7 +150,7 @@ problems! {
         with [always "max_named": count];
     /// The caller is no operator.
     NotPermitted: FORBIDDEN, "not-permitted", "Only an operator may do this", final,
-        by [PublishSale];
+        by [PublishSale, CommandRoom];
     /// A rule of the operator's, or a limit of the sale, refuses the caller.
     RefusedByRule: FORBIDDEN, "refused-by-rule", "A rule of the sale refuses this", final,
         by [Admit],
@@ -147,8 +158,8 @@ problems! {
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
         by [
-            PublishSale, ShowSale, ShowAvailability, Admit, Reserve, ShowOrder, CancelOrder,
-            PaymentCallback,
+            PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
+            ShowRoomWindow, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder, PaymentCallback,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -178,6 +189,10 @@ problems! {
     /// The sale's waiting room cannot change.
     RoomDiffers: CONFLICT, "room-differs", "The waiting room of a sale cannot change", final,
         by [PublishSale];
+    /// Every index of the group is given.
+    RoomFull: CONFLICT, "room-full", "The waiting room is full", final, by [JoinRoom];
+    /// The operator has closed the waiting room.
+    RoomClosed: CONFLICT, "room-closed", "The waiting room is closed", final, by [CommandRoom];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
         by [Admit],

@@ -12,9 +12,12 @@ use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator};
+use shared::http::place::PlaceBody;
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
+use shared::http::room::CommandBody;
+use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
 use shared::http::tokens::AdmissionKeys;
@@ -77,6 +80,18 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Ok(())
         }
         Route::ShowAvailability(id) => availability(request, sale(id.as_str())),
+        Route::JoinRoom(_) => {
+            Buyer::from_request(request)?;
+            PlaceBody::read(request)?;
+            Ok(())
+        }
+        Route::ShowRoom(_) | Route::ShowRoomLeaves(_) | Route::ShowRoomWindow(_) => Ok(()),
+        Route::ShowRoomLog(_) => Ok(checks::query::<u64>(request, "from").map(drop)?),
+        Route::CommandRoom(_) => {
+            Operator::from_request(request)?;
+            CommandBody::read(request)?;
+            Ok(())
+        }
         Route::Admit(id) => {
             Buyer::from_request(request)?;
             let sale = sale(id.as_str());
@@ -220,6 +235,16 @@ fn check_route(request: &Request, route: &Route) {
         Route::PublishSale(sale) => ("PUT", format!("/sales/{sale}")),
         Route::ShowSale(sale) => ("GET", format!("/sales/{sale}")),
         Route::ShowAvailability(sale) => ("GET", format!("/sales/{sale}/availability")),
+        Route::JoinRoom(sale) => ("POST", format!("/sales/{sale}/places")),
+        Route::ShowRoom(sale) => ("GET", format!("/sales/{sale}/room")),
+        Route::ShowRoomLog(sale) => ("GET", format!("/sales/{sale}/room/log")),
+        Route::ShowRoomLeaves(GroupAddress { sale, group, number }) => {
+            ("GET", format!("/sales/{sale}/room/leaves/{group}/{number}"))
+        }
+        Route::ShowRoomWindow(GroupAddress { sale, group, number }) => {
+            ("GET", format!("/sales/{sale}/room/windows/{group}/{number}"))
+        }
+        Route::CommandRoom(sale) => ("POST", format!("/sales/{sale}/room/commands")),
         Route::Admit(sale) => ("POST", format!("/sales/{sale}/admissions")),
         Route::Reserve(sale) => ("POST", format!("/sales/{sale}/orders")),
         Route::ListOrders => ("GET", "/orders".to_owned()),

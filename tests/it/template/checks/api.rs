@@ -75,12 +75,12 @@ pub(super) const CHECKS: &[Check] = &[
         faults: throttling,
         with: &[],
         mistakes: &[
-            edit("  AdmissionRate:", "Default: 2500", "Default: 25000"),
+            edit("  AdmissionRate:", "Default: 1500", "Default: 15000"),
             edit("  OtherRate:", "Default: 250", "Default: 2500"),
             edit("  CallbackEntryRate:", "Default: 1000", "Default: 5000"),
             edit(
                 "RouteSettings:\n        \"POST",
-                "ThrottlingBurstLimit: 1250",
+                "ThrottlingBurstLimit: 1000",
                 "ThrottlingBurstLimit: 5000",
             ),
             edit(

@@ -195,7 +195,8 @@ fn secrets(stack: &Stack) -> Vec<String> {
             binary,
             [
                 (
-                    holds("ONSALE_ADMISSION_KEYS") == ["reserve", "token-gate"].contains(&binary),
+                    holds("ONSALE_ADMISSION_KEYS")
+                        == ["reserve", "token-gate", "waiting-room"].contains(&binary),
                     "has admission keys for nothing, or none, or in plaintext",
                 ),
                 (

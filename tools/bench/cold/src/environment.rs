@@ -19,6 +19,8 @@ use crate::certificates::Authority;
 use crate::proxy::Proxy;
 
 const SALE: &str = "cold";
+/// A sale of the same seats with a waiting room.
+const ROOM_SALE: &str = "cold-room";
 const PRICE_MINOR: i64 = 4500;
 const ROW_SEATS: u32 = 50;
 
@@ -68,6 +70,15 @@ fn sale(seats: u32, are_listed: bool) -> Value {
         "tiers": [{ "tier": "t0", "name": "Tier", "price_minor": PRICE_MINOR,
             "sections": [{ "section": "A", "rows": rows }] }],
     })
+}
+
+/// The same with a waiting room, which lets people join.
+fn sale_with_room(seats: u32, are_listed: bool) -> Value {
+    let mut file = sale(seats, are_listed);
+    file["sale"] = json!(ROOM_SALE);
+    file["opens_at"] = json!("2099-01-01T00:00:00Z");
+    file["room"] = json!({});
+    file
 }
 
 /// What API Gateway makes of a request: by a buyer, by the operator (`"operator"`), by anybody.
@@ -146,6 +157,9 @@ impl Environment {
         );
         let app = environment.engine.app();
         read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
+        let path = format!("/sales/{ROOM_SALE}");
+        let put = json_event(Some("operator"), "PUT", &path, &sale_with_room(seats, are_listed));
+        read(&Box::pin(sales::handle(app, request(&put)?)).await)?;
         Ok(environment)
     }
 
@@ -214,6 +228,10 @@ impl Environment {
         let event = match function {
             HELLO | CONNECTED => json!({}),
             "sales" => json_event(None, "GET", &format!("/sales/{SALE}/availability"), &json!({})),
+            "waiting-room" => {
+                let path = format!("/sales/{ROOM_SALE}/places");
+                json_event(Some(&self.user()), "POST", &path, &json!({}))
+            }
             "token-gate" => self.admission(&self.user()),
             "reserve" => self.reservation(&self.user()).await?,
             "orders" => {

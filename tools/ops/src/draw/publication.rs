@@ -4,8 +4,7 @@ use std::path::Path;
 use std::{fs, io};
 
 use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Hash;
-use engine::domain::room::tree;
+pub use engine::domain::room::leaves::Chunk;
 use serde::{Deserialize, Serialize};
 
 /// The file of the log: a record a line.
@@ -14,35 +13,6 @@ pub const LOG: &str = "log.jsonl";
 pub const LEAVES: &str = "leaves.jsonl";
 /// The file of the admissions: an [`Admission`] a line.
 pub const ADMISSIONS: &str = "admissions.jsonl";
-
-/// A chunk of the leaves of a group's first window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Chunk {
-    /// The group.
-    pub group: GroupId,
-    /// Its number, from 0.
-    pub chunk: usize,
-    /// Its leaves, 1,024 or, of the last one, fewer.
-    pub leaves: Vec<Hash>,
-    /// The path from its root to the root of the tree, from below.
-    pub path: Vec<Hash>,
-}
-
-impl Chunk {
-    /// The chunks of a group's leaves.
-    #[must_use]
-    pub fn all(group: &GroupId, leaves: &[Hash]) -> Vec<Self> {
-        let roots: Vec<Hash> = leaves.chunks(tree::CHUNK_LEAVES).map(tree::root).collect();
-        let chunk = |(chunk, leaves): (usize, &[Hash])| Self {
-            group: group.clone(),
-            chunk,
-            leaves: leaves.to_vec(),
-            path: tree::path(&roots, chunk).unwrap_or_default(),
-        };
-        leaves.chunks(tree::CHUNK_LEAVES).enumerate().map(chunk).collect()
-    }
-}
 
 /// The first admission of a visit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,158 @@
+//! `POST /sales/{sale}/places`, `GET /sales/{sale}/room` and what is below it, and
+//! `POST /sales/{sale}/room/commands`: a buyer joins a waiting room, everyone sees what it does and what it has
+//! published, and an operator runs it. Whoever asks for the room makes its turns.
+
+use engine::domain::ids::SaleId;
+use engine::domain::room::document::Left;
+use engine::domain::room::leaves::Chunk;
+use engine::domain::room::serving::Room;
+use engine::domain::room::view::View;
+use engine::domain::sale::Sale;
+use engine::domain::time::Timestamp;
+use engine::flows::room::join::{JoinRequest, join, open_sale};
+use engine::flows::room::turn::{command, turn};
+use engine::flows::room::window::{GroupAt, drawn_window};
+use engine::flows::room::{left, published};
+use engine::ports::{RoomPorts as _, Rooms as _};
+use lambda_http::http::Response;
+use lambda_http::{Body, Request};
+use shared::http::identity::{Buyer, Operator};
+use shared::http::place::{PlaceBody, PlaceReply};
+use shared::http::respond::{Created, Immutable, JsonLines, JsonText, refuse, respond};
+use shared::http::room::{CommandBody, WindowReply};
+use shared::http::room_address::GroupAddress;
+use shared::http::routes::{NoRoute, Route};
+use shared::http::{Problem, checks, problem};
+use shared::runtime::app::{App, new_nonce};
+use shared::runtime::functions::Function;
+
+/// Most records of a page of the log.
+const MAX_RECORDS: u16 = 50;
+/// Time for which anyone may repeat the room document, in seconds.
+const MAX_AGE_SECONDS: u32 = 1;
+
+/// Answers one request at the time of the system clock.
+pub async fn handle(app: &App, request: Request) -> Response<Body> {
+    app.metrics.of(Function::WaitingRoom, answer(app, &request, Timestamp::now())).await
+}
+
+async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> {
+    match Route::from_request(request) {
+        Ok(Route::JoinRoom(sale)) => respond(join_room(app, request, sale, now)).await,
+        Ok(Route::ShowRoom(sale)) => respond(show(app, &sale, now)).await,
+        Ok(Route::ShowRoomLog(sale)) => respond(log(app, request, &sale)).await,
+        Ok(Route::ShowRoomLeaves(address)) => respond(leaves(app, &address)).await,
+        Ok(Route::ShowRoomWindow(address)) => respond(window(app, &address)).await,
+        Ok(Route::CommandRoom(sale)) => respond(run_command(app, request, &sale, now)).await,
+        Ok(
+            Route::ShowOpenApi
+            | Route::ListSales
+            | Route::PublishSale(_)
+            | Route::ShowSale(_)
+            | Route::ShowAvailability(_)
+            | Route::Admit(_)
+            | Route::Reserve(_)
+            | Route::ListOrders
+            | Route::ShowOrder(_)
+            | Route::CancelOrder(_)
+            | Route::PaymentCallback(_)
+            | Route::TakeCallback(_),
+        )
+        | Err(NoRoute) => refuse(NoRoute),
+    }
+}
+
+/// The room of a sale, which must have one.
+async fn room_of(app: &App, sale: &SaleId) -> Result<Room, Problem> {
+    Ok(published(&app.ports, sale).await?.ok_or(checks::Refusal::NoRoom)?)
+}
+
+/// What is left of a sale; `None` if that is unknown, and then nobody is served.
+async fn left_of(app: &App, sale: &Sale) -> Option<Left> {
+    match left::left(&app.ports, sale).await {
+        Ok(left) => left,
+        Err(error) => {
+            tracing::warn!(sale = %sale.id(), %error, "what is left is unknown");
+            None
+        }
+    }
+}
+
+/// Makes the buyer a member of the room, or finds the membership that there is.
+async fn join_room(
+    app: &App,
+    request: &Request,
+    sale: SaleId,
+    now: Timestamp,
+) -> Result<Created<PlaceReply>, Problem> {
+    let buyer = Buyer::from_request(request)?;
+    let PlaceBody { group, more_time } = PlaceBody::read(request)?;
+    open_sale(&checks::sale(&app.ports, &sale).await?, now)?;
+    let (buyer, nonce) = (buyer.user().clone(), new_nonce()?);
+    let request = JoinRequest { sale, group, buyer, nonce, more_time };
+    let joined = join(&app.ports, &app.indices, &request, now).await?;
+    let token = app.admissions.sign_place(&joined.membership, now)?;
+    Ok(Created(PlaceReply::new(joined, token)))
+}
+
+/// Shows the room document, and makes a turn if one is due.
+async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<JsonText, Problem> {
+    let sale = checks::sale(&app.ports, id).await?;
+    if sale.lifecycle.is_over() {
+        return Err(problem::sale_archived());
+    }
+    let room = room_of(app, id).await?;
+    let turned = turn(&app.ports, &room, left_of(app, &sale.sale), now).await?;
+    Ok(JsonText { json: turned.shown.document, max_age_seconds: Some(MAX_AGE_SECONDS) })
+}
+
+/// Shows a page of the log, as the lines that are hashed.
+async fn log(app: &App, request: &Request, sale: &SaleId) -> Result<JsonLines, Problem> {
+    let from = checks::query(request, "from")?.unwrap_or(0);
+    room_of(app, sale).await?;
+    let records = app.ports.rooms().records(sale, from, MAX_RECORDS).await?;
+    let is_full = records.len() == usize::from(MAX_RECORDS);
+    Ok(JsonLines { lines: records.iter().map(|record| record.line()).collect(), is_full })
+}
+
+/// Shows a chunk of the leaves of a first window, with its path to the root.
+async fn leaves(app: &App, address: &GroupAddress) -> Result<Immutable<Chunk>, Problem> {
+    let GroupAddress { sale, group, number } = address;
+    let rooms = app.ports.rooms();
+    let tree = rooms.tree(sale, group).await?.ok_or(checks::Refusal::NotDrawn)?;
+    let leaves = rooms.chunk(sale, group, *number).await?.ok_or(checks::Refusal::NotDrawn)?;
+    let at = usize::try_from(*number).unwrap_or(usize::MAX);
+    let chunk = Chunk::new(group, at, leaves, &tree.chunk_roots);
+    Ok(Immutable(chunk.ok_or(checks::Refusal::NotDrawn)?))
+}
+
+/// Shows the window that an index was drawn in.
+async fn window(app: &App, address: &GroupAddress) -> Result<Immutable<WindowReply>, Problem> {
+    let GroupAddress { sale, group, number } = address;
+    let room = room_of(app, sale).await?;
+    let mut groups = room.settings.groups.iter();
+    let at = groups.position(|known| known.group == *group).ok_or(checks::Refusal::NotDrawn)?;
+    // By the log, which knows at once: caches keep the answer for good, so that few ask.
+    let last = app.ports.rooms().last_record(sale).await?.ok_or(checks::Refusal::NotDrawn)?;
+    let view = View::of(&last, false);
+    let group = GroupAt { sale, group, at };
+    let window = drawn_window(&app.ports, &app.room_memory, &view, group, *number).await?;
+    Ok(Immutable(window.ok_or(checks::Refusal::NotDrawn)?.into()))
+}
+
+/// Carries out an operator's command; the document that follows.
+async fn run_command(
+    app: &App,
+    request: &Request,
+    id: &SaleId,
+    now: Timestamp,
+) -> Result<JsonText, Problem> {
+    let operator = Operator::from_request(request)?;
+    let requested = CommandBody::read(request)?;
+    let sale = checks::sale(&app.ports, id).await?;
+    let room = room_of(app, id).await?;
+    let left = left_of(app, &sale.sale);
+    let shown = command(&app.ports, &room, &requested, left, now).await??;
+    tracing::info!(sale = %id, operator = operator.arn(), command = ?requested, "commanded");
+    Ok(JsonText { json: shown.document, max_age_seconds: None })
+}

@@ -1,0 +1,138 @@
+//! What an operator does to a waiting room, and what is shown of it beside the room document.
+
+use lambda_http::Request;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
+use engine::domain::room::bytes::Hash;
+use engine::domain::room::memory::EndedWindow;
+use engine::domain::room::serving::{Command, MAX_NOTICE_BYTES};
+
+/// What a command does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum CommandName {
+    Pause,
+    Resume,
+    Close,
+    Rate,
+    Notice,
+    SoldOut,
+}
+
+/// Body of an operator's command.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with a command")]
+pub struct CommandBody {
+    /// `pause`: nobody is served or admitted, and no visit runs out. `resume`: the end of a pause. `close`:
+    /// nobody is served any more, for good. The others set what is called as they are.
+    command: CommandName,
+    /// Most places that are served a second; without it the operator sets no bound.
+    #[serde(default)]
+    rate: Option<u32>,
+    /// What everybody who waits reads, without control characters; without it nothing.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = MAX_NOTICE_BYTES))]
+    notice: Option<String>,
+    /// Whether the sale is said to be sold out, whatever is left.
+    #[serde(default)]
+    sold_out: Option<bool>,
+}
+
+impl CommandBody {
+    /// Reads a request's body.
+    ///
+    /// # Errors
+    /// Returns the first check that it does not pass.
+    pub fn read(request: &Request) -> Result<Command, Refusal> {
+        json_body::<Self>(request, MAX_BODY_BYTES)?.command()
+    }
+
+    fn command(self) -> Result<Command, Refusal> {
+        let Self { command, rate, notice, sold_out } = self;
+        let given = [
+            ("rate", rate.is_some(), CommandName::Rate),
+            ("notice", notice.is_some(), CommandName::Notice),
+            ("sold_out", sold_out.is_some(), CommandName::SoldOut),
+        ];
+        let strange = given.into_iter().find(|(_, is_given, of)| *is_given && *of != command);
+        if let Some((at, ..)) = strange {
+            return Err(Refusal::invalid(at, "belongs to the command of its name"));
+        }
+        Ok(match command {
+            CommandName::Pause => Command::Pause,
+            CommandName::Resume => Command::Resume,
+            CommandName::Close => Command::Close,
+            CommandName::Rate => Command::Rate(rate),
+            CommandName::Notice => Command::Notice(notice),
+            CommandName::SoldOut => {
+                let lacking = || Refusal::invalid("sold_out", "is needed");
+                Command::SoldOut(sold_out.ok_or_else(lacking)?)
+            }
+        })
+    }
+}
+
+/// The window that an index was drawn in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WindowReply {
+    /// The first index of the window.
+    pub first: u32,
+    /// One past its last index.
+    pub end: u32,
+    /// The seed of its draw.
+    pub seed: Hash,
+    /// The number of the record of the log by which it was drawn.
+    pub record: u64,
+}
+
+impl From<EndedWindow> for WindowReply {
+    fn from(window: EndedWindow) -> Self {
+        let EndedWindow { first, end, seed, record } = window;
+        Self { first, end, seed, record }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read(body: Value) -> Result<Command, String> {
+        let body: CommandBody = serde_json::from_value(body).map_err(|error| error.to_string())?;
+        body.command().map_err(|refusal| refusal.to_string())
+    }
+
+    #[test]
+    fn a_command_has_what_belongs_to_it() {
+        let notice = || "Doors at seven".to_owned();
+        let table = [
+            (json!({ "command": "pause" }), Command::Pause),
+            (json!({ "command": "resume" }), Command::Resume),
+            (json!({ "command": "close" }), Command::Close),
+            (json!({ "command": "rate", "rate": 5 }), Command::Rate(Some(5))),
+            (json!({ "command": "rate", "rate": null }), Command::Rate(None)),
+            (json!({ "command": "notice", "notice": notice() }), Command::Notice(Some(notice()))),
+            (json!({ "command": "notice" }), Command::Notice(None)),
+            (json!({ "command": "sold_out", "sold_out": false }), Command::SoldOut(false)),
+        ];
+        for (body, command) in table {
+            assert_eq!(read(body), Ok(command));
+        }
+        for (body, at) in [
+            (json!({}), "command"),
+            (json!({ "command": "stop" }), "stop"),
+            (json!({ "command": "pause", "rate": 1 }), "rate"),
+            (json!({ "command": "rate", "sold_out": true }), "sold_out"),
+            (json!({ "command": "sold_out", "notice": "x" }), "notice"),
+            (json!({ "command": "sold_out" }), "sold_out"),
+            (json!({ "command": "rate", "rate": -1 }), "-1"),
+            (json!({ "command": "pause", "by": "me" }), "by"),
+        ] {
+            let refused = read(body).unwrap_err();
+            assert!(refused.contains(at), "{refused:?} does not name {at:?}");
+        }
+    }
+}
