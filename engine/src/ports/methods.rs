@@ -168,6 +168,9 @@ macro_rules! room_port_methods {
             Beacon by beacon {
                 LatestRound: latest(copy chain: Hash) -> u64;
                 Round: round(copy chain: Hash, copy round: u64) -> Option<Signature>;
+                VerifyRound: verify(
+                    copy chain: Hash, copy round: u64, copy signature: Signature
+                ) -> bool;
             }
             Board by board {
                 ShownRoom: shown(ref sale: SaleId) -> Option<Shown>;

@@ -153,6 +153,14 @@ pub trait Beacon: Send + Sync {
         chain: Hash,
         round: u64,
     ) -> impl Future<Output = Stored<Option<Signature>>> + Send;
+    /// True if this is the signature of a round, by the chain's key alone: nobody is asked. Fails with
+    /// `Contract` if the key is not known.
+    fn verify(
+        &self,
+        chain: Hash,
+        round: u64,
+        signature: Signature,
+    ) -> impl Future<Output = Stored<bool>> + Send;
 }
 
 /// What the flows of a waiting room are given. They need neither Redis nor queues, so that they run where

@@ -161,4 +161,14 @@ impl Beacon for DrandBeacon {
         let is_broken = errors.iter().any(|error| !error.retryable());
         if is_to_come && !is_broken { Ok(None) } else { Err(worst(errors)) }
     }
+
+    async fn verify(&self, chain: Hash, round: u64, signature: Signature) -> Stored<bool> {
+        match self.chains.verify(chain, round, &signature) {
+            Ok(()) => Ok(true),
+            Err(Wrong::Signature) => Ok(false),
+            Err(wrong @ (Wrong::UnknownChain | Wrong::Key)) => {
+                Err(StoreError::Contract(format!("beacon {chain}: {wrong}")))
+            }
+        }
+    }
 }

@@ -2,11 +2,12 @@
 //! come, and decided by the secret where it does not come.
 
 use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::{Hash, Secret};
+use engine::domain::room::bytes::{Hash, Secret, Signature};
 use engine::domain::room::draw::{BEACON_MS, ROUNDS_AHEAD, Source};
 use engine::domain::room::log::{Entry, Record};
 use engine::domain::room::serving::{DRAW_LEAD_MS, Event, Settings};
 use engine::domain::time::Timestamp;
+use engine::flows::room::bring::{Brought, Refusal, Round, bring};
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::publish::publish;
 use engine::flows::room::request::{Requested, draw_or_requeue, request_due};
@@ -37,6 +38,11 @@ impl Fixture {
 
     async fn draw(&self, now: Timestamp) -> Stored<Drawing> {
         Box::pin(draw_or_requeue(&self.ports, &sale_id(), now)).await
+    }
+
+    async fn bring(&self, number: u64, signature: Signature) -> Result<Brought, Refusal> {
+        let round = Round { number, signature };
+        Box::pin(bring(&self.ports, &sale_id(), round, NOW)).await
     }
 
     async fn requested(&self, now: Timestamp) -> Requested {
@@ -165,4 +171,50 @@ async fn without_its_secret_a_room_is_not_drawn() {
     assert_eq!(other, Ok(Secret([5; 32])));
     assert_eq!(fixture.draw(NOW).await, Ok(Drawing::NoSecret), "another one decides nothing");
     assert_eq!(fixture.requested(OPENS).await, Requested { late: 1, ..ONE }, "it is looked for");
+}
+
+#[tokio::test]
+async fn anybody_brings_the_round_and_its_signature_decides() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    let signature = fixture.beacon.signature(ROUND);
+    assert_eq!(fixture.bring(ROUND, signature).await, Err(Refusal::NotAwaited), "it is open");
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    // From here on our own servers are of no use.
+    fixture.beacon.set_fault(Some(Fault::Fail));
+    let calls = fixture.beacon.calls();
+    for other in [ROUND - 1, ROUND + 1, 0, u64::MAX] {
+        let brought = fixture.bring(other, fixture.beacon.signature(other)).await;
+        assert_eq!(brought, Err(Refusal::NotAwaited), "{other}");
+    }
+    let of_another = fixture.beacon.signature(ROUND + 1);
+    for forged in [of_another, Signature([0; 48]), Signature([0xc0; 48])] {
+        assert_eq!(fixture.bring(ROUND, forged).await, Err(Refusal::Forged), "{forged}");
+    }
+    let closed = fixture.last_record().await;
+    assert_eq!(fixture.bring(ROUND, signature).await, Ok(Brought::Drawn));
+    assert_eq!(fixture.source().await, Source::Beacon { round: ROUND, signature });
+    let drawn = fixture.last_record().await;
+    assert_eq!(drawn.number, closed.number + 1);
+    for again in [signature, of_another] {
+        assert_eq!(fixture.bring(ROUND, again).await, Ok(Brought::Before));
+    }
+    assert_eq!(fixture.last_record().await, drawn);
+    assert_eq!(fixture.beacon.calls(), calls, "nobody was asked");
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::Drawn));
+}
+
+#[tokio::test]
+async fn a_round_comes_too_late_for_what_the_secret_has_drawn() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    assert_eq!(fixture.draw(NOW.plus_ms(BEACON_MS)).await, Ok(Drawing::Drawn));
+    let brought = fixture.bring(ROUND, fixture.beacon.signature(ROUND)).await;
+    assert_eq!(brought, Ok(Brought::Before));
+    assert_eq!(fixture.source().await, Source::Secret(SECRET));
+    let alone = Fixture::with_room(None).await;
+    assert_eq!(alone.draw(NOW).await, Ok(Drawing::Drawn));
+    let signature = alone.beacon.signature(ROUND);
+    assert_eq!(alone.bring(ROUND, signature).await, Err(Refusal::NotAwaited), "it names none");
+    let without = Box::pin(Fixture::start()).await;
+    assert_eq!(without.bring(ROUND, signature).await, Err(Refusal::NoRoom));
 }

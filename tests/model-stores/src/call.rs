@@ -12,6 +12,7 @@ use engine::domain::room::join::BUCKETS;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods, room_port_methods};
 
+use crate::rooms::BeaconModel;
 use crate::stores::Stores;
 
 /// Answers the calls of a [`Caller`].
@@ -287,7 +288,8 @@ impl Call {
             | Self::Joined { .. }
             | Self::ShownRoom { .. }
             | Self::LatestRound { .. }
-            | Self::Round { .. } => return None,
+            | Self::Round { .. }
+            | Self::VerifyRound { .. } => return None,
         })
     }
 }
@@ -478,6 +480,9 @@ impl Stores {
             Call::Reserved { sale, report, now } => {
                 self.board(sale).reserved(report, *now);
                 Reply::Reserved(())
+            }
+            Call::VerifyRound { chain: _, round, signature } => {
+                Reply::VerifyRound(BeaconModel::signature(*round) == *signature)
             }
         })
     }

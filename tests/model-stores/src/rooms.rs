@@ -229,8 +229,14 @@ impl BeaconModel {
     /// `Unavailable` while it does not answer.
     pub fn round(&self, round: u64) -> Stored<Option<Signature>> {
         let is_out = round <= self.answering()?;
+        Ok(is_out.then(|| Self::signature(round)))
+    }
+
+    /// The signature of a round.
+    #[must_use]
+    pub fn signature(round: u64) -> Signature {
         let mut signature = [0; 48];
         signature.iter_mut().zip(round.to_be_bytes()).for_each(|(to, from)| *to = from);
-        Ok(is_out.then_some(Signature(signature)))
+        Signature(signature)
     }
 }

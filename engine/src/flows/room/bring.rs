@@ -1,0 +1,93 @@
+//! Bring the round: whoever has the beacon's round, wherever it comes from, may bring it; its signature decides.
+//!
+//! So an operator whose servers cannot, or do not want to, reach the beacon holds up no draw: the round is public,
+//! and nobody can make one.
+
+use crate::domain::ids::{GroupId, SaleId};
+use crate::domain::room::bytes::Signature;
+use crate::domain::room::draw::Source;
+use crate::domain::room::serving::{Event, GroupState, Room, State};
+use crate::domain::time::Timestamp;
+use crate::flows::room::draw::record;
+use crate::flows::room::{last_record, published};
+use crate::ports::{Beacon, RoomPorts, StoreError};
+
+/// A round of a beacon, as somebody says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Round {
+    /// Its number.
+    pub number: u64,
+    /// Its signature.
+    pub signature: Signature,
+}
+
+/// What became of a round that was brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Brought {
+    /// The groups that awaited it are drawn by it.
+    Drawn,
+    /// The groups that awaited it were drawn before, by it or by the secret.
+    Before,
+}
+
+/// Why a round is of no use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The sale has no room.
+    #[error("the sale has no waiting room")]
+    NoRoom,
+    /// No draw of the room is by this round.
+    #[error("no draw of the waiting room awaits this round of the beacon")]
+    NotAwaited,
+    /// The signature is not that of the round.
+    #[error("the signature is not that of the beacon's round")]
+    Forged,
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Draws each group that awaits this round by it. Repeating it changes nothing.
+///
+/// # Errors
+/// Returns a [`Refusal`].
+pub async fn bring(
+    ports: &impl RoomPorts,
+    sale: &SaleId,
+    round: Round,
+    now: Timestamp,
+) -> Result<Brought, Refusal> {
+    let room = published(ports, sale).await?.ok_or(Refusal::NoRoom)?;
+    let chain = room.draw.beacon.ok_or(Refusal::NotAwaited)?;
+    let state = last_record(ports, sale).await?.state;
+    if !state.groups.iter().any(|group| is_by(group, round)) {
+        return Err(Refusal::NotAwaited);
+    }
+    // What is known costs nothing to compare; only then the signature, which does.
+    if awaiting(&room, &state, round).is_empty() {
+        return Ok(Brought::Before);
+    }
+    let Round { number, signature } = round;
+    if !ports.beacon().verify(chain, number, signature).await? {
+        return Err(Refusal::Forged);
+    }
+    let source = Source::Beacon { round: number, signature };
+    record(ports, &room, now, |state| {
+        let drawn = awaiting(&room, state, round).into_iter();
+        drawn.map(|group| Event::Drawn { group, source }).collect()
+    })
+    .await?;
+    Ok(Brought::Drawn)
+}
+
+/// True if a group was closed, and is drawn by this round unless the secret was quicker.
+fn is_by(group: &GroupState, round: Round) -> bool {
+    group.closed.as_ref().is_some_and(|closed| closed.closing.round() == Some(round.number))
+}
+
+/// The groups that await a round.
+fn awaiting(room: &Room, state: &State, round: Round) -> Vec<GroupId> {
+    let groups = room.settings.groups.iter().zip(&state.groups);
+    let awaits = groups.filter(|(_, state)| state.seed.is_none() && is_by(state, round));
+    awaits.map(|(settings, _)| settings.group.clone()).collect()
+}
