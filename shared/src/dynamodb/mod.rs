@@ -24,6 +24,6 @@ pub use catalogue::DynamoCatalogue;
 pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use orders::{DynamoOrders, Erased, Selection};
-pub use rooms::DynamoRooms;
+pub use rooms::{DynamoRooms, membership_item};
 pub use rules::{AddReply, DynamoRules, RemoveReply};
 pub use tables::{Tables, create_tables};

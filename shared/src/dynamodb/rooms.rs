@@ -64,7 +64,9 @@ fn read_hashes(item: &Item, name: &str) -> Stored<Vec<Hash>> {
     }
 }
 
-fn membership_item(membership: &Membership, bucket: u16) -> Item {
+/// The item of a membership in a bucket: what [`Rooms::join`] puts.
+#[must_use]
+pub fn membership_item(membership: &Membership, bucket: u16) -> Item {
     let Membership { sale, group, buyer, index, nonce, joined_at, .. } = membership;
     let mut item = with(
         key(tables::members_key(sale, bucket), tables::member_key(buyer)),

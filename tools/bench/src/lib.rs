@@ -4,6 +4,7 @@
 //! our client nor the network is in the figure.
 
 pub mod cost;
+pub mod draw;
 pub mod growth;
 pub mod http;
 pub mod reload;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failure, out};
-use bench::{growth, http, reload, room, sales, scripts};
+use bench::{draw, growth, http, reload, room, sales, scripts};
 use local::servers::Flavour;
 
 /// Measure what the engine costs on this machine.
@@ -24,6 +24,13 @@ enum Bench {
     Growth(GrowthCommand),
     Reload(ReloadCommand),
     Room(RoomCommand),
+    Draw(DrawCommand),
+    /// The draw that `bench draw` measures, in a process of its own.
+    #[command(hide = true)]
+    DrawProcess {
+        /// Address of DynamoDB.
+        url: String,
+    },
     /// The engine that `bench http` measures, in a process of its own.
     #[command(hide = true)]
     HttpEngine,
@@ -126,6 +133,8 @@ impl BenchCommand {
             Bench::Growth(command) => command.run(json).await,
             Bench::Reload(command) => command.run(json).await,
             Bench::Room(command) => command.run(json),
+            Bench::Draw(command) => command.run(json).await,
+            Bench::DrawProcess { url } => draw::serve(&url).await.map(|()| ExitCode::SUCCESS),
             Bench::HttpEngine => http::serve(data_dir).await.map(|()| ExitCode::SUCCESS),
         }
     }
@@ -301,6 +310,33 @@ impl RoomCommand {
         let Self { seats, people_per_seat, seed, publish } = self;
         let options = room::Options { seats, people_per_seat, seed, publish };
         let report = room::run(&options)?;
+        if json { out(&report.json()) } else { out(&report) }
+    }
+}
+
+/// What the draw of a large waiting room takes: seconds from closing to seed without the beacon's wait, and memory.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The members are written into an emulated DynamoDB, and another process draws the room. Build it with
+ONSALE_PROFILE=measure. With --kill-at a first draw is killed on the way, and the one that is measured
+goes on; the root is compared with that of the members in either case.
+
+Examples:
+  onsale bench draw
+  onsale bench draw --places 1000000 --kill-at 50")]
+pub struct DrawCommand {
+    /// Indices that were given; one in fifty is nobody's.
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    places: u32,
+    /// Share of the leaves' chunks after which a first draw is killed, in per cent.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=99))]
+    kill_at: Option<u32>,
+}
+
+impl DrawCommand {
+    async fn run(self, json: bool) -> Result<ExitCode, Failure> {
+        let options = draw::Options { places: self.places, kill_at_percent: self.kill_at };
+        let report = draw::run(&options).await?;
         if json { out(&report.json()) } else { out(&report) }
     }
 }
