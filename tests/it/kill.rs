@@ -118,6 +118,7 @@ async fn nothing_acknowledged_is_lost_when_the_engine_is_killed_while_it_sells()
         grace: Endpoints::read(dir.path()).unwrap().grace(),
         endpoints: None,
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let credentials = Credentials::new(&Secrets::read(dir.path()).unwrap());
     let crowd = tokio::spawn(async move { loadtest::run(&options, credentials).await });

@@ -181,6 +181,7 @@ async fn a_crowd_buys_while_the_tables_are_throttled_and_nothing_goes_wrong() {
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let mut report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await.unwrap();
     stop.send_replace(true);

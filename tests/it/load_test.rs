@@ -211,6 +211,7 @@ async fn run_repeating(
         grace: Grace::NONE,
         endpoints: None,
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let run = loadtest::run(&options, Credentials::new(&secrets));
     tokio::time::timeout(DEADLINE, run).await.expect("the crowd ends").unwrap()
@@ -466,6 +467,7 @@ async fn shown_and_audited(tiers_apart: bool) -> Report {
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let report = loadtest::run(&options, Credentials::new(engine.secrets())).await.unwrap();
     println!("{}", report.tables());

@@ -34,6 +34,7 @@ mod limits;
 mod load_test;
 mod metrics;
 mod openapi;
+mod people;
 mod program;
 mod provider;
 mod queue;

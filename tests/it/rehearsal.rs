@@ -79,6 +79,7 @@ async fn rehearse(arrivals: u64, rehearsal: Rehearsal) -> Result<Report, LoadTes
         grace: Grace::NONE,
         endpoints: None,
         rehearsal: Some(rehearsal),
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let run = loadtest::run(&options, Credentials::none());
     tokio::time::timeout(DEADLINE, run).await.expect("the rehearsal ends")

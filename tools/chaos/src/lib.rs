@@ -264,6 +264,7 @@ fn start_crowd(
         grace: grace(SEARCH_LAG_SECONDS),
         endpoints: None,
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let credentials = Credentials::new(&rig.secrets()?);
     let controller = Arc::clone(controller);

@@ -11,6 +11,7 @@ use super::crowd::{CrowdArgs, Otherwise};
 use super::rehearsal::{RehearsalArgs, abort_by_hand, allow_this_machine};
 use super::{DECLINED, Failure, out};
 use loadtest::credentials::Credentials;
+use loadtest::people::plan::Crowd;
 use loadtest::profile::LoadProfile;
 use loadtest::report::Report;
 use loadtest::thresholds::Thresholds;
@@ -39,6 +40,9 @@ pub struct RushCommand {
     sales: Vec<String>,
     #[command(flatten)]
     crowd: CrowdArgs,
+    /// Open loop: which classes come: people at and after the opening, or people of all kinds and as many bots.
+    #[arg(long, value_name = "CROWD", value_enum, default_value_t, conflicts_with_all = ["at_once", "target"])]
+    people: Crowd,
     /// Append every acknowledged order and every captured payment to this file, for the audit.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -162,6 +166,7 @@ impl RushCommand {
             grace: Grace::DEFAULT,
             endpoints: None,
             rehearsal: None,
+            crowd: self.people,
         }
     }
 }

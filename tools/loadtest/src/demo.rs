@@ -168,6 +168,7 @@ pub async fn run(sales: &[SaleFile], options: &Options) -> Result<Outcome, Error
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
+        crowd: crate::people::plan::Crowd::default(),
     };
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
     settle(&engine, Instant::now() + SETTLE).await?;

@@ -97,7 +97,7 @@ impl LoadTest {
     }
 
     /// True if no seat of any sale is free on any journey that is sold.
-    async fn is_sold_out(&self) -> bool {
+    pub(super) async fn is_sold_out(&self) -> bool {
         self.what_is_left(0).await.is_some_and(|late| late.is_empty())
     }
 

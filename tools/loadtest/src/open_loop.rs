@@ -15,11 +15,15 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 use super::client::Place;
+use super::people::Class;
+use super::profile::Buyer;
 use super::session::{GateReply, LoadTest, TaskCounter};
 use super::stopwatch::micros;
 
 /// Most delay with which people come back later than asked, in microseconds: not all at once.
 const JITTER_MICROS: u64 = 500_000;
+/// Times as long as it was asked to, somebody who sleeps stays away.
+const SLEEP: u32 = 20;
 
 /// Somebody asks for an admission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +40,10 @@ struct Ask {
 #[derive(Debug)]
 struct LoopState {
     started: Instant,
+    /// The opening, from the beginning.
+    opening: Duration,
+    /// The end of the time in which anything is begun.
+    until: Instant,
     /// Those who were asked to come back.
     returns: RefCell<BinaryHeap<Reverse<Ask>>>,
     /// Those who were let in, or are asking.
@@ -49,13 +57,15 @@ impl LoopState {
 }
 
 impl LoadTest {
-    /// Lets one person come at each of these moments, in microseconds from `started`, and those who
-    /// are asked to come back return, each as often as the profile says. Ends when all have left, or takes
-    /// nobody up any more after `until`.
-    pub async fn open_loop(self: &Rc<Self>, plan: &[u64], started: Instant, until: Instant) {
+    /// Lets everybody of the plan come, whose moments are from `started`, as is the `opening`; those who are
+    /// asked to come back return, each as often as the profile says. Ends when all have left, or takes nobody
+    /// up any more after `until`.
+    pub async fn open_loop(self: &Rc<Self>, opening: Duration, started: Instant, until: Instant) {
         let sessions = Rc::new(TaskCounter::default());
-        let state = Rc::new(LoopState { started, returns: RefCell::default(), sessions });
-        let mut to_come = (0..).zip(plan.iter().copied()).peekable();
+        let state =
+            Rc::new(LoopState { started, opening, until, returns: RefCell::default(), sessions });
+        let moments = self.arrivals.iter().map(|arrival| arrival.micros);
+        let mut to_come = (0..).zip(moments).peekable();
         let mut waiting: VecDeque<Ask> = VecDeque::new();
         // Our turn for a connection; kept over the rounds, so that it is not lost.
         let mut turn: Option<Pin<Box<dyn Future<Output = Option<Place>>>>> = None;
@@ -152,11 +162,22 @@ impl LoadTest {
         if first {
             self.tally.came(buyer.behaviour);
         }
-        match self.ask(&buyer, first, due, Some(place)).await {
+        if self.venues[buyer.sale].has_room() {
+            // Whoever waits in a room takes up no connection.
+            drop(place);
+            return Box::pin(self.through_the_room(buyer, due, state.until)).await;
+        }
+        let due_from_start = Duration::from_micros(ask.due_micros);
+        if buyer.class() == Class::Early && due_from_start < state.opening {
+            drop(place);
+            return self.look_around(ask, &buyer, state).await;
+        }
+        match self.ask(&buyer, None, first, due, Some(place)).await {
             // A session is large and few are let in: it has its own place in memory.
             GateReply::Admitted(admission) => Box::pin(self.order_with(buyer, admission)).await,
             GateReply::Later(wait) | GateReply::Waiting(wait) if ask.attempt < buyer.returns => {
                 let jitter = buyer_jitter(buyer.seed, ask.attempt);
+                let wait = if buyer.class() == Class::Sleeper { wait * SLEEP } else { wait };
                 let due = state.started.elapsed() + wait + jitter;
                 let attempt = ask.attempt + 1;
                 let ask = Ask { due_micros: micros(due), attempt, ..ask };
@@ -166,6 +187,18 @@ impl LoadTest {
             GateReply::Later(_) | GateReply::Waiting(_) => self.tally.gave_up.one(),
             GateReply::Refused => {}
         }
+    }
+}
+
+impl LoadTest {
+    /// Somebody who came before the opening looks at the sale, and asks when it opens.
+    async fn look_around(&self, ask: Ask, buyer: &Buyer, state: &LoopState) {
+        let venue = &self.venues[buyer.sale];
+        self.left(venue, venue.sale.whole(), false).await;
+        let due = state.opening + buyer_jitter(buyer.seed, ask.attempt);
+        let ask = Ask { due_micros: micros(due), attempt: ask.attempt + 1, ..ask };
+        state.returns.borrow_mut().push(Reverse(ask));
+        state.sessions.change();
     }
 }
 

@@ -8,6 +8,7 @@ use local::endpoints::Endpoints;
 use serde::Serialize;
 
 use super::arrivals::Shape;
+use super::people::plan::Crowd;
 use super::profile::{self, LoadProfile};
 use super::rehearsal::Rehearsal;
 
@@ -85,6 +86,8 @@ pub struct Options {
     pub sales: Vec<String>,
     /// Arrival of the crowd: open or closed loop.
     pub load: Load,
+    /// Which classes of people and bots come in an open loop.
+    pub crowd: Crowd,
     /// The shares of the behaviours.
     pub profile: LoadProfile,
     /// The seed of the crowd.

@@ -149,6 +149,7 @@ fn page(
                 (latency(report))
                 (behaviours(report))
                 (people(report))
+                (fairness(report))
                 (thresholds(report))
                 (refusals(report))
                 @if let Some(cpu) = &report.cpu { section { h2 { "Processors" } p { (cpu) } } }
@@ -369,6 +370,36 @@ fn people(report: &Report) -> Markup {
                         td { (class.name()) } td { (grouped(deeds.arrived)) } td { (grouped(deeds.returned)) }
                         td { (grouped(deeds.admitted)) } td { (grouped(deeds.orders)) }
                         td { (grouped(deeds.paid)) } td { (grouped(deeds.tickets)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn fairness(report: &Report) -> Markup {
+    let percent = |part: u64, whole: u64| match whole {
+        0 => String::new(),
+        whole => format!("{:.0} %", 100.0 * part as f64 / whole as f64),
+    };
+    html! {
+        @if let Some(fairness) = &report.fairness {
+            section {
+                h2 { "Fairness" }
+                p.soft { "Accounts by tenths of the crowd, in the order of their coming. " (fairness.words()) "." }
+                table {
+                    tr {
+                        th { "by arrival" } th { "people" } th { "admitted" } th { "" } th { "bots" } th { "admitted" }
+                        th { "" }
+                    }
+                    @for (number, tenth) in (1..).zip(&fairness.deciles) {
+                        tr {
+                            td { "tenth " (number) }
+                            td { (grouped(tenth.people)) } td { (grouped(tenth.people_admitted)) }
+                            td { (percent(tenth.people_admitted, tenth.people)) }
+                            td { (grouped(tenth.bots)) } td { (grouped(tenth.bots_admitted)) }
+                            td { (percent(tenth.bots_admitted, tenth.bots)) }
+                        }
                     }
                 }
             }

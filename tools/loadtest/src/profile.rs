@@ -58,6 +58,10 @@ pub enum Behaviour {
 
 /// Most times that a buyer comes back.
 const MAX_RETURNS: u8 = 8;
+/// Most times that a bot comes back.
+const MAX_BOT_RETURNS: u8 = 60;
+/// Most tickets that anybody wants.
+const MAX_TICKETS: u16 = 4;
 /// Admissions that a bot asks for at once.
 pub const HAMMERS: usize = 20;
 
@@ -261,6 +265,8 @@ impl LoadProfile {
 pub struct Buyer {
     /// Number of the buyer in the crowd.
     pub index: u64,
+    /// The class of the buyer.
+    pub class: Class,
     /// The `sub` of the buyer's token, where the crowd signs it.
     pub user: String,
     /// Index of the sale among those of the load test.
@@ -278,10 +284,29 @@ pub struct Buyer {
 }
 
 impl Buyer {
+    /// The same buyer as one of a class. Bots take as many of the best as they may, pay, and do not tire; who
+    /// comes early comes once more at the opening.
+    #[must_use]
+    pub fn of_class(self, class: Class) -> Self {
+        let returns = match class {
+            Class::Leaver => 0,
+            Class::Early | Class::Sleeper => self.returns.saturating_add(1),
+            Class::Solver | Class::Farm | Class::Script | Class::Hammer => MAX_BOT_RETURNS,
+            Class::Nobody | Class::Person | Class::Sharer | Class::Collector | Class::Late => {
+                self.returns
+            }
+        };
+        if class.is_bot() {
+            let (tickets, way, behaviour) = (MAX_TICKETS, Way::Best, Behaviour::Pay);
+            return Self { class, returns, tickets, way, behaviour, ..self };
+        }
+        Self { class, returns, ..self }
+    }
+
     /// The class that the buyer is counted in.
     #[must_use]
     pub fn class(&self) -> Class {
-        if self.behaviour == Behaviour::Hammer { Class::Hammer } else { Class::Person }
+        if self.behaviour == Behaviour::Hammer { Class::Hammer } else { self.class }
     }
 }
 
@@ -302,13 +327,14 @@ pub fn buyer(profile: LoadProfile, seed: u64, index: u64, weights: &[u64]) -> Bu
         0..20 => 1,
         20..70 => 2,
         70..85 => 3,
-        _ => 4,
+        _ => MAX_TICKETS,
     };
     // One of four who are asked to come back does; one of four of these once more; and so on.
     let returns = (0..MAX_RETURNS).take_while(|_| random.random_range(0..4) == 0).count();
     let returns = u8::try_from(returns).unwrap_or(MAX_RETURNS);
     Buyer {
         index,
+        class: Class::Person,
         user: format!("rush-{index}"),
         sale: sale.unwrap_or(0),
         tickets,

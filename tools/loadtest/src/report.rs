@@ -11,6 +11,8 @@ use serde::Serialize;
 
 use crate::cpu::Shares;
 
+use super::people::fairness::{Decile, Fairness};
+use super::people::plan::Crowd;
 use super::people::{Class, Deeds};
 use super::profile::{Behaviour, LoadProfile};
 use super::rehearsal::{Rehearsal, Rehearsed};
@@ -174,6 +176,11 @@ pub struct Report {
     pub cpu: Option<Shares>,
     /// What the people of each class did.
     pub people: BTreeMap<Class, Deeds>,
+    /// Which classes of people and bots came.
+    pub crowd: Crowd,
+    /// Who got what; absent in a closed loop.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Fairness>,
     /// The deployment that was loaded and whether it was aborted; absent unless it was a rehearsal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsed>,
@@ -249,6 +256,8 @@ impl Report {
             throttled: None,
             cpu: None,
             people: tally.people(),
+            crowd: options.crowd,
+            fairness: test.fairness(),
             rehearsal: options.rehearsal.as_ref().map(Rehearsal::rehearsed),
             thresholds: Vec::new(),
             series,
@@ -320,6 +329,7 @@ impl Report {
             self.sold(),
             self.behaviours(),
             self.people(),
+            self.deciles(),
             self.refused(),
             self.repeated(),
             self.times(),
@@ -333,10 +343,12 @@ impl Report {
         let throttled = self.throttled.as_ref().map_or_else(String::new, |all| format!("\n{all}"));
         let (summary, verdict, rehearsed) = (self.summary(), self.verdict(), self.rehearsed());
         let callbacks = self.callbacks();
+        let fair =
+            self.fairness.as_ref().map_or_else(String::new, |fair| format!("\n{}", fair.words()));
         let thresholds: String =
             self.thresholds.iter().map(|checked| format!("\n{checked}")).collect();
         format!(
-            "{summary}{tables}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{rehearsed}{anomalies}{thresholds}"
+            "{summary}{tables}{fair}\n{refused}\n{callbacks}\n{verdict}{cpu}{throttled}{rehearsed}{anomalies}{thresholds}"
         )
     }
 
@@ -450,6 +462,28 @@ impl Report {
             let counts = [arrived, returned, admitted, orders, paid, tickets];
             let counts = counts.iter().map(u64::to_string);
             rows.add_row(std::iter::once(class.name().to_owned()).chain(counts));
+        }
+        rows
+    }
+
+    fn deciles(&self) -> Table {
+        let mut rows = table(["by arrival", "people", "admitted", "%", "bots", "admitted", "%"]);
+        let percent = |part: u64, whole: u64| match whole {
+            0 => String::new(),
+            whole => format!("{:.0}", 100.0 * part as f64 / whole as f64),
+        };
+        let deciles = self.fairness.iter().flat_map(|fairness| &fairness.deciles);
+        for (number, decile) in (1..).zip(deciles) {
+            let Decile { people, people_admitted, bots, bots_admitted } = *decile;
+            rows.add_row([
+                format!("tenth {number}"),
+                people.to_string(),
+                people_admitted.to_string(),
+                percent(people_admitted, people),
+                bots.to_string(),
+                bots_admitted.to_string(),
+                percent(bots_admitted, bots),
+            ]);
         }
         rows
     }

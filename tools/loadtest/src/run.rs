@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use engine::domain::ids::Legs;
+use engine::domain::time::Timestamp;
 use futures_util::stream::{self, StreamExt as _};
 use local::endpoints::Endpoints;
 use tokio::sync::oneshot;
@@ -18,6 +19,8 @@ use super::cpu::{self, GENERATOR_THREADS, Meter, Shares};
 use super::credentials::Credentials;
 use super::ledger::Ledger;
 use super::options::{Load, Options};
+use super::people::Class;
+use super::people::plan::{self, Arrival, Crowd};
 use super::progress::Progress;
 use super::rehearsal::tokens::{NoToken, Tokens};
 use super::report::{Report, Sold};
@@ -140,6 +143,8 @@ async fn prepare(
         ledger,
         credentials,
         tokens,
+        arrivals: Vec::new(),
+        visits: RefCell::default(),
         profile: options.profile,
         seed: options.seed,
         unhurried: matches!(options.load, Load::Open { .. }),
@@ -159,15 +164,12 @@ async fn execute(
         prepared = prepared => prepared.map_err(|_elapsed| LoadTestError::Silent(options.most))??,
         reason = aborted(options) => return Err(LoadTestError::Aborted(reason)),
     };
+    let mut test = test;
+    let opening = opening(&test);
+    test.arrivals = arrivals(options, opening);
     let test = Rc::new(test);
     let seats = test.weights.iter().sum();
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
-    let plan = match options.load {
-        Load::Open { arrivals, within_seconds, shape, .. } => {
-            arrivals::plan(shape, arrivals, Duration::from_secs_f64(within_seconds), options.seed)
-        }
-        Load::Closed { .. } => Vec::new(),
-    };
     let meter = meter(options.endpoints.as_ref()).await;
     let started = Instant::now();
     let end = started + options.most;
@@ -175,18 +177,18 @@ async fn execute(
     let series = RefCell::new(Series::new(started));
     let crowd = async {
         match options.load {
-            Load::Open { .. } => test.open_loop(&plan, started, until).await,
+            Load::Open { .. } => test.open_loop(opening, started, until).await,
             Load::Closed { arrivals, at_once } => test.closed_loop(arrivals, at_once, until).await,
         }
         match &test.controller {
-            None if options.rehearsal.is_none() => {
+            None if options.rehearsal.is_none() && !test.has_room() => {
                 test.sell_the_rest(options.load.late_at_once(), until).await
             }
             Some(_) | None => {
                 while test.tasks.count() > 0 && Instant::now() < until {
                     test.tasks.changed().await;
                 }
-                false
+                test.has_room() && options.rehearsal.is_none() && test.is_sold_out().await
             }
         }
     };
@@ -216,6 +218,33 @@ async fn execute(
     };
     let samples = series.into_inner().into_samples();
     Ok(Report { cpu, ..Report::from_test(&test, options, started, took, sold_out, sales, samples) })
+}
+
+/// The opening of the sale that opens last, from now; zero if all are open.
+fn opening(test: &LoadTest) -> Duration {
+    let now = Timestamp::now();
+    let until = |venue: &Venue| {
+        let ms = u64::try_from(venue.sale.file().opens_at.ms_since(now)).unwrap_or(0);
+        Duration::from_millis(ms)
+    };
+    test.venues.iter().map(until).max().unwrap_or_default()
+}
+
+/// Who comes, and when; nobody by the clock in a closed loop.
+fn arrivals(options: &Options, opening: Duration) -> Vec<Arrival> {
+    let Load::Open { arrivals: accounts, within_seconds, shape, .. } = options.load else {
+        return Vec::new();
+    };
+    let (within, seed) = (Duration::from_secs_f64(within_seconds), options.seed);
+    match options.crowd {
+        Crowd::People => {
+            let person = |(owner, micros)| Arrival { micros, class: Class::Person, owner };
+            (0..).zip(arrivals::plan(shape, accounts, within, seed)).map(person).collect()
+        }
+        crowd @ Crowd::Mixed => {
+            plan::plan(&plan::Terms { crowd, accounts, shape, within, opening, seed })
+        }
+    }
 }
 
 /// Waits until a rehearsal is aborted, by its switch or by its file, and says why; for ever if there is none.
@@ -299,6 +328,11 @@ impl LoadTest {
             }
         });
         places.await;
+    }
+
+    /// True if a sale has a waiting room: whoever comes late has no place in it.
+    fn has_room(&self) -> bool {
+        self.venues.iter().any(Venue::has_room)
     }
 
     /// The sales of a gateway that does not say what is left: nothing is known to be gone.
@@ -387,6 +421,7 @@ mod tests {
             url: ill(shows).await,
             sales: vec!["stub".to_owned()],
             load,
+            crowd: Crowd::People,
             profile: LoadProfile::Paying,
             seed: 1,
             most: Duration::from_secs(2),

@@ -1,7 +1,7 @@
 //! One buyer's session: through the gate to an order. What follows is in `behaviour.rs`.
 
 use std::borrow::Cow;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -33,6 +33,8 @@ use super::credentials::Credentials;
 use super::ledger::{Entry, Ledger};
 use super::options::CallbackRepeats;
 use super::people::Class;
+use super::people::fairness::Visits;
+use super::people::plan::Arrival;
 use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
 use super::rehearsal::tokens::Tokens;
 use super::stopwatch::Endpoint;
@@ -74,6 +76,10 @@ pub struct LoadTest {
     pub profile: LoadProfile,
     /// The seed of the crowd.
     pub seed: u64,
+    /// Who comes, and when; empty in a closed loop.
+    pub arrivals: Vec<Arrival>,
+    /// What became of whom.
+    pub visits: RefCell<Visits>,
     /// True if people take their time, as in an open loop.
     pub unhurried: bool,
     /// What goes on besides the sessions: those who wait for the end of a payment window.
@@ -259,7 +265,9 @@ impl LoadTest {
     /// Buyer number `index`.
     #[must_use]
     pub fn buyer(&self, index: u64) -> Buyer {
-        profile::buyer(self.profile, self.seed, index, &self.weights)
+        let buyer = profile::buyer(self.profile, self.seed, index, &self.weights);
+        let arrival = usize::try_from(index).ok().and_then(|index| self.arrivals.get(index));
+        buyer.of_class(arrival.map_or(Class::Person, |arrival| arrival.class))
     }
 
     /// Repeats a request until it has an answer that is not "come back later".
@@ -305,7 +313,7 @@ impl LoadTest {
     }
 
     /// The authorization of a buyer of the crowd.
-    fn bearer_of(&self, buyer: &Buyer) -> Option<Bearer> {
+    pub(super) fn bearer_of(&self, buyer: &Buyer) -> Option<Bearer> {
         match &self.tokens {
             None => self.bearer(&buyer.user, buyer.class()),
             Some(tokens) => {
@@ -327,7 +335,7 @@ impl LoadTest {
         self.tally.arrived(buyer.class());
         self.tally.came(buyer.behaviour);
         for attempt in 0..=REPEATS {
-            match self.ask(&buyer, attempt == 0, Instant::now(), None).await {
+            match self.ask(&buyer, None, attempt == 0, Instant::now(), None).await {
                 GateReply::Admitted(admission) => return self.order_with(buyer, admission).await,
                 GateReply::Later(wait) if attempt < REPEATS => tokio::time::sleep(wait).await,
                 GateReply::Later(_) | GateReply::Waiting(_) | GateReply::Refused => return,
@@ -335,17 +343,22 @@ impl LoadTest {
         }
     }
 
-    /// A buyer asks to be admitted: for the `first` time in the manner of the buyer's behaviour.
+    /// A buyer asks to be admitted, with the claim to a place where the sale has a waiting room: for the `first`
+    /// time in the manner of the buyer's behaviour.
     pub async fn ask(
         &self,
         buyer: &Buyer,
+        claim: Option<&Value>,
         first: bool,
         due: Instant,
         place: Option<Place>,
     ) -> GateReply {
         let venue = &self.venues[buyer.sale];
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
-        let body = format!("{{\"tickets\":{tickets}}}");
+        let body = match claim {
+            None => format!("{{\"tickets\":{tickets}}}"),
+            Some(place) => json!({ "tickets": tickets, "place": place }).to_string(),
+        };
         let call = self.made(Call::post(Endpoint::Admission, &venue.admissions, body));
         let Some(call) = call else { return GateReply::Refused };
         if buyer.behaviour == Behaviour::ForgeIdentity {
@@ -449,10 +462,17 @@ impl LoadTest {
         let Some(bearer) = self.bearer_of(&buyer) else { return };
         let tickets = buyer.tickets.min(venue.sale.file().limit_per_buyer);
         let mut way = buyer.way;
+        self.visits.borrow_mut().of(buyer.index).admitted = true;
         for attempt in 0..=OTHER_SEATS {
-            let mut due = self.think(CHOOSING_MS, &mut random).await;
+            let mut due = match buyer.class().is_bot() {
+                true => Instant::now(),
+                false => self.think(CHOOSING_MS, &mut random).await,
+            };
             let lines = self.lines(venue, &buyer, way, legs, tickets, &mut random).await;
-            let Some(lines) = lines else { return self.tally.refuse("nothing-to-choose") };
+            let Some(lines) = lines else {
+                self.tally.admitted_to_nothing.one();
+                return self.tally.refuse("nothing-to-choose");
+            };
             let body = |token: &str| json!({ "admission": token, "lines": lines }).to_string();
             let call = |token: &str| {
                 let made = Call::post(Endpoint::Reserve, &venue.orders, body(token));
@@ -465,12 +485,31 @@ impl LoadTest {
                 self.tally.shown(buyer.behaviour, is_refused(&reply, 403, "not-admitted"));
                 due = Instant::now();
             }
+            if attempt == 0 && buyer.class() == Class::Sharer {
+                due = self.share_the_admission(&buyer, &order, due).await;
+            }
             match self.order(buyer.behaviour, &order, &admission, due).await {
-                Ok(order) => return self.conclude(buyer, bearer, order, random).await,
+                Ok(order) => {
+                    self.visits.borrow_mut().of(buyer.index).orders += 1;
+                    return self.conclude(buyer, bearer, order, random).await;
+                }
                 Err(Next::OtherSeats) => way = Way::Best,
                 Err(Next::Leave) => return,
             }
         }
+        // Every attempt was refused for want of seats.
+        self.tally.admitted_to_nothing.one();
+    }
+
+    /// Another account orders with the admission of a sharer: it must be refused. Says when the sharer goes on.
+    async fn share_the_admission(&self, buyer: &Buyer, order: &Call, due: Instant) -> Instant {
+        let friend = self.bearer(&format!("{}-friend", buyer.user), buyer.class());
+        let Some(friend) = friend else { return due };
+        let reply = self.persist(&order.clone().by(&friend), due, None).await;
+        if let Err(other) = is_refused(&reply, 403, "not-admitted") {
+            self.tally.anomaly(format!("the admission of {} was shared: {other}", buyer.user));
+        }
+        Instant::now()
     }
 
     /// What is left on a journey; an answer that does not say so is counted as what it is.

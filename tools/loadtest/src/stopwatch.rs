@@ -14,6 +14,8 @@ use serde::Serialize;
 /// The endpoints that are timed, by the name that the report gives them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
+    /// `POST /sales/{sale}/places`.
+    Join,
     /// `POST /sales/{sale}/admissions`.
     Admission,
     /// `POST /sales/{sale}/orders`.
@@ -30,7 +32,8 @@ pub enum Endpoint {
 
 impl Endpoint {
     /// Every endpoint, in the order of reports.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
+        Self::Join,
         Self::Admission,
         Self::Reserve,
         Self::TakeCallback,
@@ -48,6 +51,7 @@ impl Endpoint {
             Self::PayCallback => 3,
             Self::Cancel => 4,
             Self::Query => 5,
+            Self::Join => 6,
         }
     }
 
@@ -55,6 +59,7 @@ impl Endpoint {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Self::Join => "waiting-room",
             Self::Admission => "token-gate",
             Self::Reserve => "reserve",
             Self::Cancel => "cancel",

@@ -71,6 +71,8 @@ pub struct Tally {
     pub admissions: Counter,
     /// Reservations that were refused because there were no such seats.
     pub refused_reservations: Counter,
+    /// Number of times that somebody was admitted and found nothing to buy.
+    pub admitted_to_nothing: Counter,
     /// Orders that were made.
     pub orders: Counter,
     /// Orders that were paid.
@@ -139,7 +141,17 @@ impl Tally {
     pub fn arrived(&self, class: Class) {
         match class {
             Class::Late => self.late_buyers.one(),
-            Class::Nobody | Class::Person | Class::Hammer => self.buyers.one(),
+            Class::Nobody
+            | Class::Person
+            | Class::Early
+            | Class::Leaver
+            | Class::Sleeper
+            | Class::Sharer
+            | Class::Collector
+            | Class::Solver
+            | Class::Farm
+            | Class::Script
+            | Class::Hammer => self.buyers.one(),
         }
         self.by_class(class).arrived += 1;
     }

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use tokio::sync::Mutex;
 
 use engine::domain::ids::{Legs, Seat};
+use engine::domain::room::document::Document;
 use engine::domain::sale::{Sale, SaleFile, Tier};
 use shared::http::journey_query::journey_query;
 
@@ -54,6 +55,11 @@ pub struct Venue {
     pub admissions: String,
     /// Path of its orders.
     pub orders: String,
+    /// Path of the places of its waiting room.
+    pub places: String,
+    /// Path of its waiting room.
+    pub room: String,
+    document: Mutex<Option<(Instant, Rc<Document>)>>,
     snapshots: Mutex<HashMap<Legs, Snapshot>>,
 }
 
@@ -89,7 +95,9 @@ impl Venue {
                 let sale = Sale::new(file)
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
                 let (admissions, orders) = (format!("{path}/admissions"), format!("{path}/orders"));
-                Ok(Self { sale, admissions, orders, snapshots: Mutex::default() })
+                let (places, room) = (format!("{path}/places"), format!("{path}/room"));
+                let (document, snapshots) = (Mutex::default(), Mutex::default());
+                Ok(Self { sale, admissions, orders, places, room, document, snapshots })
             }
             other @ (Reply::Problem(_) | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
         }
@@ -128,6 +136,38 @@ impl Venue {
         let left = Rc::new(left.ok_or(reply)?);
         snapshots.insert(legs, (Instant::now(), Rc::clone(&left)));
         Ok(left)
+    }
+
+    /// True if it has a waiting room.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.sale.file().room.is_some()
+    }
+
+    /// The room document, as a cache has it that all people share: a second old at most.
+    ///
+    /// # Errors
+    /// The answer that is none.
+    pub async fn room(&self, client: &Client) -> Result<Rc<Document>, Reply> {
+        let mut kept = self.document.lock().await;
+        if let Some((at, document)) = &*kept
+            && at.elapsed() < SNAPSHOT_LIFETIME
+        {
+            return Ok(Rc::clone(document));
+        }
+        let call = Call::get(&self.room).map_err(|error| Reply::Lost(error.to_string()))?;
+        let reply = client.send(&call).await;
+        let document = Rc::new(reply.read::<Document>().ok_or(reply)?);
+        *kept = Some((Instant::now(), Rc::clone(&document)));
+        Ok(document)
+    }
+
+    /// Places that were served by the last room document; `None` if none was read.
+    #[must_use]
+    pub fn places_served(&self) -> Option<u64> {
+        let kept = self.document.try_lock().ok()?;
+        let (_, document) = kept.as_ref()?;
+        Some(document.groups.iter().map(|group| u64::from(group.serving)).sum())
     }
 
     /// A journey that somebody would want, in a tier that sells it.

@@ -137,6 +137,7 @@ async fn load_test(engine: &Engine, options: &Options) -> Result<Scenario, Failu
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
+        crowd: loadtest::people::plan::Crowd::default(),
     };
     let report = loadtest::run(&crowd, Credentials::new(engine.secrets())).await?;
     if !report.is_good() {

@@ -1,4 +1,12 @@
-//! The classes of people, each counted apart.
+//! The classes of people and bots, each counted apart.
+//!
+//! - [`plan`] says who comes, and when;
+//! - [`room`] is the way through a waiting room;
+//! - [`fairness`] says who got what.
+
+pub mod fairness;
+pub mod plan;
+mod room;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,33 +18,113 @@ use serde::Serialize;
 use super::series::ClassSample;
 use super::stopwatch::{Percentiles, histogram, micros};
 
-/// A class of people.
+/// A class of people, or of bots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// Whatever is sent in nobody's name: what is left, which the crowd reads as through one cache, and the
     /// callbacks of the payment provider.
     Nobody,
-    /// People who come for tickets.
+    /// People who come at the opening and afterwards.
     Person,
+    /// People who come before the opening.
+    Early,
+    /// People who leave when they have to wait.
+    Leaver,
+    /// People who miss their turn, and come back.
+    Sleeper,
+    /// People who let somebody else use their place.
+    Sharer,
+    /// People with ten accounts each.
+    Collector,
+    /// Bots that solve challenges.
+    Solver,
+    /// Bots with fifty accounts each.
+    Farm,
+    /// Bots that come in the first 100 ms.
+    Script,
     /// Bots of the behaviour `hammer`.
     Hammer,
     /// Those who come late to take what is left.
     Late,
 }
 
+/// What is said of a class in one row.
+#[derive(Debug, Clone, Copy)]
+struct Row {
+    name: &'static str,
+    /// Accounts in a thousand of the mixed crowd.
+    per_mille: u32,
+    is_bot: bool,
+    does: &'static str,
+}
+
 impl Class {
     /// Every class, in the order of reports.
-    pub const ALL: [Self; 4] = [Self::Person, Self::Hammer, Self::Late, Self::Nobody];
+    pub const ALL: [Self; 12] = [
+        Self::Person,
+        Self::Early,
+        Self::Leaver,
+        Self::Sleeper,
+        Self::Sharer,
+        Self::Collector,
+        Self::Solver,
+        Self::Farm,
+        Self::Script,
+        Self::Hammer,
+        Self::Late,
+        Self::Nobody,
+    ];
 
     /// Its name in reports and files.
     #[must_use]
     pub fn name(self) -> &'static str {
+        self.row().name
+    }
+
+    /// What its people do, in words.
+    #[must_use]
+    pub fn does(self) -> &'static str {
+        self.row().does
+    }
+
+    /// True if it is of bots.
+    #[must_use]
+    pub fn is_bot(self) -> bool {
+        self.row().is_bot
+    }
+
+    fn row(self) -> Row {
+        let row = |name, per_mille, is_bot, does| Row { name, per_mille, is_bot, does };
         match self {
-            Self::Nobody => "nobody",
-            Self::Person => "person",
-            Self::Hammer => "hammer",
-            Self::Late => "late",
+            Self::Nobody => row("nobody", 0, false, "is read or sent in nobody's name"),
+            Self::Person => row("person", 260, false, "comes at the opening or afterwards"),
+            Self::Early => {
+                row("early", 120, false, "comes before the opening, ever more the nearer it is")
+            }
+            Self::Leaver => row("leaver", 60, false, "leaves when asked to wait"),
+            Self::Sleeper => row("sleeper", 25, false, "misses the turn, and comes back"),
+            Self::Sharer => row(
+                "sharer",
+                10,
+                false,
+                "lets another account use the place or the admission, which must be refused",
+            ),
+            Self::Collector => {
+                row("collector", 25, false, "one person with ten accounts, within 30 s")
+            }
+            Self::Solver => row(
+                "solver",
+                150,
+                true,
+                "comes 10 to 20 s after the opening: as long as a solver of challenges takes",
+            ),
+            Self::Farm => {
+                row("farm", 250, true, "one bot with fifty accounts, in the first second")
+            }
+            Self::Script => row("script", 100, true, "comes in the first 100 ms"),
+            Self::Hammer => row("hammer", 0, true, "asks twenty times at once"),
+            Self::Late => row("late", 0, false, "takes what is left"),
         }
     }
 }
@@ -146,6 +234,16 @@ impl Traffic {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_documented_crowd_is_the_crowd() {
+        let document = include_str!("../../../../docs/rush.md");
+        for class in Class::ALL {
+            let Row { name, per_mille, does, .. } = class.row();
+            let row = format!("| `{name}` | {per_mille} | {does} |");
+            assert!(per_mille == 0 || document.contains(&row), "docs/rush.md lacks {row}");
+        }
+    }
 
     #[test]
     fn a_sample_is_of_what_happened_since_the_last() {

@@ -203,6 +203,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
+        crowd: crate::people::plan::Crowd::default(),
     };
     let starting = lap(started);
     let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
