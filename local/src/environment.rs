@@ -37,6 +37,11 @@ pub fn variables(config: &Config) -> Variables {
     let admission = admission.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
     let attendees = config.attendees.keys.iter();
     let attendees = attendees.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
+    let challenges = config.challenges.keys.iter();
+    let challenges = challenges.map(|(kid, key)| (kid, BASE64_STANDARD.encode(&key.0)));
+    let verifiers = config.challenges.siteverify.iter();
+    let verifier_secrets = verifiers.clone().map(|api| (api.provider.as_str(), text(&api.secret)));
+    let verifier_urls = verifiers.filter_map(|api| Some((api.provider.as_str(), api.url.clone()?)));
     let payments = config.payments.secrets.iter();
     let payments = payments.map(|(provider, secret)| (provider, text(secret)));
     let apis = config.providers.apis.iter();
@@ -63,6 +68,9 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_SQS_ENDPOINT", config.sqs.endpoint.clone().unwrap_or_default()),
         ("ONSALE_ADMISSION_KEYS", pairs(admission)),
         ("ONSALE_ATTENDEE_KEYS", pairs(attendees)),
+        ("ONSALE_CHALLENGE_KEYS", pairs(challenges)),
+        ("ONSALE_SITEVERIFY_SECRETS", pairs(verifier_secrets)),
+        ("ONSALE_SITEVERIFY_URLS", pairs(verifier_urls)),
         ("ONSALE_PAYMENT_SECRETS", pairs(payments)),
         ("ONSALE_PAYMENT_TOLERANCE_SECONDS", config.payments.tolerance_seconds.to_string()),
         ("ONSALE_PAYMENT_GRACE_SECONDS", config.providers.grace.seconds().to_string()),
@@ -119,13 +127,14 @@ fn pairs(all: impl Iterator<Item = (impl std::fmt::Display, String)>) -> String 
 mod tests {
     use engine::domain::call_rate::CallRate;
     use engine::domain::captures::ListLag;
+    use engine::domain::challenge::SiteverifyProvider;
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
     use shared::beacon::Chains;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
-        AttendeeConfig, BeaconConfig, DynamoDbConfig, ProvidersConfig, RedisConfig, SalesConfig,
-        SqsConfig,
+        AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, ProvidersConfig,
+        RedisConfig, SalesConfig, SiteverifyApi, SqsConfig,
     };
     use shared::sqs::QueueUrls;
 
@@ -146,6 +155,14 @@ mod tests {
             },
             admission: AdmissionConfig { keys: vec![("local".to_owned(), Secret(vec![200; 32]))] },
             attendees: AttendeeConfig { keys: vec![("local".to_owned(), Secret(vec![201; 32]))] },
+            challenges: ChallengeConfig {
+                keys: vec![("local".to_owned(), Secret(vec![202; 32]))],
+                siteverify: vec![SiteverifyApi {
+                    provider: SiteverifyProvider::Turnstile,
+                    url: Some("http://127.0.0.1:5/siteverify".to_owned()),
+                    secret: Secret(b"1x00".to_vec()),
+                }],
+            },
             payments: PaymentConfig {
                 secrets: vec![(stripe(), Secret(b"whsec_1".to_vec()))],
                 tolerance_seconds: 300,

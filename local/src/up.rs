@@ -23,9 +23,9 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, BeaconConfig, Config, DEFAULT_TOLERANCE_SECONDS,
-    DynamoDbConfig, MetricsConfig, PaymentConfig, ProviderApi, ProvidersConfig, RedisConfig,
-    SalesConfig, Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
+    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProviderApi,
+    ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::functions::{Function, Trigger};
 
@@ -473,6 +473,10 @@ pub fn config(
         // Another key than the admissions', made from it: so a data directory needs no new secret.
         attendees: AttendeeConfig {
             keys: vec![("local".to_owned(), secret(&format!("attendees:{}", secrets.admission)))],
+        },
+        challenges: ChallengeConfig {
+            keys: vec![("local".to_owned(), secret(&format!("challenges:{}", secrets.admission)))],
+            siteverify: Vec::new(),
         },
         payments: PaymentConfig {
             secrets: vec![(provider.clone(), secret(&secrets.stripe))],

@@ -6,6 +6,7 @@ pub mod bitmap;
 pub mod call_rate;
 pub mod capacity;
 pub mod captures;
+pub mod challenge;
 pub mod choice;
 pub mod gate;
 pub mod grace;

@@ -1,10 +1,13 @@
 //! `POST /sales/{sale}/admissions`: a buyer asks to be let through the gate.
 
+use engine::domain::challenge::Stage;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::admit::{admit, check_open};
+use engine::ports::Published;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
+use shared::challenges;
 use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::identity::Buyer;
 use shared::http::respond::{Created, respond};
@@ -32,9 +35,26 @@ async fn token_gate(
     let published = checks::sale(&app.ports, &sale).await?;
     let tickets = body.tickets(&published.sale)?;
     check_open(&published, now)?;
-    limits::check(app, request, &published.sale, &buyer, now).await?;
-    admit(&app.ports, &published, buyer.user(), tickets, now).await?;
+    let passed =
+        challenges::check(app, &published, &buyer, Stage::Visit, body.challenge(), now).await?;
+    if let Err(problem) = let_in(app, request, &published, &buyer, tickets, now).await {
+        passed.give_back().await;
+        return Err(problem);
+    }
     Ok(Created(sign(app, grant(app, &published.sale, &buyer, tickets, now), now)?))
+}
+
+/// Lets the buyer in if limits, rules and the gate do.
+async fn let_in(
+    app: &App,
+    request: &Request,
+    published: &Published,
+    buyer: &Buyer,
+    tickets: u16,
+    now: Timestamp,
+) -> Result<(), Problem> {
+    limits::check(app, request, &published.sale, buyer, now).await?;
+    Ok(admit(&app.ports, published, buyer.user(), tickets, now).await?)
 }
 
 fn grant(app: &App, sale: &Sale, buyer: &Buyer, tickets: u16, now: Timestamp) -> Grant {

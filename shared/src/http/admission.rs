@@ -4,6 +4,7 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body, within};
 use engine::domain::number::OrderNumber;
 use engine::domain::requested::MAX_SEATS_PER_ORDER;
@@ -11,12 +12,15 @@ use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
 /// Body of a request for an admission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object with tickets")]
 pub struct AdmissionBody {
     /// For how many tickets at most: no more than the sale's limit.
     #[schemars(range(min = 1, max = MAX_SEATS_PER_ORDER))]
     tickets: u16,
+    /// The answer to the challenge that a request without one was refused with.
+    #[serde(default)]
+    challenge: Option<ChallengeAnswer>,
 }
 
 impl AdmissionBody {
@@ -26,6 +30,12 @@ impl AdmissionBody {
     /// Returns the first check that it does not pass.
     pub fn read(request: &Request) -> Result<Self, Refusal> {
         json_body(request, MAX_BODY_BYTES)
+    }
+
+    /// The answer to a challenge, if it has one.
+    #[must_use]
+    pub fn challenge(&self) -> Option<&ChallengeAnswer> {
+        self.challenge.as_ref()
     }
 
     /// For how many tickets: no more than an order of this sale could ever have.

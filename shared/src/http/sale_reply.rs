@@ -90,7 +90,7 @@ pub struct SaleReply {
     pub summary: SaleSummary,
     /// Counts every publication.
     pub version: u64,
-    /// The sale file: terms, stops, tiers, prices and seats.
+    /// The sale file: terms, stops, tiers, prices and seats. The questions of its challenges are left out.
     pub file: SaleFile,
     /// The grid of each tier, in the order of the file.
     pub tiers: Vec<TierGridReply>,
@@ -126,7 +126,7 @@ impl SaleReply {
         Self {
             summary: SaleSummary::new(published, now),
             version: published.version,
-            file: sale.file().clone(),
+            file: sale.file().public(),
             tiers: sale.tiers().iter().map(grid).collect(),
             warnings: Vec::new(),
         }

@@ -143,7 +143,7 @@ fn broken_off(broken: Broken, effect: Effect) -> StoreError {
 }
 
 /// Text as it may stand in a path, a query or a form.
-pub(super) fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let escape = |byte: u8| {
         if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }

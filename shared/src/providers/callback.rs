@@ -53,7 +53,7 @@ impl<'a> VerifiedCallback<'a> {
 }
 
 /// Bytes that a header has in hexadecimal digits.
-pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit =
         |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let (pairs, []) = text.as_bytes().as_chunks::<2>() else { return None };
@@ -61,6 +61,6 @@ pub(super) fn from_hex(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Bytes in hexadecimal digits, as [`from_hex`] reads them.
-pub(super) fn to_hex(bytes: &[u8]) -> String {
+pub(crate) fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -6,8 +6,8 @@
 //! told to send money back ([`refund`](engine::ports::Provider::refund)). Where no API key is
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
 
-mod account;
-mod callback;
+pub(crate) mod account;
+pub(crate) mod callback;
 mod limit;
 pub mod stripe;
 

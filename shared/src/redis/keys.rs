@@ -4,11 +4,12 @@
 //! tiers is one atomic script. A sale that keeps its tiers apart has an inventory for each tier, and the tag
 //! `{sale/tier}`: its tiers are spread over the slots. Every shard of a sale's gate has a tag of its own, so that the flood
 //! at the gate does not meet the sale; so has every copy of what is left, and the waiting room of a sale. No key
-//! has a time to live but the locks and counters of the gate, the copies and those of rooms, which may be
-//! forgotten: a serverless cache evicts keys that have one.
+//! has a time to live but the locks and counters of the gate, the copies, what is kept of challenges and what is
+//! of rooms, all of which may be forgotten: a serverless cache evicts keys that have one.
 
 use std::fmt;
 
+use engine::domain::challenge::Stage;
 use engine::domain::ids::{InventoryId, Leg, RuleId, SaleId, TierId, UserId};
 
 /// What the field of a buyer begins with in the hash of an inventory. An order number does not, nor does a
@@ -218,6 +219,30 @@ impl RoomKeys<'_> {
     #[must_use]
     pub fn second(self, second: i64) -> String {
         format!("{{room:{}}}:second:{second}", self.0)
+    }
+}
+
+/// The keys of one shard of a sale's challenges.
+#[derive(Debug, Clone, Copy)]
+pub struct ChallengeKeys<'a> {
+    /// The sale.
+    pub sale: &'a SaleId,
+    /// The shard, from 0.
+    pub shard: u16,
+}
+
+impl ChallengeKeys<'_> {
+    /// Counter with a time to live: how often buyers were asked at a stage in one window of ten seconds,
+    /// numbered from 1970.
+    #[must_use]
+    pub fn asked(self, stage: Stage, window: i64) -> String {
+        format!("{{{}/challenge/{}}}:asked:{}:{window}", self.sale, self.shard, stage.as_str())
+    }
+
+    /// Text with a time to live: the challenge with this number was answered; what was answered it with.
+    #[must_use]
+    pub fn used(self, challenge: &str) -> String {
+        format!("{{{}/challenge/{}}}:used:{challenge}", self.sale, self.shard)
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`hold_record`] is the text form of a hold.
 //! - [`keys`] names every key.
 //! - [`RedisSeats`], [`RedisGate`] and [`RedisBoard`] implement the ports; `reads` and `unload` have what needs no script.
+//! - [`RedisChallenges`] counts and remembers challenges.
 //! - [`availability`] reads what is left, seldom, for everyone who asks.
 //! - [`counters`] counts requests for the limits of the gate.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
@@ -20,6 +21,7 @@ pub mod keys;
 
 mod admit;
 mod call;
+mod challenges;
 mod gate;
 mod hold;
 mod load;
@@ -36,6 +38,7 @@ mod unload;
 
 use engine::ports::StoreError;
 
+pub use challenges::{ChallengePlace, RedisChallenges};
 pub use connection::{Bounds, Connection, Topology};
 pub use gate::RedisGate;
 pub use room_board::RedisBoard;

@@ -14,6 +14,9 @@ use futures_util::future::{BoxFuture, join_all};
 use tokio::time::timeout;
 
 use crate::beacon::DrandBeacon;
+use crate::challenges::Challenges;
+use crate::challenges::keys::ChallengeKeys;
+use crate::challenges::siteverify::Siteverify;
 use crate::dynamodb::{
     Dynamo, DynamoCalls, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, DynamoRules,
     StoreConfig,
@@ -23,9 +26,11 @@ use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::counters::Counters;
-use crate::redis::{Bounds, Connection, RedisBoard, RedisGate, RedisSeats};
+use crate::redis::{Bounds, Connection, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
-use crate::runtime::config::{AdmissionConfig, AttendeeConfig, CA_FILE, Config, Defect};
+use crate::runtime::config::{
+    AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect,
+};
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
 use crate::runtime::given_up::Reported;
@@ -76,6 +81,8 @@ pub enum Need {
     AdmissionKeys,
     /// The keys that hash attendees.
     AttendeeKeys,
+    /// The keys of challenges.
+    ChallengeKeys,
     /// The secrets of payment providers.
     PaymentSecrets,
     /// The key of the entry of callbacks.
@@ -103,6 +110,7 @@ type Lazy<T> = LazyLock<T, Box<dyn FnOnce() -> T + Send>>;
 #[derive(Debug)]
 pub struct LivePorts {
     redis: Connection,
+    https: Https,
     seats: RedisSeats,
     gate: Counted<RedisGate>,
     counters: Counters,
@@ -152,7 +160,7 @@ impl LivePorts {
             endpoint: config.sqs.endpoint.clone(),
             ..QueueConfig::new(config.sqs.urls.clone())
         };
-        let of_queue = sdk.clone();
+        let (of_queue, of_challenges) = (sdk.clone(), https.clone());
         let secret = config.admission.keys.first().map(|(_, secret)| secret.0.as_slice());
         let counters = Counters::new(redis.clone(), secret);
         let of_orders = counters.clone();
@@ -179,6 +187,7 @@ impl LivePorts {
             counters,
             board: RedisBoard::new(redis.clone()),
             redis,
+            https: of_challenges,
             store,
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
             listings: provider.listings(config.providers.list_lag),
@@ -207,9 +216,11 @@ impl LivePorts {
             Need::Order => self.store.dynamo.read_an_order().await,
             Need::Orders => self.store.dynamo.read_orders().await,
             Need::Queues => self.queue.0.connect().await,
-            Need::AdmissionKeys | Need::AttendeeKeys | Need::PaymentSecrets | Need::CallbackKey => {
-                Ok(())
-            }
+            Need::AdmissionKeys
+            | Need::AttendeeKeys
+            | Need::ChallengeKeys
+            | Need::PaymentSecrets
+            | Need::CallbackKey => Ok(()),
         }
     }
 }
@@ -300,6 +311,8 @@ pub struct App {
     pub availability: Availability,
     /// Hashes attendees.
     pub attendees: AttendeeKeys,
+    /// What buyers must answer first.
+    pub challenges: Challenges,
     /// The entry of callbacks.
     pub callbacks: CallbackEntry,
     /// Counts what comes of each request.
@@ -347,6 +360,7 @@ impl App {
         Ok(Self {
             availability: Availability::new(ports.redis.clone(), replicas, random_u32()?),
             cache: config.redis.kind,
+            challenges: challenges(&config.challenges, &ports),
             ports,
             mint: Mint::new(random_u32()?),
             admissions: admission_keys(&config.admission),
@@ -360,8 +374,9 @@ impl App {
     }
 
     /// A function that signs or checks admissions does not start without a key, rather than turn
-    /// every buyer away; one that takes names not without the key that hashes them, one that takes
-    /// callbacks not without a secret, and the entry not without its key.
+    /// every buyer away; nor does one that asks for challenges without theirs; one that takes names not
+    /// without the key that hashes them, one that takes callbacks not without a secret, and the entry not
+    /// without its key.
     ///
     /// # Errors
     /// Returns the variable that is missing.
@@ -373,6 +388,9 @@ impl App {
         }
         if lacks(Need::AttendeeKeys, self.attendees.is_empty()) {
             return missing("ONSALE_ATTENDEE_KEYS");
+        }
+        if lacks(Need::ChallengeKeys, self.challenges.keys.is_empty()) {
+            return missing("ONSALE_CHALLENGE_KEYS");
         }
         if lacks(Need::PaymentSecrets, !self.ports.provider.take_callbacks()) {
             return missing("ONSALE_PAYMENT_SECRETS");
@@ -484,6 +502,12 @@ fn admission_keys(config: &AdmissionConfig) -> AdmissionKeys {
     AdmissionKeys::new(config.keys.iter().map(|(kid, secret)| (kid.as_str(), secret.0.as_slice())))
 }
 
+fn challenges(config: &ChallengeConfig, ports: &LivePorts) -> Challenges {
+    let keys = ChallengeKeys::new(config.keys.iter().map(|(_, secret)| secret.0.as_slice()));
+    let siteverify = Siteverify::new(config.siteverify.clone(), ports.https.clone());
+    Challenges::new(keys, RedisChallenges::new(ports.redis.clone()), siteverify)
+}
+
 fn attendee_keys(config: &AttendeeConfig) -> AttendeeKeys {
     AttendeeKeys::new(config.keys.iter().map(|(_, secret)| secret.0.as_slice()))
 }
@@ -520,6 +544,8 @@ mod tests {
         assert_eq!(missing.to_string(), "ONSALE_PAYMENT_SECRETS must be set");
         let missing = app(&key, secret).await.has(&[Need::AttendeeKeys]).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_ATTENDEE_KEYS must be set");
+        let missing = app(&key, secret).await.has(&[Need::ChallengeKeys]).unwrap_err();
+        assert_eq!(missing.to_string(), "ONSALE_CHALLENGE_KEYS must be set");
         let missing = app(&key, secret).await.has(&[Need::CallbackKey]).unwrap_err();
         assert_eq!(missing.to_string(), "ONSALE_CALLBACK_KEYS must be set");
     }

@@ -17,12 +17,15 @@ use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
 use engine::domain::capacity::CacheKind;
 use engine::domain::captures::ListLag;
+use engine::domain::challenge::SiteverifyProvider;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 use engine::domain::network::Network;
 
-/// Fewest bytes of a key of admissions or attendees: those of a SHA-256 (RFC 7518, section 3.2).
+/// Fewest bytes of a key of admissions, attendees or challenges: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;
+/// Most keys of challenges: one, and the one that replaces it.
+pub const MAX_CHALLENGE_KEYS: usize = 2;
 /// Names a file of certificate authorities.
 pub const CA_FILE: &str = "ONSALE_CA_FILE";
 /// Days after its closing at which a sale is archived by itself, unless configured: late enough for the
@@ -60,6 +63,8 @@ pub struct Config {
     pub admission: AdmissionConfig,
     /// The keys that hash attendees; empty in functions that take no names.
     pub attendees: AttendeeConfig,
+    /// What challenges are made and checked with; without keys in functions that ask for none.
+    pub challenges: ChallengeConfig,
     /// The secrets of payment providers; empty in functions that take no callbacks.
     pub payments: PaymentConfig,
     /// The entry of callbacks; without keys in functions that are not it.
@@ -129,6 +134,26 @@ pub struct AdmissionConfig {
 pub struct AttendeeConfig {
     /// Key id and secret: one, or two while one is replaced, the old one last.
     pub keys: Vec<(String, Secret)>,
+}
+
+/// What challenges are made and checked with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChallengeConfig {
+    /// Key id and secret: one, or two while one is replaced; the first signs, both are accepted.
+    pub keys: Vec<(String, Secret)>,
+    /// Accounts at providers of challenges, one for each provider.
+    pub siteverify: Vec<SiteverifyApi>,
+}
+
+/// An account at a provider of challenges.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SiteverifyApi {
+    /// The provider.
+    pub provider: SiteverifyProvider,
+    /// URL of its `siteverify`; `None` for the provider's own address.
+    pub url: Option<String>,
+    /// The account's secret key.
+    pub secret: Secret,
 }
 
 /// The secrets of payment providers.
@@ -310,6 +335,7 @@ impl Config {
             sqs: SqsConfig::read(&variables)?,
             admission: AdmissionConfig::read(&variables)?,
             attendees: AttendeeConfig::read(&variables)?,
+            challenges: ChallengeConfig::read(&variables)?,
             payments: PaymentConfig::read(&variables)?,
             callbacks: callback_entry(&variables)?,
             providers: ProvidersConfig::read(&variables)?,
@@ -406,6 +432,43 @@ impl AttendeeConfig {
             return Err(Defect { variable, rule: "must hold at most two keys" });
         }
         Ok(Self { keys })
+    }
+}
+
+impl ChallengeConfig {
+    fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
+        const KEYS: &str = "ONSALE_CHALLENGE_KEYS";
+        const SECRETS: &str = "ONSALE_SITEVERIFY_SECRETS";
+        const URLS: &str = "ONSALE_SITEVERIFY_URLS";
+        let keys = variables.keys(KEYS)?;
+        if keys.len() > MAX_CHALLENGE_KEYS {
+            return Err(Defect { variable: KEYS, rule: "must hold at most two keys" });
+        }
+        let provider = |variable: &'static str, name: &str| {
+            let mut all = SiteverifyProvider::ALL.into_iter();
+            let rule = "must name turnstile, hcaptcha or recaptcha";
+            all.find(|provider| provider.as_str() == name).ok_or(Defect { variable, rule })
+        };
+        let mut siteverify: Vec<SiteverifyApi> = Vec::new();
+        for (name, secret) in variables.pairs(SECRETS)? {
+            let provider = provider(SECRETS, &name)?;
+            if siteverify.iter().any(|api| api.provider == provider) {
+                return Err(Defect { variable: SECRETS, rule: "must not name a provider twice" });
+            }
+            let secret = Secret(secret.into_bytes());
+            siteverify.push(SiteverifyApi { provider, url: None, secret });
+        }
+        for (name, url) in variables.pairs(URLS)? {
+            let provider = provider(URLS, &name)?;
+            if !url.starts_with("http://") && !url.starts_with("https://") {
+                let rule = "must hold http:// or https:// addresses";
+                return Err(Defect { variable: URLS, rule });
+            }
+            let api = siteverify.iter_mut().find(|api| api.provider == provider);
+            let rule = "must not name a provider that has no secret";
+            api.ok_or(Defect { variable: URLS, rule })?.url = Some(url);
+        }
+        Ok(Self { keys, siteverify })
     }
 }
 
@@ -557,6 +620,7 @@ mod tests {
         assert_eq!((config.dynamodb.endpoint, config.sqs.endpoint), (None, None));
         assert!(config.admission.keys.is_empty() && config.payments.secrets.is_empty());
         assert!(config.attendees.keys.is_empty());
+        assert_eq!(config.challenges, ChallengeConfig::default());
         assert_eq!(config.payments.tolerance_seconds, 300);
         assert!(config.providers.apis.is_empty() && config.ca_file.is_none());
         assert_eq!(config.providers.grace.seconds(), 120);
@@ -638,11 +702,25 @@ mod tests {
     }
 
     #[test]
+    fn a_provider_of_challenges_is_asked_at_its_own_address_unless_told_where() {
+        let changes = [
+            ("ONSALE_SITEVERIFY_SECRETS", "turnstile:1x:00,hcaptcha:0x00"),
+            ("ONSALE_SITEVERIFY_URLS", "hcaptcha:http://127.0.0.1:9/siteverify"),
+        ];
+        let apis = read(&changes).unwrap().challenges.siteverify;
+        let [turnstile, hcaptcha] = apis.as_slice() else { panic!("{apis:?}") };
+        assert_eq!((turnstile.provider, &turnstile.url), (SiteverifyProvider::Turnstile, &None));
+        assert_eq!(turnstile.secret, Secret(b"1x:00".to_vec()));
+        assert_eq!(hcaptcha.url.as_deref(), Some("http://127.0.0.1:9/siteverify"));
+    }
+
+    #[test]
     fn keys_and_secrets_come_in_order_and_may_be_several() {
         let keys = format!("new:{KEY}, old:{KEY}");
         let changes = [
             ("ONSALE_ADMISSION_KEYS", keys.as_str()),
             ("ONSALE_ATTENDEE_KEYS", keys.as_str()),
+            ("ONSALE_CHALLENGE_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:whsec_1,stripe:whsec:2"),
             ("ONSALE_REDIS_CLUSTER", "true"),
         ];
@@ -650,6 +728,7 @@ mod tests {
         let kids: Vec<&str> = config.admission.keys.iter().map(|(kid, _)| kid.as_str()).collect();
         assert_eq!(kids, ["new", "old"]);
         assert_eq!(config.attendees.keys, config.admission.keys);
+        assert_eq!(config.challenges.keys, config.admission.keys);
         assert_eq!(config.payments.secrets[1].1, Secret(b"whsec:2".to_vec()));
         assert!(matches!(config.redis.topology, Topology::Cluster(_)));
     }
@@ -669,6 +748,13 @@ mod tests {
             ("ONSALE_ADMISSION_KEYS", twice.as_str()),
             ("ONSALE_ATTENDEE_KEYS", "a:aHVudGVyMg=="),
             ("ONSALE_ATTENDEE_KEYS", thrice.as_str()),
+            ("ONSALE_CHALLENGE_KEYS", "a:aHVudGVyMg=="),
+            ("ONSALE_CHALLENGE_KEYS", thrice.as_str()),
+            ("ONSALE_SITEVERIFY_SECRETS", "hunter2"),
+            ("ONSALE_SITEVERIFY_SECRETS", "hunter2:hunter2"),
+            ("ONSALE_SITEVERIFY_SECRETS", "hcaptcha:hunter2,hcaptcha:hunter2"),
+            ("ONSALE_SITEVERIFY_URLS", "hcaptcha:hunter2"),
+            ("ONSALE_SITEVERIFY_URLS", "hcaptcha:https://hunter2"),
             ("ONSALE_PAYMENT_SECRETS", "Stripe:hunter2"),
             ("ONSALE_PAYMENT_TOLERANCE_SECONDS", "hunter2"),
             ("ONSALE_CALLBACK_KEYS", "hunter2"),
@@ -720,6 +806,8 @@ mod tests {
             ("ONSALE_ADMISSION_KEYS", keys.as_str()),
             ("ONSALE_ATTENDEE_KEYS", keys.as_str()),
             ("ONSALE_PAYMENT_SECRETS", "stripe:hunter2"),
+            ("ONSALE_CHALLENGE_KEYS", keys.as_str()),
+            ("ONSALE_SITEVERIFY_SECRETS", "turnstile:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
             ("ONSALE_CALLBACK_KEYS", "hunter2hunter2hunter2hunter2hunter2"),
         ];

@@ -44,9 +44,10 @@ pub struct Target {
 }
 
 /// Every target.
-pub static TARGETS: [Target; 13] = [
+pub static TARGETS: [Target; 14] = [
     targets::REQUEST,
     targets::ADMISSION_TOKEN,
+    targets::CHALLENGE_ANSWER,
     targets::IDENTITY_TOKEN,
     targets::PAYMENT_CALLBACK,
     targets::NAMES,

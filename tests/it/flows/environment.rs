@@ -25,8 +25,8 @@ use shared::redis::Topology;
 use shared::runtime::app::{App, LivePorts};
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
-    ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
+    AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
+    PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig, SqsConfig,
 };
 
 use crate::backends::{self, Servers};
@@ -98,6 +98,7 @@ impl Fixture {
             sqs: SqsConfig { urls: queues.urls(), endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig::default(),
             attendees: AttendeeConfig::default(),
+            challenges: ChallengeConfig::default(),
             payments: PaymentConfig { secrets: vec![], tolerance_seconds: 0 },
             callbacks: CallbackEntry::default(),
             providers: ProvidersConfig { grace, ..backends::providers(&provider) },

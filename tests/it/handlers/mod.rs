@@ -4,6 +4,7 @@
 mod attendees;
 mod availability;
 mod buying;
+mod challenges;
 mod entry;
 mod gate_rules;
 mod kept;
@@ -33,13 +34,15 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, Config, DynamoDbConfig, MetricsConfig, PaymentConfig,
-    RedisConfig, SalesConfig, Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, ChallengeConfig, Config, DynamoDbConfig, MetricsConfig,
+    PaymentConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 
 use crate::backends::{self, Servers};
 
 pub const PAYMENT_SECRET: &[u8] = b"whsec_test";
+/// The secret of challenges.
+pub const CHALLENGE_SECRET: &[u8] = b"a challenge secret of 32 bytes..";
 
 /// The key of the entry of callbacks.
 pub const ENTRY_KEY: &str = "0123456789abcdefghijklmnopqrstuv";
@@ -211,6 +214,10 @@ impl Fixture {
             sqs: SqsConfig { urls, endpoint: Some(endpoints.sqs) },
             admission: AdmissionConfig { keys: vec![("k1".to_owned(), Secret(vec![7; 32]))] },
             attendees: AttendeeConfig { keys: vec![("k1".to_owned(), Secret(vec![8; 32]))] },
+            challenges: ChallengeConfig {
+                keys: vec![("k1".to_owned(), Secret(CHALLENGE_SECRET.to_vec()))],
+                siteverify: Vec::new(),
+            },
             payments: PaymentConfig {
                 secrets: vec![(
                     ProviderId::new("stripe").unwrap(),

@@ -37,15 +37,17 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
         "ONSALE_ATTENDEE_KEYS",
         "ONSALE_CALLBACK_KEYS",
         "ONSALE_CALLBACK_SOURCES",
+        "ONSALE_CHALLENGE_KEYS",
         "ONSALE_PAYMENT_SECRETS",
         "ONSALE_PROVIDER_KEYS",
+        "ONSALE_SITEVERIFY_SECRETS",
     ];
-    let [admission, attendee, key, sources, payment, provider] = secrets;
+    let [admission, attendee, key, sources, challenge, payment, provider, siteverify] = secrets;
     let missing_of_each = missing(&template, &variables);
     assert_eq!(missing_of_each.len(), FUNCTIONS.len());
     for (function, missing) in missing_of_each {
         let own: &[&str] = match function.as_str() {
-            "TokenGateFunction" | "WaitingRoomFunction" => &[admission],
+            "TokenGateFunction" | "WaitingRoomFunction" => &[admission, challenge, siteverify],
             "ReserveFunction" => &[admission, attendee],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
+use engine::domain::challenge::Stage;
 use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{
@@ -21,8 +22,8 @@ use engine::ports::{Gate as _, Seats as _};
 use local::servers::Flavour;
 use redis::aio::MultiplexedConnection;
 use shared::redis::counters::Counters;
-use shared::redis::keys::{CopyKeys, GateKeys, InventoryKeys};
-use shared::redis::{RedisGate, RedisSeats};
+use shared::redis::keys::{ChallengeKeys, CopyKeys, GateKeys, InventoryKeys};
+use shared::redis::{ChallengePlace, RedisChallenges, RedisGate, RedisSeats};
 
 use super::{connect, server};
 
@@ -65,6 +66,7 @@ async fn the_docs_name_every_key_and_field() {
     let inventory = InventoryId::whole(sale.clone());
     let keys = InventoryKeys(&inventory);
     let gate = GateKeys { sale: &sale, shard: 0 };
+    let challenges = ChallengeKeys { sale: &sale, shard: 0 };
     let copy = CopyKeys { sale: &sale, copy: 0 };
     // As the docs write them, and as they are for tier t, leg 0, shard 0 and one user.
     let ours = [
@@ -81,6 +83,8 @@ async fn the_docs_name_every_key_and_field() {
         ("{sale/gate/k}:lock:<user>", gate.lock(&user)),
         ("{sale/left/k}:copy", copy.copy()),
         ("{sale/left/k}:lock", copy.lock()),
+        ("{sale/challenge/k}:asked:<stage>:<window>", challenges.asked(Stage::Visit, 179_500_000)),
+        ("{sale/challenge/k}:used:<challenge>", challenges.used("one")),
     ];
     let names: BTreeSet<&str> = ours.iter().map(|(name, _)| *name).collect();
     let but_limits = described.keys().filter(|name| !name.starts_with(LIMITS));
@@ -91,6 +95,10 @@ async fn the_docs_name_every_key_and_field() {
             ("<leg>", "0"),
             ("gate/k", "gate/0"),
             ("left/k", "left/0"),
+            ("challenge/k", "challenge/0"),
+            ("<stage>", "visit"),
+            ("<window>", "179500000"),
+            ("<challenge>", "one"),
             ("<user>", "user"),
         ];
         let spelt = spelt.iter().fold((*name).to_owned(), |key, (what, by)| key.replace(what, by));
@@ -126,6 +134,10 @@ async fn the_docs_name_every_key_and_field() {
     let admit = Admit { top_up: Some(top_up), ..admit };
     let gate = RedisGate::new(connect(&server));
     assert_eq!(gate.admit(&admit).await.unwrap(), AdmitReply::Admitted);
+    let (challenges, place) =
+        (RedisChallenges::new(connect(&server)), ChallengePlace::new(&sale, &user, 1));
+    assert_eq!(challenges.count(&place, Stage::Visit, NOW).await, Ok(0));
+    assert_eq!(challenges.use_up(&place, "one", 600_000, &[1; 8]).await, Ok(true));
 
     check(&mut connection, &described, &ours).await;
     count_everything(&Counters::new(connect(&server), Some(b"secret")), &sale, &user).await;

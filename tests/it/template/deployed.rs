@@ -121,6 +121,7 @@ impl Deployed {
                 ("ONSALE_SQS_ENDPOINT", endpoint),
                 ("ONSALE_ADMISSION_KEYS", format!("k:{}", "A".repeat(64))),
                 ("ONSALE_ATTENDEE_KEYS", format!("k:{}", "B".repeat(64))),
+                ("ONSALE_CHALLENGE_KEYS", format!("k:{}", "C".repeat(64))),
                 ("ONSALE_PAYMENT_SECRETS", format!("stripe:{PAYMENT_SECRET}")),
                 ("ONSALE_CALLBACK_KEYS", ENTRY_KEY.to_owned()),
                 ("ONSALE_PROVIDER_KEYS", format!("stripe:{API_KEY}")),
@@ -326,6 +327,7 @@ impl Deployed {
             let shown = self.http("sales", Sender::Nobody, line, &json!({})).await;
             assert_eq!(shown["status"], 200, "{shown:#}");
         }
+        self.challenges().await;
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
@@ -448,6 +450,25 @@ impl Deployed {
             let event = std::fs::read_to_string(path).unwrap();
             let event: SqsEvent = serde_json::from_str(&event).unwrap();
             consume(self.app(function.as_str()), consumer.queue, event).await;
+        }
+    }
+
+    /// Challenges: asked for, answered wrongly, and answered for an admission that the gate then refuses.
+    async fn challenges(&self) {
+        let mut file = self.file("Asked first");
+        file["sale"] = json!("asked");
+        file["gate"]["user_lock_ms"] = json!(600_000);
+        file["challenges"] = json!({ "at": ["visit"], "kind": "question",
+            "questions": [{ "question": "Our city?", "answers": ["Porto"] }] });
+        self.put(&file).await;
+        for (given, then) in [("Lisbon", 403), ("Porto", 201), ("Porto", 429)] {
+            let asked = self.ask("alice", "asked", 1).await;
+            assert_eq!(asked["type"], "/problems/challenge-required", "{asked:#}");
+            let answer = json!({ "token": asked["challenge"]["token"], "answer": given });
+            let body = json!({ "tickets": 1, "challenge": answer });
+            let (line, alice) = ("POST /sales/asked/admissions", Sender::Buyer("alice"));
+            let answered = self.http("token-gate", alice, line, &body).await;
+            assert_eq!(answered["status"], then, "{answered:#}");
         }
     }
 

@@ -287,6 +287,7 @@ fn unmet(stack: &Stack, called: Function) -> Vec<String> {
         Need::Queues => may("sqs:SendMessage", "queue "),
         Need::AdmissionKeys => has("ONSALE_ADMISSION_KEYS"),
         Need::AttendeeKeys => has("ONSALE_ATTENDEE_KEYS"),
+        Need::ChallengeKeys => has("ONSALE_CHALLENGE_KEYS"),
         Need::PaymentSecrets => has("ONSALE_PAYMENT_SECRETS"),
         Need::CallbackKey => has("ONSALE_CALLBACK_KEYS"),
     };

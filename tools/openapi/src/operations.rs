@@ -251,7 +251,9 @@ fn admit() -> Operation {
         id: "admit",
         tag: "buying",
         summary: "Ask to be let through the gate",
-        description: "The token is the right to make exactly one order, whose number it already carries.",
+        description: "The token is the right to make exactly one order, whose number it already carries. A sale may \
+                      ask for an answer first: the refusal has the challenge, and the request is sent again \
+                      with the answer to it.",
         parameters: vec![Parameter {
             name: "X-Device-Hint",
             place: "header",
@@ -263,7 +265,13 @@ fn admit() -> Operation {
         body: Some(Body {
             schema: Schemas::read::<AdmissionBody>,
             most_bytes: MAX_BODY_BYTES,
-            examples: || vec![("two", "Two tickets", examples::admission_body())],
+            examples: || {
+                let answered = examples::admission_body_answered();
+                vec![
+                    ("two", "Two tickets", examples::admission_body()),
+                    ("answered", "Two tickets, and the answer to a challenge", answered),
+                ]
+            },
         }),
         success: Success {
             status: 201,

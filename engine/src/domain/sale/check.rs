@@ -12,6 +12,7 @@ use super::file::{
 };
 use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
 use crate::domain::bitmap;
+use crate::domain::challenge::Stage;
 use crate::domain::ids::{SeatName, StopId, TierId};
 
 /// A rule that a sale file breaks, with its place.
@@ -93,6 +94,14 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     ];
     let defect = |(at, rule): (&str, Option<String>)| Some(Defect::new(at, rule?));
     defects.extend(rules.into_iter().filter_map(defect));
+    let Some(challenges) = &file.challenges else { return };
+    let broken = challenges.defects().into_iter();
+    defects.extend(broken.map(|(at, rule)| Defect::new(format!("challenges.{at}"), rule)));
+    // Where nobody joins nobody would be asked, and the operator believes that everybody is.
+    if challenges.asks_at(Stage::Join) {
+        let rule = "must be visit alone: there is no waiting room to join";
+        defects.push(Defect::new("challenges.at", rule));
+    }
 }
 
 /// The rule that a number breaks which is not in its range.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::room::RoomSettings;
 use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS};
+use crate::domain::challenge::ChallengeSettings;
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
 use crate::domain::money::{Currency, MinorUnits};
 use crate::domain::sections::Section;
@@ -72,6 +73,9 @@ pub struct SaleFile {
     /// How often buyers may ask, and give up orders.
     #[serde(default, skip_serializing_if = "LimitSettings::is_default")]
     pub limits: LimitSettings,
+    /// What a buyer must answer first; absent if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub challenges: Option<ChallengeSettings>,
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
@@ -105,8 +109,21 @@ impl SaleFile {
             gate: GateSettings::default(),
             room: None,
             limits: LimitSettings::default(),
+            challenges: None,
             tiers,
         }
+    }
+}
+
+impl SaleFile {
+    /// The file as everybody may read it: without questions, whose answers stand beside them.
+    #[must_use]
+    pub fn public(&self) -> Self {
+        let mut file = self.clone();
+        if let Some(challenges) = &mut file.challenges {
+            challenges.questions.clear();
+        }
+        file
     }
 }
 

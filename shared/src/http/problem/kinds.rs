@@ -7,6 +7,7 @@ use lambda_http::http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, json};
 
+use crate::challenges::Challenge;
 use crate::http::routes::RouteName;
 use engine::domain::ids::{AttendeeId, RuleId, SeatName, TierId};
 use engine::domain::number::OrderNumber;
@@ -126,6 +127,14 @@ problems! {
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
         with [sometimes "most_tickets": count];
+    /// The sale asks for an answer to a challenge.
+    ChallengeRequired: FORBIDDEN, "challenge-required", "A challenge must be answered", final,
+        by [Admit],
+        with [always "challenge": of::<Challenge>];
+    /// The answer to the challenge is no good.
+    ChallengeFailed: FORBIDDEN, "challenge-failed", "The answer to the challenge is no good", final,
+        by [Admit],
+        with [always "challenge": of::<Challenge>];
     /// The sale takes no reservations now.
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final,
         by [JoinRoom, Admit, Reserve],

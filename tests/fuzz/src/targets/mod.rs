@@ -1,6 +1,7 @@
 //! The targets, one a file.
 
 mod admission_token;
+mod challenge_answer;
 mod gtfs_feed;
 mod hold_record;
 mod identity_token;
@@ -16,6 +17,7 @@ mod seating_plan;
 mod train_tables;
 
 pub(crate) use admission_token::ADMISSION_TOKEN;
+pub(crate) use challenge_answer::CHALLENGE_ANSWER;
 pub(crate) use gtfs_feed::GTFS_FEED;
 pub(crate) use hold_record::HOLD_RECORD;
 pub(crate) use identity_token::IDENTITY_TOKEN;

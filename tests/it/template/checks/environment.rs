@@ -30,6 +30,8 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  AdmissionKey:", "PasswordLength: 64", "PasswordLength: 63"),
             edit("  ReserveFunction:", "ONSALE_ATTENDEE_KEYS", "ONSALE_ATTENDEE_KEY"),
             edit("  AttendeeKey:", "PasswordLength: 64", "PasswordLength: 32"),
+            edit("  TokenGateFunction:", "ONSALE_CHALLENGE_KEYS", "ONSALE_CHALLENGE_KEY"),
+            edit("  ChallengeKey:", "PasswordLength: 64", "PasswordLength: 32"),
             edit("  CachePassword:", "ExcludePunctuation: true", "ExcludePunctuation: false"),
         ],
     },
@@ -77,9 +79,10 @@ fn resolved(stack: &Stack, variable: &str, value: &str) -> String {
         let secret = match name_in(&text[start + "{{resolve:secretsmanager:".len()..end]) {
             Some(name) => generated(&stack.resources[name].properties),
             None => match variable {
-                "ONSALE_ADMISSION_KEYS" | "ONSALE_ATTENDEE_KEYS" => {
+                "ONSALE_ADMISSION_KEYS" | "ONSALE_ATTENDEE_KEYS" | "ONSALE_CHALLENGE_KEYS" => {
                     format!("mine:{}", "A".repeat(64))
                 }
+                "ONSALE_SITEVERIFY_SECRETS" => "turnstile:secret".to_owned(),
                 _ => "stripe:secret".to_owned(),
             },
         };
@@ -162,6 +165,10 @@ fn environment(stack: &Stack) -> Vec<String> {
                             "has no attendee key",
                         ),
                         (
+                            has("ONSALE_CHALLENGE_KEYS", !config.challenges.keys.is_empty()),
+                            "has no challenge key",
+                        ),
+                        (
                             has("ONSALE_PAYMENT_SECRETS", !config.payments.secrets.is_empty()),
                             "has no payment secret",
                         ),
@@ -180,6 +187,7 @@ fn environment(stack: &Stack) -> Vec<String> {
 fn secrets(stack: &Stack) -> Vec<String> {
     let has_keys = !stack.parameters["ProviderKeysSecretArn"].is_empty();
     let has_way_out = stack.parameters["WayOut"] != "none";
+    let verifies = has_way_out && !stack.parameters["SiteverifySecretsSecretArn"].is_empty();
     let mut faults = Vec::new();
     for (binary, _, function) in stack.functions() {
         let variables = function["Environment"]["Variables"].as_object().unwrap();
@@ -202,6 +210,14 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 (
                     holds("ONSALE_ATTENDEE_KEYS") == (binary == "reserve"),
                     "has attendee keys for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_CHALLENGE_KEYS") == (binary == "token-gate"),
+                    "has challenge keys for nothing, or none, or in plaintext",
+                ),
+                (
+                    holds("ONSALE_SITEVERIFY_SECRETS") == (binary == "token-gate" && verifies),
+                    "has the secrets of providers of challenges for nothing, or none, or in plaintext",
                 ),
                 (
                     holds("ONSALE_PAYMENT_SECRETS")

@@ -136,12 +136,14 @@ fn ways_out(stack: &Stack) -> Vec<String> {
         }
     }
     let has_way_out = stack.parameters["WayOut"] != "none";
+    let has_siteverify = !stack.parameters["SiteverifySecretsSecretArn"].is_empty();
     for (binary, _, function) in stack.functions() {
         let groups = function["VpcConfig"]["SecurityGroupIds"].as_array();
         let has = |group: &str| {
             groups.is_some_and(|groups| groups.contains(&json!(format!("${{{group}}}"))))
         };
-        let asks = ASK_PROVIDER.contains(&binary) && has_way_out;
+        let verifies = binary == "token-gate" && has_siteverify;
+        let asks = (ASK_PROVIDER.contains(&binary) || verifies) && has_way_out;
         faults.extend(unless(
             binary,
             [

@@ -185,6 +185,10 @@ impl Environment {
                 "ONSALE_ATTENDEE_KEYS",
                 format!("local:{}", base64(format!("attendees:{}", secrets.admission).as_bytes())),
             ),
+            (
+                "ONSALE_CHALLENGE_KEYS",
+                format!("local:{}", base64(format!("challenges:{}", secrets.admission).as_bytes())),
+            ),
             ("ONSALE_CALLBACK_KEYS", payment::entry_key(secrets)),
             ("ONSALE_PAYMENT_SECRETS", format!("{}:{}", payment::PROVIDER, secrets.stripe)),
             ("ONSALE_PROVIDER_KEYS", format!("{}:{}", payment::PROVIDER, fake_payments::API_KEY)),

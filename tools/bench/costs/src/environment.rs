@@ -13,9 +13,9 @@ use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
 use shared::runtime::config::{
-    AdmissionConfig, AttendeeConfig, BeaconConfig, Config, DEFAULT_TOLERANCE_SECONDS,
-    DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig, RedisConfig, SalesConfig,
-    Secret, SqsConfig,
+    AdmissionConfig, AttendeeConfig, BeaconConfig, ChallengeConfig, Config,
+    DEFAULT_TOLERANCE_SECONDS, DynamoDbConfig, MetricsConfig, PaymentConfig, ProvidersConfig,
+    RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 
 /// What the names of tables and queues begin with.
@@ -95,6 +95,7 @@ impl Environment {
             attendees: AttendeeConfig {
                 keys: vec![("costs".to_owned(), Secret(ADMISSION_SECRET.to_vec()))],
             },
+            challenges: ChallengeConfig::default(),
             payments: PaymentConfig {
                 secrets: vec![(ProviderId::new(local::payment::PROVIDER)?, secret)],
                 tolerance_seconds: DEFAULT_TOLERANCE_SECONDS,

@@ -147,7 +147,9 @@ mod tests {
         let names: Vec<&str> =
             cells.flat_map(|cell| cell.split(", ")).map(|name| name.trim_matches('`')).collect();
         let schema: Value = serde_json::from_str(&schema()).unwrap();
-        for object in ["", "/$defs/TierFile", "/$defs/GateSettings", "/$defs/RoomSettings"] {
+        let objects = ["TierFile", "GateSettings", "RoomSettings", "ChallengeSettings"];
+        let objects = objects.map(|name| format!("/$defs/{name}"));
+        for object in [String::new()].into_iter().chain(objects) {
             let settings = schema.pointer(&format!("{object}/properties")).unwrap();
             for name in settings.as_object().unwrap().keys() {
                 assert!(names.contains(&name.as_str()), "docs/sale-file.md has no row of `{name}`");
