@@ -188,8 +188,9 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let drawn = draw(&client.engine.app().ports, &sale, Timestamp::now()).await;
     assert_eq!(drawn, Ok(Drawing::Drawn));
     let leaves = client.ok(200, "showRoomLeaves", "", lanterns()).await;
-    assert_eq!(leaves["leaves"].as_array().unwrap().len(), 2);
-    assert_eq!(client.ok(200, "showRoomWindow", "", lanterns()).await["end"], 2);
+    let count = leaves["leaves"].as_array().unwrap().len();
+    assert!(count >= 2, "{leaves:#}");
+    assert_eq!(client.ok(200, "showRoomWindow", "", lanterns()).await["end"], json!(count));
     for command in ["pause", "rate", "notice"] {
         let shown = client.ok(200, "commandRoom", command, lanterns()).await;
         assert_eq!(shown["state"], "paused");

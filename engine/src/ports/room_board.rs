@@ -39,7 +39,7 @@ pub trait Board: Send + Sync {
     fn shown(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Shown>>> + Send;
     /// Shows a room, unless what is shown follows from a later record, or is of the same one and was made later.
     fn show(&self, sale: &SaleId, shown: &Shown) -> impl Future<Output = Stored<()>> + Send;
-    /// True for the first who asks in so many milliseconds: it makes the turn.
+    /// True for the first who asks within `ms` milliseconds: it makes the turn.
     fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<bool>> + Send;
     /// What was counted, with the reservations of the five seconds before `now`. Marks before `oldest_mark` are
     /// dropped.

@@ -34,9 +34,9 @@ use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
 use serde_json::{Value, json};
+use shared::beacon::DrandBeacon;
 use shared::dynamodb::{Dynamo, DynamoRooms};
 use shared::runtime::app::{App, new_epoch};
-use shared::runtime::beacon::LiveBeacon;
 use shared::runtime::config::Config;
 use shared::runtime::functions::{Function, QueueName};
 use tokio::time::sleep;
@@ -67,21 +67,21 @@ pub struct Deployed {
 }
 
 /// Rooms that are reached past the recorder.
-struct Unrecorded {
+struct Unrecorded<'a> {
     rooms: DynamoRooms,
-    beacon: LiveBeacon,
+    beacon: &'a DrandBeacon,
 }
 
-impl RoomPorts for Unrecorded {
+impl RoomPorts for Unrecorded<'_> {
     type Rooms = DynamoRooms;
-    type Beacon = LiveBeacon;
+    type Beacon = DrandBeacon;
 
     fn rooms(&self) -> &DynamoRooms {
         &self.rooms
     }
 
-    fn beacon(&self) -> &LiveBeacon {
-        &self.beacon
+    fn beacon(&self) -> &DrandBeacon {
+        self.beacon
     }
 }
 
@@ -375,7 +375,7 @@ impl Deployed {
             assert_eq!(joined, 201, "{user}");
         }
         let rooms = DynamoRooms::new(self.dynamo.clone());
-        let unrecorded = Unrecorded { rooms, beacon: LiveBeacon::NotConfigured };
+        let unrecorded = Unrecorded { rooms, beacon: self.app("draw").ports.beacon() };
         let open = SaleId::new("open").unwrap();
         let drawn = flows::room::draw::draw(&unrecorded, &open, Timestamp::now()).await;
         assert_eq!(drawn, Ok(flows::room::draw::Drawing::Drawn));
@@ -386,6 +386,12 @@ impl Deployed {
             let line = format!("GET /sales/open/room{line}");
             assert_eq!(send(Sender::Nobody, &line, json!({})).await, 200, "{line}");
         }
+        // A turn is made a second after the draw at the earliest: this one is by a clock that is ahead.
+        let ports = &self.app("waiting-room").ports;
+        let room = flows::room::published(ports, &open).await.unwrap().unwrap();
+        let later = Timestamp::now().plus_seconds(10);
+        let turned = flows::room::turn::turn(ports, &room, async { None }, later).await.unwrap();
+        assert!(turned.shown.view.number > 2, "{turned:?}");
         let line = "POST /sales/open/room/commands";
         assert_eq!(send(Sender::Operator, line, json!({ "command": "pause" })).await, 200);
     }

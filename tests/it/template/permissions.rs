@@ -218,7 +218,7 @@ async fn the_caches_user_may_use_a_cluster() {
     let mut nodes = Vec::new();
     for node in cluster.nodes() {
         nodes.push(node.connect().await.unwrap());
-        let (other, lacking) = (nodes.last_mut().unwrap(), access.replace("+hset", ""));
+        let (other, lacking) = (nodes.last_mut().unwrap(), access.replace("+hset ", ""));
         user(other, "engine", &access).await;
         user(other, "lacking", &lacking).await;
     }

@@ -54,9 +54,10 @@ pub fn document() -> Value {
         paths.entry(route.path).or_default().insert(route.method.to_ascii_lowercase(), described);
     }
     for (path, operations) in &mut paths {
-        for name in parameter_names(path) {
-            let parameter = path_parameter(name, &mut schemas);
-            operations.insert("parameters".to_owned(), json!([parameter]));
+        let parameters: Vec<Value> =
+            parameter_names(path).map(|name| path_parameter(name, &mut schemas)).collect();
+        if !parameters.is_empty() {
+            operations.insert("parameters".to_owned(), json!(parameters));
         }
     }
     let problems: Vec<(String, Value)> = Kind::ALL.map(|kind| schemas.problem(kind)).into();
