@@ -1,5 +1,5 @@
 --- admit.lua: admit a buyer through one shard of a sale's gate, or say why not.
---- @key   gate             hash    budget, generation, second, admitted, dry_until_ms, holds; of the last top-up: filled, left, outstanding, topped_up_ms
+--- @key   gate             hash    budget, generation, second, admitted, dry_until_ms, holds; of the last top-up: filled, left, outstanding, topped_up_ms; what the budget was given: issued, since_ms
 --- @key   lock             string  until when this buyer waits; the only key with a time to live
 --- @arg   tickets          integer
 --- @arg   now_ms           integer
@@ -31,22 +31,27 @@ local budget, generation = gate[1], gate[2] or '0'
 local dry_until, holds = tonumber(gate[5] or ''), gate[6] or 'none'
 if found_exhausted == generation then
   -- Of many callers that saw it exhausted, one tops up: with the share, less what is outstanding.
-  local last = call('HMGET', gate_key, 'filled', 'left', 'outstanding', 'topped_up_ms')
+  local last = call('HMGET', gate_key, 'filled', 'left', 'outstanding', 'topped_up_ms', 'issued', 'since_ms')
   local granted = budget and (last[1] or budget) - budget or 0
   local reserved = math.max((last[2] or 0) - left, 0)
   local outstanding, topped_up = tonumber(last[3] or 0), last[4] or now - TOP_UP_MS
   local seconds = math.max(math.floor((now - topped_up) / 1000), 1)
   local earlier = math.floor(math.max(outstanding - reserved, 0) / 2 ^ seconds)
   local later = math.max(granted - math.max(reserved - outstanding, 0), 0)
-  budget = share - (earlier + later)
+  local before, issued = tonumber(budget or 0), last[5]
+  -- Tokens that were added by hand while the caller read what is left stay.
+  budget = math.max(share - (earlier + later), 0) + math.max(before, 0)
+  issued = issued and issued + budget - before or budget
   generation = string.format('%.0f', generation + 1)
   dry_until = budget <= 0 and now + dry_ms or nil
   holds = tonumber(share) > 0 and 'held' or new_holds
   call('HSET', gate_key, 'budget', budget, 'generation', generation, 'dry_until_ms', dry_until or '',
-    'holds', holds, 'filled', budget, 'left', left, 'outstanding', earlier + later, 'topped_up_ms', now_ms)
+    'holds', holds, 'filled', budget, 'left', left, 'outstanding', earlier + later, 'topped_up_ms', now_ms,
+    'issued', issued, 'since_ms', last[6] or now_ms)
 elseif not budget then
   budget = first_budget
-  call('HSET', gate_key, 'budget', budget, 'filled', budget, 'left', first_left)
+  call('HSET', gate_key, 'budget', budget, 'filled', budget, 'left', first_left,
+    'issued', budget, 'since_ms', now_ms)
 end
 
 if dry_until and dry_until > now then

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use engine::domain::gate::Share;
 use engine::domain::ids::SeatName;
 use engine::domain::money::MinorUnits;
 use engine::domain::sale::{Places, Run, Sale, SaleFile, Section};
@@ -371,6 +372,9 @@ fn two_trains_are_sold_as_they_are() {
         assert_eq!(columns.concat(), "ABC_DF");
         // Nine coaches of 18 rows, and a blank row between two of them.
         assert_eq!(second.layout.rows().len(), 9 * 18 + 8);
+        // Sixteen coaches: three quarters of a token for each seat and stop, over four shards.
+        let tokens = 960 * codes.len() as i64 * 3 / 4;
+        assert_eq!(Share::opening(&sale).budget, tokens / 4, "{number}");
     }
 }
 
@@ -394,7 +398,10 @@ fn a_train_with_every_seat_in_two_classes_keeps_the_class_of_the_coach() {
             ("second-class-sleeper", 216)
         ]
     );
-    assert_eq!(Sale::new(file).unwrap().leg_count(), 5);
+    let sale = Sale::new(file).unwrap();
+    assert_eq!(sale.leg_count(), 5);
+    // Six stops.
+    assert_eq!(Share::opening(&sale).budget, 500 * 6 * 3 / 4 / 4);
 }
 
 #[test]
@@ -414,7 +421,7 @@ fn a_train_without_seats_is_refused_in_any_case() {
 
 #[test]
 fn the_sales_of_this_repository_break_no_rule() {
-    let mut found = Vec::new();
+    let (mut found, mut opening) = (Vec::new(), Vec::new());
     for entry in std::fs::read_dir(root().join("sales")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|extension| extension != "json") {
@@ -426,7 +433,26 @@ fn the_sales_of_this_repository_break_no_rule() {
         let sale = Sale::new(file).unwrap();
         assert_eq!(path.file_stem().unwrap(), sale.id().as_str());
         let seats: u32 = sale.tiers().iter().map(|tier| tier.layout.sellable()).sum();
+        // What the gate begins with: of a train in tokens for each seat and stop, else for each seat.
+        let tokens = match sale.file().stops.len() as i64 {
+            0 => i64::from(seats) * 3 / 4,
+            stops => i64::from(seats) * stops * 3 / 4,
+        };
+        let gate = sale.file().gate;
+        assert_eq!(gate.budget_percent, 75, "{}", sale.id());
+        let each = tokens / i64::from(gate.shards);
+        assert_eq!(Share::opening(&sale).budget, each, "{}", sale.id());
+        opening.push((sale.id().to_string(), tokens));
         found.push((sale.id().to_string(), seats, sale.seat_legs()));
+    }
+    // A train of sixteen coaches: 1,057 × 6 × 3/4.
+    for (sale, tokens) in [
+        ("demo-stadium", 5142),
+        ("demo-train", 4756),
+        ("g-train-g1307", 2718),
+        ("night-train-nightjar", 5481),
+    ] {
+        assert!(opening.contains(&(sale.to_owned(), tokens)), "{sale} in {opening:?}");
     }
     for demo in [("demo-stadium", 6856, 6856), ("demo-train", 1057, 5285)] {
         assert!(found.contains(&(demo.0.to_owned(), demo.1, demo.2)), "{demo:?} in {found:?}");

@@ -1,4 +1,4 @@
-//! `onsale audit`, `onsale reconcile`, `onsale stuck` and `onsale dead-letters`, the program against an
+//! `onsale audit`, `onsale reconcile`, `onsale stuck`, `onsale dead-letters` and `onsale sale tokens`, the program against an
 //! engine: one that runs on a data directory, and one that the environment describes.
 
 use std::path::Path;
@@ -74,6 +74,37 @@ async fn letters(dir: &Path, queue: &str, count: usize) -> Vec<Value> {
         }
     };
     timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{count} dead letters of {queue}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_added_and_shown_by_their_commands() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let options = Options { ephemeral: true, ..Options::persistent(dir) };
+    let engine = Engine::start(backends::engine(options)).await.unwrap();
+    publish(&engine, &hall("hall", 100, 1).unwrap()).await.unwrap();
+
+    let (text, code) = run(dir, &["sale", "tokens", "show", "hall"]);
+    assert_eq!((text.as_str(), code), ("hall: its gate counts nothing now\n", 0));
+    let add = ["sale", "tokens", "add", "hall", "8", "--id", "evening"];
+    let (added, code) = read(dir, &add);
+    assert_eq!((&added["added"], &added["id"], code), (&json!(true), &json!("evening"), 0));
+    let (text, code) = run_from_environment(dir, &add);
+    let again = "hall: 8 tokens were added already (addition evening)\n";
+    assert_eq!((text.as_str(), code), (again, 0));
+    let (text, code) = run(dir, &["sale", "tokens", "add", "hall", "9", "--id", "evening"]);
+    assert!(code == 1 && text.contains("the addition of this id was of 8 tokens"), "{text}");
+    let (text, code) = run(dir, &["sale", "tokens", "add", "nowhere", "9"]);
+    assert!(code == 1 && text.contains("there is no such sale"), "{code}: {text}");
+    // Without an id each addition is another one.
+    for _ in 0..2 {
+        let (added, code) = read(dir, &["sale", "tokens", "add", "hall", "4"]);
+        assert!(code == 0 && added["id"].is_string(), "{added}");
+    }
+    let (shown, code) = read(dir, &["sale", "tokens", "show", "hall"]);
+    let now = &shown["now"];
+    assert_eq!((&now["by_hand"], &now["used"], code), (&json!(16), &json!(0), 0), "{shown}");
+    assert_eq!(now["issued"], now["remaining"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -8,11 +8,16 @@
 //! sale has lost for what its buyers have reserved. An estimate halves each second, so buyers who
 //! never reserve are forgotten and a gate never strands tickets. Over-admission is harmless: the hold
 //! refuses.
+//!
+//! A token is a unit of the budget: one ticket. The shards count those they were given ([`tokens`]): by
+//! the first budget, by top-ups and by hand.
+
+pub mod tokens;
 
 use std::collections::BTreeMap;
 
-use super::ids::{SaleId, UserId};
-use super::sale::GateSettings;
+use super::ids::{AdditionId, SaleId, UserId};
+use super::sale::{GateSettings, Sale};
 use super::time::Timestamp;
 
 /// Least time between two top-ups of a shard, in milliseconds.
@@ -45,6 +50,36 @@ impl Share {
         let budget = if seat_legs == 0 { 0 } else { budget.max(1) };
         let signed = |tickets: u64| i64::try_from(tickets).unwrap_or(i64::MAX);
         Self { budget: signed(budget), left: signed(tickets / shards) }
+    }
+
+    /// The share with which each shard of a sale begins, of which nothing is taken yet; [`Share::BY_TURNS`]
+    /// of a sale with a waiting room.
+    ///
+    /// A train begins with `seats × stops × budget_percent / 100` tokens over all shards, three quarters
+    /// of a ticket for each seat and stop by default: as many as could be sold if nearly everybody went
+    /// from one stop to the next. Once they are used up, the budget follows what is really free, as in
+    /// any other sale ([`Share::new`]).
+    #[must_use]
+    pub fn opening(sale: &Sale) -> Self {
+        let (gate, stops) = (&sale.file().gate, sale.file().stops.len());
+        if sale.room().is_some() {
+            return Self::BY_TURNS;
+        }
+        let share = Self::new(gate, sale.leg_count(), sale.seat_legs());
+        if stops == 0 {
+            return share;
+        }
+        let seats = sale.seat_legs() / u64::from(sale.leg_count().max(1));
+        let budget = Self::of_train(gate, seats, u64::try_from(stops).unwrap_or(u64::MAX));
+        Self { budget, ..share }
+    }
+
+    /// The first budget of each shard of a train.
+    fn of_train(gate: &GateSettings, seats: u64, stops: u64) -> i64 {
+        let tokens = seats.saturating_mul(stops).saturating_mul(gate.budget_percent.into()) / 100;
+        let budget = tokens / u64::from(gate.shards.max(1));
+        let budget = if seats == 0 { 0 } else { budget.max(1) };
+        i64::try_from(budget).unwrap_or(i64::MAX)
     }
 }
 
@@ -123,7 +158,8 @@ pub fn shard_of(user: &UserId, shards: u16) -> u16 {
 /// The state of one shard.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct GateShard {
-    /// Tickets that may still be admitted; `None` before the first admission.
+    /// Tickets that may still be admitted, less than none if the last buyer took more than there were;
+    /// `None` before the first admission.
     pub budget: Option<i64>,
     /// Number of top-ups.
     pub generation: u64,
@@ -145,6 +181,14 @@ pub struct GateShard {
     pub topped_up_at: Option<Timestamp>,
     /// End of each buyer's lock.
     pub locks: BTreeMap<UserId, Timestamp>,
+    /// Tokens that the budget was given since `since`; what `budget` lacks of them was admitted.
+    pub issued: i64,
+    /// Those of `issued` that were added by hand.
+    pub by_hand: i64,
+    /// Since when the shard counts; `None` before its first budget, and if Redis lost it.
+    pub since: Option<Timestamp>,
+    /// Tokens of each addition by hand, over all shards.
+    pub additions: BTreeMap<AdditionId, u32>,
 }
 
 impl GateShard {
@@ -153,8 +197,7 @@ impl GateShard {
         let now = command.now;
         match command.top_up.filter(|top_up| top_up.generation == self.generation) {
             Some(top_up) => self.top_up(&top_up, now),
-            None if self.budget.is_none() => self.fill(command.first.budget, command.first.left),
-            None => {}
+            None => self.begin(command.first, now),
         }
         if let Some(until) = self.exhausted_until.filter(|until| *until > now) {
             return AdmitReply::Exhausted { retry_ms: until.ms_since(now), holds: self.holds };
@@ -182,11 +225,25 @@ impl GateShard {
         AdmitReply::Admitted
     }
 
-    fn fill(&mut self, budget: i64, left: i64) {
-        (self.budget, self.filled, self.left) = (Some(budget), budget, left);
+    /// Gives a shard that has no budget its first one.
+    fn begin(&mut self, first: Share, now: Timestamp) {
+        if self.budget.is_none() {
+            self.issue(first.budget, now);
+            (self.filled, self.left) = (first.budget, first.left);
+        }
     }
 
-    /// Replaces a used-up budget by the share, less what is outstanding.
+    /// Sets the budget, and counts what it gained as issued.
+    fn issue(&mut self, budget: i64, now: Timestamp) {
+        match self.since {
+            Some(_) => self.issued += budget - self.budget.unwrap_or(0),
+            None => (self.issued, self.since) = (budget, Some(now)),
+        }
+        self.budget = Some(budget);
+    }
+
+    /// Replaces a used-up budget by the share, less what is outstanding. Tokens that were added by hand
+    /// while the caller read what is left stay.
     ///
     /// What was reserved since the last top-up pays off what was outstanding then, and after it what
     /// was admitted since. What remains of the former halves for each second that has passed.
@@ -197,8 +254,10 @@ impl GateShard {
         let earlier = (self.outstanding - reserved).max(0) >> seconds;
         let later = (granted - (reserved - self.outstanding).max(0)).max(0);
         self.outstanding = earlier + later;
-        let budget = top_up.share.budget - self.outstanding;
-        self.fill(budget, top_up.share.left);
+        let kept = self.budget.unwrap_or(0).max(0);
+        let budget = (top_up.share.budget - self.outstanding).max(0) + kept;
+        self.issue(budget, now);
+        (self.filled, self.left) = (budget, top_up.share.left);
         self.topped_up_at = Some(now);
         self.generation += 1;
         self.exhausted_until = (budget <= 0).then(|| now.plus_ms(i64::from(top_up.exhausted_ms)));
@@ -298,6 +357,41 @@ mod tests {
     }
 
     #[test]
+    fn a_train_opens_with_three_quarters_of_a_ticket_for_each_seat_and_stop() {
+        let sale = |stops: usize, gate: serde_json::Value| {
+            let stops: Vec<_> = (0..stops)
+                .map(|stop| serde_json::json!({ "stop": stop.to_string(), "name": "x" }))
+                .collect();
+            let file = serde_json::json!({
+                "sale": "t", "title": "Train", "currency": "CNY", "stops": stops, "gate": gate,
+                "opens_at": "2026-01-01T00:00:00Z", "closes_at": "2099-01-01T00:00:00Z",
+                "limit_per_buyer": 5, "pay_window_seconds": 600,
+                "tiers": [{ "tier": "a", "name": "A", "price_minor": 1, "general_admission": 1000 }]
+            });
+            Sale::new(serde_json::from_value(file).unwrap()).unwrap()
+        };
+        let [four, all] = [serde_json::json!({}), serde_json::json!({ "budget_percent": 100 })];
+        for (stops, gate, budget, left) in [
+            // 1,000 × 16 × 3/4 over four shards; what is left is in tickets of the mean journey.
+            (16, &four, 3000, 1000 * 15 * 3 / 17 / 4),
+            (6, &four, 1125, 1000 * 5 * 3 / 7 / 4),
+            (2, &four, 375, 250),
+            (16, &all, 4000, 1000 * 15 * 3 / 17 / 4),
+            // A concert has no stops.
+            (0, &four, 187, 250),
+        ] {
+            let share = Share::opening(&sale(stops, gate.clone()));
+            assert_eq!(share, Share { budget, left }, "{stops} stops");
+        }
+        // Whoever has a waiting room is admitted by turns.
+        let mut file = sale(16, four.clone()).file().clone();
+        file.room = Some(crate::domain::sale::RoomSettings::default());
+        assert_eq!(Share::opening(&Sale::new(file).unwrap()), Share::BY_TURNS);
+        let gate = GateSettings::default();
+        assert_eq!((Share::of_train(&gate, 0, 9), Share::of_train(&gate, 1, 2)), (0, 1));
+    }
+
+    #[test]
     fn a_top_up_leaves_to_those_admitted_what_they_have_not_reserved() {
         let mut shard = GateShard::default();
         for (user, now_ms) in [("a", 0), ("b", 1)] {
@@ -306,7 +400,7 @@ mod tests {
         // Four tickets are admitted, three are left, and nobody has reserved.
         let full = AdmitReply::Exhausted { retry_ms: 1000, holds: true };
         assert_eq!(shard.admit(&top_up("c", 2, 0, 3)), full);
-        assert_eq!((shard.outstanding, shard.budget), (4, Some(-1)));
+        assert_eq!((shard.outstanding, shard.budget), (4, Some(0)));
         // One of the two has: what the other was promised halves.
         assert_eq!(shard.admit(&top_up("c", 1002, 1, 1)), full);
         assert_eq!((shard.outstanding, shard.budget), (1, Some(0)));

@@ -206,6 +206,10 @@ text_id!(
     ReaderId, 32, "reader", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, ReaderId::MAX_BYTES), slug_schema(ReaderId::MAX_BYTES)
 );
 text_id!(
+    /// An addition of tokens to a gate by hand: repeated with the same id, it adds nothing.
+    AdditionId, 32, "addition id", "1 to 32 of a-z, 0-9 and - (not first or last)", |text| is_slug(text, AdditionId::MAX_BYTES), slug_schema(AdditionId::MAX_BYTES)
+);
+text_id!(
     /// The fingerprint of what an order asks for: 16 hexadecimal digits. The same token with
     /// another fingerprint is refused.
     RequestFingerprint, 16, "content fingerprint", "16 hexadecimal digits",

@@ -64,10 +64,7 @@ pub async fn admit(
         now,
         user_lock_ms: gate.user_lock_ms,
         rate_per_second: gate.rate_per_second.div_ceil(u32::from(gate.shards)),
-        first: match sale.room() {
-            Some(_) => Share::BY_TURNS,
-            None => Share::new(&gate, sale.leg_count(), sale.seat_legs()),
-        },
+        first: Share::opening(sale),
         top_up: None,
     };
     // Twice at most: the second asks with a budget that was read a moment ago.

@@ -370,6 +370,16 @@ impl SaleSnapshot {
         bitmaps.map(|byte| u64::from(byte.count_zeros())).sum()
     }
 
+    /// Number of tickets that orders own: each seat that an order claims is one, on whatever legs.
+    pub(crate) fn tickets(&self) -> u64 {
+        let of_tier = |claims: &Vec<Claim>| {
+            let tickets: HashSet<(Seat, OrderNumber)> =
+                claims.iter().map(|claim| (claim.seat, claim.order)).collect();
+            u64::try_from(tickets.len()).unwrap_or(u64::MAX)
+        };
+        self.owned.claims.values().map(of_tier).sum()
+    }
+
     /// Holds whose order is not, or no longer, what the hold says. A hold without an order is a
     /// reservation under way, or waits for its deadline.
     fn holds_that_differ(&self) -> impl Iterator<Item = Discrepancy> {

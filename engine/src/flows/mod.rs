@@ -20,3 +20,4 @@ pub mod reserve;
 pub mod room;
 pub mod stuck;
 pub mod sync;
+pub mod tokens;

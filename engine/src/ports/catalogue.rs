@@ -6,9 +6,13 @@ use std::sync::Arc;
 use super::Stored;
 use super::orders::ChangeReply;
 use crate::domain::archive::Lifecycle;
+use crate::domain::gate::tokens::TokenSnapshot;
 use crate::domain::ids::{Epoch, SaleId};
 use crate::domain::sale::{Sale, SaleFile, SaleState};
 use crate::domain::time::Timestamp;
+
+/// Days for which a snapshot of a sale's tokens is kept at least.
+pub const TOKEN_SNAPSHOTS_DAYS: i64 = 7;
 
 /// A sale as the catalogue has it.
 #[derive(Debug, Clone)]
@@ -137,4 +141,17 @@ pub trait Catalogue: Send + Sync {
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Takes an archived sale, whose keys are removed from Redis, off the list.
     fn delist(&self, id: &SaleId) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Keeps a snapshot of a sale's tokens under its minute, in place of an earlier one of the same. It is
+    /// kept for [`TOKEN_SNAPSHOTS_DAYS`] at least.
+    fn keep_tokens(
+        &self,
+        id: &SaleId,
+        snapshot: &TokenSnapshot,
+    ) -> impl Future<Output = Stored<()>> + Send;
+    /// The snapshots of a sale's tokens that are kept from the minute of `since` on, oldest first.
+    fn kept_tokens(
+        &self,
+        id: &SaleId,
+        since: Timestamp,
+    ) -> impl Future<Output = Stored<Vec<TokenSnapshot>>> + Send;
 }

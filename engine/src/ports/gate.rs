@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use super::Stored;
+use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts};
 use crate::domain::gate::{Admit, AdmitReply};
 use crate::domain::ids::SaleId;
 
@@ -13,6 +14,23 @@ pub trait Gate: Send + Sync {
     /// # Errors
     /// Fails with a [`StoreError`](super::StoreError).
     fn admit(&self, command: &Admit) -> impl Future<Output = Stored<AdmitReply>> + Send;
+    /// Adds tokens to one shard by hand, once for each id of an addition.
+    ///
+    /// # Errors
+    /// Fails with a [`StoreError`](super::StoreError).
+    fn add_tokens(
+        &self,
+        command: &AddTokens,
+    ) -> impl Future<Output = Stored<AddTokensReply>> + Send;
+    /// What the shards of a sale's gate have counted: one entry for each that counts.
+    ///
+    /// # Errors
+    /// Fails with a [`StoreError`](super::StoreError).
+    fn tokens(
+        &self,
+        sale: &SaleId,
+        shards: u16,
+    ) -> impl Future<Output = Stored<Vec<TokenCounts>>> + Send;
     /// Removes the shards of the gate of a sale that is archived. Locks of buyers run out by
     /// themselves.
     ///

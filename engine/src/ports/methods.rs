@@ -9,6 +9,7 @@ pub use super::{
     StoreError, Stored,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
+pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
 pub use crate::domain::gate::{Admit, AdmitReply};
 pub use crate::domain::ids::{
     Epoch, GroupId, InventoryId, Legs, PageMark, ProviderId, ReaderId, SaleId, TierId, UserId,
@@ -64,6 +65,8 @@ macro_rules! port_methods {
             }
             Gate by gate {
                 Admit: admit(ref command: Admit) -> AdmitReply;
+                AddTokens: add_tokens(ref command: AddTokens) -> AddTokensReply;
+                Tokens: tokens(ref sale: SaleId, copy shards: u16) -> Vec<TokenCounts>;
                 CloseGate: close(ref sale: SaleId, copy shards: u16) -> ();
             }
             Orders by orders {
@@ -101,6 +104,9 @@ macro_rules! port_methods {
                 Loaded: loaded(ref id: SaleId, ref epoch: Epoch) -> ChangeReply;
                 Retire: retire(ref id: SaleId, ref epoch: Epoch, copy version: u64) -> ChangeReply;
                 Delist: delist(ref id: SaleId) -> ChangeReply;
+                KeepTokens: keep_tokens(ref id: SaleId, ref snapshot: TokenSnapshot) -> ();
+                KeptTokens: kept_tokens(ref id: SaleId, copy since: Timestamp)
+                    -> Vec<TokenSnapshot>;
             }
             Queue by queue {
                 Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();

@@ -21,7 +21,9 @@ use crate::domain::captures::Listing;
 use crate::domain::grace::Grace;
 use crate::domain::inventory::PartLimit;
 
-pub use catalogue::{Catalogue, Freshness, ListedSale, ListedTerms, Published, SalesPage};
+pub use catalogue::{
+    Catalogue, Freshness, ListedSale, ListedTerms, Published, SalesPage, TOKEN_SNAPSHOTS_DAYS,
+};
 pub use cursors::{CursorReply, Cursors};
 pub use gate::Gate;
 pub use orders::{

@@ -20,6 +20,8 @@ pub const PARTS_END: [Duration; 3] =
     [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(280)];
 /// End of the requests of draws, which come first: a draw has minutes.
 pub const REQUESTS_END: Duration = Duration::from_secs(20);
+/// End of the snapshots of tokens.
+pub const TOKENS_END: Duration = Duration::from_secs(285);
 /// End of the archiving of old sales, which comes last: what there is no time for has another hour.
 pub const ARCHIVING_ENDS: Duration = Duration::from_secs(290);
 
@@ -34,10 +36,11 @@ pub async fn handle(app: &App, _event: EventBridgeEvent<Value>) -> Result<Report
 /// Sweeps and repairs every sale, counts what it found, and logs what there was to do.
 async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     let ends = PARTS_END.map(sleep);
-    let archiving_ends = sleep(ARCHIVING_ENDS);
+    let (tokens_end, archiving_ends) = (sleep(TOKENS_END), sleep(ARCHIVING_ENDS));
     request_draws(app, now).await;
     let run = flows::reconcile::run_until(&app.ports, &new_epoch(now)?, now, ends).await?;
     metrics::reconciled(&run);
+    flows::tokens::keep(&app.ports, &run.bought, Timestamp::now, tokens_end).await;
     if let Some(days) = app.archive_after_days {
         let token = || new_epoch(now);
         let archived = flows::archive::by_age(

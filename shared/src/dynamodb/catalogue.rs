@@ -7,6 +7,7 @@
 
 mod copies;
 mod memory;
+mod tokens;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,6 +22,7 @@ use super::items::{Fields, Item, item, number, text};
 use super::tables::{SALE_HEADER, SALES_LIST};
 use super::transaction::Transacted;
 use engine::domain::archive::Lifecycle;
+use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::ids::{Epoch, SaleId};
 use engine::domain::sale::{Sale, SaleFile, SaleState};
 use engine::domain::time::Timestamp;
@@ -537,6 +539,14 @@ impl Catalogue for DynamoCatalogue {
             ("never", number(NEVER.ms())),
         ];
         self.change_header(id, expression, &condition, with).await
+    }
+
+    async fn keep_tokens(&self, id: &SaleId, snapshot: &TokenSnapshot) -> Stored<()> {
+        tokens::keep(&self.db, id, snapshot).await
+    }
+
+    async fn kept_tokens(&self, id: &SaleId, since: Timestamp) -> Stored<Vec<TokenSnapshot>> {
+        tokens::kept(&self.db, id, since).await
     }
 
     async fn delist(&self, id: &SaleId) -> Stored<ChangeReply> {

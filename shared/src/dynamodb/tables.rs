@@ -100,12 +100,18 @@ pub struct TableDefinition {
     pub local: &'static [Index],
     /// Global secondary indexes: eventually consistent.
     pub global: &'static [Index],
+    /// The attribute with the time, in seconds since 1970-01-01 UTC, after which DynamoDB deletes an item
+    /// that has it; `None` if nothing expires.
+    pub expires: Option<&'static str>,
 }
 
 /// The index of a buyer's orders, and of an order's payments.
 pub const BY_USER: &str = "by-user";
 /// The index of work that should have been finished by now.
 pub const DUE: &str = "due";
+
+/// The attribute by which items of the table of sales expire.
+pub const EXPIRES: &str = "expires_s";
 
 /// The table of orders. `by-user` carries keys only, so that an order's later writes do not touch
 /// it; `due` carries the order number of a payment, which the payment's key does not name.
@@ -124,19 +130,35 @@ pub const ORDERS: TableDefinition = TableDefinition {
         sort: number("due_ms"),
         carries: &["order"],
     }],
+    expires: None,
 };
 
 /// The table of claims: one item a seat, in partitions of neighbouring seats.
-pub const SEATS: TableDefinition =
-    TableDefinition { partition: text("pk"), sort: number("sk"), local: &[], global: &[] };
+pub const SEATS: TableDefinition = TableDefinition {
+    partition: text("pk"),
+    sort: number("sk"),
+    local: &[],
+    global: &[],
+    expires: None,
+};
 
-/// The table of sales.
-pub const SALES: TableDefinition =
-    TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
+/// The table of sales. Only snapshots of tokens expire.
+pub const SALES: TableDefinition = TableDefinition {
+    partition: text("pk"),
+    sort: text("sk"),
+    local: &[],
+    global: &[],
+    expires: Some(EXPIRES),
+};
 
 /// The table of waiting rooms. It has no local index, so that DynamoDB may spread what is busy.
-pub const ROOMS: TableDefinition =
-    TableDefinition { partition: text("pk"), sort: text("sk"), local: &[], global: &[] };
+pub const ROOMS: TableDefinition = TableDefinition {
+    partition: text("pk"),
+    sort: text("sk"),
+    local: &[],
+    global: &[],
+    expires: None,
+};
 
 /// Creates the tables that are missing: for servers that emulate DynamoDB. In production the
 /// template makes them.
@@ -246,6 +268,18 @@ pub const CURSOR: &str = "captures";
 pub const RULES_HEADER: &str = "rules";
 /// What the sort key of a rule of a sale begins with.
 pub const RULE_PREFIX: &str = "rule#";
+
+/// The partition of the snapshots of a sale's tokens; no sale id has a `#`.
+#[must_use]
+pub fn tokens_key(sale: &SaleId) -> String {
+    format!("{sale}#tokens")
+}
+
+/// The sort key of the snapshot of a minute, counted from 1970-01-01 UTC: text order is the order in time.
+#[must_use]
+pub fn minute_key(minute: i64) -> String {
+    format!("{minute:010}")
+}
 
 /// The partition of what is kept of a provider; no sale id has a `#`.
 #[must_use]

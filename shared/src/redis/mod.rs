@@ -19,6 +19,7 @@ pub mod counters;
 pub mod hold_record;
 pub mod keys;
 
+mod add_tokens;
 mod admit;
 mod call;
 mod challenges;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::gate::{Admit, AdmitReply, Share, shard_of};
 use engine::domain::ids::UserId;
 use engine::domain::inventory::{Hold, HoldReply};
 use engine::domain::money::MinorUnits;
@@ -16,7 +17,8 @@ use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{Reservation, reserve};
 use engine::flows::sync::sync;
-use engine::ports::{Published, Seats as _};
+use engine::flows::tokens;
+use engine::ports::{Gate as _, Published, Seats as _};
 use local::servers::{DynamoDb, RedisOptions, RedisServer};
 use local::stores::sdk_config;
 use ops::audit::{self, Options, Report, Target};
@@ -117,6 +119,19 @@ impl Fixture {
         now: Timestamp,
     ) -> OrderNumber {
         let user = UserId::new(user).unwrap();
+        let sale = &published.sale;
+        let admit = Admit {
+            sale: sale.id().clone(),
+            shard: shard_of(&user, sale.file().gate.shards),
+            user: user.clone(),
+            tickets: u16::try_from(line.line.choice.count()).unwrap(),
+            now,
+            user_lock_ms: 0,
+            rate_per_second: u32::MAX,
+            first: Share { budget: 1000, left: 1000 },
+            top_up: None,
+        };
+        assert_eq!(self.engine.gate.admit(&admit).await, Ok(AdmitReply::Admitted));
         let number = self.mint.mint(now, &user);
         let published = published.clone();
         let reservation = Reservation { published, number, user, lines: vec![line] };
@@ -145,6 +160,11 @@ impl Fixture {
         let (train, show) = (train(), show());
         let g1 = publish(&self.engine, &train, &epoch(), NOW).await.unwrap();
         let other = publish(&self.engine, &show, &epoch(), NOW).await.unwrap();
+        for sale in [&train, &show] {
+            let (by_hand, earlier) = (id("opening"), NOW.plus_seconds(-10));
+            let added = tokens::add(&self.engine, sale.id(), &by_hand, 40, earlier).await;
+            assert_eq!(added, Ok(tokens::Added::Now));
+        }
 
         let mut line = requested("a", (0, 2), seats(&[0, 1]), 50);
         line.attendees = ["p", "q"].map(model_stores::attendee).to_vec();
@@ -180,6 +200,9 @@ impl Fixture {
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
         let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
         assert_eq!(synced, Ok(4));
+        let bought = tokens::Bought { sale: train.id().clone(), shards: 4, tickets: 5 };
+        let kept = tokens::keep(&self.engine, &[bought], NOW, std::future::pending()).await;
+        assert_eq!(kept, 1);
         Numbers { paid, pending, cancelled, late, quick, rescued, tombstone, unknown, other }
     }
 

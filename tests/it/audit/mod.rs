@@ -13,6 +13,7 @@ mod records;
 mod redis_keys;
 mod sales;
 mod statistics;
+mod tokens;
 
 use std::fmt::Debug;
 use std::io::Write as _;
@@ -38,6 +39,7 @@ use orders::wrong_orders;
 use records::wrong_records;
 use redis_keys::wrong_redis;
 use statistics::wrong_statistics;
+use tokens::wrong_tokens;
 
 const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
 
@@ -70,6 +72,7 @@ async fn what_the_engine_makes_is_clean_and_each_corruption_is_named() {
         wrong_statistics(&snapshot, &orders),
         wrong_orders(&snapshot, &orders),
         wrong_records(&snapshot, &orders),
+        wrong_tokens(&snapshot),
     ]
     .into_iter()
     .flatten()

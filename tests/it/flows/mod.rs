@@ -15,3 +15,4 @@ mod limited;
 mod reconciling;
 mod refund;
 mod reload;
+mod tokens;

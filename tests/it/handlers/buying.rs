@@ -7,7 +7,7 @@ use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::TierTotals;
 use engine::domain::time::Timestamp;
-use engine::ports::{Orders as _, Ports as _};
+use engine::ports::{Catalogue as _, Orders as _, Ports as _};
 use local::handlers::{reconcile, sync_db};
 use serde_json::{Value, json};
 use shared::http::tokens::Grant;
@@ -88,6 +88,12 @@ async fn seats_are_bought_from_admission_to_payment() {
     let event = serde_json::from_value(event).unwrap();
     let report = reconcile::handle(&fixture.app, event).await.unwrap();
     assert!(report.is_quiet(), "{report:?}");
+
+    // Each run keeps a snapshot of the gate's tokens.
+    let before = Timestamp::now().plus_seconds(-3600);
+    let kept = fixture.app.ports.catalogue().kept_tokens(&hall, before).await.unwrap();
+    let [kept] = kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!((kept.counts.used(), kept.bought), (2, 2), "{kept:?}");
 }
 
 /// What a freeze brings about: the sender gives a request up while it stands still, a copy of it is

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::gate::tokens::AddTokens;
 use engine::domain::gate::{Admit, GateShard, Share, TopUp};
 use engine::domain::ids::{
     Epoch, InventoryId, Leg, Legs, RequestFingerprint, SaleId, Seat, TierId, UserId,
@@ -30,6 +31,7 @@ pub enum Command {
     Restore(Restore),
     Repair(Repair),
     Admit(Admit),
+    AddTokens(AddTokens),
     /// Empties the script cache, as a failover does.
     Forget,
 }
@@ -151,6 +153,7 @@ impl SeededRng {
         let command = match self.rng.random_range(0..1000) {
             _ if !self.parts.is_empty() && self.rng.random_bool(0.7) => self.load_part(),
             _ if model.loaded.is_none() && self.rng.random_bool(0.8) => self.load(model),
+            _ if self.is_at_the_gate && self.rng.random_bool(0.1) => self.add_tokens(),
             _ if self.is_at_the_gate && self.rng.random_bool(0.9) => self.admit(shards),
             0..480 => self.hold(model),
             480..620 => self.release(model),
@@ -159,7 +162,8 @@ impl SeededRng {
             770..810 => self.restore(model),
             810..860 => self.repair(model),
             860..890 if !self.calm => self.load(model),
-            890..998 => self.admit(shards),
+            890..980 => self.admit(shards),
+            980..998 => self.add_tokens(),
             _ => Command::Forget,
         };
         self.last = Some(command.clone());
@@ -504,6 +508,21 @@ impl SeededRng {
 
     fn share(&mut self) -> Share {
         Share { budget: self.rng.random_range(0..10), left: self.rng.random_range(0..10) }
+    }
+
+    fn add_tokens(&mut self) -> Command {
+        let tokens = self.rng.random_range(0..4);
+        let more = self.rng.random_range(1..3);
+        Command::AddTokens(AddTokens {
+            sale: self.sale().clone(),
+            shard: self.rng.random_range(0..2),
+            id: self.pick(&["a", "b", "c"]).unwrap().parse().unwrap(),
+            tokens,
+            total: tokens + more,
+            max_additions: self.rng.random_range(1..=3),
+            first: self.share(),
+            now: self.now,
+        })
     }
 
     fn admit(&mut self, shards: &[GateShard]) -> Command {

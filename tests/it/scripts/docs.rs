@@ -5,6 +5,7 @@ use std::fs;
 
 use engine::domain::challenge::Stage;
 use engine::domain::choice::{Choice, Together};
+use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{
     DeviceHint, Epoch, InventoryId, Leg, Legs, RequestFingerprint, RuleId, SaleId, Seat, TierId,
@@ -138,6 +139,17 @@ async fn the_docs_name_every_key_and_field() {
         (RedisChallenges::new(connect(&server)), ChallengePlace::new(&sale, &user, 1));
     assert_eq!(challenges.count(&place, Stage::Visit, NOW).await, Ok(0));
     assert_eq!(challenges.use_up(&place, "one", 600_000, &[1; 8]).await, Ok(true));
+    let add = AddTokens {
+        sale: sale.clone(),
+        shard: 0,
+        id: "a".parse().unwrap(),
+        tokens: 1,
+        total: 4,
+        max_additions: 1,
+        first: share,
+        now: admit.now,
+    };
+    assert_eq!(gate.add_tokens(&add).await.unwrap(), AddTokensReply::Added);
 
     check(&mut connection, &described, &ours).await;
     count_everything(&Counters::new(connect(&server), Some(b"secret")), &sale, &user).await;

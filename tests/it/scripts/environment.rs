@@ -118,6 +118,11 @@ impl Fixture {
                 same("admit", &self.gate.admit(admit).await, &model)?;
                 Ok(format!("{model:?}"))
             }
+            Command::AddTokens(add) => {
+                let model = self.shards[usize::from(add.shard)].add_tokens(add);
+                same("add_tokens", &self.gate.add_tokens(add).await, &model)?;
+                Ok(format!("{model:?}"))
+            }
             Command::Forget => {
                 let mut flush = redis::cmd("SCRIPT");
                 flush.arg("FLUSH");
@@ -223,6 +228,8 @@ impl Fixture {
     }
 
     async fn compare_gate(&self) -> Result<(), String> {
+        let counts: Vec<_> = self.shards.iter().filter_map(GateShard::counts).collect();
+        same("tokens", &self.gate.tokens(self.rng.sale(), 2).await, &counts)?;
         for (shard, model) in (0..).zip(&self.shards) {
             let keys = GateKeys { sale: self.rng.sale(), shard };
             let gate: HashMap<String, String> =
@@ -241,8 +248,19 @@ impl Fixture {
                 outstanding: number("outstanding").unwrap_or(0),
                 topped_up_at: number("topped_up_ms").map(Timestamp::from_ms),
                 locks: model.locks.clone(),
+                issued: number("issued").unwrap_or(0),
+                by_hand: number("by_hand").unwrap_or(0),
+                since: number("since_ms").map(Timestamp::from_ms),
+                additions: gate
+                    .iter()
+                    .filter_map(|(field, total)| {
+                        Some((field.strip_prefix('+')?.parse().unwrap(), total.parse().unwrap()))
+                    })
+                    .collect(),
             };
             same("gate", &Ok(&read), &model)?;
+            let additions = number("additions").unwrap_or(0);
+            same("additions", &Ok(additions), &(model.additions.len() as i64))?;
             for user in self.rng.users() {
                 let now = self.rng.now();
                 let until = model.locks.get(user).filter(|until| **until > now);

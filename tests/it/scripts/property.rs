@@ -114,6 +114,10 @@ const REPLIES: &[(&str, &str, &str)] = &[
     ("admit", "locked", "Admit Locked"),
     ("admit", "too_fast", "Admit TooFast"),
     ("admit", "exhausted", "Admit BudgetUsedUp"),
+    ("add_tokens", "added", "AddTokens Added"),
+    ("add_tokens", "known", "AddTokens Known"),
+    ("add_tokens", "differs", "AddTokens Differs"),
+    ("add_tokens", "too_many", "AddTokens TooMany"),
 ];
 
 /// The replies that a sequence of commands cannot meet, and why.
@@ -257,14 +261,14 @@ const MUTANTS: &[Mutant] = &[
     Mutant {
         name: "a top-up forgets who was admitted",
         script: |scripts| &mut scripts.admit,
-        fragment: "budget = share - (earlier + later)",
-        with: "budget = share - earlier",
+        fragment: "share - (earlier + later), 0)",
+        with: "share - earlier, 0)",
     },
     Mutant {
         name: "a top-up forgets who was admitted before the last",
         script: |scripts| &mut scripts.admit,
-        fragment: "budget = share - (earlier + later)",
-        with: "budget = share - later",
+        fragment: "share - (earlier + later), 0)",
+        with: "share - later, 0)",
     },
     Mutant {
         name: "what was reserved counts as outstanding",
@@ -301,6 +305,54 @@ const MUTANTS: &[Mutant] = &[
         script: |scripts| &mut scripts.admit,
         fragment: "tonumber(share) > 0 and 'held' or new_holds",
         with: "new_holds",
+    },
+    Mutant {
+        name: "a top-up takes what was added by hand meanwhile",
+        script: |scripts| &mut scripts.admit,
+        fragment: "+ math.max(before, 0)",
+        with: "",
+    },
+    Mutant {
+        name: "a top-up is not issued",
+        script: |scripts| &mut scripts.admit,
+        fragment: "issued and issued + budget - before or budget",
+        with: "issued or budget",
+    },
+    Mutant {
+        name: "a repeated addition is made again",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: "if known then",
+        with: "if known and known ~= total then",
+    },
+    Mutant {
+        name: "an addition of another number is taken for the same",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: "return known == total and",
+        with: "return",
+    },
+    Mutant {
+        name: "additions are remembered without end",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: "elseif additions >= tonumber(max_additions) then",
+        with: "elseif false then",
+    },
+    Mutant {
+        name: "an addition does not open a gate that refuses",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: ", 'dry_until_ms', '')",
+        with: ")",
+    },
+    Mutant {
+        name: "an addition pays for what the last buyer took too many",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: "math.max(tonumber(budget), 0) + tokens",
+        with: "budget + tokens",
+    },
+    Mutant {
+        name: "tokens that were added count as admitted",
+        script: |scripts| &mut scripts.add_tokens,
+        fragment: "'filled', filled + after - budget",
+        with: "'filled', filled",
     },
     Mutant {
         name: "restore forgets that seats were freed meanwhile",

@@ -1,6 +1,7 @@
 //! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
 //! frequent.
 
+use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
     Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
@@ -228,7 +229,7 @@ impl SeededRng {
     fn of_the_catalogue(&mut self, stores: &Stores) -> Call {
         let id = self.sale();
         let now = self.now;
-        match self.rng.random_range(0..9) {
+        match self.rng.random_range(0..10) {
             0 => {
                 let file = self.file();
                 let version = stores.catalogue.sales.get(&file.sale).map(|sale| sale.version);
@@ -257,6 +258,23 @@ impl SeededRng {
                 Call::Retire { id, epoch, version }
             }
             7 if self.once_in(2) => Call::Delist { id },
+            8 if self.once_in(2) => {
+                let since = now.plus_ms(self.of(&[-120_000, 0, 60_000]));
+                Call::KeptTokens { id, since }
+            }
+            8 => {
+                // Sometimes late: a later one of the minute may be there.
+                let at = now.plus_ms(self.of(&[-30_000, -2000, 0, 0]));
+                let mut count = || self.rng.random_range(-3..1_000_000);
+                let counts = TokenCounts {
+                    issued: count(),
+                    by_hand: count(),
+                    remaining: count(),
+                    since: START,
+                };
+                let bought = self.rng.random_range(0..1000);
+                Call::KeepTokens { id, snapshot: TokenSnapshot { at, counts, bought } }
+            }
             _ => Call::Sales {},
         }
     }

@@ -517,7 +517,7 @@ impl Deployed {
             "sale": "tram", "title": "Tram", "currency": "EUR",
             "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
             "limit_per_buyer": 4, "pay_window_seconds": 900,
-            "gate": { "shards": 1, "budget_percent": 100 },
+            "gate": { "shards": 1, "budget_percent": 67 },
             "stops": [stop("A"), stop("B"), stop("C")],
             "tiers": [{ "tier": "all", "name": "all", "price_minor": PRICE, "general_admission": 2 }]
         });

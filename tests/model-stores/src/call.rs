@@ -7,6 +7,7 @@
 
 use std::future::Future;
 
+use engine::domain::gate::GateShard;
 use engine::domain::grace::Grace;
 use engine::domain::room::join::BUCKETS;
 use engine::ports::methods::*;
@@ -222,7 +223,7 @@ impl Call {
             | Self::Restore { .. }
             | Self::Repair { .. }
             | Self::Unload { .. } => Effect::Inventory,
-            Self::Admit { .. } | Self::CloseGate { .. } => Effect::Gate,
+            Self::Admit { .. } | Self::AddTokens { .. } | Self::CloseGate { .. } => Effect::Gate,
             Self::Create { .. }
             | Self::End { .. }
             | Self::WriteTombstone { .. }
@@ -234,7 +235,8 @@ impl Call {
             | Self::Prolong { .. }
             | Self::Loaded { .. }
             | Self::Retire { .. }
-            | Self::Delist { .. } => Effect::Catalogue,
+            | Self::Delist { .. }
+            | Self::KeepTokens { .. } => Effect::Catalogue,
             Self::Send { .. } => Effect::Message,
             Self::Refund { .. } => Effect::Money,
             Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
@@ -273,6 +275,8 @@ impl Call {
             | Self::Due { .. }
             | Self::Claims { .. }
             | Self::Statistics { .. }
+            | Self::Tokens { .. }
+            | Self::KeptTokens { .. }
             | Self::Sale { .. }
             | Self::Sales {}
             | Self::Listed { .. }
@@ -339,6 +343,14 @@ impl Stores {
                 let shard = self.gate.entry((command.sale.clone(), command.shard)).or_default();
                 Reply::Admit(shard.admit(command))
             }
+            Call::AddTokens { command } => {
+                let shard = self.gate.entry((command.sale.clone(), command.shard)).or_default();
+                Reply::AddTokens(shard.add_tokens(command))
+            }
+            Call::Tokens { sale, shards } => {
+                let shards = (0..*shards).filter_map(|shard| self.gate.get(&(sale.clone(), shard)));
+                Reply::Tokens(shards.filter_map(GateShard::counts).collect())
+            }
             Call::CloseGate { sale, shards: _ } => {
                 self.gate.retain(|(of, _), _| of != sale);
                 Reply::CloseGate(())
@@ -389,6 +401,13 @@ impl Stores {
                 Reply::Retire(self.catalogue.retire(id, epoch, *version))
             }
             Call::Delist { id } => Reply::Delist(self.catalogue.delist(id)),
+            Call::KeepTokens { id, snapshot } => {
+                self.catalogue.keep_tokens(id, snapshot);
+                Reply::KeepTokens(())
+            }
+            Call::KeptTokens { id, since } => {
+                Reply::KeptTokens(self.catalogue.kept_tokens(id, *since))
+            }
             Call::Send { message, delay_seconds } => {
                 // The delay is what the caller's clock says; it begins when SQS has the message.
                 let delay_seconds = delay_seconds.unwrap_or_default();

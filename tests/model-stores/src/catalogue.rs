@@ -6,6 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use engine::domain::archive::Lifecycle;
+use engine::domain::gate::tokens::TokenSnapshot;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{Epoch, SaleId};
 use engine::domain::sale::{Sale, SaleFile};
@@ -69,6 +70,8 @@ impl Hash for Listed {
 pub struct CatalogueModel {
     /// Every sale.
     pub sales: BTreeMap<SaleId, Listed>,
+    /// The snapshots of sales' tokens, by minute. They are kept for ever here.
+    pub tokens: BTreeMap<(SaleId, i64), TokenSnapshot>,
 }
 
 impl CatalogueModel {
@@ -102,6 +105,21 @@ impl CatalogueModel {
         sales.truncate(most.into());
         let next = sales.last().filter(|_| is_more).map(|last| last.sale.clone());
         SalesPage { sales, next }
+    }
+
+    /// Keeps a snapshot of a sale's tokens under its minute, unless a later one is there.
+    pub fn keep_tokens(&mut self, id: &SaleId, snapshot: &TokenSnapshot) {
+        let minute = (id.clone(), TokenSnapshot::minute(snapshot.at));
+        if self.tokens.get(&minute).is_none_or(|kept| kept.at <= snapshot.at) {
+            self.tokens.insert(minute, *snapshot);
+        }
+    }
+
+    /// The snapshots of a sale's tokens from a minute on, oldest first.
+    #[must_use]
+    pub fn kept_tokens(&self, id: &SaleId, since: Timestamp) -> Vec<TokenSnapshot> {
+        let all = (id.clone(), TokenSnapshot::minute(since))..=(id.clone(), i64::MAX);
+        self.tokens.range(all).map(|(_, snapshot)| *snapshot).collect()
     }
 
     /// Writes a sale if its version is still `replaces`.

@@ -1,12 +1,13 @@
 //! `onsale sale`: sale files made, checked and published, and sales looked at.
 //!
 //! `import`, `check` and `schema` work on files alone; `put`, `status` and `list` ask a gateway;
-//! `archive` works on the stores.
+//! `archive` and `tokens` work on the stores.
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
 mod files;
 mod published;
+mod tokens;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use ops::gateway::{self, Gateway};
 
 use super::engine::EngineArgs;
 use super::{DECLINED, FAILED, Failure};
+use tokens::TokensVerb;
 
 /// How long a token for one request is valid, in seconds.
 const TOKEN_SECONDS: u32 = 60;
@@ -43,6 +45,7 @@ Examples:
   onsale sale check g35.json
   onsale sale put g35.json
   onsale sale status demo-train --from HBS --to NGT
+  onsale sale tokens add demo-train 500
   onsale sale archive demo-train")]
 pub struct SaleCommand {
     #[command(subcommand)]
@@ -90,6 +93,9 @@ enum Verb {
         #[command(flatten)]
         at: At,
     },
+    /// The tokens of a sale's gate.
+    #[command(subcommand)]
+    Tokens(TokensVerb),
     /// Archive a sale that is over and decided: it leaves Redis, the list, the sweep and the repair for
     /// good. Its orders are still shown, and money that comes late for them is decided.
     Archive {
@@ -355,6 +361,7 @@ impl SaleCommand {
                 published::status(&sale, &at.gateway(data_dir)?, journey, json).await
             }
             Verb::List { at } => published::list(&at.gateway(data_dir)?, json).await,
+            Verb::Tokens(verb) => verb.run(data_dir, json).await,
             Verb::Archive { sale, engine } => {
                 published::archive(&sale, &engine, data_dir, json).await
             }

@@ -74,8 +74,13 @@ struct Gate {
 }
 
 impl Gate {
-    fn new(percent: u16, shards: u16, seats: &Seats, is_control: bool) -> Self {
+    /// `stops` of a train that begins with its seats times its stops; 0 for any other sale.
+    fn new(percent: u16, shards: u16, seats: &Seats, stops: u64, is_control: bool) -> Self {
         let settings = GateSettings { shards, budget_percent: percent, ..GateSettings::default() };
+        let mut first = Share::new(&settings, seats.leg_count, seats.left);
+        if stops > 0 {
+            first.budget = Share::of_train(&settings, seats.free.len() as u64, stops);
+        }
         let command = Admit {
             sale: SaleId::new("s").unwrap(),
             shard: 0,
@@ -84,7 +89,7 @@ impl Gate {
             now: Timestamp::from_ms(0),
             user_lock_ms: 0,
             rate_per_second: u32::MAX,
-            first: Share::new(&settings, seats.leg_count, seats.left),
+            first,
             top_up: None,
         };
         let all = vec![GateShard::default(); shards.into()];
@@ -115,6 +120,8 @@ impl Gate {
 struct Crowd {
     seats: usize,
     leg_count: u16,
+    /// Stops of a train that begins with its seats times its stops; 0 for any other sale.
+    stops: u64,
     percent: u16,
     shards: u16,
     asks_per_second: i64,
@@ -156,7 +163,7 @@ impl Crowd {
     fn run(&self, is_control: bool) -> Outcome {
         let mut rng = SmallRng(7);
         let mut seats = Seats::new(self.seats, self.leg_count);
-        let mut gate = Gate::new(self.percent, self.shards, &seats, is_control);
+        let mut gate = Gate::new(self.percent, self.shards, &seats, self.stops, is_control);
         let mut visits: BinaryHeap<Visit> = BinaryHeap::new();
         let (mut outcome, mut promised, mut number) = (Outcome::default(), 0, 0);
         let came_until = |ms: i64| (ms * self.asks_per_second / 1000).min(self.buyers);
@@ -209,6 +216,7 @@ fn flood(percent: u16, shards: u16, choosing_ms: RangeInclusive<u64>) -> Crowd {
     Crowd {
         seats: 2000,
         leg_count: 1,
+        stops: 0,
         percent,
         shards,
         asks_per_second: 10_000,
@@ -251,21 +259,51 @@ fn a_reservation_at_most_is_refused_for_each_order_however_long_buyers_choose() 
     }
 }
 
-/// The sizes and crowds of the demo, each of whose buyers comes once. Most buyers of a train that is
-/// nearly sold find nothing on their journey, though seats are free on other legs.
+/// The sizes and crowds of the demo, each of whose buyers comes once.
+fn of_the_demo() -> [Crowd; 2] {
+    let stadium =
+        Crowd { seats: 6640, asks_per_second: 440, buyers: 11_000, ..flood(75, 4, 30..=60) };
+    let train = Crowd { seats: 1061, leg_count: 5, stops: 6, buyers: 9000, ..stadium.clone() };
+    [stadium, train]
+}
+
+/// Most buyers of a train that is nearly sold find nothing on their journey, though seats are free on other
+/// legs.
 #[test]
-fn a_stadium_and_a_train_refuse_less_than_one_reservation_for_each_order() {
+fn a_stadium_refuses_nearly_nobody_and_a_train_less_than_four_reservations_for_each_order() {
     let per_order = |is_control| {
-        let stadium =
-            Crowd { seats: 6640, asks_per_second: 440, buyers: 11_000, ..flood(75, 4, 30..=60) };
-        let train = Crowd { seats: 1061, leg_count: 5, buyers: 9000, ..stadium.clone() };
-        let [stadium, train] = [stadium, train].map(|crowd| crowd.run(is_control));
-        println!("stadium: {stadium:?}, train: {train:?}");
-        (stadium.refused + train.refused) as f64 / (stadium.orders + train.orders) as f64
+        let outcomes = of_the_demo().map(|crowd| crowd.run(is_control));
+        println!("{outcomes:?}");
+        outcomes.map(|outcome| outcome.refused_per_order())
     };
-    let [now, before] = [false, true].map(per_order);
-    println!("{now:.2} refused an order ({before:.2})");
-    assert!(now <= 1.0 && before > 3.0);
+    let [[stadium, train], [_, train_before]] = [false, true].map(per_order);
+    println!("{stadium:.2} and {train:.2} refused an order ({train_before:.2})");
+    assert!(stadium <= 0.1 && train <= 4.0 && train_before > 12.0);
+}
+
+/// What the opening budget of a train is for: who finds nothing on one journey leaves room for others, so
+/// that more admissions sell more tickets of a train, and are refused more often.
+#[test]
+fn a_train_that_opens_with_its_seats_times_its_stops_sells_more_than_from_what_is_left_alone() {
+    for leg_count in [2, 5, 9, 20] {
+        let stops = u64::from(leg_count) + 1;
+        let [_, train] = of_the_demo();
+        let with = Crowd { leg_count, stops, buyers: 40_000, asks_per_second: 2000, ..train };
+        let without = Crowd { stops: 0, ..with.clone() };
+        let [with, without] = [with, without].map(|crowd| crowd.run(false));
+        println!(
+            "{stops} stops: {} orders, {} seat-legs left, {:.2} refused an order; from what is left {}, {}, {:.2}",
+            with.orders,
+            with.left,
+            with.refused_per_order(),
+            without.orders,
+            without.left,
+            without.refused_per_order()
+        );
+        assert!(with.orders > without.orders && with.left < without.left, "{with:?} {without:?}");
+        let opening = Share::of_train(&GateSettings::default(), 1061, stops) * 4;
+        assert!(with.most_beyond <= opening, "{with:?}");
+    }
 }
 
 #[test]
@@ -276,7 +314,7 @@ fn the_last_ticket_is_admitted_within_seconds_though_nobody_before_has_reserved(
         let leg_count = rng.between(1..=5) as u16;
         let mut seats = Seats::new(rng.between(1..=2000) as usize, leg_count);
         let shards = rng.between(1..=8) as u16;
-        let mut gate = Gate::new(rng.between(10..=300) as u16, shards, &seats, false);
+        let mut gate = Gate::new(rng.between(10..=300) as u16, shards, &seats, 0, false);
         let (flood_ms, asks) = (rng.between(0..=10_000) as i64, rng.between(1..=20));
         let reserving_per_mille = [0, 10, 500][rng.between(0..=2) as usize];
         for now_ms in (0..flood_ms).step_by(10) {
@@ -316,7 +354,7 @@ fn the_last_ticket_is_admitted_within_seconds_though_nobody_before_has_reserved(
 #[test]
 fn a_shard_goes_on_admitting_while_nobody_reserves() {
     let seats = Seats::new(4, 1);
-    let mut gate = Gate::new(75, 1, &seats, false);
+    let mut gate = Gate::new(75, 1, &seats, 0, false);
     let admitted: Vec<i64> = (0..60_000)
         .filter(|now_ms| gate.ask(0, MAX_TICKETS, seats.left, *now_ms) == AdmitReply::Admitted)
         .collect();

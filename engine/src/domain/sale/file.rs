@@ -167,7 +167,7 @@ pub struct GateSettings {
     #[schemars(range(min = *GATE_SHARDS.start(), max = *GATE_SHARDS.end()))]
     pub shards: u16,
     /// Tickets admitted at a time for each 100 that are left; on a train of n legs a ticket counts as
-    /// (n + 2) / 3 seat-legs.
+    /// (n + 2) / 3 seat-legs. A train opens with this percentage of its seats times its stops.
     #[schemars(range(min = *GATE_BUDGET_PERCENT.start(), max = *GATE_BUDGET_PERCENT.end()))]
     pub budget_percent: u16,
     /// Most admissions a second, over all shards.

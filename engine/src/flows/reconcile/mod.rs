@@ -27,6 +27,7 @@ use crate::flows::archive;
 use crate::flows::discrepancy::{Discrepancy, Explanation, SaleSnapshot};
 use crate::flows::hold::sale_of;
 use crate::flows::load::{heads, not_current, terms};
+use crate::flows::tokens::{self, Bought};
 use crate::ports::{Catalogue, Freshness, Orders, Ports, Published, Seats, StoreError, Stored};
 
 use limit::Limit;
@@ -261,7 +262,12 @@ impl<'a, P: Ports> Pass<'a, P> {
     /// Compares Redis with DynamoDB and repairs Redis, hold by hold.
     async fn compare(&mut self, published: &Published) -> Stored<()> {
         let snapshot = SaleSnapshot::read(self.ports, &published.sale).await?;
-        self.run.available.push((published.sale.id().clone(), snapshot.available()));
+        let sale = &published.sale;
+        self.run.available.push((sale.id().clone(), snapshot.available()));
+        if tokens::is_counting(sale, self.now) {
+            let (shards, tickets) = (sale.file().gate.shards, snapshot.tickets());
+            self.run.bought.push(Bought { sale: sale.id().clone(), shards, tickets });
+        }
         let mut disturbed = Vec::new();
         for discrepancy in snapshot.discrepancies(published) {
             let leaked = match &discrepancy {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::domain::ids::SaleId;
 use crate::domain::time::Timestamp;
 use crate::flows::discrepancy::Discrepancy;
+use crate::flows::tokens::Bought;
 
 /// Counts of what one run did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -94,6 +95,8 @@ pub struct Run {
     pub past_bound: u64,
     /// The number of free seat-legs of each sale that was compared.
     pub available: Vec<(SaleId, u64)>,
+    /// Each sale that was compared and whose tokens may change, with what was bought of it.
+    pub bought: Vec<Bought>,
     /// Each sale that was compared and is over, with when it closed: those may be archived.
     pub over: Vec<(SaleId, Timestamp)>,
 }

@@ -58,6 +58,21 @@ impl<T: Gate> Gate for Counted<T> {
         Ok(reply)
     }
 
+    fn add_tokens(
+        &self,
+        command: &AddTokens,
+    ) -> impl Future<Output = Stored<AddTokensReply>> + Send {
+        self.0.add_tokens(command)
+    }
+
+    fn tokens(
+        &self,
+        sale: &SaleId,
+        shards: u16,
+    ) -> impl Future<Output = Stored<Vec<TokenCounts>>> + Send {
+        self.0.tokens(sale, shards)
+    }
+
     fn close(&self, sale: &SaleId, shards: u16) -> impl Future<Output = Stored<()>> + Send {
         self.0.close(sale, shards)
     }

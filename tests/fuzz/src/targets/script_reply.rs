@@ -6,8 +6,11 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use engine::domain::choice::{Choice, Together};
+use engine::domain::gate::tokens::AddTokens;
 use engine::domain::gate::{Admit, Share};
-use engine::domain::ids::{Epoch, InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId};
+use engine::domain::ids::{
+    AdditionId, Epoch, InventoryId, Legs, RequestFingerprint, SaleId, TierId, UserId,
+};
 use engine::domain::inventory::{HeldLine, Hold, HoldRecord, HoldReply, Line, Release, Sell};
 use engine::domain::number::{Mint, OrderNumber};
 use engine::ports::{Gate as _, Seats as _, StoreError, Stored};
@@ -66,6 +69,8 @@ fn run(input: &[u8]) -> Outcome {
         }
         let mut understood = is_understood(&held);
         understood |= is_understood(&gate.admit(&sample.admit()).await);
+        understood |= is_understood(&gate.add_tokens(&sample.add_tokens()).await);
+        understood |= is_understood(&gate.tokens(&sample.sale, 2).await);
         understood |= is_understood(&seats.sell(&sample.sell()).await);
         understood |= is_understood(&seats.release(&sample.release()).await);
         understood | is_understood(&seats.due(&sample.inventory(), NOW, MAX_TEXTS).await)
@@ -151,6 +156,19 @@ impl Sample {
 
     fn release(&self) -> Release {
         Release { inventory: self.inventory(), order: self.order, record: self.record.clone() }
+    }
+
+    fn add_tokens(&self) -> AddTokens {
+        AddTokens {
+            sale: self.sale.clone(),
+            shard: 0,
+            id: must(AdditionId::new("a"), "an addition"),
+            tokens: 5,
+            total: 20,
+            max_additions: 100,
+            first: Share { budget: 100, left: 100 },
+            now: NOW,
+        }
     }
 
     fn admit(&self) -> Admit {

@@ -34,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
             edit("  OrdersTable:", "by_user, KeyType: RANGE", "sk, KeyType: RANGE"),
             edit("  OrdersTable:", "NonKeyAttributes: [order]", "NonKeyAttributes: [sale]"),
             edit("  SalesTable:", "-onsale-sales", "-onsale-sale"),
+            edit("  SalesTable:", "expires_s, Enabled: true", "expires_s, Enabled: false"),
             edit("  RoomsTable:", "sk, AttributeType: S", "sk, AttributeType: N"),
         ],
     },
@@ -100,6 +101,7 @@ fn described(table: &TableDefinition) -> Value {
         "keys": keys, "schema": schema(table.partition, table.sort),
         "local": table.local.iter().map(index).collect::<Vec<_>>(),
         "global": table.global.iter().map(index).collect::<Vec<_>>(),
+        "expires": table.expires,
     })
 }
 
@@ -121,9 +123,12 @@ fn table_keys(stack: &Stack) -> Vec<String> {
             };
             indexes.map(without_warmth).collect()
         };
+        let expiry = &table["TimeToLiveSpecification"];
+        let expires = is_true(&expiry["Enabled"]).then(|| expiry["AttributeName"].clone());
         let says = json!({
             "keys": keys, "schema": table["KeySchema"],
             "local": indexes("LocalSecondaryIndexes"), "global": indexes("GlobalSecondaryIndexes"),
+            "expires": expires,
         });
         unless(name, [(says == described(definition), "is not the table that the engine uses")])
     };

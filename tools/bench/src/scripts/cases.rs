@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::bitmap;
 use engine::domain::choice::{Choice, Offset, Together};
+use engine::domain::gate::tokens::AddTokens;
 use engine::domain::gate::{Admit, Share};
-use engine::domain::ids::{Epoch, Legs, Seat};
+use engine::domain::ids::{AdditionId, Epoch, Legs, Seat};
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, Mark, Release, Repair, Restore,
     SeatLeg, Sell, TierGrid, freed_block_of,
@@ -59,6 +60,7 @@ enum Case {
     Restore,
     Repair,
     Admit,
+    AddTokens,
     /// The whole sale with all holds, after a loss.
     Load,
     Baseline(Baseline),
@@ -81,6 +83,7 @@ impl Case {
         Self::Restore,
         Self::Repair,
         Self::Admit,
+        Self::AddTokens,
         Self::Load,
     ];
 
@@ -113,6 +116,7 @@ impl Case {
             Self::Restore => ("restore", "2 seats"),
             Self::Repair => ("repair", "2 seats"),
             Self::Admit => ("admit", "2 tickets"),
+            Self::AddTokens => ("add_tokens", "8 tokens"),
             Self::Load => ("load", "the whole sale and its holds"),
             Self::Baseline(baseline) => ("baseline", baseline.name()),
         }
@@ -316,6 +320,7 @@ async fn plan(
         Case::Restore => acts.extend(restores(crowd, state, calls)?),
         Case::Repair => acts.extend(repairs(crowd, state, calls)?),
         Case::Admit => acts.extend(admissions(crowd, calls)?),
+        Case::AddTokens => acts.extend(additions(crowd, calls)?),
         Case::Load => acts.extend(loads(crowd, state, calls)?),
         Case::Baseline(baseline) => {
             let orders = (0..calls).map(|call| format!("198000000000{call:06}"));
@@ -444,6 +449,26 @@ fn admissions(crowd: &mut Crowd, calls: usize) -> Result<Vec<Act>, Error> {
             rate_per_second: u32::MAX >> 1,
             first: Share { budget: i64::from(u32::MAX), left: i64::from(u32::MAX) },
             top_up: None,
+        })));
+    }
+    Ok(acts)
+}
+
+/// Additions of tokens by hand, each of an id of its own.
+fn additions(crowd: &mut Crowd, calls: usize) -> Result<Vec<Act>, Error> {
+    let mut acts = Vec::with_capacity(calls);
+    for call in 0..calls {
+        let Hold { inventory, .. } = crowd.wants(Vec::new())?;
+        acts.push(Act::AddTokens(Box::new(AddTokens {
+            sale: inventory.sale().clone(),
+            shard: 0,
+            id: AdditionId::new(format!("a{call}"))
+                .map_err(|error| Error::Unexpected(error.to_string()))?,
+            tokens: 2,
+            total: 8,
+            max_additions: u16::MAX,
+            first: Share { budget: 100, left: 100 },
+            now: NOW,
         })));
     }
     Ok(acts)

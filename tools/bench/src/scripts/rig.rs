@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::domain::gate::{Admit, AdmitReply};
 use engine::domain::inventory::{
     Hold, HoldReply, Load, LoadReply, Mark, MarkReply, Release, ReleaseReply, Repair, RepairReply,
@@ -55,6 +56,8 @@ pub enum Act {
     Repair(Box<Repair>),
     /// `admit.lua`
     Admit(Box<Admit>),
+    /// `add_tokens.lua`
+    AddTokens(Box<AddTokens>),
     /// A script to compare with: two seats of a tier.
     Baseline(Baseline, String),
     /// Nothing.
@@ -162,6 +165,7 @@ impl Rig {
             Act::Restore(restore) => self.seats.restore(restore).await? == RestoreReply::Restored,
             Act::Repair(repair) => self.seats.repair(repair).await? == RepairReply::Repaired,
             Act::Admit(admit) => self.gate.admit(admit).await? == AdmitReply::Admitted,
+            Act::AddTokens(add) => self.gate.add_tokens(add).await? == AddTokensReply::Added,
             Act::Baseline(baseline, order) => {
                 let call = baseline.call(order);
                 let seats: Vec<String> = call.query_async(&mut self.control.clone()).await?;

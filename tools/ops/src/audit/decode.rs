@@ -42,6 +42,13 @@ pub(super) fn gene_of_order(order: OrderNumber) -> u64 {
     order.get() % GENES
 }
 
+/// When the admission of an order was given, to the second: the high 32 bits of its number are seconds
+/// since 2024-01-01 UTC.
+pub(super) fn admitted_at(order: OrderNumber) -> Timestamp {
+    const FIRST_SECOND: i64 = 1_704_067_200;
+    Timestamp::from_ms((FIRST_SECOND + (order.get() >> 31).cast_signed()) * 1000)
+}
+
 /// The block that a seat's claims lie in.
 pub(super) fn block_of(seat: Seat) -> u32 {
     seat.0 / SEATS_A_BLOCK

@@ -241,6 +241,27 @@ pub struct RedisFacts {
     pub due_ms: BTreeMap<OrderNumber, i64>,
     /// Number of tickets that each buyer has held or bought.
     pub bought: BTreeMap<UserId, i64>,
+    /// The tokens of each shard of its gate that counts them.
+    pub gate: BTreeMap<u16, ShardFact>,
+}
+
+/// The tokens of one shard of a gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardFact {
+    /// Tokens that its budget was given.
+    pub issued: i64,
+    /// Tokens that its budget still has.
+    pub remaining: i64,
+    /// Since when it counts.
+    pub since: Timestamp,
+}
+
+impl ShardFact {
+    /// Tickets for which it has admitted buyers.
+    #[must_use]
+    pub fn used(&self) -> i64 {
+        self.issued - self.remaining
+    }
 }
 
 /// A load in Redis.

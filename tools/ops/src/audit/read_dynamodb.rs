@@ -157,7 +157,10 @@ impl Reading<'_> {
                 false => Err("is nothing that belongs there".to_owned()),
             };
         }
-
+        if let Some(sale) = sale.strip_suffix("#tokens") {
+            let id: SaleId = parsed(sale, "pk")?;
+            return if self.is_audited(&id) { tokens_item(item, sk) } else { Ok(()) };
+        }
         if sale.starts_with("#provider#") {
             return provider_item(item, sk);
         }
@@ -287,6 +290,16 @@ impl Reading<'_> {
         let is_there = block.parse() == Ok(decode::block_of(seat));
         if is_there { Ok(()) } else { Err("is in another block than its seat's".to_owned()) }
     }
+}
+
+/// A snapshot of a sale's tokens, which expires.
+fn tokens_item(item: &Item, sk: &str) -> Read<()> {
+    let at_ms: i64 = number(item, "at_ms")?;
+    if sk != format!("{:010}", at_ms.div_euclid(60_000)) {
+        return Err("is not under its minute".to_owned());
+    }
+    let counts = ["issued", "by_hand", "remaining", "since_ms", "bought", "expires_s"];
+    counts.iter().try_for_each(|name| number::<i64>(item, name).map(drop))
 }
 
 /// What is kept of a payment provider: how far its captures were read, and the turns of calls to it.

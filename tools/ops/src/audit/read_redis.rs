@@ -10,15 +10,21 @@ use engine::domain::archive::Lifecycle;
 use engine::domain::ids::{Leg, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::Tier;
+use engine::domain::time::Timestamp;
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{AsyncCommands as _, RedisResult, ScanOptions};
 
 use super::decode;
-use super::facts::{Facts, HeadFact, HoldFact, RedisFacts, SaleFacts, TierBits, Unreadable};
+use super::facts::{
+    Facts, HeadFact, HoldFact, RedisFacts, SaleFacts, ShardFact, TierBits, Unreadable,
+};
 use super::target::RedisConnection;
 
 /// Keys that one step of a scan looks at.
 const SCANNED: usize = 1000;
+
+/// Most shards of a gate. All are read, also those that a gate with fewer shards now has had before.
+const MAX_SHARDS: u16 = 64;
 
 /// Reads what Redis has of every sale in the facts and, if those are `all_sales` of the catalogue, which
 /// others it has. In a cluster the others are not looked for.
@@ -90,9 +96,35 @@ async fn read_sales(connection: &mut impl ConnectionLike, facts: &mut Facts) -> 
         for load in sale.loads() {
             read_load(connection, sale, load, &mut redis, &mut notes).await?;
         }
+        read_gate(connection, &mut redis, &mut notes).await?;
         sale.redis = redis;
         facts.records += notes.records;
         facts.unreadable.append(&mut notes.unreadable);
+    }
+    Ok(())
+}
+
+/// Reads the tokens of each shard of a sale's gate that counts them.
+async fn read_gate(
+    connection: &mut impl ConnectionLike,
+    redis: &mut RedisFacts,
+    notes: &mut Notes,
+) -> RedisResult<()> {
+    for shard in 0..MAX_SHARDS {
+        let key = format!("{{{}/gate/{shard}}}:gate", notes.sale);
+        let mut fields = redis::cmd("HMGET");
+        fields.arg(&key).arg(&["issued", "budget", "since_ms"]);
+        let fields: Vec<Option<String>> = fields.query_async(connection).await?;
+        let [Some(issued), budget, since_ms] = fields.as_slice() else { continue };
+        notes.records += 1;
+        let number = |text: &Option<String>| text.as_ref()?.parse::<i64>().ok();
+        let counts = (issued.parse::<i64>().ok(), number(budget), number(since_ms));
+        if let (Some(issued), Some(remaining), Some(since_ms)) = counts {
+            let since = Timestamp::from_ms(since_ms);
+            redis.gate.insert(shard, ShardFact { issued, remaining, since });
+        } else {
+            notes.add(format!("Redis key {key}"), "has tokens that cannot be read");
+        }
     }
     Ok(())
 }

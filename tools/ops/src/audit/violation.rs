@@ -27,6 +27,9 @@ pub enum Rule {
     I6,
     /// Nothing stays pending for too long.
     I7,
+    /// No more was ordered than the gate has admitted.
+    #[serde(rename = "tokens")]
+    Tokens,
     /// An acknowledged order is still there. Only with a ledger.
     #[serde(rename = "ledger")]
     Ledger,
@@ -47,6 +50,7 @@ impl Rule {
             Self::I5 => "I5",
             Self::I6 => "I6",
             Self::I7 => "I7",
+            Self::Tokens => "tokens",
             Self::Ledger => "ledger",
             Self::Records => "records",
         }
@@ -63,6 +67,7 @@ impl Rule {
             Self::I5 => "every captured payment paid its order or is refunded, once",
             Self::I6 => "each tier's counter is the sum over its paid orders",
             Self::I7 => "no order is pending past its deadline",
+            Self::Tokens => "no more tickets were ordered than the gate has admitted",
             Self::Ledger => "every acknowledged order is there",
             Self::Records => "every record can be read and is where it belongs",
         }
@@ -79,6 +84,7 @@ impl Rule {
             Self::I5 => "payments and orders",
             Self::I6 => "paid orders",
             Self::I7 => "pending orders",
+            Self::Tokens => "orders",
             Self::Ledger => "acknowledged orders",
             Self::Records => "records",
         }

@@ -12,7 +12,7 @@ use engine::domain::time::Timestamp;
 
 use super::super::facts::{
     CaptureFact, ClaimFact, CounterFact, Facts, HeadFact, HeldFact, HoldFact, LedgerFacts,
-    LineFact, OrderFact, PaymentFact, SaleFacts, TierBits,
+    LineFact, OrderFact, PaymentFact, SaleFacts, ShardFact, TierBits,
 };
 use super::check;
 
@@ -160,6 +160,13 @@ pub(super) fn clean_facts() -> Facts {
     redis.due_ms.insert(pending.number, pending.pay_by.ms());
     redis.holds.insert(pending.number, hold);
     redis.bought = [(id("alice"), 2), (id("bob"), 1)].into();
+    // Order numbers without a time are of the first second of 2024.
+    let shard = |used: i64| ShardFact {
+        issued: 10,
+        remaining: 10 - used,
+        since: Timestamp::from_ms(1_704_067_199_000),
+    };
+    redis.gate = [(0, shard(1)), (1, shard(2)), (2, shard(1)), (3, shard(1))].into();
     for order in [paid, pending, cancelled, late] {
         facts.orders.insert(order.number, order);
     }

@@ -10,6 +10,7 @@ mod i6;
 mod i7;
 mod ledger;
 mod records;
+mod tokens;
 
 #[cfg(test)]
 mod fixture;
@@ -30,6 +31,7 @@ pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
+pub use self::tokens::orders_were_admitted;
 
 /// Result of checking one rule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -69,6 +71,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         payments_are_decided_once(facts),
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
+        orders_were_admitted(facts),
     ];
     findings.extend(acknowledged_orders_exist(facts));
     findings.push(records_are_readable(facts));
@@ -108,6 +111,7 @@ mod tests {
                 ("I5", 7),
                 ("I6", 1),
                 ("I7", 1),
+                ("tokens", 4),
                 ("ledger", 4),
                 ("records", 0)
             ]
