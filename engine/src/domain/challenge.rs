@@ -21,6 +21,9 @@ pub const MAX_SITE_KEY_BYTES: usize = 100;
 /// Seconds for which a challenge may be answered.
 pub const VALID_SECONDS: u32 = 300;
 
+/// Doublings after which a proof of work is as hard as it may be, however easy it was: 100 ms are 3,200.
+const MAX_DOUBLINGS: u8 = 5;
+
 /// SHA-256 hashes a second of a slow phone, with all of its workers: a Samsung Galaxy A11 makes the
 /// 3,276,800 that are expected of 50 challenges of 16 bits in 4.583 seconds, which is 715,000.
 /// Source: <https://capjs.js.org/guide/benchmark.html>
@@ -151,22 +154,31 @@ pub struct SiteverifyAccount {
 }
 
 /// How hard challenges are at the moment, in percent: 0 while nobody asks, 100 while as many ask a
-/// second as the gate admits at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pressure(u32);
+/// second as the gate admits at most; and by how many doublings harder for this buyer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    percent: u32,
+    doublings: u8,
+}
 
 impl Pressure {
     /// The pressure of this many requests a second at a gate that admits `max_per_second`.
     #[must_use]
     pub fn from_rate(requests_per_second: u64, max_per_second: u32) -> Self {
         let percent = requests_per_second.saturating_mul(100) / u64::from(max_per_second.max(1));
-        Self(u32::try_from(percent.min(100)).unwrap_or(100))
+        Self { percent: u32::try_from(percent.min(100)).unwrap_or(100), doublings: 0 }
+    }
+
+    /// The same for a buyer whose challenge is harder by this many doublings.
+    #[must_use]
+    pub fn harder(self, doublings: u8) -> Self {
+        Self { doublings, ..self }
     }
 
     /// In percent, 0 to 100.
     #[must_use]
     pub const fn percent(self) -> u32 {
-        self.0
+        self.percent
     }
 }
 
@@ -187,7 +199,8 @@ impl Attempts {
         let easiest = u64::from(settings.easiest_ms);
         let added = u64::from(settings.hardest_ms.saturating_sub(settings.easiest_ms));
         let ms = easiest + added * u64::from(pressure.percent()) / 100;
-        let ms = ms.min(u64::from(MAX_PROOF_OF_WORK_MS));
+        let factor = 1_u64 << pressure.doublings.min(MAX_DOUBLINGS);
+        let ms = (ms * factor).min(u64::from(MAX_PROOF_OF_WORK_MS));
         let hashes = ms * u64::from(SLOW_PHONE_HASHES_PER_SECOND) / 1000;
         let attempts = hashes / u64::from(HASHES_PER_ITERATION * ITERATIONS_PER_ATTEMPT);
         let max = u32::try_from(attempts).unwrap_or(u32::MAX).max(2);
@@ -195,14 +208,15 @@ impl Attempts {
     }
 }
 
-/// Characters of an image: five, and up to seven under pressure.
+/// Characters of an image: five, and up to seven under pressure. A doubling is a character.
 #[must_use]
 pub fn image_characters(pressure: Pressure) -> u8 {
-    match pressure.percent() {
+    let characters: u8 = match pressure.percent() {
         0..=33 => 5,
         34..=66 => 6,
         _ => 7,
-    }
+    };
+    characters.saturating_add(pressure.doublings).min(7)
 }
 
 /// An answer as it is compared: without case, and without blanks but one between words.
@@ -304,6 +318,9 @@ mod tests {
         assert_eq!(attempts(&default, 50), Attempts { min: 306, max: 612 });
         let hardest = Attempts { min: 525, max: 1050 };
         assert_eq!(attempts(&default, 100), hardest);
+        let harder =
+            |doublings| Attempts::new(&default, Pressure::from_rate(0, 100).harder(doublings)).max;
+        assert_eq!([0, 1, 2, 3, 255].map(harder), [175, 350, 700, 1050, 1050]);
         let mut last = 0;
         for rate in 0..=110 {
             let Attempts { min, max } = attempts(&default, rate);
@@ -321,6 +338,8 @@ mod tests {
     fn images_have_five_to_seven_characters() {
         let characters = |rate| image_characters(Pressure::from_rate(rate, 100));
         assert_eq!([0, 33, 34, 66, 67, 1000].map(characters), [5, 5, 6, 6, 7, 7]);
+        let harder = |doublings| image_characters(Pressure::from_rate(0, 100).harder(doublings));
+        assert_eq!([0, 1, 2, 3, 255].map(harder), [5, 6, 7, 7, 7]);
     }
 
     #[test]

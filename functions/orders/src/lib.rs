@@ -41,6 +41,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::ShowRoomLog(_)
             | Route::ShowRoomLeaves(_)
             | Route::ShowRoomWindow(_)
+            | Route::BringRound(_)
             | Route::CommandRoom(_)
             | Route::Admit(_)
             | Route::Reserve(_)

@@ -1,12 +1,17 @@
 //! `POST /sales/{sale}/orders`: an admitted buyer orders seats.
 
+use std::time::Instant;
+
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::{Reservation, Reserved};
+use engine::flows::room::published;
+use engine::flows::room::slot::{self, Became};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
+use shared::http::problem::slot_is_busy;
 use shared::http::reservation::ReservationBody;
 use shared::http::respond::{Created, respond};
 use shared::http::routes::{NoRoute, Route};
@@ -36,8 +41,41 @@ async fn reserve(
     admission.check_tickets(&lines)?;
     let (number, user) = (admission.order(), buyer.user().clone());
     let reservation = Reservation { published, number, user, lines };
-    let reserved = order(app, &admission, &reservation, now).await?;
+    let reserved = counted(app, &admission, &reservation, now).await?;
     Ok(Created(OrderReply::reserved(&reservation.published.sale, &reserved)))
+}
+
+/// Makes the order as [`order`] does. With a waiting room, requests to the sale's slot are bounded, and what
+/// becomes of each is counted: the room serves by it.
+async fn counted(
+    app: &App,
+    admission: &Admission,
+    reservation: &Reservation,
+    now: Timestamp,
+) -> Result<Reserved, Problem> {
+    let sale = &reservation.published.sale;
+    let room = match sale.room() {
+        Some(_) => published(&app.ports, sale.id()).await?,
+        None => None,
+    };
+    let Some(room) = room else { return order(app, admission, reservation, now).await };
+    if !slot::may_ask(&app.ports, &app.room_memory, &room, now).await? {
+        return Err(slot_is_busy());
+    }
+    let began = Instant::now();
+    let result = order(app, admission, reservation, now).await;
+    let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let became = match &result {
+        Ok(Reserved { order, .. }) if order.created_at == now => {
+            let held: usize = order.held_lines().iter().map(|line| line.seat_legs().count()).sum();
+            Became::Order { held: u64::try_from(held).unwrap_or(u64::MAX) }
+        }
+        Ok(_) => Became::Answer,
+        Err(problem) if problem.kind().status().is_server_error() => Became::Failure,
+        Err(_) => Became::Answer,
+    };
+    slot::report(&app.ports, &room, admission.entry(), became, took_ms, now).await;
+    result
 }
 
 /// A current admission makes the order; one that has run out still finds it.

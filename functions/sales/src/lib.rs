@@ -50,6 +50,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ShowRoomLog(_)
             | Route::ShowRoomLeaves(_)
             | Route::ShowRoomWindow(_)
+            | Route::BringRound(_)
             | Route::CommandRoom(_)
             | Route::Admit(_)
             | Route::Reserve(_)

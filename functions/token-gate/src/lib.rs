@@ -1,6 +1,9 @@
 //! `POST /sales/{sale}/admissions`: a buyer asks to be let through the gate.
 
+mod place;
+
 use engine::domain::challenge::Stage;
+use engine::domain::room::counts::Entry;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::admit::{admit, check_open};
@@ -16,6 +19,8 @@ use shared::http::tokens::Grant;
 use shared::http::{Problem, checks, limits};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
+
+use place::CheckedPlace;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -35,26 +40,35 @@ async fn token_gate(
     let published = checks::sale(&app.ports, &sale).await?;
     let tickets = body.tickets(&published.sale)?;
     check_open(&published, now)?;
-    let passed =
-        challenges::check(app, &published, &buyer, Stage::Visit, body.challenge(), now).await?;
-    if let Err(problem) = let_in(app, request, &published, &buyer, tickets, now).await {
-        passed.give_back().await;
-        return Err(problem);
-    }
-    Ok(Created(sign(app, grant(app, &published.sale, &buyer, tickets, now), now)?))
+    let place = place::check(app, &published, body.place(), &buyer, now).await?;
+    let harder = limits::check(app, request, &published.sale, &buyer, now).await?;
+    let (stage, answer) = (Stage::Visit, body.challenge());
+    let passed = challenges::check(app, &published, &buyer, stage, answer, harder, now).await?;
+    let entry = match let_in(app, &published, &buyer, place, tickets, now).await {
+        Ok(entry) => entry,
+        Err(problem) => {
+            passed.give_back().await;
+            return Err(problem);
+        }
+    };
+    let grant = Grant { entry, ..grant(app, &published.sale, &buyer, tickets, now) };
+    Ok(Created(sign(app, grant, now)?))
 }
 
-/// Lets the buyer in if limits, rules and the gate do.
+/// Lets the buyer in if the gate does; the visit of the place is written last.
 async fn let_in(
     app: &App,
-    request: &Request,
     published: &Published,
     buyer: &Buyer,
+    place: Option<CheckedPlace>,
     tickets: u16,
     now: Timestamp,
-) -> Result<(), Problem> {
-    limits::check(app, request, &published.sale, buyer, now).await?;
-    Ok(admit(&app.ports, published, buyer.user(), tickets, now).await?)
+) -> Result<Option<Entry>, Problem> {
+    admit(&app.ports, published, buyer.user(), tickets, now).await?;
+    match place {
+        Some(place) => Ok(Some(place.enter(app, buyer, now).await?)),
+        None => Ok(None),
+    }
 }
 
 fn grant(app: &App, sale: &Sale, buyer: &Buyer, tickets: u16, now: Timestamp) -> Grant {
@@ -64,6 +78,7 @@ fn grant(app: &App, sale: &Sale, buyer: &Buyer, tickets: u16, now: Timestamp) ->
         order: app.mint.mint(now, buyer.user()),
         tickets,
         expires_at: now.plus_seconds(i64::from(sale.file().gate.token_seconds)),
+        entry: None,
     }
 }
 

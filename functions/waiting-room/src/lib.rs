@@ -2,6 +2,7 @@
 //! `POST /sales/{sale}/room/commands`: a buyer joins a waiting room, everyone sees what it does and what it has
 //! published, and an operator runs it. Whoever asks for the room makes its turns.
 
+use engine::domain::challenge::Stage;
 use engine::domain::ids::SaleId;
 use engine::domain::room::document::Left;
 use engine::domain::room::leaves::Chunk;
@@ -9,20 +10,22 @@ use engine::domain::room::serving::Room;
 use engine::domain::room::view::View;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
+use engine::flows::room::bring::bring;
 use engine::flows::room::join::{JoinRequest, join, open_sale};
 use engine::flows::room::turn::{command, turn};
 use engine::flows::room::window::{GroupAt, drawn_window};
 use engine::flows::room::{left, published};
-use engine::ports::{RoomPorts as _, Rooms as _};
+use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
+use shared::challenges;
 use shared::http::identity::{Buyer, Operator};
 use shared::http::place::{PlaceBody, PlaceReply};
-use shared::http::respond::{Created, Immutable, JsonLines, JsonText, refuse, respond};
-use shared::http::room::{CommandBody, WindowReply};
+use shared::http::respond::{Answer, Created, Immutable, JsonLines, JsonText, refuse, respond};
+use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
-use shared::http::{Problem, checks, problem};
+use shared::http::{Problem, checks, limits, problem};
 use shared::runtime::app::{App, new_nonce};
 use shared::runtime::functions::Function;
 
@@ -43,6 +46,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
         Ok(Route::ShowRoomLog(sale)) => respond(log(app, request, &sale)).await,
         Ok(Route::ShowRoomLeaves(address)) => respond(leaves(app, &address)).await,
         Ok(Route::ShowRoomWindow(address)) => respond(window(app, &address)).await,
+        Ok(Route::BringRound(sale)) => respond(bring_round(app, request, &sale, now)).await,
         Ok(Route::CommandRoom(sale)) => respond(run_command(app, request, &sale, now)).await,
         Ok(
             Route::ShowOpenApi
@@ -86,11 +90,21 @@ async fn join_room(
     now: Timestamp,
 ) -> Result<Created<PlaceReply>, Problem> {
     let buyer = Buyer::from_request(request)?;
-    let PlaceBody { group, more_time } = PlaceBody::read(request)?;
-    open_sale(&checks::sale(&app.ports, &sale).await?, now)?;
+    let PlaceBody { group, more_time, challenge } = PlaceBody::read(request)?;
+    let published = checks::sale(&app.ports, &sale).await?;
+    open_sale(&published, now)?;
+    let harder = limits::check(app, request, &published.sale, &buyer, now).await?;
+    let (stage, answer) = (Stage::Join, challenge.as_ref());
+    let passed = challenges::check(app, &published, &buyer, stage, answer, harder, now).await?;
     let (buyer, nonce) = (buyer.user().clone(), new_nonce()?);
     let request = JoinRequest { sale, group, buyer, nonce, more_time };
-    let joined = join(&app.ports, &app.indices, &request, now).await?;
+    let joined = match join(&app.ports, &app.indices, &request, now).await {
+        Ok(joined) => joined,
+        Err(refusal) => {
+            passed.give_back().await;
+            return Err(refusal.into());
+        }
+    };
     let token = app.admissions.sign_place(&joined.membership, now)?;
     Ok(Created(PlaceReply::new(joined, token)))
 }
@@ -103,6 +117,12 @@ async fn show(app: &App, id: &SaleId, now: Timestamp) -> Result<JsonText, Proble
     }
     let room = room_of(app, id).await?;
     let turned = turn(&app.ports, &room, left_of(app, &sale.sale), now).await?;
+    // Reconcile asks again if this is lost.
+    if turned.needs_draw
+        && let Err(error) = app.ports.queue().draw(id, None).await
+    {
+        tracing::warn!(sale = %id, %error, "the draw was not requested");
+    }
     Ok(JsonText { json: turned.shown.document, max_age_seconds: Some(MAX_AGE_SECONDS) })
 }
 
@@ -138,6 +158,18 @@ async fn window(app: &App, address: &GroupAddress) -> Result<Immutable<WindowRep
     let group = GroupAt { sale, group, at };
     let window = drawn_window(&app.ports, &app.room_memory, &view, group, *number).await?;
     Ok(Immutable(window.ok_or(checks::Refusal::NotDrawn)?.into()))
+}
+
+/// Takes the beacon's round from whoever brings it: its signature decides.
+async fn bring_round(
+    app: &App,
+    request: &Request,
+    sale: &SaleId,
+    now: Timestamp,
+) -> Result<Answer<BroughtReply>, Problem> {
+    let round = RoundBody::read(request)?;
+    let brought = bring(&app.ports, sale, round, now).await?;
+    Ok(Answer(brought.into()))
 }
 
 /// Carries out an operator's command; the document that follows.

@@ -269,6 +269,7 @@ pub fn authentic<'a>(
 }
 
 /// Lets a buyer through who has answered what the sale asks for at this stage, or who is asked nothing.
+/// A challenge that is given out is `harder` by so many doublings.
 ///
 /// # Errors
 /// Returns [`Kind::ChallengeRequired`] without an answer and [`Kind::ChallengeFailed`] with one that is
@@ -279,6 +280,7 @@ pub async fn check<'a>(
     buyer: &Buyer,
     stage: Stage,
     answer: Option<&ChallengeAnswer>,
+    harder: u8,
     now: Timestamp,
 ) -> Result<Passed<'a>, Problem> {
     let (file, challenges) = (published.sale.file(), &app.challenges);
@@ -298,7 +300,7 @@ pub async fn check<'a>(
         },
     };
     let asked = redis.count(&place, stage, now).await?;
-    let pressure = Pressure::from_rate(asked, file.gate.rate_per_second);
+    let pressure = Pressure::from_rate(asked, file.gate.rate_per_second).harder(harder);
     let challenge = make(&challenges.keys, settings, bound, pressure, now)?;
     Err(Problem::new(kind, why).with("challenge", challenge))
 }

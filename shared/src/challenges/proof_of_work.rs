@@ -166,7 +166,7 @@ pub(super) fn check(
     Ok(Ticket { id: to_hex(&signature), expires_at })
 }
 
-/// Solves a challenge as the widget does. Only tests and the load test's buyers call it.
+/// Solves a challenge as the widget does: what a buyer's side needs, so that tests can be one.
 ///
 /// # Errors
 /// Returns [`Defect::Malformed`] if it is none of ours, or asks for more than `max_attempts`.

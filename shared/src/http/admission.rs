@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body, within};
+use engine::domain::ids::GroupId;
 use engine::domain::number::OrderNumber;
 use engine::domain::requested::MAX_SEATS_PER_ORDER;
 use engine::domain::sale::Sale;
@@ -21,6 +22,22 @@ pub struct AdmissionBody {
     /// The answer to the challenge that a request without one was refused with.
     #[serde(default)]
     challenge: Option<ChallengeAnswer>,
+    /// The place in the waiting room, if the sale has one.
+    #[serde(default)]
+    place: Option<PlaceClaim>,
+}
+
+/// A place that is claimed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with place and token")]
+pub struct PlaceClaim {
+    /// The group; `all` unless the room names others.
+    #[serde(default = "GroupId::all")]
+    pub group: GroupId,
+    /// The place, as the client computes it from its index.
+    pub place: u32,
+    /// The place token that joining gave.
+    pub token: String,
 }
 
 impl AdmissionBody {
@@ -36,6 +53,12 @@ impl AdmissionBody {
     #[must_use]
     pub fn challenge(&self) -> Option<&ChallengeAnswer> {
         self.challenge.as_ref()
+    }
+
+    /// The place that is claimed, if one is.
+    #[must_use]
+    pub fn place(&self) -> Option<&PlaceClaim> {
+        self.place.as_ref()
     }
 
     /// For how many tickets: no more than an order of this sale could ever have.

@@ -4,6 +4,7 @@ use lambda_http::Request;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use engine::domain::ids::GroupId;
 use engine::domain::room::bytes::Nonce;
@@ -24,6 +25,9 @@ pub struct PlaceBody {
     /// Whether the buyer asks for a visit three times as long. Nobody is asked why.
     #[serde(default)]
     pub more_time: bool,
+    /// The answer to the challenge that a request without one was refused with.
+    #[serde(default)]
+    pub challenge: Option<ChallengeAnswer>,
 }
 
 impl PlaceBody {

@@ -5,9 +5,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
-use engine::domain::room::bytes::Hash;
+use engine::domain::room::bytes::{Hash, Signature};
 use engine::domain::room::memory::EndedWindow;
 use engine::domain::room::serving::{Command, MAX_NOTICE_BYTES};
+use engine::flows::room::bring::{Brought, Round};
 
 /// What a command does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -71,6 +72,43 @@ impl CommandBody {
                 Command::SoldOut(sold_out.ok_or_else(lacking)?)
             }
         })
+    }
+}
+
+/// Body of a request that brings the beacon's round.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object with round and signature")]
+pub struct RoundBody {
+    /// The number of the round.
+    round: u64,
+    /// Its signature, in hexadecimal digits.
+    signature: Signature,
+}
+
+impl RoundBody {
+    /// Reads a request's body.
+    ///
+    /// # Errors
+    /// Returns the first check that it does not pass.
+    pub fn read(request: &Request) -> Result<Round, Refusal> {
+        let Self { round, signature } = json_body::<Self>(request, MAX_BODY_BYTES)?;
+        Ok(Round { number: round, signature })
+    }
+}
+
+/// What became of a round that was brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct BroughtReply {
+    /// Whether a draw was decided by it now; false if those that awaited it were decided before.
+    pub drawn: bool,
+}
+
+impl From<Brought> for BroughtReply {
+    fn from(brought: Brought) -> Self {
+        match brought {
+            Brought::Drawn => Self { drawn: true },
+            Brought::Before => Self { drawn: false },
+        }
     }
 }
 

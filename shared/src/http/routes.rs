@@ -136,6 +136,7 @@ routes! {
         "GET" "/sales/{sale}/room/leaves/{group}/{chunk}", WaitingRoom, Anyone, RARE;
     ShowRoomWindow(GroupAddress):
         "GET" "/sales/{sale}/room/windows/{group}/{index}", WaitingRoom, Anyone, RARE;
+    BringRound(SaleId): "POST" "/sales/{sale}/room/beacon", WaitingRoom, Anyone, RARE;
     CommandRoom(SaleId): "POST" "/sales/{sale}/room/commands", WaitingRoom, Operator, RARE;
     Admit(SaleId): "POST" "/sales/{sale}/admissions", TokenGate, Buyer, ADMISSIONS;
     Reserve(SaleId): "POST" "/sales/{sale}/orders", Reserve, Buyer, ORDERS;
@@ -235,6 +236,7 @@ mod tests {
             ("GET", "/sales/g1/room/log", Ok(Route::ShowRoomLog(sale()))),
             ("GET", "/sales/g1/room/leaves/all/7", Ok(Route::ShowRoomLeaves(number_7()))),
             ("GET", "/sales/g1/room/windows/all/7", Ok(Route::ShowRoomWindow(number_7()))),
+            ("POST", "/sales/g1/room/beacon", Ok(Route::BringRound(sale()))),
             ("POST", "/sales/g1/room/commands", Ok(Route::CommandRoom(sale()))),
             ("GET", "/sales/g1/room/leaves/all", Err(NoRoute)),
             ("GET", "/sales/g1/room/leaves/all/07", Err(NoRoute)),

@@ -14,6 +14,7 @@ use crate::http::identity::Buyer;
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::requested::RequestedLine;
+use engine::domain::room::counts::Entry;
 use engine::domain::time::Timestamp;
 
 pub(super) const ISSUER: &str = "onsale";
@@ -109,6 +110,8 @@ pub struct Grant {
     pub tickets: u16,
     /// Deadline of making the order.
     pub expires_at: Timestamp,
+    /// What an order is counted by in the waiting room, if the sale has one.
+    pub entry: Option<Entry>,
 }
 
 /// The claims as the token has them; times are whole seconds.
@@ -122,6 +125,8 @@ struct Claims {
     tickets: u16,
     iat: i64,
     exp: i64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry: Option<Entry>,
     /// Ours have none; another issuer with our key may set it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     nbf: Option<i64>,
@@ -138,6 +143,12 @@ impl Admission {
     #[must_use]
     pub fn order(&self) -> OrderNumber {
         self.grant.order
+    }
+
+    /// What the order is counted by in the waiting room, if the sale has one.
+    #[must_use]
+    pub fn entry(&self) -> Option<Entry> {
+        self.grant.entry
     }
 
     /// True while a new order may be made with it. Later it only finds the order that was made.
@@ -206,6 +217,7 @@ impl AdmissionKeys {
             tickets: grant.tickets,
             iat: now.ms().div_euclid(1000),
             exp: grant.expires_at.ms().div_euclid(1000),
+            entry: grant.entry,
             nbf: None,
         })
     }
@@ -247,6 +259,7 @@ impl AdmissionKeys {
             order: claims.jti,
             tickets: claims.tickets,
             expires_at: Timestamp::from_ms(claims.exp.saturating_mul(1000)),
+            entry: claims.entry,
         };
         Ok(Admission { grant })
     }
@@ -325,6 +338,7 @@ mod tests {
             user,
             tickets: 2,
             expires_at: NOW.plus_seconds(60),
+            entry: None,
         }
     }
 

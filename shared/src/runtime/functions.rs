@@ -230,7 +230,7 @@ macro_rules! functions {
 
 functions! {
     Sales: "sales", Trigger::Http, [Redis, Sales], 256 MiB, 29 s;
-    WaitingRoom: "waiting-room", Trigger::Http, [Redis, Sales, AdmissionKeys, ChallengeKeys], 256 MiB, 10 s;
+    WaitingRoom: "waiting-room", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, ChallengeKeys], 256 MiB, 10 s;
     TokenGate: "token-gate", Trigger::Http, [Redis, Sales, AdmissionKeys, ChallengeKeys], 256 MiB, 10 s;
     Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, AttendeeKeys], 256 MiB, 10 s;
     Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;

@@ -244,6 +244,32 @@ async fn an_image_is_answered_with_its_characters_in_time() {
     assert_eq!(refused["kind"], "question");
 }
 
+/// Pixels across the image of a challenge: 40 for each character, and 8.
+fn width_of(challenge: &Value) -> u32 {
+    let file = STANDARD.decode(challenge["image"].as_str().unwrap().split_once(',').unwrap().1);
+    // The header of a PNG: after its signature, a length and a name.
+    u32::from_be_bytes(file.unwrap()[16..20].try_into().unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_device_that_asks_too_often_gets_harder_challenges_and_others_do_not() {
+    let fixture = Fixture::start().await;
+    let mut file = asking(&json!({ "at": ["visit"], "kind": "image" }));
+    file["limits"] = json!({ "device_harder_over": 1 });
+    fixture.publish(&file).await.ok(200);
+    let mut widest = 0;
+    // Counted by minutes of the clock: of so many requests eight are in one of them.
+    for _ in 0..16 {
+        let headers = json!({ "content-type": "application/json", "x-device-hint": "phone" });
+        let body = json!({ "tickets": 1 }).to_string();
+        let asked = request(Sender::Buyer("alice"), "POST", ADMISSIONS, headers, &body);
+        let refused = send(&fixture.app, asked).await.problem(403, "challenge-required");
+        widest = widest.max(width_of(&refused["challenge"]));
+    }
+    assert_eq!(widest, 7 * 40 + 8);
+    assert_eq!(width_of(&challenge(&fixture.app, "bob").await), 5 * 40 + 8);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn images_have_more_characters_the_more_buyers_ask() {
     let fixture = Fixture::start().await;
@@ -257,12 +283,9 @@ async fn images_have_more_characters_the_more_buyers_ask() {
     let buyer = Buyer::from_request(&asked).unwrap();
     let width = async |now: Timestamp| {
         let (app, stage) = (&fixture.app, Stage::Visit);
-        let refused = challenges::check(app, &published, &buyer, stage, None, now).await;
+        let refused = challenges::check(app, &published, &buyer, stage, None, 0, now).await;
         let refused = serde_json::to_value(refused.unwrap_err()).unwrap();
-        let image = refused["challenge"]["image"].as_str().unwrap();
-        let file = STANDARD.decode(image.split_once(',').unwrap().1).unwrap();
-        // The header of a PNG: after its signature, a length and a name.
-        u32::from_be_bytes(file[16..20].try_into().unwrap())
+        width_of(&refused["challenge"])
     };
     let (calm, now) = (5 * 40 + 8, Timestamp::from_ms(1_800_000_000_000));
     let mut widths = Vec::new();

@@ -2,6 +2,7 @@
 
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Secret};
+use engine::domain::room::document::Left;
 use engine::domain::room::draw::Window;
 use engine::domain::room::leaves::Chunk;
 use engine::domain::room::log::Record;
@@ -9,8 +10,9 @@ use engine::domain::room::tree::{root, root_by_path};
 use engine::domain::sale::{Sale, SaleFile};
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::{Drawing, draw};
+use engine::flows::room::turn::turn;
 use engine::flows::room::{publish, published};
-use engine::ports::{RoomPorts as _, Rooms as _};
+use engine::ports::{Board as _, BoardPorts as _, RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
 use shared::beacon::signature::QUICKNET;
 use shared::http::respond::IMMUTABLE;
@@ -205,6 +207,113 @@ async fn a_room_is_joined_drawn_shown_and_checked() {
     fixture.get(nobody, "/sales/hall/room/log?from=x").await.problem(422, "invalid");
     let empty = fixture.get(nobody, "/sales/hall/room/log?from=1000").await;
     assert_eq!(empty.body, json!(""));
+}
+
+/// Makes a turn by a clock that is ahead of the others by so much.
+async fn turn_ahead(fixture: &Fixture, id: &SaleId, seconds: i64) {
+    let ports = &fixture.app.ports;
+    let room = published(ports, id).await.unwrap().unwrap();
+    let left = Left { free: 100, holds: false, tiers: vec![50, 50] };
+    let now = Timestamp::now().plus_seconds(seconds);
+    turn(ports, &room, async { Some(left) }, now).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_a_due_place_is_let_in_and_nobody_else() {
+    let fixture = Fixture::start().await;
+    let mut file = open_hall("hall");
+    file["room"]["max_attempts"] = json!(3);
+    fixture.publish(&file).await.ok(200);
+    fixture.publish(&open_hall("other")).await.ok(200);
+    let id = SaleId::new("hall").unwrap();
+    let token = async |buyer: &str, sale: &str| {
+        let joined = fixture.join(buyer, sale, &json!({})).await.ok(201);
+        (joined["place_token"].clone(), u32::try_from(joined["index"].as_u64().unwrap()).unwrap())
+    };
+    let ((alice, alices), (bob, bobs)) = (token("alice", "hall").await, token("bob", "hall").await);
+    let (elsewhere, _) = token("alice", "other").await;
+    let ask = async |buyer: &str, place: Option<(&Value, u32)>| {
+        let mut body = json!({ "tickets": 1 });
+        if let Some((token, place)) = place {
+            body["place"] = json!({ "token": token, "place": place });
+        }
+        let target = "/sales/hall/admissions";
+        // What a gate remembers is a second old at most, and its lock a millisecond.
+        loop {
+            let got = fixture.json(Sender::Buyer(buyer), "POST", target, &body).await;
+            if got.body["type"] != "/problems/too-many-requests" {
+                break got;
+            }
+        }
+    };
+    ask("alice", None).await.problem(403, "place-required");
+    let early = ask("alice", Some((&alice, 0))).await;
+    assert_eq!(early.problem(429, "place-not-due")["ahead"], 0, "nothing is drawn");
+
+    assert_eq!(draw(&fixture.app.ports, &id, Timestamp::now()).await, Ok(Drawing::Drawn));
+    turn_ahead(&fixture, &id, 10).await;
+    let last = fixture.app.ports.rooms().last_record(&id).await.unwrap().unwrap();
+    let group = &last.state.groups[0];
+    let (count, seed) = (group.closed.unwrap().closing.count, group.seed.unwrap());
+    assert_eq!(group.serving, count, "{last:?}");
+    let place = |index: u32| Window::new(seed, 0, count).place(index).unwrap();
+    let due = async || {
+        loop {
+            let got = ask("alice", Some((&alice, place(alices)))).await;
+            if got.body["type"] != "/problems/place-not-due" {
+                break got;
+            }
+        }
+    };
+    let admission = due().await.ok(201)["token"].clone();
+    let ahead = ask("alice", Some((&alice, count + 6))).await;
+    assert_eq!(ahead.problem(429, "place-not-due")["ahead"], 6);
+    let forged = json!(format!("{}x", alice.as_str().unwrap()));
+    for (buyer, token, claimed) in [
+        ("alice", &forged, place(alices)),
+        ("alice", &json!("none"), place(alices)),
+        ("alice", &admission, place(alices)),
+        ("alice", &elsewhere, place(alices)),
+        ("alice", &alice, place(bobs)),
+        ("alice", &bob, place(bobs)),
+        ("bob", &alice, place(alices)),
+    ] {
+        ask(buyer, Some((token, claimed))).await.problem(403, "place-invalid");
+    }
+
+    // An order is counted for the next turn; the visit has three admissions.
+    let body =
+        json!({ "admission": admission, "lines": [{ "tier": "vip", "best": { "count": 2 } }] });
+    fixture.json(Sender::Buyer("alice"), "POST", "/sales/hall/orders", &body).await.ok(201);
+    let tally = fixture.app.ports.board().tally(&id, 0, Timestamp::now()).await.unwrap();
+    assert_eq!((tally.came, tally.held), (1, 2));
+    for _ in 0..2 {
+        due().await.ok(201);
+    }
+    due().await.problem(403, "too-many-attempts");
+
+    // Nobody came for bob's place in time: three minutes of the clock of visits, a minute a turn at most.
+    for minutes in 1..=5 {
+        turn_ahead(&fixture, &id, 60 * minutes).await;
+    }
+    let run_out = loop {
+        let got = ask("bob", Some((&bob, place(bobs)))).await;
+        if got.status != 201 && got.body["type"] != "/problems/place-not-due" {
+            break got;
+        }
+        assert_ne!(got.status, 201, "the place has run out");
+    };
+    run_out.problem(410, "place-run-out");
+    let again = fixture.join("bob", "hall", &json!({})).await.ok(201);
+    assert_eq!(again["window"], "later");
+    fixture.command("hall", &json!({ "command": "pause" })).await.ok(200);
+    let paused = loop {
+        let got = ask("alice", Some((&alice, place(alices)))).await;
+        if got.body["type"] != "/problems/too-many-attempts" {
+            break got;
+        }
+    };
+    paused.problem(503, "room-paused");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -15,6 +15,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
 use engine::domain::room::bytes::{Nonce, Secret};
+use engine::domain::room::document::Left;
 use engine::domain::room::draw::{Commitment, ROUNDS_AHEAD};
 use engine::domain::room::join::{BUCKETS, Index, Membership, bucket_of};
 use engine::domain::room::log::Record;
@@ -377,10 +378,18 @@ impl Deployed {
         let rooms = DynamoRooms::new(self.dynamo.clone());
         let unrecorded = Unrecorded { rooms, beacon: self.app("draw").ports.beacon() };
         let open = SaleId::new("open").unwrap();
+        // Who comes before anything is shown is refused by the log; who asks for the room requests the draw.
+        let alice = Sender::Buyer("alice");
+        let joined = self.http("waiting-room", alice, "POST /sales/open/places", &json!({})).await;
+        let claim = |place: u32| json!({ "tickets": 1, "place": { "place": place, "token": joined["place_token"] } });
+        let admissions = "POST /sales/open/admissions";
+        let early = self.http("token-gate", alice, admissions, &claim(0)).await;
+        assert_eq!(early["type"], "/problems/place-not-due", "{early:#}");
+        assert_eq!(send(Sender::Nobody, "GET /sales/open/room", json!({})).await, 200);
+        assert_eq!(self.batch(&self.queues.draw.url).await.records.len(), 1);
         let drawn = flows::room::draw::draw(&unrecorded, &open, Timestamp::now()).await;
         assert_eq!(drawn, Ok(flows::room::draw::Drawing::Drawn));
         // Who had joined looks up in the tree whether it was in time.
-        let alice = Sender::Buyer("alice");
         assert_eq!(send(alice, "POST /sales/open/places", json!({})).await, 201);
         for line in ["", "/log", "/leaves/all/0", "/windows/all/1"] {
             let line = format!("GET /sales/open/room{line}");
@@ -390,10 +399,41 @@ impl Deployed {
         let ports = &self.app("waiting-room").ports;
         let room = flows::room::published(ports, &open).await.unwrap().unwrap();
         let later = Timestamp::now().plus_seconds(10);
-        let turned = flows::room::turn::turn(ports, &room, async { None }, later).await.unwrap();
-        assert!(turned.shown.view.number > 2, "{turned:?}");
+        let left = Left { free: 9, holds: false, tiers: vec![9] };
+        let turned =
+            flows::room::turn::turn(ports, &room, async { Some(left) }, later).await.unwrap();
+        assert!(turned.shown.view.groups[0].serving == 2, "{turned:?}");
+        self.visit(&claim).await;
         let line = "POST /sales/open/room/commands";
         assert_eq!(send(Sender::Operator, line, json!({ "command": "pause" })).await, 200);
+    }
+
+    /// Somebody with a due place is let in, and orders; Redis has forgotten the room in between.
+    async fn visit(&self, claim: &impl Fn(u32) -> Value) {
+        let alice = Sender::Buyer("alice");
+        // What a gate remembers is a second old at most.
+        let answer = loop {
+            let mut last = json!({});
+            for place in [0, 1] {
+                let line = "POST /sales/open/admissions";
+                last = self.http("token-gate", alice, line, &claim(place)).await;
+                if last["status"] == 201 {
+                    break;
+                }
+            }
+            if last["type"] != "/problems/place-not-due" {
+                break last;
+            }
+            sleep(Duration::from_millis(100)).await;
+        };
+        assert_eq!(answer["status"], 201, "{answer:#}");
+        let forget = redis::cmd("UNLINK").arg("{room:open}:board").to_owned();
+        let forgotten: u64 = forget.query_async(&mut self.redis.clone()).await.unwrap();
+        assert_eq!(forgotten, 1);
+        let line = json!({ "tier": "all", "best": { "count": 1 } });
+        let body = json!({ "admission": answer["token"], "lines": [line] });
+        let order = self.http("reserve", alice, "POST /sales/open/orders", &body).await;
+        assert_eq!(order["status"], 201, "{order:#}");
     }
 
     /// A room that reconcile finds due, by the beacon; and one by its secret.

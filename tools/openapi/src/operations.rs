@@ -99,6 +99,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ShowRoomLog => rooms::log(),
         RouteName::ShowRoomLeaves => rooms::leaves(),
         RouteName::ShowRoomWindow => rooms::window(),
+        RouteName::BringRound => rooms::bring(),
         RouteName::CommandRoom => rooms::command(),
         RouteName::Admit => admit(),
         RouteName::Reserve => reserve(),

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use shared::http::checks::MAX_BODY_BYTES;
 use shared::http::place::{PlaceBody, PlaceReply};
 use shared::http::respond::{IMMUTABLE, JSON_LINES};
-use shared::http::room::{CommandBody, WindowReply};
+use shared::http::room::{BroughtReply, CommandBody, RoundBody, WindowReply};
 
 use super::Schemas;
 use super::operations::{Body, JSON, KEPT_A_SECOND, NOT_KEPT, Operation, Parameter, Success};
@@ -164,6 +164,34 @@ pub(super) fn window() -> Operation {
                 let window = json!({ "first": 0, "end": 41_200, "seed": HASH, "record": 2 });
                 vec![("first", "The first window", window)]
             },
+        },
+    }
+}
+
+pub(super) fn bring() -> Operation {
+    Operation {
+        id: "bringRound",
+        tag: "rooms",
+        summary: "Bring the beacon's round",
+        description: "Anybody may bring the round that decides the draw: its signature decides. Repeating it changes \
+                      nothing.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<RoundBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || {
+                let signature = "a".repeat(96);
+                let body = json!({ "round": 1_000_008, "signature": signature });
+                vec![("round", "A round", body)]
+            },
+        }),
+        success: Success {
+            status: 200,
+            description: "The round is the one that decides.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<BroughtReply>,
+            examples: || vec![("drawn", "The draw is decided", json!({ "drawn": true }))],
         },
     }
 }

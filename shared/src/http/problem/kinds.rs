@@ -101,12 +101,12 @@ problems! {
     /// The body is not declared as JSON.
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
-        by [PublishSale, JoinRoom, CommandRoom, Admit, Reserve];
+        by [PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
-            PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, CommandRoom, Admit, Reserve,
-            ListOrders, PaymentCallback,
+            PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
+            Admit, Reserve, ListOrders, PaymentCallback,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -168,7 +168,8 @@ problems! {
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
         by [
             PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
-            ShowRoomWindow, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder, PaymentCallback,
+            ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
+            PaymentCallback,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -200,11 +201,30 @@ problems! {
         by [PublishSale];
     /// Every index of the group is given.
     RoomFull: CONFLICT, "room-full", "The waiting room is full", final, by [JoinRoom];
+    /// No draw awaits the round that was brought, or the signature is not the round's.
+    RoundRefused: CONFLICT, "round-refused", "The round decides no draw here", final,
+        by [BringRound];
     /// The operator has closed the waiting room.
     RoomClosed: CONFLICT, "room-closed", "The waiting room is closed", final, by [CommandRoom];
+    /// The sale has a waiting room, and no place is claimed.
+    PlaceRequired: FORBIDDEN, "place-required", "A place is needed", final, by [Admit];
+    /// The place is not one of the buyer's.
+    PlaceInvalid: FORBIDDEN, "place-invalid", "The place is not the sender's", final, by [Admit];
+    /// The place is not due.
+    PlaceNotDue: TOO_MANY_REQUESTS, "place-not-due", "The place is not due", retry, by [Admit],
+        with [always "ahead": count];
+    /// The place was due, and has run out.
+    PlaceRunOut: GONE, "place-run-out", "The place has run out", final, by [Admit];
+    /// The visit is over.
+    VisitOver: GONE, "visit-over", "The visit is over", final, by [Admit];
+    /// The visit has no attempt left.
+    TooManyAttempts: FORBIDDEN, "too-many-attempts", "No attempt is left", final, by [Admit];
+    /// The operator has paused the waiting room.
+    RoomPaused: SERVICE_UNAVAILABLE, "room-paused", "The waiting room is paused", retry,
+        by [Admit];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
-        by [Admit],
+        by [Admit, Reserve],
         with [sometimes "rule": of::<RuleId>];
     /// Nothing is left now, but seats that are held or promised may come back.
     Waiting: TOO_MANY_REQUESTS, "waiting", "Held seats may come back", retry, by [Admit];

@@ -1,12 +1,13 @@
 //! Problem details (RFC 9457): the one place where a refusal becomes HTTP.
 //!
 //! `kinds` is the table of the types. Every refusal of the engine is turned into a problem,
-//! exhaustively: of a flow or a store in `from_flows`, of a request or a caller in `from_requests`. A
-//! new refusal does not compile until it has its type, and a new type does not pass its test until it
+//! exhaustively: of a flow or a store in `from_flows`, of a waiting room in `from_rooms`, of a request or a
+//! caller in `from_requests`. A new refusal does not compile until it has its type, and a new type does not pass its test until it
 //! has its page in `docs/problems/`. What failed inside is logged here and never returned.
 
 mod from_flows;
 mod from_requests;
+mod from_rooms;
 mod kinds;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 pub use from_flows::{no_such_order, not_loaded, sale_archived};
+pub use from_rooms::slot_is_busy;
 pub use kinds::Kind;
 
 /// A problem document.

@@ -34,7 +34,8 @@ fn run(input: &[u8]) -> Outcome {
     let user = must(UserId::new(BUYER), "the buyer");
     let order = Mint::new(u32::from(input.len() as u16)).mint(NOW, &user);
     let sale = sale("").id().clone();
-    let grant = Grant { sale, user, order, tickets: 2, expires_at: NOW.plus_seconds(60) };
+    let grant =
+        Grant { sale, user, order, tickets: 2, expires_at: NOW.plus_seconds(60), entry: None };
     let good = must(keys.sign(&grant, NOW), "a grant is signed");
     assert!(check(&keys, &good), "our own token is refused");
     let edited = signed::edited(&good, input);

@@ -16,7 +16,7 @@ use shared::http::place::PlaceBody;
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
 use shared::http::respond::refuse;
-use shared::http::room::CommandBody;
+use shared::http::room::{CommandBody, RoundBody};
 use shared::http::room_address::GroupAddress;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::sales_page::{MAX_SALES, SalesCursor};
@@ -87,6 +87,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
         }
         Route::ShowRoom(_) | Route::ShowRoomLeaves(_) | Route::ShowRoomWindow(_) => Ok(()),
         Route::ShowRoomLog(_) => Ok(checks::query::<u64>(request, "from").map(drop)?),
+        Route::BringRound(_) => Ok(RoundBody::read(request).map(drop)?),
         Route::CommandRoom(_) => {
             Operator::from_request(request)?;
             CommandBody::read(request)?;
@@ -244,6 +245,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::ShowRoomWindow(GroupAddress { sale, group, number }) => {
             ("GET", format!("/sales/{sale}/room/windows/{group}/{number}"))
         }
+        Route::BringRound(sale) => ("POST", format!("/sales/{sale}/room/beacon")),
         Route::CommandRoom(sale) => ("POST", format!("/sales/{sale}/room/commands")),
         Route::Admit(sale) => ("POST", format!("/sales/{sale}/admissions")),
         Route::Reserve(sale) => ("POST", format!("/sales/{sale}/orders")),

@@ -212,11 +212,13 @@ fn secrets(stack: &Stack) -> Vec<String> {
                     "has attendee keys for nothing, or none, or in plaintext",
                 ),
                 (
-                    holds("ONSALE_CHALLENGE_KEYS") == (binary == "token-gate"),
+                    holds("ONSALE_CHALLENGE_KEYS")
+                        == ["token-gate", "waiting-room"].contains(&binary),
                     "has challenge keys for nothing, or none, or in plaintext",
                 ),
                 (
-                    holds("ONSALE_SITEVERIFY_SECRETS") == (binary == "token-gate" && verifies),
+                    holds("ONSALE_SITEVERIFY_SECRETS")
+                        == (["token-gate", "waiting-room"].contains(&binary) && verifies),
                     "has the secrets of providers of challenges for nothing, or none, or in plaintext",
                 ),
                 (

@@ -142,7 +142,7 @@ fn ways_out(stack: &Stack) -> Vec<String> {
         let has = |group: &str| {
             groups.is_some_and(|groups| groups.contains(&json!(format!("${{{group}}}"))))
         };
-        let verifies = binary == "token-gate" && has_siteverify;
+        let verifies = ["token-gate", "waiting-room"].contains(&binary) && has_siteverify;
         let asks = (ASK_PROVIDER.contains(&binary) || verifies) && has_way_out;
         faults.extend(unless(
             binary,

@@ -1,0 +1,73 @@
+//! The place of a sale with a waiting room: what is refused before the gate, and the visit that is written
+//! last.
+
+use engine::domain::ids::GroupId;
+use engine::domain::room::counts::Entry;
+use engine::domain::room::serving::Room;
+use engine::domain::room::view::View;
+use engine::domain::time::Timestamp;
+use engine::flows::room::enter::{self, Claimed};
+use engine::flows::room::published;
+use engine::ports::{Published, StoreError};
+use shared::http::Problem;
+use shared::http::admission::PlaceClaim;
+use shared::http::identity::Buyer;
+use shared::runtime::app::App;
+
+/// A place that is due, and its buyer's.
+#[derive(Debug)]
+pub struct CheckedPlace {
+    room: Room,
+    view: View,
+    group: GroupId,
+    place: u32,
+    index: u32,
+}
+
+/// Checks the place that a request claims, cheapest first: what the room is doing, the claim, and only then the
+/// token and the place that it stands for. `None` if the sale has no room.
+///
+/// # Errors
+/// Returns the first check that it does not pass.
+pub async fn check(
+    app: &App,
+    published_sale: &Published,
+    claim: Option<&PlaceClaim>,
+    buyer: &Buyer,
+    now: Timestamp,
+) -> Result<Option<CheckedPlace>, Problem> {
+    let sale = &published_sale.sale;
+    if sale.room().is_none() {
+        return Ok(None);
+    }
+    let room = published(&app.ports, sale.id()).await?;
+    let room = room.ok_or_else(|| StoreError::Contract(format!("{} has no room", sale.id())))?;
+    let view = enter::view(&app.ports, &app.room_memory, &room, now).await?;
+    let claim = claim.ok_or(enter::Refusal::Missing)?;
+    let claimed = Claimed { group: &claim.group, place: claim.place };
+    enter::check_claim(&room, &view, claimed)?;
+    let token = app.admissions.check_place(&claim.token, sale.id(), buyer)?;
+    if *token.group() != claim.group {
+        return Err(enter::Refusal::OtherPlace.into());
+    }
+    let index = token.index().number;
+    enter::check_place(&app.ports, &app.room_memory, &room, &view, claimed, index).await?;
+    Ok(Some(CheckedPlace { group: claim.group.clone(), place: claim.place, room, view, index }))
+}
+
+impl CheckedPlace {
+    /// Begins the visit of the place, or goes on with it.
+    ///
+    /// # Errors
+    /// Returns the refusal of [`enter::enter`].
+    pub async fn enter(
+        &self,
+        app: &App,
+        buyer: &Buyer,
+        now: Timestamp,
+    ) -> Result<Entry, enter::Refusal> {
+        let Self { room, view, group, place, index } = self;
+        let claimed = Claimed { group, place: *place };
+        enter::enter(&app.ports, room, view, claimed, buyer.user(), *index, now).await
+    }
+}
