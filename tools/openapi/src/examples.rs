@@ -90,10 +90,6 @@ pub(super) fn admission_body() -> Value {
     json!({ "tickets": 2 })
 }
 
-pub(super) fn admission_body_answered() -> Value {
-    json!({ "tickets": 2, "challenge": { "token": TOKEN, "answer": "Porto" } })
-}
-
 pub(super) fn admission() -> Value {
     json!({ "token": TOKEN, "order": ORDER, "expires_at": "2026-11-20T02:05:00.000Z", "tickets": 2 })
 }

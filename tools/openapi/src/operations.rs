@@ -266,13 +266,7 @@ fn admit() -> Operation {
         body: Some(Body {
             schema: Schemas::read::<AdmissionBody>,
             most_bytes: MAX_BODY_BYTES,
-            examples: || {
-                let answered = examples::admission_body_answered();
-                vec![
-                    ("two", "Two tickets", examples::admission_body()),
-                    ("answered", "Two tickets, and the answer to a challenge", answered),
-                ]
-            },
+            examples: || vec![("two", "Two tickets", examples::admission_body())],
         }),
         success: Success {
             status: 201,
