@@ -115,6 +115,9 @@ impl LoadTest {
                 let show_up_ms = venue.sale.room().map_or(0, |room| room.show_up_ms);
                 let sleep = Duration::from_millis(show_up_ms * OVERSLEEP_PERCENT / 100);
                 self.later(sleep.min(until.saturating_duration_since(Instant::now()))).await;
+                if Instant::now() >= until {
+                    return self.tally.gave_up.one();
+                }
             }
             let claim = json!({ "place": place, "token": joined.place_token });
             if buyer.class() == Class::Sharer {
