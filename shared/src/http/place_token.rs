@@ -218,7 +218,7 @@ mod tests {
         let user = UserId::new("alice").unwrap();
         let order = Mint::new(7).mint(NOW, &user);
         let expires_at = NOW.plus_seconds(60);
-        let grant = Grant { sale: sale("g1"), user, order, tickets: 2, expires_at };
+        let grant = Grant { sale: sale("g1"), user, order, tickets: 2, expires_at, entry: None };
         let admission = keys().sign(&grant, NOW).unwrap();
         assert_eq!(check(&admission), Err(Defect::NotOurs));
         let place = keys().sign_place(&membership(), NOW).unwrap();

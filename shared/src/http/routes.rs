@@ -168,9 +168,10 @@ pub fn matched<'p>(pattern: &str, path: &'p str) -> Option<Cow<'p, str>> {
     for expected in pattern.split('/') {
         let segment = segments.next()?;
         if parameter(expected).is_some() && !segment.is_empty() {
-            value = match value {
-                Cow::Borrowed("") => Cow::Borrowed(segment),
-                before => Cow::Owned(format!("{before}/{segment}")),
+            value = if value.is_empty() {
+                Cow::Borrowed(segment)
+            } else {
+                Cow::Owned(format!("{value}/{segment}"))
             };
         } else if expected != segment {
             return None;

@@ -158,6 +158,7 @@ async fn one_token_is_one_order() {
             order: order.parse().unwrap(),
             tickets: 2,
             expires_at: Timestamp::from_ms(1_600_000_000_000),
+            entry: None,
         };
         json!(fixture.app.admissions.sign(&grant, Timestamp::from_ms(0)).unwrap())
     };

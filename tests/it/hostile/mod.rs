@@ -137,6 +137,7 @@ impl Fixture {
             user,
             tickets: 4,
             expires_at: now.plus_seconds(600),
+            entry: None,
         };
         change(&mut grant);
         let order = grant.order;

@@ -87,6 +87,7 @@ fn order(buyer: &str, key: &[u8]) -> Value {
         order: number(buyer),
         tickets: TICKETS,
         expires_at: "2100-01-01T00:00:00Z".parse().unwrap(),
+        entry: None,
     };
     let token = AdmissionKeys::new([(SAMPLE_KEY.0, key)]).sign(&grant, made_at()).unwrap();
     json!({ "admission": token,

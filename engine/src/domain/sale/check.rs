@@ -98,8 +98,8 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     let broken = challenges.defects().into_iter();
     defects.extend(broken.map(|(at, rule)| Defect::new(format!("challenges.{at}"), rule)));
     // Where nobody joins nobody would be asked, and the operator believes that everybody is.
-    if challenges.asks_at(Stage::Join) {
-        let rule = "must be visit alone: there is no waiting room to join";
+    if challenges.asks_at(Stage::Join) && file.room.is_none() {
+        let rule = "must be visit alone where there is no room to join";
         defects.push(Defect::new("challenges.at", rule));
     }
 }

@@ -129,11 +129,11 @@ problems! {
         with [sometimes "most_tickets": count];
     /// The sale asks for an answer to a challenge.
     ChallengeRequired: FORBIDDEN, "challenge-required", "A challenge must be answered", final,
-        by [Admit],
+        by [JoinRoom, Admit],
         with [always "challenge": of::<Challenge>];
     /// The answer to the challenge is no good.
     ChallengeFailed: FORBIDDEN, "challenge-failed", "The answer to the challenge is no good", final,
-        by [Admit],
+        by [JoinRoom, Admit],
         with [always "challenge": of::<Challenge>];
     /// The sale takes no reservations now.
     SaleClosed: FORBIDDEN, "sale-closed", "The sale takes no reservations now", final,
@@ -162,7 +162,7 @@ problems! {
         by [PublishSale, CommandRoom];
     /// A rule of the operator's, or a limit of the sale, refuses the caller.
     RefusedByRule: FORBIDDEN, "refused-by-rule", "A rule of the sale refuses this", final,
-        by [Admit],
+        by [JoinRoom, Admit],
         with [always "rule": of::<RuleId>];
     /// The thing does not exist, or is not the caller's.
     NotFound: NOT_FOUND, "not-found", "There is no such thing", final,
@@ -224,7 +224,7 @@ problems! {
         by [Admit];
     /// The caller, or everyone together, asks too often.
     TooManyRequests: TOO_MANY_REQUESTS, "too-many-requests", "Too many requests", retry,
-        by [Admit, Reserve],
+        by [JoinRoom, Admit, Reserve],
         with [sometimes "rule": of::<RuleId>];
     /// Nothing is left now, but seats that are held or promised may come back.
     Waiting: TOO_MANY_REQUESTS, "waiting", "Held seats may come back", retry, by [Admit];
