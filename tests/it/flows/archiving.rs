@@ -121,7 +121,9 @@ impl<'a> OnSale<'a> {
         let pattern = format!("{{{}*", self.sale);
         let keys: Vec<String> =
             redis::cmd("KEYS").arg(pattern).query_async(&mut redis).await.unwrap();
-        keys.into_iter().filter(|key| !key.contains(":lock:")).collect()
+        // Locks and counters of the gate run out by themselves.
+        let stays = |key: &String| !key.contains(":lock:") && !key.contains("/limits/");
+        keys.into_iter().filter(stays).collect()
     }
 }
 

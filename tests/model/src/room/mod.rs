@@ -273,10 +273,10 @@ impl Scenario {
         let times = seconds.iter().chain(&later).map(|after| START.plus_seconds(*after)).collect();
         let scenario = Self::new("a whole sale").joined_by(5);
         Self {
-            requests: 12,
+            requests: 20,
             draws: 6,
             turns: 120,
-            enters: 40,
+            enters: 25,
             losses: 4,
             faults: 12,
             rounds: 1,

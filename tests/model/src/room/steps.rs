@@ -111,7 +111,7 @@ fn drawn_of(actions: &[Action], random: u64) -> &Action {
     let (ticks, others): (Vec<&Action>, Vec<&Action>) = others.into_iter().partition(is_tick);
     let preferred = match random % 100 {
         0..70 => calls,
-        70..74 => ticks,
+        70..75 => ticks,
         _ => others,
     };
     let of = if preferred.is_empty() { actions.iter().collect() } else { preferred };

@@ -213,7 +213,7 @@ mod tests {
         for class in Class::ALL {
             let share = plan.iter().filter(|one| one.class == class).count() as f64 / 100.0;
             let wanted = f64::from(Crowd::Mixed.per_mille(class));
-            assert!((share - wanted).abs() < 10.0, "{class:?}: {share} of 1,000, {wanted} wanted");
+            assert!((share - wanted).abs() < 20.0, "{class:?}: {share} of 1,000, {wanted} wanted");
         }
         // The last owner may have fewer.
         owners.pop_last();

@@ -85,7 +85,7 @@ pub fn closing(has_beacon: bool) -> Closing {
 pub fn room(has_beacon: bool) -> Room {
     let mut settings = Settings::new(group(), OPENS_MS, 4);
     settings.max_per_second = 100;
-    let beacon = has_beacon.then(|| QUICKNET);
+    let beacon = has_beacon.then_some(QUICKNET);
     Room { sale: sale(), draw: Commitment { commitment: secret().commitment(), beacon }, settings }
 }
 
