@@ -27,6 +27,7 @@ use std::ffi::OsString;
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -151,33 +152,39 @@ impl Cli {
     async fn run(self) -> ExitCode {
         let Self { data_dir, json, command } = self;
         let done = match command {
-            Command::Up(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::Up(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Token(command) => command.run(&data_dir, json),
-            Command::Pay(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::Pay(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Sign(command) => command.run(&data_dir, json),
-            Command::Sale(command) => Ok(Box::pin(command.run(&data_dir, json)).await),
+            Command::Sale(command) => Ok(on_heap(|| command.run(&data_dir, json)).await),
             Command::Openapi(command) => command.run(),
-            Command::Environment(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Rush(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Demo(command) => Box::pin(command.run(json)).await,
-            Command::Replay(command) => Box::pin(command.run(json)).await,
-            Command::Audit(command) => Ok(Box::pin(command.run(&data_dir, json)).await),
-            Command::Reconcile(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Stuck(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::DeadLetters(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Orders(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Gate(command) => Box::pin(command.run(&data_dir, json)).await,
+            Command::Environment(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Rush(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Demo(command) => on_heap(|| command.run(json)).await,
+            Command::Replay(command) => on_heap(|| command.run(json)).await,
+            Command::Audit(command) => Ok(on_heap(|| command.run(&data_dir, json)).await),
+            Command::Reconcile(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Stuck(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::DeadLetters(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),
-            Command::Bench(command) => Box::pin(command.run(&data_dir, json)).await,
-            Command::Cost(command) => Box::pin(command.run(json)).await,
-            Command::Chaos(command) => Box::pin(command.run(json)).await,
-            Command::Fakes(command) => Box::pin(command.run(&data_dir)).await,
+            Command::Bench(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Cost(command) => on_heap(|| command.run(json)).await,
+            Command::Chaos(command) => on_heap(|| command.run(json)).await,
+            Command::Fakes(command) => on_heap(|| command.run(&data_dir)).await,
         };
         done.unwrap_or_else(|failure| {
             eprintln!("error: {failure}");
             ExitCode::from(FAILED)
         })
     }
+}
+
+/// Makes a future on the heap. A function has bytes on its stack for each future that it makes, at once in a build
+/// that is not optimised: those of all commands are half of what a thread has. Here they are those of one.
+fn on_heap<F: Future>(make: impl FnOnce() -> F) -> Pin<Box<F>> {
+    Box::pin(make())
 }
 
 /// Writes a line to standard output; a reader that has gone away is an error, not a panic.

@@ -9,8 +9,8 @@ use clap::Args;
 use shared::redis::Topology;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::Failure;
 use super::limits::LimitsArgs;
+use super::{Failure, on_heap};
 use local::data_dir;
 use local::payment::{MAX_SEARCH_LAG_SECONDS, SEARCH_LAG_SECONDS};
 use local::queues::Redelivery;
@@ -135,7 +135,7 @@ impl UpCommand {
             ..Options::persistent(data_dir)
         };
         let engine = tokio::select! {
-            engine = Engine::start(options) => engine?,
+            engine = on_heap(|| Engine::start(options)) => engine?,
             () = signals.next() => return Ok(ExitCode::SUCCESS),
         };
         let said = if json {

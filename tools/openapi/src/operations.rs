@@ -1,6 +1,6 @@
 //! What each operation is for, and what it reads and writes.
 
-use engine::domain::ids::{DeviceHint, StopId};
+use engine::domain::ids::StopId;
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleFile;
 use serde_json::{Value, json};
@@ -258,9 +258,10 @@ fn admit() -> Operation {
         parameters: vec![Parameter {
             name: "X-Device-Hint",
             place: "header",
-            description: "What the client says of its device, the same each time. Nobody is refused for \
-                          leaving it out; one that breaks the pattern counts as left out.",
-            schema: Schemas::read::<DeviceHint>,
+            description: "What the client says of its device, the same each time: 1 to 64 printable ASCII \
+                          characters without a space. Nobody is refused for leaving it out, and anything \
+                          else counts as left out.",
+            schema: Schemas::read::<String>,
             example: None,
         }],
         body: Some(Body {
