@@ -90,12 +90,28 @@ pub enum Challenge {
 pub struct ChallengeAnswer {
     /// The token of the challenge; a proof of work has none.
     #[serde(default)]
-    #[schemars(length(max = MAX_ANSWER_BYTES))]
-    token: Option<String>,
+    #[schemars(with = "Option<String>", length(max = MAX_ANSWER_BYTES))]
+    token: Option<AnswerText>,
     /// The characters, the words, the response of the provider's widget, or the payload of the ALTCHA
     /// widget.
-    #[schemars(length(max = MAX_ANSWER_BYTES))]
-    answer: String,
+    #[schemars(with = "String", length(max = MAX_ANSWER_BYTES))]
+    answer: AnswerText,
+}
+
+/// A text that is no longer than any answer. It is also refused where no challenge is asked for, as its schema says.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+struct AnswerText(String);
+
+impl TryFrom<String> for AnswerText {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text.chars().count() > MAX_ANSWER_BYTES {
+            return Err(format!("text of more than {MAX_ANSWER_BYTES} characters"));
+        }
+        Ok(Self(text))
+    }
 }
 
 /// Why an answer lets nobody through.
@@ -256,14 +272,14 @@ pub fn authentic<'a>(
     answer: &ChallengeAnswer,
     now: Timestamp,
 ) -> Result<Authentic<'a>, Defect> {
-    if answer.answer.len() > MAX_ANSWER_BYTES {
+    if answer.answer.0.len() > MAX_ANSWER_BYTES {
         return Err(Defect::Malformed);
     }
     if kind == ChallengeKind::ProofOfWork {
-        let ticket = proof_of_work::check(keys, bound, &answer.answer, now)?;
+        let ticket = proof_of_work::check(keys, bound, &answer.answer.0, now)?;
         return Ok(Authentic { ticket, token: None });
     }
-    let token = answer.token.as_ref().ok_or(Defect::Malformed)?;
+    let AnswerText(token) = answer.token.as_ref().ok_or(Defect::Malformed)?;
     let (ticket, token) = token::check(keys, bound, kind, token, now)?;
     Ok(Authentic { ticket, token: Some(token) })
 }
@@ -321,7 +337,7 @@ impl Challenges {
         answer: &ChallengeAnswer,
         now: Timestamp,
     ) -> Stored<Result<Option<String>, Defect>> {
-        let text = answer.answer.as_str();
+        let text = answer.answer.0.as_str();
         let ours = match authentic(&self.keys, settings.kind, bound, answer, now) {
             Ok(ours) => ours,
             Err(defect) => return Ok(Err(defect)),

@@ -9,7 +9,7 @@ use engine::domain::ids::{SaleId, UserId};
 use serde_json::Value;
 use shared::challenges::keys::ChallengeKeys;
 use shared::challenges::proof_of_work::solve;
-use shared::challenges::{Bound, Challenge, ChallengeAnswer, authentic, make};
+use shared::challenges::{Bound, Challenge, ChallengeAnswer, MAX_ANSWER_BYTES, authentic, make};
 use shared::http::checks::parse;
 
 use crate::sample::NOW;
@@ -62,25 +62,34 @@ fn run(input: &[u8]) -> Outcome {
     let read: Result<ChallengeAnswer, _> = parse(input);
     let mut accepted = read.is_ok_and(|answer| {
         let kinds = [ChallengeKind::ProofOfWork, ChallengeKind::Image, ChallengeKind::Question];
-        kinds.into_iter().any(|kind| is_taken(kind, &answer))
+        kinds.into_iter().any(|kind| is_taken(kind, Some(&answer)))
     });
     let payload = |payload: &str| answer(None, payload);
-    assert!(is_taken(ChallengeKind::ProofOfWork, &payload(&RIG.payload)), "our own is refused");
-    accepted |= is_taken(ChallengeKind::ProofOfWork, &payload(&STANDARD.encode(input)));
-    accepted |= is_taken(ChallengeKind::ProofOfWork, &payload(&text));
+    assert!(
+        is_taken(ChallengeKind::ProofOfWork, payload(&RIG.payload).as_ref()),
+        "our own is refused"
+    );
+    accepted |= is_taken(ChallengeKind::ProofOfWork, payload(&STANDARD.encode(input)).as_ref());
+    accepted |= is_taken(ChallengeKind::ProofOfWork, payload(&text).as_ref());
 
     let token = |token: &str| answer(Some(token), "ACD47");
-    assert!(is_taken(ChallengeKind::Image, &token(&RIG.token)), "our own is refused");
-    assert!(!is_taken(ChallengeKind::Question, &token(&RIG.token)), "it is of another kind");
-    accepted |= is_taken(ChallengeKind::Image, &token(&text));
+    assert!(is_taken(ChallengeKind::Image, token(&RIG.token).as_ref()), "our own is refused");
+    assert!(
+        !is_taken(ChallengeKind::Question, token(&RIG.token).as_ref()),
+        "it is of another kind"
+    );
+    accepted |= is_taken(ChallengeKind::Image, token(&text).as_ref());
     let edited = signed::edited(&RIG.token, input);
     let is_same = edited == RIG.token;
-    assert!(is_same || !is_taken(ChallengeKind::Image, &token(&edited)), "{edited} was not signed");
+    assert!(
+        is_same || !is_taken(ChallengeKind::Image, token(&edited).as_ref()),
+        "{edited} was not signed"
+    );
 
     // Text of JSON with edits still says the same where nothing that is signed was touched.
     let plain = must(STANDARD.decode(&RIG.payload), "base64");
     let edited = signed::edited(&String::from_utf8_lossy(&plain), input);
-    if is_taken(ChallengeKind::ProofOfWork, &payload(&STANDARD.encode(&edited))) {
+    if is_taken(ChallengeKind::ProofOfWork, payload(&STANDARD.encode(&edited)).as_ref()) {
         let value =
             |text: &[u8]| must(serde_json::from_slice::<Value>(text), "what is taken is JSON");
         let (ours, theirs) = (value(&plain), value(edited.as_bytes()));
@@ -94,14 +103,19 @@ fn run(input: &[u8]) -> Outcome {
     Outcome::from_accepted(accepted)
 }
 
-fn answer(token: Option<&str>, answer: &str) -> ChallengeAnswer {
+/// An answer as a body has it; none if it is too long to be read.
+fn answer(token: Option<&str>, answer: &str) -> Option<ChallengeAnswer> {
     let json = serde_json::json!({ "token": token, "answer": answer }).to_string();
-    must(parse(json.as_bytes()), "an answer is read")
+    let read = parse(json.as_bytes()).ok();
+    let lengths = [token.unwrap_or_default(), answer].map(|text| text.chars().count());
+    assert_eq!(read.is_some(), lengths.iter().all(|length| *length <= MAX_ANSWER_BYTES));
+    read
 }
 
 /// True if an answer is one to a challenge of ours, for this buyer here, now; and then for nobody else,
 /// and at no other stage, and not for ever.
-fn is_taken(kind: ChallengeKind, answer: &ChallengeAnswer) -> bool {
+fn is_taken(kind: ChallengeKind, answer: Option<&ChallengeAnswer>) -> bool {
+    let Some(answer) = answer else { return false };
     let Rig { keys, sale, user, .. } = &*RIG;
     let bound = Bound { sale, stage: Stage::Visit, user };
     let is_taken = |keys: &ChallengeKeys, bound, seconds| {
