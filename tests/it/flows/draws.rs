@@ -151,8 +151,25 @@ async fn a_beacon_that_says_nothing_closes_no_window() {
     fixture.beacon.set_fault(Some(Fault::Fail));
     assert!(fixture.draw(NOW).await.unwrap_err().retryable());
     assert_eq!(fixture.last_record().await.number, 0, "nothing is recorded");
+    let early = NOW.plus_ms(BEACON_MS - 1);
+    assert!(fixture.draw(early).await.unwrap_err().retryable(), "it still has time");
     fixture.beacon.set_fault(None);
-    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    assert_eq!(fixture.draw(early).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+}
+
+#[tokio::test]
+async fn a_sale_does_not_wait_for_a_beacon_that_is_gone() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    fixture.beacon.set_fault(Some(Fault::Fail));
+    assert_eq!(fixture.draw(NOW.plus_ms(BEACON_MS)).await, Ok(Drawing::Drawn));
+    assert_eq!(fixture.source().await, Source::Secret(SECRET));
+    // It is back, and too late: the closing has fixed no round.
+    fixture.beacon.set_fault(None);
+    let brought = fixture.bring(ROUND, fixture.beacon.signature(ROUND)).await;
+    assert_eq!(brought, Err(Refusal::NotAwaited));
+    let last = fixture.last_record().await;
+    assert_eq!(fixture.draw(OPENS).await, Ok(Drawing::Drawn));
+    assert_eq!(fixture.last_record().await, last);
 }
 
 #[tokio::test]

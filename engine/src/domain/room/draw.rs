@@ -37,7 +37,8 @@ const SEED_OF_LATER_WINDOW: u8 = 0x04;
 /// whose rounds are three seconds apart. Nobody knows it yet, whatever our clocks say.
 pub const ROUNDS_AHEAD: u64 = 8;
 
-/// Time that the beacon has from the closing on, in milliseconds. Then the secret decides.
+/// Time that the beacon has from the closing on, in milliseconds. Then the secret decides. As long is waited for its
+/// latest round before a window is closed without one: a sale must not wait for servers that are nobody's of ours.
 pub const BEACON_MS: i64 = 120_000;
 
 /// A text of at most 65,535 bytes, with its length before it. Ids are far shorter.
@@ -98,7 +99,8 @@ pub struct Closing {
     pub count: u32,
     /// The root of the tree over their leaves.
     pub root: Hash,
-    /// The beacon's latest round at that time; none where no beacon is named.
+    /// The beacon's latest round at that time; none where no beacon is named, or where none of its servers has said
+    /// one by [`BEACON_MS`] after the time of the closing.
     pub latest_round: Option<u64>,
 }
 
@@ -141,7 +143,7 @@ pub enum WrongSource {
 }
 
 impl Closing {
-    /// The round that decides; none where no beacon is named.
+    /// The round that decides; none where no round was quoted.
     #[must_use]
     pub fn round(&self) -> Option<u64> {
         self.latest_round.map(|latest| latest.saturating_add(ROUNDS_AHEAD))
@@ -165,7 +167,7 @@ impl Closing {
             Source::Secret(secret) if secret.commitment() != terms.commitment => {
                 Err(WrongSource::Secret)
             }
-            Source::Secret(_) if terms.beacon.is_some() && after_ms < BEACON_MS => {
+            Source::Secret(_) if self.latest_round.is_some() && after_ms < BEACON_MS => {
                 Err(WrongSource::TooEarly { after_ms })
             }
             Source::Beacon { .. } | Source::Secret(_) => Ok(()),
@@ -276,6 +278,10 @@ mod tests {
         let beacon = |round| Source::Beacon { round, signature: Signature([0; 48]) };
         let with = Commitment { commitment: secret.commitment(), beacon: Some(Hash([1; 32])) };
         let without = Commitment { beacon: None, ..with };
+        let silent = Closing { latest_round: None, ..closing() };
+        assert_eq!(silent.check(&with, &Source::Secret(secret), 0), Ok(()), "no round can come");
+        let found = WrongSource::Round { found: 1000 };
+        assert_eq!(silent.check(&with, &beacon(1000), 0), Err(found));
         let cases = [
             (with, beacon(1000), 0, Ok(())),
             (with, beacon(999), 0, Err(WrongSource::Round { found: 999 })),
@@ -287,7 +293,6 @@ mod tests {
             ),
             (with, Source::Secret(secret), 120_000, Ok(())),
             (with, Source::Secret(Secret([5; 32])), 120_000, Err(WrongSource::Secret)),
-            (without, Source::Secret(secret), 0, Ok(())),
             (without, beacon(1000), 0, Err(WrongSource::NoBeacon)),
         ];
         for (terms, source, after_ms, expected) in cases {

@@ -8,6 +8,8 @@
 //!    log quotes with N and root: its eighth successor is 24 s ahead of a root that nobody can change.
 //! 5. That round, or the secret in its place, makes the seed, by a record of the log.
 //!
+//! A beacon that says nothing delays the closing by two minutes at most: then no round is quoted, and the secret decides.
+//!
 //! What is kept is never written twice, so any number of draws may run at once, sleep between any two steps
 //! or die, and the next one goes on where they were. A clock decides when the window closes and when the
 //! beacon is given up, never who is in the draw.
@@ -52,8 +54,7 @@ pub enum Drawing {
 /// Draws the first window of a sale's room, as far as that is possible now. Repeating it goes on.
 ///
 /// # Errors
-/// Fails if the store does, or if the beacon does not answer when its latest round has to be quoted, or
-/// before its time is over.
+/// Fails if the store does, or if the beacon does not answer before its time is over.
 pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> Stored<Drawing> {
     let Some(room) = published(ports, sale).await? else { return Ok(Drawing::NoRoom) };
     let closes_at = Timestamp::from_ms(room.settings.closes_at_ms);
@@ -164,10 +165,15 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         .await
     }
 
+    /// The latest round to be quoted; none where no beacon is named, or where it says nothing for too long.
     async fn latest_round(&self) -> Stored<Option<u64>> {
-        match self.room.draw.beacon {
-            None => Ok(None),
-            Some(chain) => self.ports.beacon().latest(chain).await.map(Some),
+        let Some(chain) = self.room.draw.beacon else { return Ok(None) };
+        match self.ports.beacon().latest(chain).await {
+            Ok(latest) => Ok(Some(latest)),
+            Err(_) if self.clock.time().ms() >= self.room.settings.closes_without_round_ms() => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
         }
     }
 

@@ -277,8 +277,8 @@ pub enum Refusal {
     /// A first window was closed twice.
     #[error("a window was closed that had been closed before")]
     ClosedTwice,
-    /// A closing quotes a round where no beacon is named, or none where one is.
-    #[error("a closing quotes a round of the beacon if and only if one is named")]
+    /// A closing quotes a round where no beacon is named, or none where one is and still had time to say one.
+    #[error("a closing quotes a round of the beacon if one is named and says one in time")]
     ClosingRound,
     /// A first window was drawn twice, or before it was closed.
     #[error("a window was drawn that was open, or drawn before")]
@@ -397,8 +397,10 @@ impl State {
                 if state.closed.is_some() {
                     return Err(Refusal::ClosedTwice);
                 }
-                if closing.latest_round.is_some() != room.draw.beacon.is_some() {
-                    return Err(Refusal::ClosingRound);
+                match (room.draw.beacon, closing.latest_round) {
+                    (Some(_), Some(_)) | (None, None) => {}
+                    (Some(_), None) if now_ms >= room.settings.closes_without_round_ms() => {}
+                    (Some(_), None) | (None, Some(_)) => return Err(Refusal::ClosingRound),
                 }
                 state.closed = Some(Closed { closing: *closing, at_ms: now_ms });
             }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::super::draw::BEACON_MS;
 use super::MARK_MS;
 use crate::domain::ids::GroupId;
 
@@ -93,6 +94,13 @@ impl Settings {
             visit_ms: 600_000,
             window_ms: 60_000,
         }
+    }
+
+    /// Time from which the first window may be closed without a round of the beacon that is named, in milliseconds
+    /// since the Unix epoch.
+    #[must_use]
+    pub fn closes_without_round_ms(&self) -> i64 {
+        self.closes_at_ms.saturating_add(BEACON_MS)
     }
 
     /// Checks every setting.

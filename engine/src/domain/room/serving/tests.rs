@@ -1,4 +1,5 @@
 use super::super::bytes::{Secret, Signature};
+use super::super::draw::BEACON_MS;
 use super::*;
 
 const OPENS_MS: i64 = 1_800_000_000_000;
@@ -402,6 +403,22 @@ fn what_cannot_have_happened_is_refused() {
     }
     let none = State::first(&room.settings).turn(&room, 0, SECOND, &[], &Given::default());
     assert_eq!(none, Err(Refusal::Groups));
+}
+
+#[test]
+fn a_beacon_that_is_silent_for_two_minutes_closes_the_window_all_the_same() {
+    let mut room = room(&[("all", 1)]);
+    room.draw.beacon = Some(Hash([1; 32]));
+    let given = Given { joined: vec![5], ..Given::default() };
+    let closing = Closing { count: 5, root: Hash([0; 32]), latest_round: None };
+    let events = [
+        Event::Closed { group: group("all"), closing },
+        Event::Drawn { group: group("all"), source: Source::Secret(secret()) },
+    ];
+    let may = room.settings.closes_at_ms + BEACON_MS;
+    let turn = |now_ms| State::first(&room.settings).turn(&room, now_ms, SECOND, &events, &given);
+    assert_eq!(turn(may - 1).err(), Some(Refusal::ClosingRound));
+    assert!(turn(may).is_ok_and(|state| state.groups[0].seed.is_some()));
 }
 
 #[test]
