@@ -416,7 +416,7 @@ fn a_beacon_that_is_silent_for_two_minutes_closes_the_window_all_the_same() {
         Event::Drawn { group: group("all"), source: Source::Secret(secret()) },
     ];
     let may = room.settings.closes_at_ms + BEACON_MS;
-    let turn = |now_ms| State::first(&room.settings).turn(&room, now_ms, SECOND, &events, &given);
+    let turn = |now_ms| State::first(&room.settings).turn(&room, 0, now_ms, &events, &given);
     assert_eq!(turn(may - 1).err(), Some(Refusal::ClosingRound));
     assert!(turn(may).is_ok_and(|state| state.groups[0].seed.is_some()));
 }
