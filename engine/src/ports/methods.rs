@@ -4,9 +4,9 @@
 pub use super::messages::QueueMessage;
 pub use super::{
     AppendReply, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim, CreateReply,
-    CursorReply, Cursors, Due, Freshness, Gate, MembershipPage, Orders, Page, Ports, Provider,
-    Published, Queue, RoomPorts, Rooms, SalesPage, Seats, SettleReply, Settlement, Shown,
-    StoreError, Stored,
+    CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage, Orders, Page,
+    Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats, SettleReply, Settlement,
+    Shown, StoreError, Stored,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
@@ -60,6 +60,8 @@ macro_rules! port_methods {
                 CountTaken: count_taken(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
                     -> u64;
                 CountHolds: count_holds(ref inventory: InventoryId) -> u64;
+                CountLeft: count_left(ref inventory: InventoryId, slice tiers: TierId, copy leg_count: u16)
+                    -> Option<InventoryCounts>;
                 Grid: grid(ref inventory: InventoryId, ref tier: TierId, copy leg_count: u16) -> TierGrid;
                 Holds: holds(ref inventory: InventoryId) -> Vec<(OrderNumber, HoldRecord)>;
             }

@@ -34,7 +34,7 @@ pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
 pub use room_board::{Board, BoardPorts, Came, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
-pub use seats::{MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
+pub use seats::{InventoryCounts, MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
 
 /// Why a store did not answer. The texts are for the log, never for a reply.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]

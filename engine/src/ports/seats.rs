@@ -47,6 +47,15 @@ const _: () = assert!(MAX_LOAD_ARGUMENTS + 2 + 2 * MAX_LEGS <= MAX_REQUEST_ARGUM
 const MAX_UNLOAD_ARGUMENTS: usize = 3 + 2 * MAX_LEGS;
 const _: () = assert!(MAX_UNLOAD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
 
+/// What is taken and held in an inventory.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InventoryCounts {
+    /// Seat-legs of each tier that was asked for which are taken, places not for sale included.
+    pub taken: Vec<u64>,
+    /// Number of orders that hold seats.
+    pub holds: u64,
+}
+
 /// The inventories of seats (Redis). Each method that is given a command is one script, on one inventory;
 /// the rules are in [`crate::domain::inventory`].
 ///
@@ -121,6 +130,14 @@ pub trait Seats: Send + Sync {
     ) -> impl Future<Output = Stored<u64>> + Send;
     /// Number of orders that hold seats now.
     fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send;
+    /// What is taken and held in an inventory, in one request; `None` if it is not loaded, or was loaded again
+    /// in between.
+    fn count_left(
+        &self,
+        inventory: &InventoryId,
+        tiers: &[TierId],
+        leg_count: u16,
+    ) -> impl Future<Output = Stored<Option<InventoryCounts>>> + Send;
     /// The bitmaps of one tier, with `freed` counters that were read before them.
     fn grid(
         &self,

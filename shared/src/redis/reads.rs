@@ -1,5 +1,7 @@
 //! What is read without a script: single commands and pipelines.
 
+use redis::{Value, from_redis_value_ref};
+
 use super::broken;
 use super::connection::Connection;
 use super::hold_record;
@@ -10,7 +12,7 @@ use engine::domain::inventory::{Freed, HoldRecord, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
-use engine::ports::{StoreError, Stored};
+use engine::ports::{InventoryCounts, StoreError, Stored};
 
 /// Most holds that are read in one command, so that it is a short one.
 const MAX_HOLDS_PER_COMMAND: usize = 1000;
@@ -143,6 +145,39 @@ pub(super) async fn count_holds(connection: &Connection, inventory: &InventoryId
     connection.query(&command).await
 }
 
+/// What is taken of each tier, and the number of holds: one pipeline, between two readings of the epoch.
+pub(super) async fn count_left(
+    connection: &Connection,
+    inventory: &InventoryId,
+    tiers: &[TierId],
+    legs: u16,
+) -> Stored<Option<InventoryCounts>> {
+    let keys = InventoryKeys(inventory);
+    let mut pipeline = redis::pipe();
+    pipeline.hget(keys.sale(), "epoch");
+    for tier in tiers {
+        for leg in Leg::first(legs) {
+            pipeline.cmd("BITCOUNT").arg(keys.taken(tier, leg));
+        }
+    }
+    pipeline.zcard(keys.due());
+    pipeline.hget(keys.sale(), "epoch");
+    let replies: Vec<Value> = connection.pipeline(&pipeline).await?;
+    let [before, taken @ .., holds, after] = replies.as_slice() else {
+        return Err(broken("a pipeline lacks replies"));
+    };
+    let epoch = |reply: &Value| from_redis_value_ref::<Option<String>>(reply).map_err(broken);
+    let (before, after) = (epoch(before)?, epoch(after)?);
+    if before.is_none() || before != after {
+        return Ok(None);
+    }
+    let count = |reply: &Value| from_redis_value_ref::<u64>(reply).map_err(broken);
+    // One at least, whatever is asked: the number of replies is that of tiers times legs.
+    let of_tier = taken.chunks(usize::from(legs).max(1));
+    let taken = of_tier.map(|legs| legs.iter().map(count).sum()).collect::<Stored<_>>()?;
+    Ok(Some(InventoryCounts { taken, holds: count(holds)? }))
+}
+
 pub(super) async fn grid(
     connection: &Connection,
     inventory: &InventoryId,
@@ -203,4 +238,96 @@ pub(super) async fn holds(
         }
     }
     Ok(holds)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead as _, BufReader, Write as _};
+    use std::net::TcpListener;
+    use std::thread;
+    use std::time::Duration;
+
+    use engine::domain::ids::SaleId;
+
+    use super::*;
+    use crate::redis::{Bounds, Topology};
+
+    /// Tiers of the largest sale.
+    const TIERS: usize = 64;
+
+    /// A server that answers the connection's own commands at once, and nothing else before it has `awaited`
+    /// commands: then each reads as what `reply` says. Its address.
+    fn patient(awaited: usize, reply: fn(usize, &str) -> String) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("redis://{}", listener.local_addr().unwrap());
+        thread::spawn(move || {
+            let (stream, _) = listener.accept().unwrap();
+            let (mut reader, mut writer) = (BufReader::new(stream.try_clone().unwrap()), stream);
+            let mut line = || {
+                let mut line = String::new();
+                (reader.read_line(&mut line).unwrap_or(0) > 0).then(|| line.trim_end().to_owned())
+            };
+            let mut read = Vec::new();
+            while let Some(head) = line() {
+                let count: usize = head.strip_prefix('*').unwrap().parse().unwrap();
+                let parts: Vec<String> = (0..2 * count).map_while(|_| line()).collect();
+                let name = parts[1].to_uppercase();
+                if name == "CLIENT" {
+                    writer.write_all(b"+OK\r\n").unwrap();
+                    continue;
+                }
+                read.push(name);
+                if read.len() == awaited {
+                    for (index, name) in read.drain(..).enumerate() {
+                        writer.write_all(reply(index, &name).as_bytes()).unwrap();
+                    }
+                }
+            }
+        });
+        url
+    }
+
+    /// What is counted by a server that waits for everything that is asked: a second round trip would wait for
+    /// ever.
+    async fn counted(reply: fn(usize, &str) -> String) -> Stored<Option<InventoryCounts>> {
+        // Two legs of each tier, the holds, and the epoch twice.
+        let topology = Topology::Single(patient(2 * TIERS + 3, reply));
+        let bounds = Bounds { response: Duration::from_secs(60), attempts: 1, ..Bounds::default() };
+        let connection = Connection::new(&topology, bounds).unwrap();
+        let tiers: Vec<TierId> =
+            (0..TIERS).map(|tier| TierId::new(format!("t{tier}")).unwrap()).collect();
+        let inventory = InventoryId::whole(SaleId::new("s").unwrap());
+        count_left(&connection, &inventory, &tiers, 2).await
+    }
+
+    fn counts(index: usize, name: &str) -> String {
+        match name {
+            "HGET" => "$1\r\ne\r\n".to_owned(),
+            "BITCOUNT" => format!(":{index}\r\n"),
+            "ZCARD" => ":7\r\n".to_owned(),
+            other => panic!("{other} was not expected"),
+        }
+    }
+
+    #[tokio::test]
+    async fn all_tiers_are_counted_in_one_round_trip() {
+        let left = counted(counts).await.unwrap().unwrap();
+        // The counts of the two legs of a tier are the next two replies.
+        let expected: Vec<u64> = (0..64).map(|tier| 4 * tier + 3).collect();
+        assert_eq!(left, InventoryCounts { taken: expected, holds: 7 });
+    }
+
+    #[tokio::test]
+    async fn what_is_loaded_again_meanwhile_is_not_counted() {
+        let reloaded = |index: usize, name: &str| match (index, name) {
+            (0, "HGET") => "$1\r\nd\r\n".to_owned(),
+            (index, name) => counts(index, name),
+        };
+        assert_eq!(counted(reloaded).await, Ok(None));
+        let unloaded = |index: usize, name: &str| match name {
+            "HGET" => "$-1\r\n".to_owned(),
+            name => counts(index, name),
+        };
+        assert_eq!(counted(unloaded).await, Ok(None));
+    }
 }

@@ -12,7 +12,7 @@ use engine::domain::inventory::{
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::{Seats, StoreError, Stored};
+use engine::ports::{InventoryCounts, Seats, StoreError, Stored};
 
 /// Most attempts of a load's first part: it starts over when another load came between its two steps,
 /// and when more keys were in the way than fitted one call; of the largest sale, five calls.
@@ -141,6 +141,15 @@ impl Seats for RedisSeats {
 
     fn count_holds(&self, inventory: &InventoryId) -> impl Future<Output = Stored<u64>> + Send {
         reads::count_holds(&self.connection, inventory)
+    }
+
+    fn count_left(
+        &self,
+        inventory: &InventoryId,
+        tiers: &[TierId],
+        legs: u16,
+    ) -> impl Future<Output = Stored<Option<InventoryCounts>>> + Send {
+        reads::count_left(&self.connection, inventory, tiers, legs)
     }
 
     fn grid(

@@ -9,7 +9,7 @@ use engine::domain::inventory::{HoldRecord, Inconsistency, Inventory, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
 use engine::domain::time::Timestamp;
-use engine::ports::{Gate as _, Seats as _, Stored};
+use engine::ports::{Gate as _, InventoryCounts, Seats as _, Stored};
 use shared::redis::keys::{GateKeys, InventoryKeys};
 use shared::redis::{Connection, RedisGate, RedisSeats, Scripts, hold_record};
 
@@ -168,6 +168,16 @@ impl Fixture {
         let bitmaps = model.tiers.values().flat_map(|grid| grid.taken.iter().flatten());
         let ones: u64 = bitmaps.map(|byte| u64::from(byte.count_ones())).sum();
         same("count of taken", &seats.count_taken(inventory, &tiers, legs).await, &ones)?;
+        let of_tier = model
+            .tiers
+            .values()
+            .map(|grid| grid.taken.iter().flatten().map(|byte| u64::from(byte.count_ones())).sum());
+        let counts = InventoryCounts { taken: of_tier.collect(), holds: holds.len() as u64 };
+        same(
+            "counts",
+            &seats.count_left(inventory, &tiers, legs).await,
+            &epoch.as_ref().map(|_| counts),
+        )?;
         let bought: BTreeMap<String, u16> =
             model.bought.iter().map(|(user, count)| (user.to_string(), count.get())).collect();
         let mut entries: BTreeMap<String, String> =

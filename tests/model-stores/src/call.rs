@@ -261,6 +261,7 @@ impl Call {
             | Self::HoldsDue { .. }
             | Self::CountTaken { .. }
             | Self::CountHolds { .. }
+            | Self::CountLeft { .. }
             | Self::Grid { .. }
             | Self::Holds { .. }
             | Self::Order { .. }
@@ -335,6 +336,9 @@ impl Stores {
                 Reply::CountTaken(self.seats.count_taken(inventory, tiers, *leg_count))
             }
             Call::CountHolds { inventory } => Reply::CountHolds(self.seats.count_holds(inventory)),
+            Call::CountLeft { inventory, tiers, leg_count } => {
+                Reply::CountLeft(self.seats.count_left(inventory, tiers, *leg_count))
+            }
             Call::Grid { inventory, tier, leg_count: _ } => {
                 Reply::Grid(self.seats.grid(inventory, tier)?)
             }

@@ -8,7 +8,7 @@ use engine::domain::inventory::{HoldRecord, Inventory, Terms, TierGrid};
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
-use engine::ports::{StoreError, Stored};
+use engine::ports::{InventoryCounts, StoreError, Stored};
 
 /// The inventories that Redis knows. The scripts are the methods of [`Inventory`].
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -91,6 +91,20 @@ impl SeatsModel {
     #[must_use]
     pub fn count_holds(&self, inventory: &InventoryId) -> u64 {
         self.get(inventory).map_or(0, |inventory| inventory.holds.len() as u64)
+    }
+
+    /// What is taken and held in an inventory; `None` if it is not loaded.
+    #[must_use]
+    pub fn count_left(
+        &self,
+        inventory: &InventoryId,
+        tiers: &[TierId],
+        leg_count: u16,
+    ) -> Option<InventoryCounts> {
+        self.epoch(inventory)?;
+        let taken = |tier| self.count_taken(inventory, std::slice::from_ref(tier), leg_count);
+        let taken = tiers.iter().map(taken).collect();
+        Some(InventoryCounts { taken, holds: self.count_holds(inventory) })
     }
 
     /// The bitmaps of one tier.
