@@ -6,7 +6,7 @@ use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::{Reservation, Reserved};
 use engine::flows::room::published;
-use engine::flows::room::slot::{self, Became};
+use engine::flows::room::slot::{self, Became, MayAsk};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
@@ -59,8 +59,9 @@ async fn counted(
         None => None,
     };
     let Some(room) = room else { return order(app, admission, reservation, now).await };
-    if !slot::may_ask(&app.ports, &app.room_memory, &room, now).await? {
-        return Err(slot_is_busy());
+    match slot::may_ask(&app.ports, &app.room_memory, &room, now).await? {
+        MayAsk::Yes => {}
+        MayAsk::No { retry_ms } => return Err(slot_is_busy(retry_ms)),
     }
     let began = Instant::now();
     let result = order(app, admission, reservation, now).await;

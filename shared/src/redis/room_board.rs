@@ -130,13 +130,15 @@ impl Board for RedisBoard {
         let mut pipeline = counting(keys, now);
         pipeline.hgetall(keys.counts());
         for second in second(now) - SUMMED_SECONDS..second(now) {
-            pipeline.cmd("HMGET").arg(keys.second(second)).arg("all").arg("bad");
+            pipeline.cmd("HMGET").arg(keys.second(second)).arg(&["all", "bad", "asked"]);
         }
-        type Second = (Option<u64>, Option<u64>);
+        type Second = (Option<u64>, Option<u64>, Option<u64>);
         type Read = (HashMap<String, u64>, Second, Second, Second, Second, Second);
         let (counts, a, b, c, d, e): Read = self.connection.pipeline(&pipeline).await?;
         let mut reservations = Reservations::default();
-        for (all, bad) in [a, b, c, d, e] {
+        let mut requests = 0;
+        for (all, bad, asked) in [a, b, c, d, e] {
+            requests += asked.unwrap_or(0);
             reservations.all += all.unwrap_or(0);
             reservations.bad += bad.unwrap_or(0);
         }
@@ -163,7 +165,7 @@ impl Board for RedisBoard {
             let _dropped: u64 = self.connection.query(&drop).await?;
         }
         let (epoch, came, held) = (total("epoch"), total("came"), total("held"));
-        Ok(Tally { epoch, came, held, marks, reservations })
+        Ok(Tally { epoch, came, held, marks, reservations, asked: requests })
     }
 
     async fn came(&self, sale: &SaleId, came: &Came, now: Timestamp) -> Stored<()> {

@@ -94,15 +94,19 @@ async fn counts(board: &impl Board) {
         held: 7,
         marks: [(4, mark(2, 0, 0)), (5, mark(1, 1, 1)), (6, mark(0, 2, 1))].into(),
         reservations: Reservations { all: 4, bad: 2 },
+        asked: 0,
     };
     assert_eq!(board.tally(&sale(), 0, later.plus_seconds(5)).await, Ok(expected.clone()));
     for (at, expected) in [(later, 1), (later.plus_ms(999), 2), (later.plus_seconds(1), 1)] {
         assert_eq!(board.asked(&sale(), at).await, Ok(expected));
     }
     // A second is over before it counts, and counts for five.
-    for (after, all, bad) in [(0, 0, 0), (1, 3, 2), (4, 3, 2), (6, 1, 0), (9, 1, 0), (10, 0, 0)] {
+    for (after, all, bad, asked) in
+        [(0, 0, 0, 0), (1, 3, 2, 2), (4, 3, 2, 3), (6, 1, 0, 1), (9, 1, 0, 0), (10, 0, 0, 0)]
+    {
         let tally = board.tally(&sale(), 0, later.plus_seconds(after)).await.unwrap();
         assert_eq!(tally.reservations, Reservations { all, bad }, "{after}");
+        assert_eq!(tally.asked, asked, "{after}");
     }
     // What is dropped is dropped, and the totals stay.
     for oldest in [5, 0] {

@@ -56,9 +56,10 @@ impl BoardModel {
             all: sum.all + of.all,
             bad: sum.bad + of.bad,
         });
+        let asked = self.asked.range(second - SUMMED_SECONDS..second).map(|(_, asked)| asked).sum();
         let tally = self.counted(now);
         tally.marks.retain(|mark, _| *mark >= oldest_mark);
-        Tally { reservations, ..tally.clone() }
+        Tally { reservations, asked, ..tally.clone() }
     }
 
     /// See [`engine::ports::Board::came`].

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::document::drop_percent;
 use super::serving::{Counts, MARK_MS, Reservations, Settings};
 
 /// What is counted of one mark.
@@ -36,6 +37,8 @@ pub struct Tally {
     pub marks: BTreeMap<u64, MarkCounts>,
     /// Reservations of the last five seconds.
     pub reservations: Reservations,
+    /// Requests for the sale's slot in those seconds, those included that were refused before it.
+    pub asked: u64,
 }
 
 /// What somebody who came is counted by. The admission carries it to `reserve`.
@@ -63,6 +66,13 @@ fn marks_in(ms: u64) -> u64 {
 }
 
 impl Tally {
+    /// The requests of a hundred that clients are to leave out.
+    #[must_use]
+    pub fn drop_percent(&self) -> u64 {
+        let Reservations { all, bad } = self.reservations;
+        drop_percent(self.asked, all.saturating_sub(bad))
+    }
+
     /// The oldest mark that still matters, of those that a room has whose clock of visits is here.
     #[must_use]
     pub fn oldest_mark(settings: &Settings, clock_ms: u64) -> u64 {

@@ -21,6 +21,11 @@ pub const MAX_BYTES: usize = 1_500;
 const MIN_POLL_SECONDS: u64 = 2;
 /// What a client adds or leaves out of a poll at random, in hundredths.
 const POLL_JITTER_PERCENT: u64 = 30;
+/// How many requests the sale's slot is asked for each that it carries out well, before clients are to leave any
+/// out: K of the rule of [`drop_percent`].
+const REQUESTS_PER_ACCEPT: u64 = 2;
+/// Most requests of a hundred that clients are to leave out: some must come, for the share to fall again.
+pub const MAX_DROP_PERCENT: u64 = 90;
 /// Marks over which the advance is measured: a minute.
 const ADVANCE_MARKS: usize = 6;
 /// The bounds of what is said of an advance or of a last place, in hundredths of the estimate: a wait between
@@ -94,6 +99,35 @@ pub struct Poll {
     pub max_seconds: u64,
     /// What a client adds to it or takes from it at random, in hundredths.
     pub jitter_percent: u64,
+    /// Requests of a hundred that a client leaves out at random, because the sale is asked for more than it carries
+    /// out. The request of whoever's place is due is never left out.
+    // The document has few bytes to spare.
+    #[serde(rename = "drop", default, skip_serializing_if = "is_none")]
+    pub drop_percent: u64,
+}
+
+/// True if nothing is to be left out.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_none(drop_percent: &u64) -> bool {
+    *drop_percent == 0
+}
+
+/// The requests of a hundred that clients are to leave out, after a time in which the sale's slot was asked for
+/// `requests`, and carried out `accepts` well: (requests − K·accepts) ÷ (requests + 1), with K = 2.
+/// Source: Beyer et al., Site Reliability Engineering, chapter 21, "Client-Side Throttling".
+#[must_use]
+pub fn drop_percent(requests: u64, accepts: u64) -> u64 {
+    let over = requests.saturating_sub(accepts.saturating_mul(REQUESTS_PER_ACCEPT));
+    let percent = u128::from(over) * 100 / (u128::from(requests) + 1);
+    u64::try_from(percent).unwrap_or(MAX_DROP_PERCENT).min(MAX_DROP_PERCENT)
+}
+
+/// The time after which to repeat a request that was refused, in milliseconds, where it is a second without
+/// anything to leave out: who waits so long leaves out that share.
+#[must_use]
+pub const fn retry_ms(drop_percent: u64) -> u64 {
+    let kept = 100_u64.saturating_sub(drop_percent);
+    100_000_u64.div_ceil(if kept == 0 { 1 } else { kept })
 }
 
 /// The room document.
@@ -239,6 +273,7 @@ impl Document {
                 min_seconds: MIN_POLL_SECONDS,
                 max_seconds: MAX_POLL_MS / 1_000,
                 jitter_percent: POLL_JITTER_PERCENT,
+                drop_percent: 0,
             },
             notice: state.notice.clone(),
         }
@@ -363,13 +398,47 @@ mod tests {
                 (group.serving, group.passed) = (250_000, 249_000);
                 group.marks = (0..18).map(|mark| 249_000 + mark * 50).collect();
             }
-            let document = Document::new(&room, &record, Some(&left()), false, OPENS);
+            let mut document = Document::new(&room, &record, Some(&left()), false, OPENS);
+            document.poll.drop_percent = MAX_DROP_PERCENT;
             let text = serde_json::to_string(&document).unwrap();
             println!("{} bytes: {text}", text.len());
             longest = longest.max(text.len());
             assert_eq!(serde_json::from_str::<Document>(&text).unwrap(), document);
         }
         assert!(longest <= MAX_BYTES, "{longest} bytes");
+    }
+
+    #[test]
+    fn clients_leave_out_what_is_asked_for_in_vain() {
+        for (requests, accepts, percent) in [
+            (0, 0, 0),
+            // Half of what is asked is carried out: nothing is left out.
+            (1_000, 1_000, 0),
+            (1_000, 500, 0),
+            (1_000, 499, 0),
+            (1_000, 400, 19),
+            (1_000, 100, 79),
+            // One alone, and failures without end.
+            (1, 0, 50),
+            (3, 0, 75),
+            (1_000_000, 0, MAX_DROP_PERCENT),
+            (u64::MAX, 0, MAX_DROP_PERCENT),
+            (0, u64::MAX, 0),
+        ] {
+            assert_eq!(drop_percent(requests, accepts), percent, "{requests}, {accepts}");
+        }
+        // What is left of the requests, times the time between them, is the same.
+        for (percent, ms) in [(0, 1_000), (50, 2_000), (75, 4_000), (90, 10_000), (100, 100_000)] {
+            assert_eq!(retry_ms(percent), ms);
+        }
+        // More in vain is more to leave out, more carried out is less.
+        for requests in (0..2_000).step_by(7) {
+            for accepts in (0..1_000).step_by(13) {
+                let dropped = drop_percent(requests, accepts);
+                assert!(dropped <= drop_percent(requests + 1, accepts));
+                assert!(dropped >= drop_percent(requests, accepts + 1));
+            }
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::sync::Mutex;
 
 use crate::domain::room::counts::{Entry, ReservationReport};
+use crate::domain::room::document::{drop_percent, retry_ms};
 use crate::domain::room::memory::RoomMemory;
 use crate::domain::room::serving::Room;
 use crate::domain::time::Timestamp;
@@ -12,6 +13,18 @@ use crate::ports::{Board, BoardPorts, Stored};
 
 /// Time within which a reservation is answered well, in milliseconds: a buyer waits for it.
 const TARGET_MS: u64 = 2_000;
+
+/// Whether a request may go to the sale's slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MayAsk {
+    /// It may.
+    Yes,
+    /// There are as many in this second as there may be.
+    No {
+        /// Time after which to ask again, in milliseconds.
+        retry_ms: u64,
+    },
+}
 
 /// Whether one more request may go to the sale's slot in this second. What cannot be counted may: the slot has
 /// a bound of its own.
@@ -23,10 +36,15 @@ pub async fn may_ask(
     memory: &Mutex<RoomMemory>,
     room: &Room,
     now: Timestamp,
-) -> Stored<bool> {
+) -> Stored<MayAsk> {
     let view = view(ports, memory, room, now).await?;
     let asked = ports.board().asked(&room.sale, now).await;
-    Ok(!asked.is_ok_and(|asked| asked > view.requests_per_second))
+    let may = view.requests_per_second;
+    Ok(match asked {
+        // As the room document says of the last seconds: whoever is refused more often waits longer.
+        Ok(asked) if asked > may => MayAsk::No { retry_ms: retry_ms(drop_percent(asked, may)) },
+        Ok(_) | Err(_) => MayAsk::Yes,
+    })
 }
 
 /// What became of a request to the sale's slot.

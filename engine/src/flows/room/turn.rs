@@ -59,14 +59,15 @@ pub async fn turn(
     }
     let last = last_record(ports, &room.sale).await?;
     let left = left.await;
-    let (record, stalled) = match advance(ports, room, &last, left.as_ref(), now).await {
-        Ok(record) => (record, false),
+    let (advanced, stalled) = match advance(ports, room, &last, left.as_ref(), now).await {
+        Ok(advanced) => (advanced, false),
         Err(error) => {
             tracing::warn!(sale = %room.sale, %error, "no turn could be made");
-            (last, true)
+            (Advanced { record: last, drop_percent: 0 }, true)
         }
     };
-    let shown = show(ports, room, &record, left.as_ref(), stalled, now).await;
+    let Advanced { record, drop_percent } = advanced;
+    let shown = show(ports, room, &record, left.as_ref(), (stalled, drop_percent), now).await;
     Ok(Turned { shown, needs_draw: needs_draw(room, &record, now) })
 }
 
@@ -97,12 +98,19 @@ pub async fn command(
         };
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => {
-                return Ok(Ok(show(ports, room, &next, left.as_ref(), false, now).await));
+                return Ok(Ok(show(ports, room, &next, left.as_ref(), (false, 0), now).await));
             }
             AppendReply::Conflict => {}
         }
     }
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+}
+
+/// What a turn comes to.
+struct Advanced {
+    record: Record,
+    /// The requests of a hundred that clients are to leave out, by what was counted for it.
+    drop_percent: u64,
 }
 
 /// The next record if a turn is due, else the last one.
@@ -112,13 +120,14 @@ async fn advance(
     last: &Record,
     left: Option<&Left>,
     now: Timestamp,
-) -> Stored<Record> {
+) -> Stored<Advanced> {
+    let stays = || Advanced { record: last.clone(), drop_percent: 0 };
     let state = &last.state;
     let is_running = now.ms() >= room.settings.opens_at_ms && state.mode != Mode::Closed;
     let since_ms = now.ms().saturating_sub(last.at_ms);
     let is_drawn = state.groups.iter().all(|group| group.seed.is_some());
     if !is_running || !is_drawn || (0..TURN_MS).contains(&since_ms) {
-        return Ok(last.clone());
+        return Ok(stays());
     }
     let mut joined = Vec::with_capacity(room.settings.groups.len());
     for settings in &room.settings.groups {
@@ -126,11 +135,12 @@ async fn advance(
     }
     let mut groups = state.groups.iter().zip(&joined);
     if !groups.any(|(group, joined)| group.passed < group.joined.max(*joined)) {
-        return Ok(last.clone());
+        return Ok(stays());
     }
     let oldest = Tally::oldest_mark(&room.settings, state.clock_ms);
     // What is not known serves nobody: the turn is made, so that visits run out.
     let tally = ports.board().tally(&room.sale, oldest, now).await.ok();
+    let drop_percent = tally.as_ref().map_or(0, Tally::drop_percent);
     let given = Given {
         free: left.map(|left| left.free),
         joined,
@@ -139,24 +149,26 @@ async fn advance(
     };
     let next = last.next(room, now.ms(), Vec::new(), given);
     let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
-    match ports.rooms().append(&room.sale, &next).await? {
-        AppendReply::Appended => Ok(next),
-        AppendReply::Conflict => last_record(ports, &room.sale).await,
-    }
+    let record = match ports.rooms().append(&room.sale, &next).await? {
+        AppendReply::Appended => next,
+        AppendReply::Conflict => last_record(ports, &room.sale).await?,
+    };
+    Ok(Advanced { record, drop_percent })
 }
 
 /// Makes what is shown of a record, and shows it. A board that does not take it is made again by the next
-/// who asks.
+/// who asks. `load` says whether a turn was due and could not be made, and the share that clients are to leave out.
 async fn show(
     ports: &impl BoardPorts,
     room: &Room,
     record: &Record,
     left: Option<&Left>,
-    stalled: bool,
+    (stalled, drop_percent): (bool, u64),
     now: Timestamp,
 ) -> Shown {
     let nothing_left = now.ms() >= room.settings.opens_at_ms && left.is_some_and(Left::is_nothing);
-    let document = Document::new(room, record, left, stalled, now);
+    let mut document = Document::new(room, record, left, stalled, now);
+    document.poll.drop_percent = drop_percent;
     let shown = Shown {
         view: View::of(record, nothing_left),
         document: serde_json::to_string(&document)

@@ -10,9 +10,6 @@ const PAUSED_RETRY_MS: i64 = 10_000;
 /// document says; clients wait for that and ask once.
 const NOT_DUE_RETRY_MS: i64 = 10_000;
 
-/// Delay before asking again when the sale's slot is busy, in milliseconds: it is counted by the second.
-const SLOT_RETRY_MS: i64 = 1_000;
-
 impl From<enter::Refusal> for Problem {
     fn from(refusal: enter::Refusal) -> Self {
         use enter::Refusal;
@@ -59,9 +56,10 @@ impl From<bring::Refusal> for Problem {
     }
 }
 
-/// The sale's slot has as many requests in this second as it may have.
+/// The sale's slot has as many requests in this second as it may have: so many milliseconds later there may be
+/// fewer.
 #[must_use]
-pub fn slot_is_busy() -> Problem {
+pub fn slot_is_busy(retry_ms: u64) -> Problem {
     let detail = "the sale has as many requests as it may have in this second";
     Problem::new(Kind::TooManyRequests, detail).retry_after_ms(SLOT_RETRY_MS)
 }
