@@ -101,6 +101,8 @@ pub enum Guard {
     PlaceComputed,
     /// A visit begins once (DynamoDB).
     VisitOnce,
+    /// A code is used no more often than it may be (DynamoDB).
+    CodeUses,
 }
 
 impl Guard {
@@ -146,7 +148,7 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test of the model checker: the simulator has no room.
-    pub const OF_ROOMS: [Self; 8] = [
+    pub const OF_ROOMS: [Self; 9] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
@@ -155,6 +157,7 @@ impl Guard {
         Self::PlaceDue,
         Self::PlaceComputed,
         Self::VisitOnce,
+        Self::CodeUses,
     ];
 }
 
@@ -235,7 +238,7 @@ mod tests {
         let all: Vec<Guard> = Guard::ALL.into_iter().chain(Guard::OF_ROOMS).collect();
         let distinct: BTreeSet<Guard> = all.iter().copied().collect();
         assert!(distinct.iter().eq(&all), "the lists are in the order of the enum");
-        assert_eq!(all.len(), Guard::VisitOnce as usize + 1, "one is not listed");
+        assert_eq!(all.len(), Guard::CodeUses as usize + 1, "one is not listed");
         for guard in all {
             assert_eq!(guard.to_string().parse(), Ok(guard));
         }

@@ -22,6 +22,7 @@ pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
 pub use crate::domain::refund::RefundReply;
 pub use crate::domain::room::bytes::{Hash, Secret, Signature};
+pub use crate::domain::room::code::{CodeShard, CodeUses};
 pub use crate::domain::room::counts::{ReservationReport, Tally};
 pub use crate::domain::room::join::{Membership, TakenIndices, Tree};
 // Holds have records too.
@@ -158,6 +159,11 @@ macro_rules! room_port_methods {
                 Join: join(
                     ref membership: Membership, copy bucket: u16, copy replaces: Option<u32>
                 ) -> Membership;
+                Code: code(ref sale: SaleId, ref group: GroupId, copy shard: CodeShard)
+                    -> Option<CodeUses>;
+                JoinByCode: join_by_code(
+                    ref membership: Membership, copy bucket: u16, copy shard: CodeShard
+                ) -> Option<Membership>;
                 Enter: enter(ref enter: Enter) -> EnterReply;
                 Joined: joined(ref sale: SaleId, ref group: GroupId) -> u32;
                 MarkBucket: mark(ref sale: SaleId, copy bucket: u16) -> ();

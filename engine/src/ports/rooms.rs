@@ -5,6 +5,7 @@ use std::future::Future;
 use super::Stored;
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::{Hash, Secret, Signature};
+use crate::domain::room::code::{CodeShard, CodeUses};
 use crate::domain::room::join::{BUCKETS, Membership, TakenIndices, Tree};
 use crate::domain::room::log::Record;
 use crate::domain::room::visit::{Enter, EnterReply};
@@ -93,6 +94,22 @@ pub trait Rooms: Send + Sync {
         bucket: u16,
         replaces: Option<u32>,
     ) -> impl Future<Output = Stored<Membership>> + Send;
+    /// The uses of a shard of a code in a group; `None` if there is no such code.
+    fn code(
+        &self,
+        sale: &SaleId,
+        group: &GroupId,
+        shard: CodeShard,
+    ) -> impl Future<Output = Stored<Option<CodeUses>>> + Send;
+    /// Writes a membership if its buyer has none, and uses a shard of a code once for it: both or neither.
+    /// Returns the membership that is kept; one that was there before uses no code. `None`, and nothing is
+    /// written, if the shard may not be used any more.
+    fn join_by_code(
+        &self,
+        membership: &Membership,
+        bucket: u16,
+        shard: CodeShard,
+    ) -> impl Future<Output = Stored<Option<Membership>>> + Send;
     /// Writes an admission of a member: all of it is checked in one conditional write.
     fn enter(&self, enter: &Enter) -> impl Future<Output = Stored<EnterReply>> + Send;
     /// The number of indices that were given in a group.

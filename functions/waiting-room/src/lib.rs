@@ -3,7 +3,8 @@
 //! published, and an operator runs it. Whoever asks for the room makes its turns.
 
 use engine::domain::challenge::Stage;
-use engine::domain::ids::SaleId;
+use engine::domain::ids::{GroupId, SaleId};
+use engine::domain::room::code::{Code, CodeHash, MAX_CODES_TRIED};
 use engine::domain::room::document::Left;
 use engine::domain::room::leaves::Chunk;
 use engine::domain::room::serving::Room;
@@ -90,14 +91,18 @@ async fn join_room(
     now: Timestamp,
 ) -> Result<Created<PlaceReply>, Problem> {
     let buyer = Buyer::from_request(request)?;
-    let PlaceBody { group, more_time, challenge } = PlaceBody::read(request)?;
+    let PlaceBody { group, more_time, code, challenge } = PlaceBody::read(request)?;
     let published = checks::sale(&app.ports, &sale).await?;
     open_sale(&published, now)?;
     let harder = limits::check(app, request, &published.sale, &buyer, now).await?;
+    let code = match code {
+        Some(code) => Some(try_code(app, &sale, &group, &buyer, &code).await?),
+        None => None,
+    };
     let (stage, answer) = (Stage::Join, challenge.as_ref());
     let passed = challenges::check(app, &published, &buyer, stage, answer, harder, now).await?;
     let (buyer, nonce) = (buyer.user().clone(), new_nonce()?);
-    let request = JoinRequest { sale, group, buyer, nonce, more_time };
+    let request = JoinRequest { sale, group, buyer, nonce, more_time, code };
     let joined = match join(&app.ports, &app.indices, &request, now).await {
         Ok(joined) => joined,
         Err(refusal) => {
@@ -107,6 +112,19 @@ async fn join_room(
     };
     let token = app.admissions.sign_place(&joined.membership, now)?;
     Ok(Created(PlaceReply::new(joined, token)))
+}
+
+/// The hash of a code that a buyer tries, who may try so many a day: a code may be short.
+async fn try_code(
+    app: &App,
+    sale: &SaleId,
+    group: &GroupId,
+    buyer: &Buyer,
+    code: &Code,
+) -> Result<CodeHash, Problem> {
+    let hash = code.hash(sale, group);
+    let tried = app.ports.counters().code_tried(sale, buyer.user(), hash).await?;
+    if tried > MAX_CODES_TRIED { Err(problem::too_many_codes()) } else { Ok(hash) }
 }
 
 /// Shows the room document, and makes a turn if one is due.

@@ -9,6 +9,7 @@ pub mod tables;
 
 mod calls;
 mod catalogue;
+mod codes;
 mod cursors;
 mod dynamo;
 pub(crate) mod errors;
@@ -21,6 +22,7 @@ mod transaction;
 
 pub use calls::DynamoCalls;
 pub use catalogue::DynamoCatalogue;
+pub use codes::CodeCounts;
 pub use cursors::DynamoCursors;
 pub use dynamo::{DEFAULT_CATALOGUE_BYTES, Dynamo, StoreConfig};
 pub use orders::{DynamoOrders, Erased, Selection};

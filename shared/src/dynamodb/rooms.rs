@@ -11,12 +11,14 @@ use aws_sdk_dynamodb::operation::update_item::builders::UpdateItemFluentBuilder;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::codes;
 use super::dynamo::Dynamo;
 use super::expressions::{Value, conditional, keyed, placed};
 use super::items::{Fields, Item, item, number, text};
 use super::tables::{self, MARKER};
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::code::{CodeShard, CodeUses};
 use engine::domain::room::join::{Index, JoinWindow, Membership, TakenIndices, Tree};
 use engine::domain::room::log::Record;
 use engine::domain::room::visit::{Enter, EnterReply, MORE_TIME_FACTOR, Visit};
@@ -35,7 +37,7 @@ pub struct DynamoRooms {
     first_records: Arc<Mutex<HashMap<SaleId, Record>>>,
 }
 
-fn key(pk: String, sk: impl ToString) -> Item {
+pub(super) fn key(pk: String, sk: impl ToString) -> Item {
     item([("pk", text(pk)), ("sk", text(sk))])
 }
 
@@ -108,7 +110,7 @@ fn read_visit(item: &Item) -> Stored<Option<Visit>> {
     }))
 }
 
-fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> {
+pub(super) fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> {
     let fields = Fields::from_item(item);
     let sk: String = fields.text("sk")?;
     let buyer =
@@ -149,8 +151,12 @@ impl DynamoRooms {
         Self { db, first_records: Arc::default() }
     }
 
-    fn table(&self) -> &str {
+    pub(super) fn table(&self) -> &str {
         &self.db.tables().rooms
+    }
+
+    pub(super) fn db(&self) -> &Dynamo {
+        &self.db
     }
 
     async fn get(&self, key: Item) -> Stored<Option<Item>> {
@@ -159,7 +165,7 @@ impl DynamoRooms {
 
     /// Puts an item under a condition; false if that does not hold, perhaps because an attempt whose answer
     /// was lost has put it.
-    async fn put(
+    pub(super) async fn put(
         &self,
         item: Item,
         condition: &str,
@@ -365,6 +371,24 @@ impl Rooms for DynamoRooms {
         let kept = self.membership(sale, bucket, buyer).await?;
         let nothing = || StoreError::Contract("there is no membership to replace".to_owned());
         kept.ok_or_else(nothing)
+    }
+
+    async fn code(
+        &self,
+        sale: &SaleId,
+        group: &GroupId,
+        shard: CodeShard,
+    ) -> Stored<Option<CodeUses>> {
+        codes::code(&self.db, sale, group, shard).await
+    }
+
+    async fn join_by_code(
+        &self,
+        membership: &Membership,
+        bucket: u16,
+        shard: CodeShard,
+    ) -> Stored<Option<Membership>> {
+        codes::join_by_code(&self.db, membership, bucket, shard).await
     }
 
     async fn enter(&self, enter: &Enter) -> Stored<EnterReply> {

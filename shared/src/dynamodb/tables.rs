@@ -12,6 +12,7 @@ use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{GroupId, Leg, ProviderId, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
+use engine::domain::room::code::CodeShard;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
 
@@ -340,6 +341,23 @@ pub fn member_key(buyer: &UserId) -> String {
 #[must_use]
 pub fn buyer_of_member(sk: &str) -> Option<UserId> {
     sk.strip_prefix(MEMBER_PREFIX)?.parse().ok()
+}
+
+/// Buckets of the codes of a group.
+pub const CODE_BUCKETS: u16 = 256;
+/// Ends the sort key of the first shard of every code.
+pub const FIRST_SHARD: &str = "#00";
+
+/// The partition of a bucket of the codes of a group.
+#[must_use]
+pub fn codes_key(sale: &SaleId, group: &GroupId, bucket: u16) -> String {
+    format!("codes#{sale}#{group}#{bucket}")
+}
+
+/// The sort key of a shard of a code.
+#[must_use]
+pub fn code_shard_key(CodeShard { code, shard }: CodeShard) -> String {
+    format!("{}#{shard:02}", code.0)
 }
 
 /// The partition of a chunk of leaves: each has its own, for one partition takes 30 of them a second.

@@ -8,6 +8,7 @@ use crate::challenges::ChallengeAnswer;
 use crate::http::checks::{MAX_BODY_BYTES, Refusal, json_body};
 use engine::domain::ids::GroupId;
 use engine::domain::room::bytes::Nonce;
+use engine::domain::room::code::Code;
 use engine::domain::room::join::JoinWindow;
 use engine::flows::room::join::{Joined, Standing};
 
@@ -25,6 +26,9 @@ pub struct PlaceBody {
     /// Whether the buyer asks for a visit three times as long. Nobody is asked why.
     #[serde(default)]
     pub more_time: bool,
+    /// The code, for a group that is joined with one. Who is a member already needs none.
+    #[serde(default)]
+    pub code: Option<Code>,
     /// The answer to the challenge that a request without one was refused with.
     #[serde(default)]
     pub challenge: Option<ChallengeAnswer>,

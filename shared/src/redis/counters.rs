@@ -14,6 +14,7 @@ use super::Connection;
 use super::keys::CounterKeys;
 use engine::domain::ids::{SaleId, UserId};
 use engine::domain::number::{Gene, OrderNumber};
+use engine::domain::room::code::CodeHash;
 use engine::domain::rules::{Check, Counter};
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -156,6 +157,20 @@ impl Counters {
         pipeline.cmd("PEXPIRE").arg(&key).arg(SALE_MS);
         let _counted: Vec<u64> = self.connection.pipeline(&pipeline).await?;
         Ok(())
+    }
+
+    /// Counts a code that a buyer tries. The same code counts once; the number of different ones within a day.
+    ///
+    /// # Errors
+    /// As [`Connection::pipeline`].
+    pub async fn code_tried(&self, sale: &SaleId, user: &UserId, code: CodeHash) -> Stored<u64> {
+        let key = CounterKeys::new(sale, number_of(user.as_str())).codes(user);
+        let mut pipeline = redis::pipe();
+        pipeline.cmd("SADD").arg(&key).arg(code.0.to_string()).ignore();
+        pipeline.cmd("PEXPIRE").arg(&key).arg(SALE_MS).ignore();
+        pipeline.cmd("SCARD").arg(&key);
+        let (tried,): (u64,) = self.connection.pipeline(&pipeline).await?;
+        Ok(tried)
     }
 
     /// Counts a refusal of a rule or a limit.

@@ -172,6 +172,12 @@ impl<'a> CounterKeys<'a> {
         self.key(format_args!("given_up:{user}"))
     }
 
+    /// Set with a time to live: hashes of the codes that a buyer has tried in the sale.
+    #[must_use]
+    pub fn codes(self, user: &UserId) -> String {
+        self.key(format_args!("codes:{user}"))
+    }
+
     /// Number with a time to live: requests in a window of an address or a device hint, of which the key has a
     /// keyed hash.
     #[must_use]

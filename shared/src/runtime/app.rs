@@ -43,6 +43,7 @@ use engine::domain::grace::Grace;
 use engine::domain::ids::{Epoch, InvalidId, ReaderId};
 use engine::domain::number::Mint;
 use engine::domain::room::bytes::{Nonce, Secret};
+use engine::domain::room::code::made_code;
 use engine::domain::room::join::IndexStock;
 use engine::domain::room::memory::RoomMemory;
 use engine::domain::time::Timestamp;
@@ -449,6 +450,14 @@ pub fn new_secret() -> Result<Secret, StoreError> {
 /// As [`new_epoch`].
 pub fn new_nonce() -> Result<Nonce, StoreError> {
     random_bytes().map(Nonce).map_err(|error| StoreError::Unavailable(error.to_string()))
+}
+
+/// A new code for a group of a waiting room, which nobody can guess.
+///
+/// # Errors
+/// As [`new_epoch`].
+pub fn new_code() -> Result<String, StoreError> {
+    random_bytes().map(made_code).map_err(|error| StoreError::Unavailable(error.to_string()))
 }
 
 fn random_u32() -> Result<u32, Error> {

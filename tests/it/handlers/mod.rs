@@ -5,6 +5,7 @@ mod attendees;
 mod availability;
 mod buying;
 mod challenges;
+mod codes;
 mod entry;
 mod gate_rules;
 mod kept;

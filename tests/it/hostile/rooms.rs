@@ -23,6 +23,9 @@ impl Fixture {
             case("room: a list", join("[]"), invalid),
             case("room: a group of dots", join(r#"{"group":"../all"}"#), invalid),
             case("room: no such group", join(r#"{"group":"vip"}"#), invalid),
+            case("room: a code that is none", join(r#"{"code":"1234567"}"#), invalid),
+            case("room: a code of the wrong kind", join(r#"{"code":[12345678]}"#), invalid),
+            case("room: a code that nobody asks for", join(r#"{"code":"12345678"}"#), Fine(201)),
             case("room: more time, much", join(r#"{"more_time":100}"#), invalid),
             case(
                 "room: nobody",

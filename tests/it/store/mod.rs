@@ -2,6 +2,7 @@
 
 mod catalogue;
 mod claims;
+mod codes;
 mod cold;
 mod conflicts;
 mod endings;

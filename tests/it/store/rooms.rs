@@ -405,9 +405,14 @@ impl RoomPorts for Environment {
 async fn joining(ports: &Environment, stock: &Mutex<IndexStock>, number: u32) -> Joined {
     let nonce = Nonce([u8::try_from(number % 251).unwrap(); 16]);
     let (sale, group, buyer) = (sale(), group("all"), user(number));
-    join(ports, stock, &JoinRequest { sale, group, buyer, nonce, more_time: false }, NOW)
-        .await
-        .unwrap()
+    join(
+        ports,
+        stock,
+        &JoinRequest { sale, group, buyer, nonce, more_time: false, code: None },
+        NOW,
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
@@ -469,7 +474,7 @@ async fn a_room_is_joined_and_drawn_by_two_at_once() {
 async fn a_draw_of_many_goes_on_from_what_is_kept() {
     let ports = Caller(Memory::default());
     let mut settings = room().settings;
-    settings.groups.push(GroupSettings { group: group("club"), share: 1 });
+    settings.groups.push(GroupSettings { group: group("club"), share: 1, codes: false });
     let secret = Secret([4; 32]);
     publish(&ports, &sale(), &settings, None, &secret, NOW).await.unwrap();
     let members = async |name: &str, count: u16| {
@@ -513,7 +518,14 @@ async fn a_draw_of_many_goes_on_from_what_is_kept() {
         join(
             &ports,
             &stock,
-            &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false },
+            &JoinRequest {
+                sale,
+                group,
+                buyer,
+                nonce: Nonce([9; 16]),
+                more_time: false,
+                code: None,
+            },
             NOW,
         )
         .await
@@ -573,7 +585,8 @@ async fn a_room_is_joined_while_it_lets_people_join() {
     let stock = Mutex::new(IndexStock::default());
     let ask = async |buyer: u32, now: Timestamp| {
         let (sale, group, buyer) = (sale(), group("all"), user(buyer));
-        let request = JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false };
+        let request =
+            JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false, code: None };
         join(&ports, &stock, &request, now).await
     };
     let opens_at = NOW.plus_seconds(-60);
@@ -608,7 +621,14 @@ async fn who_cannot_join_is_told_why() {
         join(
             &ports,
             &stock,
-            &JoinRequest { sale, group, buyer, nonce: Nonce([9; 16]), more_time: false },
+            &JoinRequest {
+                sale,
+                group,
+                buyer,
+                nonce: Nonce([9; 16]),
+                more_time: false,
+                code: None,
+            },
             NOW,
         )
         .await

@@ -15,6 +15,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 use engine::domain::requested::RequestedLine;
 use engine::domain::room::bytes::{Nonce, Secret};
+use engine::domain::room::code::Code;
 use engine::domain::room::document::Left;
 use engine::domain::room::draw::{Commitment, ROUNDS_AHEAD};
 use engine::domain::room::join::{BUCKETS, Index, Membership, bucket_of};
@@ -409,8 +410,28 @@ impl Deployed {
         // What a process had in stock is a gap, and has a place.
         assert!(group.serving == group.window_end && group.window_end <= PLACES, "{turned:?}");
         self.visit(&claim).await;
+        self.code(&unrecorded.rooms).await;
         let line = "POST /sales/open/room/commands";
         assert_eq!(send(Sender::Operator, line, json!({ "command": "pause" })).await, 200);
+    }
+
+    /// A group is joined with a code.
+    async fn code(&self, rooms: &DynamoRooms) {
+        let (sale, group) = (SaleId::new("coded").unwrap(), GroupId::new("fans").unwrap());
+        let mut file = self.file("Coded");
+        file["sale"] = json!(sale);
+        file["opens_at"] = json!("2099-01-01T00:00:00Z");
+        file["room"] = json!({ "groups": [{ "group": group, "codes": true }] });
+        self.put(&file).await;
+        let code = "FANS-2026";
+        let hash = Code::new(code).unwrap().hash(&sale, &group);
+        rooms.add_code(&sale, &group, hash, 1).await.unwrap();
+        let line = "POST /sales/coded/places";
+        for (user, status) in [("alice", 201), ("bob", 403)] {
+            let body = json!({ "group": group, "code": code });
+            let joined = self.http("waiting-room", Sender::Buyer(user), line, &body).await;
+            assert_eq!(joined["status"], status, "{joined:#}");
+        }
     }
 
     /// Somebody with a due place is let in, and orders; Redis has forgotten the room in between.

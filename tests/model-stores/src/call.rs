@@ -245,6 +245,7 @@ impl Call {
             | Self::TakeIndices { .. }
             | Self::CloseWindow { .. }
             | Self::Join { .. }
+            | Self::JoinByCode { .. }
             | Self::Enter { .. }
             | Self::MarkBucket { .. }
             | Self::KeepChunk { .. }
@@ -291,6 +292,7 @@ impl Call {
             | Self::Chunk { .. }
             | Self::Tree { .. }
             | Self::Joined { .. }
+            | Self::Code { .. }
             | Self::ShownRoom { .. }
             | Self::LatestRound { .. }
             | Self::Round { .. }
@@ -455,6 +457,13 @@ impl Stores {
             }
             Call::Join { membership, bucket, replaces } => {
                 Reply::Join(self.rooms.join(membership, *bucket, *replaces)?)
+            }
+            Call::Code { sale, group, shard } => {
+                let key = (sale.clone(), group.clone(), *shard);
+                Reply::Code(self.rooms.codes.get(&key).copied())
+            }
+            Call::JoinByCode { membership, bucket, shard } => {
+                Reply::JoinByCode(self.rooms.join_by_code(membership, *bucket, *shard)?)
             }
             Call::Enter { enter } => Reply::Enter(self.rooms.enter(enter)),
             Call::Joined { sale, group } => Reply::Joined(self.rooms.joined(sale, group)),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Secret, Signature};
+use engine::domain::room::code::{CodeShard, CodeUses};
 use engine::domain::room::join::{JoinWindow, Membership, TakenIndices, Tree};
 use engine::domain::room::log::Record;
 use engine::domain::room::visit::{Enter, EnterReply};
@@ -31,6 +32,8 @@ pub struct RoomsModel {
     pub counters: BTreeMap<(SaleId, GroupId), Counter>,
     /// The memberships, by bucket and buyer.
     pub members: BTreeMap<(SaleId, u16), BTreeMap<UserId, Membership>>,
+    /// The codes, by group and shard.
+    pub codes: BTreeMap<(SaleId, GroupId, CodeShard), CodeUses>,
     /// The buckets that have a marker.
     pub marked: BTreeSet<(SaleId, u16)>,
     /// The chunks of leaves.
@@ -146,6 +149,27 @@ impl RoomsModel {
             members.insert(membership.buyer.clone(), membership.clone());
         }
         Ok(members.get(&membership.buyer).unwrap_or(membership).clone())
+    }
+
+    /// See [`engine::ports::Rooms::join_by_code`].
+    ///
+    /// # Errors
+    /// As [`Self::join`].
+    pub fn join_by_code(
+        &mut self,
+        membership: &Membership,
+        bucket: u16,
+        shard: CodeShard,
+    ) -> Stored<Option<Membership>> {
+        let Membership { sale, group, buyer, .. } = membership;
+        if let Some(kept) = self.membership(sale, bucket, buyer) {
+            return Ok(Some(kept));
+        }
+        let uses = self.codes.get_mut(&(sale.clone(), group.clone(), shard));
+        let Some(uses) = uses else { return Ok(None) };
+        let Some(used) = uses.used_once_more() else { return Ok(None) };
+        *uses = used;
+        self.join(membership, bucket, None).map(Some)
     }
 
     /// See [`engine::ports::Rooms::enter`].

@@ -42,13 +42,14 @@ rooms! {
     two_turns
     two_enter
     redis_forgets
+    one_code
 }
 
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
 /// Each guard.
-const PLANTED: [Planted; 8] = [
+const PLANTED: [Planted; 9] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
@@ -57,6 +58,7 @@ const PLANTED: [Planted; 8] = [
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
     (Guard::VisitOnce, Scenario::two_enter, "R7"),
+    (Guard::CodeUses, Scenario::one_code, "R10"),
 ];
 
 #[test]

@@ -1,10 +1,11 @@
 //! `onsale sale`: sale files made, checked and published, and sales looked at.
 //!
 //! `import`, `check` and `schema` work on files alone; `put`, `status` and `list` ask a gateway;
-//! `archive` and `tokens` work on the stores.
+//! `archive`, `tokens` and `codes` work on the stores.
 //! Whatever was refused (an import with defects, a file that breaks rules, a request that the
 //! gateway declined) makes the exit code 1; what could not be carried out, 2.
 
+mod codes;
 mod files;
 mod published;
 mod tokens;
@@ -31,6 +32,7 @@ use ops::gateway::{self, Gateway};
 
 use super::engine::EngineArgs;
 use super::{DECLINED, FAILED, Failure};
+use codes::CodesVerb;
 use tokens::TokensVerb;
 
 /// How long a token for one request is valid, in seconds.
@@ -46,6 +48,7 @@ Examples:
   onsale sale put g35.json
   onsale sale status demo-train --from HBS --to NGT
   onsale sale tokens add demo-train 500
+  onsale sale codes add demo-club fans --count 200
   onsale sale archive demo-train")]
 pub struct SaleCommand {
     #[command(subcommand)]
@@ -96,6 +99,9 @@ enum Verb {
     /// The tokens of a sale's gate.
     #[command(subcommand)]
     Tokens(TokensVerb),
+    /// The codes by which groups of a waiting room are joined.
+    #[command(subcommand)]
+    Codes(CodesVerb),
     /// Archive a sale that is over and decided: it leaves Redis, the list, the sweep and the repair for
     /// good. Its orders are still shown, and money that comes late for them is decided.
     Archive {
@@ -362,6 +368,7 @@ impl SaleCommand {
             }
             Verb::List { at } => published::list(&at.gateway(data_dir)?, json).await,
             Verb::Tokens(verb) => verb.run(data_dir, json).await,
+            Verb::Codes(verb) => verb.run(data_dir, json).await,
             Verb::Archive { sale, engine } => {
                 published::archive(&sale, &engine, data_dir, json).await
             }

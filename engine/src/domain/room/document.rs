@@ -323,8 +323,9 @@ mod tests {
     fn room(groups: u32) -> Room {
         let name = |number: u32| GroupId::new(format!("g-{number}")).unwrap();
         let mut settings = Settings::new(name(0), OPENS.ms(), 4);
-        settings.groups =
-            (0..groups).map(|number| GroupSettings { group: name(number), share: 1 }).collect();
+        settings.groups = (0..groups)
+            .map(|number| GroupSettings { group: name(number), share: 1, codes: false })
+            .collect();
         let draw =
             Commitment { commitment: Secret([4; 32]).commitment(), beacon: Some(Hash([1; 32])) };
         Room { sale: SaleId::new("s").unwrap(), draw, settings }

@@ -42,7 +42,7 @@ pub const ROUNDS_AHEAD: u64 = 8;
 pub const BEACON_MS: i64 = 120_000;
 
 /// A text of at most 65,535 bytes, with its length before it. Ids are far shorter.
-fn text(text: &str) -> Vec<u8> {
+pub(super) fn text(text: &str) -> Vec<u8> {
     let length = u16::try_from(text.len()).unwrap_or(u16::MAX);
     [&length.to_be_bytes(), text.as_bytes()].concat()
 }

@@ -17,12 +17,14 @@
 //! | `0x01` | a node: two hashes | [`tree`] |
 //! | `0x02`, `0x03` | the seed of the first window, by beacon or by secret | [`draw`] |
 //! | `0x04` | the seed of a later window | [`draw`] |
+//! | `0x05` | a code by which a group is joined | [`code`] |
 //! | `0x7b` (`{`) | a record of the log, which is JSON | [`log`] |
 //!
 //! Two have no such byte, because others fixed their form: the commitment (the 32 bytes of the secret) and
 //! the steps of the shuffle (the 32 bytes of the seed, and one or five more).
 
 pub mod bytes;
+pub mod code;
 pub mod counts;
 pub mod document;
 pub mod draw;

@@ -83,6 +83,9 @@ pub struct RoomGroup {
     #[serde(default = "least_share")]
     #[schemars(range(min = *SHARE.start(), max = *SHARE.end()))]
     pub share: u32,
+    /// Whether only who has a code joins it. The codes are added with `onsale sale codes`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub codes: bool,
 }
 
 fn least_share() -> u32 {
@@ -92,7 +95,7 @@ fn least_share() -> u32 {
 impl Default for RoomSettings {
     fn default() -> Self {
         Self {
-            groups: vec![RoomGroup { group: GroupId::all(), share: least_share() }],
+            groups: vec![RoomGroup { group: GroupId::all(), share: least_share(), codes: false }],
             max_per_second: 200,
             provider_per_second: None,
             max_requests_per_second: 10_000,
@@ -119,7 +122,11 @@ impl RoomSettings {
     /// `max_units` seat-legs.
     pub(super) fn serving(&self, opens_at: Timestamp, max_units: u32) -> serving::Settings {
         let ms = |seconds: u32| u64::from(seconds) * 1_000;
-        let group = |of: &RoomGroup| GroupSettings { group: of.group.clone(), share: of.share };
+        let group = |of: &RoomGroup| GroupSettings {
+            group: of.group.clone(),
+            share: of.share,
+            codes: of.codes,
+        };
         serving::Settings {
             groups: self.groups.iter().map(group).collect(),
             joins_open_at_ms: self.joins_open_at.map(Timestamp::ms),
@@ -209,7 +216,7 @@ mod tests {
         });
         let group = |name: &str| json!({"group": name, "share": 1_000});
         let most = json!({
-            "groups": [group("a"), group("b"), group("c"), group("d")],
+            "groups": [group("a"), group("b"), group("c"), { "group": "d", "codes": true }],
             "max_per_second": 1_000_000, "provider_per_second": 1_000_000,
             "max_requests_per_second": 1_000_000, "show_up_seconds": 3_600,
             "visit_seconds": 86_400, "window_seconds": 3_600, "draw_lead_seconds": 86_400,

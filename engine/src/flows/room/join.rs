@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::Nonce;
+use crate::domain::room::code::{CodeHash, CodeShard};
 use crate::domain::room::join::{
     Index, IndexStock, JoinWindow, MAX_INDICES, MAX_REJOINS, Membership, bucket_of,
 };
@@ -42,6 +43,8 @@ pub struct JoinRequest {
     pub nonce: Nonce,
     /// Whether the buyer asks for more time.
     pub more_time: bool,
+    /// The code that the buyer gave, if any, by its hash in the group.
+    pub code: Option<CodeHash>,
 }
 
 /// What is certain of a membership.
@@ -72,6 +75,12 @@ pub enum Refusal {
     /// The room has no such group.
     #[error("the waiting room has no such group")]
     UnknownGroup,
+    /// The group is joined with a code, and none was given.
+    #[error("this group is joined with a code")]
+    CodeMissing,
+    /// There is no such code in the group, or it was used as often as it may be: which of them is not said.
+    #[error("the code does not let you join this group")]
+    CodeRefused,
     /// Joining begins at this time.
     #[error("joining begins at {0}")]
     NotOpen(Timestamp),
@@ -106,7 +115,7 @@ pub fn open_sale(published: &Published, now: Timestamp) -> Result<(), Refusal> {
 /// Makes a buyer a member of a room, or finds that the buyer is one. `stock` is what the process has left of
 /// the indices that it took. Who came too late for the first window, and was never answered `Certain`, becomes a
 /// member of a later one, if the room lets anybody join then. So does whose place has run out or whose visit is
-/// over, up to [`MAX_REJOINS`] times.
+/// over, up to [`MAX_REJOINS`] times. A group that asks for a code asks each buyer once, for the first membership.
 ///
 /// # Errors
 /// Returns a [`Refusal`].
@@ -130,7 +139,7 @@ pub async fn join(
         Some(known) => known,
         None => {
             joining.is_open()?;
-            joining.write(&request.group, None, 0).await?
+            joining.write_first().await?
         }
     };
     for _ in 0..MAX_MEMBERSHIPS {
@@ -232,11 +241,57 @@ impl<P: RoomPorts> Joining<'_, P> {
             // What is in stock may be of the window that is closed.
             self.stocked(|stock| stock.drop_all(&self.request.sale, group));
         }
+        let membership = self.new_membership(group, rejoined).await?;
+        let replaces = replaces.map(|replaced| replaced.index.number);
+        Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
+    }
+
+    /// Writes the first membership of a buyer, in the group that is asked for; the one that is kept.
+    async fn write_first(&self) -> Result<Membership, Refusal> {
+        let JoinRequest { group, code, .. } = self.request;
+        let mut groups = self.room.settings.groups.iter();
+        if !groups.any(|known| known.group == *group && known.codes) {
+            return self.write(group, None, 0).await;
+        }
+        self.write_by_code(code.ok_or(Refusal::CodeMissing)?).await
+    }
+
+    /// Writes the first membership of a buyer, and uses a code for it in the same step: nobody who is cut off
+    /// loses a use, and nobody gets two places for one.
+    async fn write_by_code(&self, code: CodeHash) -> Result<Membership, Refusal> {
+        let JoinRequest { sale, group, buyer, .. } = self.request;
+        let rooms = self.ports.rooms();
+        // It is looked at before an index is taken: whoever guesses leaves no gaps.
+        let first = rooms.code(sale, group, CodeShard { code, shard: 0 }).await?;
+        let first = first.ok_or(Refusal::CodeRefused)?;
+        let mut made = None;
+        for shard in CodeShard::tried_by(code, buyer, first.shards) {
+            let uses = match shard.shard {
+                0 => Some(first),
+                _ => rooms.code(sale, group, shard).await?,
+            };
+            if !uses.is_some_and(|uses| uses.has_left()) {
+                continue;
+            }
+            let membership = match made.take() {
+                Some(made) => made,
+                None => self.new_membership(group, 0).await?,
+            };
+            if let Some(kept) = rooms.join_by_code(&membership, self.bucket, shard).await? {
+                return Ok(kept);
+            }
+            made = Some(membership);
+        }
+        Err(Refusal::CodeRefused)
+    }
+
+    /// A membership with a new index, of a buyer who had joined before so many times; it is not written.
+    async fn new_membership(&self, group: &GroupId, rejoined: u8) -> Result<Membership, Refusal> {
         let index = self.index(group).await?;
         if self.room.settings.registered_only && index.window == JoinWindow::Later {
             return Err(Refusal::RegistrationOver);
         }
-        let membership = Membership {
+        Ok(Membership {
             sale: self.request.sale.clone(),
             group: group.clone(),
             buyer: self.request.buyer.clone(),
@@ -246,9 +301,7 @@ impl<P: RoomPorts> Joining<'_, P> {
             more_time: self.request.more_time,
             rejoined,
             visit: None,
-        };
-        let replaces = replaces.map(|replaced| replaced.index.number);
-        Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
+        })
     }
 
     /// What is certain of a membership that is written.

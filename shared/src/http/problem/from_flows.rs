@@ -149,6 +149,7 @@ impl From<join::Refusal> for Problem {
             Refusal::NotOpen(opens_at) => {
                 Self::new(Kind::JoinsNotOpen, detail).with("joins_open_at", opens_at)
             }
+            Refusal::CodeMissing | Refusal::CodeRefused => Self::new(Kind::CodeRefused, detail),
             Refusal::RegistrationOver => Self::new(Kind::RegistrationOver, detail),
             Refusal::SaleClosed => Self::new(Kind::SaleClosed, detail),
             Refusal::SaleArchived => sale_archived(),
@@ -336,6 +337,8 @@ mod tests {
                     json!({ "joins_open_at": "2027-01-15T08:00:00.000Z" }),
                 ),
             ),
+            (shown(join::Refusal::CodeMissing), (403, "code-refused", None, none())),
+            (shown(join::Refusal::CodeRefused), (403, "code-refused", None, none())),
             (shown(join::Refusal::RegistrationOver), (403, "registration-over", None, none())),
             (shown(join::Refusal::SaleClosed), (403, "sale-closed", None, none())),
             (shown(join::Refusal::SaleArchived), (410, "sale-archived", None, none())),

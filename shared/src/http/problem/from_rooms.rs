@@ -61,7 +61,14 @@ impl From<bring::Refusal> for Problem {
 #[must_use]
 pub fn slot_is_busy(retry_ms: u64) -> Problem {
     let detail = "the sale has as many requests as it may have in this second";
-    Problem::new(Kind::TooManyRequests, detail).retry_after_ms(SLOT_RETRY_MS)
+    Problem::new(Kind::TooManyRequests, detail)
+        .retry_after_ms(i64::try_from(retry_ms).unwrap_or(i64::MAX))
+}
+
+/// The buyer has tried more codes than anybody may; which of them was good is not said.
+#[must_use]
+pub fn too_many_codes() -> Problem {
+    Problem::new(Kind::CodeRefused, "you have tried too many codes: try again tomorrow")
 }
 
 #[cfg(test)]
@@ -103,7 +110,9 @@ mod tests {
         ] {
             assert_eq!(Problem::from(defect).kind(), Kind::PlaceInvalid);
         }
-        assert_eq!(slot_is_busy().kind(), Kind::TooManyRequests);
+        let busy = slot_is_busy(2_001);
+        assert_eq!((busy.kind(), busy.retry_after_seconds()), (Kind::TooManyRequests, Some(3)));
+        assert_eq!(too_many_codes().kind(), Kind::CodeRefused);
         for (refusal, kind) in [
             (bring::Refusal::NoRoom, Kind::NotFound),
             (bring::Refusal::NotAwaited, Kind::RoundRefused),

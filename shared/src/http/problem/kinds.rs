@@ -143,6 +143,8 @@ problems! {
     JoinsNotOpen: FORBIDDEN, "joins-not-open", "Joining has not begun", final,
         by [JoinRoom],
         with [always "joins_open_at": of::<Timestamp>];
+    /// The group is joined with a code, and none was given, or one that does not let its sender join.
+    CodeRefused: FORBIDDEN, "code-refused", "The code does not let you join", final, by [JoinRoom];
     /// Only who joined before the draw takes part.
     RegistrationOver: FORBIDDEN, "registration-over", "Registration is over", final,
         by [JoinRoom];

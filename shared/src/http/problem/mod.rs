@@ -16,7 +16,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 pub use from_flows::{no_such_order, not_loaded, sale_archived};
-pub use from_rooms::slot_is_busy;
+pub use from_rooms::{slot_is_busy, too_many_codes};
 pub use kinds::Kind;
 
 /// A problem document.

@@ -11,7 +11,7 @@ use engine::domain::room::view::View;
 use engine::domain::room::visit::Visit;
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::Drawing;
-use engine::flows::room::join::{Joined, Standing};
+use engine::flows::room::join::{Joined, Refusal, Standing};
 use model_stores::{BoardModel, RoomsModel, Stores};
 
 use super::steps::State;
@@ -255,7 +255,17 @@ pub fn served(scenario: &Scenario, state: &State, now: Timestamp) -> Checked {
     })
 }
 
-/// R1 to R4 and R6 to R8 in a state.
+/// R10: a code is used once for each who has joined with it, and no more often than it may be.
+fn codes(scenario: &Scenario, rooms: &RoomsModel) -> Checked {
+    let Some(most) = scenario.code_uses else { return Ok(()) };
+    let joined: usize = rooms.members.values().map(BTreeMap::len).sum();
+    let used: u32 = rooms.codes.values().map(|uses| uses.used).sum();
+    must(u32::try_from(joined) == Ok(used) && used <= most, || {
+        format!("R10: {joined} have joined by a code for {most}, which was used {used} times")
+    })
+}
+
+/// R1 to R4, R6 to R8 and R10 in a state.
 ///
 /// # Errors
 /// Says what is broken.
@@ -264,6 +274,7 @@ pub fn state(scenario: &Scenario, state: &State) -> Checked {
     told(scenario, state)?;
     log(state)?;
     visits(scenario, state)?;
+    codes(scenario, &state.stores.rooms)?;
     serving(&state.stores.rooms, state.stores.boards.get(&sale()))
 }
 
@@ -287,6 +298,11 @@ pub fn rest(scenario: &Scenario, before: &State, now: Timestamp) -> Checked {
     for joiner in 0..scenario.joiners.len() {
         let join = Flow::Join { joiner, attempt: u8::MAX, now: later };
         let outcome = direct::run(scenario, &mut stores, later, &join);
+        // Who was never told may find the code used up.
+        let is_used_up = outcome == Outcome::Refused(Refusal::CodeRefused);
+        if is_used_up && end.told[joiner].is_none() {
+            continue;
+        }
         let Outcome::Joined(Joined { membership, standing: Standing::Certain }) = outcome else {
             return Err(format!("R5: joiner {} got {outcome:?}", joiner + 1));
         };

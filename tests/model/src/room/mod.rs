@@ -14,6 +14,7 @@ use engine::domain::guard::Guard;
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::inventory::PartLimit;
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::code::{Code, CodeHash, CodeShard, CodeUses};
 use engine::domain::room::counts::Entry;
 use engine::domain::room::document::Left;
 use engine::domain::room::draw::{Window, later_seed};
@@ -137,6 +138,8 @@ pub struct Scenario {
     pub losses: u8,
     /// True if everybody has joined and places are drawn when the scenario begins.
     pub is_drawn: bool,
+    /// How often the code may be used that everybody has; none if the room asks for no code.
+    pub code_uses: Option<u32>,
     /// Buckets of memberships.
     pub buckets: u16,
     /// Faults: a process dies, a call is turned away, a request or an answer is lost.
@@ -166,6 +169,11 @@ pub fn group() -> GroupId {
     GroupId::new("all").unwrap()
 }
 
+/// The code that everybody has, where the room asks for one.
+fn code() -> CodeHash {
+    Code::new("everybody").unwrap().hash(&sale(), &group())
+}
+
 impl Scenario {
     /// A room with a beacon, whose draw one process runs, with nobody who joins.
     fn new(name: &'static str) -> Self {
@@ -178,6 +186,7 @@ impl Scenario {
             enters: 0,
             losses: 0,
             is_drawn: false,
+            code_uses: None,
             buckets: 1,
             faults: 0,
             rounds: 0,
@@ -263,6 +272,14 @@ impl Scenario {
         Self { turns: 1, enters: 1, losses: 1, faults: 1, ..scenario }
     }
 
+    /// Two people join with a code that may be used once, one of them perhaps by two devices at once, and one
+    /// step goes wrong.
+    #[must_use]
+    pub fn one_code() -> Self {
+        let scenario = Self::new("two join with a code for one").joined_by(2);
+        Self { draws: 0, requests: 2, code_uses: Some(1), faults: 1, ..scenario }
+    }
+
     /// A whole sale for a walk: five people join, some of them late or again, come, and come again, while draws
     /// and turns are made by processes whose clocks differ, Redis loses everything now and then, and steps go
     /// wrong.
@@ -309,6 +326,7 @@ impl Scenario {
             Self::two_turns(),
             Self::two_enter(),
             Self::redis_forgets(),
+            Self::one_code(),
         ]
     }
 
@@ -329,6 +347,12 @@ impl Scenario {
         stores.beacon.latest = Some(FIRST_ROUND);
         let outcome = direct::run(self, &mut stores, START, &Flow::Publish);
         assert!(matches!(outcome, Outcome::Published(_)), "{outcome:?}");
+        for uses in self.code_uses.into_iter().flat_map(CodeUses::shared) {
+            stores
+                .rooms
+                .codes
+                .insert((sale(), group(), CodeShard { code: code(), shard: 0 }), uses);
+        }
         if self.is_drawn {
             for joiner in 0..self.joiners.len() {
                 let join = Flow::Join { joiner, attempt: 0, now: START };
@@ -394,7 +418,7 @@ impl Scenario {
         nonce[0] = u8::try_from(joiner).unwrap();
         let buyer = self.joiners[joiner].clone();
         let (sale, group, nonce) = (sale(), group(), Nonce(nonce));
-        JoinRequest { sale, group, buyer, nonce, more_time: false }
+        JoinRequest { sale, group, buyer, nonce, more_time: false, code: Some(code()) }
     }
 }
 
@@ -411,7 +435,11 @@ impl Setting for Scenario {
         match flow {
             Flow::Publish => {
                 let settings = Settings::new(group(), OPENS_AT.ms(), 4);
-                let settings = Settings { max_attempts: 1 + u16::from(self.enters), ..settings };
+                let mut settings =
+                    Settings { max_attempts: 1 + u16::from(self.enters), ..settings };
+                for group in &mut settings.groups {
+                    group.codes = self.code_uses.is_some();
+                }
                 let secret = Secret([4; 32]);
                 match publish(ports, &sale(), &settings, self.beacon(), &secret, START).await {
                     Ok(room) => Outcome::Published(room),

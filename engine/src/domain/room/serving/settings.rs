@@ -28,6 +28,9 @@ pub struct GroupSettings {
     pub group: GroupId,
     /// Its share of the serving, in proportion to the shares of the others: from 1 to 1,000.
     pub share: u32,
+    /// Whether only who has a code joins it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub codes: bool,
 }
 
 /// The settings of a room.
@@ -80,7 +83,7 @@ impl Settings {
     #[must_use]
     pub fn new(group: GroupId, opens_at_ms: i64, max_units: u32) -> Self {
         Self {
-            groups: vec![GroupSettings { group, share: 1 }],
+            groups: vec![GroupSettings { group, share: 1, codes: false }],
             joins_open_at_ms: None,
             closes_at_ms: opens_at_ms.saturating_sub(DRAW_LEAD_MS),
             opens_at_ms,

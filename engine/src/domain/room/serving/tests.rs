@@ -17,7 +17,7 @@ fn room(groups: &[(&str, u32)]) -> Room {
     let mut settings = Settings::new(group("all"), OPENS_MS, 4);
     settings.groups = groups
         .iter()
-        .map(|(name, share)| GroupSettings { group: group(name), share: *share })
+        .map(|(name, share)| GroupSettings { group: group(name), share: *share, codes: false })
         .collect();
     settings.max_per_second = 100;
     settings.check().unwrap();
