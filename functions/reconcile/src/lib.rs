@@ -1,4 +1,4 @@
-//! The schedule: request the draws that are due, finish what is due, and make Redis agree with DynamoDB again.
+//! The schedule: request the draws that are due, make the turns that nobody asks for, finish what is due, and make Redis agree with DynamoDB again.
 
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ pub const PARTS_END: [Duration; 3] =
     [Duration::from_secs(90), Duration::from_secs(180), Duration::from_secs(280)];
 /// End of the requests of draws, which come first: a draw has minutes.
 pub const REQUESTS_END: Duration = Duration::from_secs(20);
+/// End of the turns that nobody asks for, counted from the end of those requests.
+pub const TURNS_END: Duration = Duration::from_secs(20);
 /// End of the snapshots of tokens.
 pub const TOKENS_END: Duration = Duration::from_secs(285);
 /// End of the archiving of old sales, which comes last: what there is no time for has another hour.
@@ -38,6 +40,7 @@ async fn reconcile(app: &App, now: Timestamp) -> Result<Report, Error> {
     let ends = PARTS_END.map(sleep);
     let (tokens_end, archiving_ends) = (sleep(TOKENS_END), sleep(ARCHIVING_ENDS));
     request_draws(app, now).await;
+    make_turns(app).await;
     let run = flows::reconcile::run_until(&app.ports, &new_epoch(now)?, now, ends).await?;
     metrics::reconciled(&run);
     flows::tokens::keep(&app.ports, &run.bought, Timestamp::now, tokens_end).await;
@@ -75,5 +78,19 @@ async fn request_draws(app: &App, now: Timestamp) {
         }
         Ok(Err(error)) => tracing::warn!(%error, "no draw is requested this time"),
         Err(late) => tracing::warn!(%late, "not every draw is requested this time"),
+    }
+}
+
+/// Makes the turns of rooms whose document nobody asks for. What fails comes again with the next minute.
+async fn make_turns(app: &App) {
+    let turns = flows::room::awaited::make_turns(&app.ports, Timestamp::now());
+    match timeout(TURNS_END, Box::pin(turns)).await {
+        Ok(Ok(turns)) => {
+            if turns.failed > 0 {
+                tracing::warn!(?turns, "some rooms were not looked at");
+            }
+        }
+        Ok(Err(error)) => tracing::warn!(%error, "no room makes a turn this time"),
+        Err(late) => tracing::warn!(%late, "not every room makes a turn this time"),
     }
 }

@@ -3,6 +3,7 @@
 
 mod attendees;
 mod availability;
+mod awaited_turns;
 mod buying;
 mod challenges;
 mod codes;

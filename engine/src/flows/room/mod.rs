@@ -5,6 +5,7 @@
 //! [`BoardPorts`](crate::ports::BoardPorts); [`request`] also sends messages. Each may be cut off after any step and
 //! run twice at once.
 
+pub mod awaited;
 pub mod bring;
 pub mod draw;
 pub mod enter;
