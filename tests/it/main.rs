@@ -42,6 +42,7 @@ mod readme;
 mod rehearsal;
 mod repair_commands;
 mod repository;
+mod room_commands;
 mod samples;
 mod scripts;
 mod servers;

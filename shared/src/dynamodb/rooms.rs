@@ -21,7 +21,7 @@ use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::code::{CodeShard, CodeUses};
 use engine::domain::room::join::{Index, JoinWindow, Membership, TakenIndices, Tree};
 use engine::domain::room::log::Record;
-use engine::domain::room::visit::{Enter, EnterReply, MORE_TIME_FACTOR, Visit};
+use engine::domain::room::visit::{Admitted, Enter, EnterReply, MORE_TIME_FACTOR, Visit};
 use engine::domain::time::Timestamp;
 use engine::ports::{AppendReply, MembershipPage, Rooms, StoreError, Stored};
 
@@ -87,6 +87,9 @@ pub fn membership_item(membership: &Membership, bucket: u16) -> Item {
     if membership.rejoined > 0 {
         item.insert("rejoined".to_owned(), number(membership.rejoined));
     }
+    if !membership.earlier.is_empty() {
+        item.insert("earlier".to_owned(), text(earlier_text(&membership.earlier)));
+    }
     if let Some(Visit { place, turn, began_clock_ms, attempts }) = membership.visit {
         let of_visit = [
             ("place", number(place)),
@@ -97,6 +100,22 @@ pub fn membership_item(membership: &Membership, bucket: u16) -> Item {
         item = with(item, of_visit);
     }
     item
+}
+
+/// Visits of before: index, place and turn of each, such as `4:17:230,90:12:1021`.
+fn earlier_text(earlier: &[Admitted]) -> String {
+    let one = |Admitted { index, place, turn }: &Admitted| format!("{index}:{place}:{turn}");
+    earlier.iter().map(one).collect::<Vec<String>>().join(",")
+}
+
+fn read_earlier(text: &str) -> Option<Vec<Admitted>> {
+    let one = |text: &str| {
+        let (index, rest) = text.split_once(':')?;
+        let (place, turn) = rest.split_once(':')?;
+        let (index, place) = (index.parse().ok()?, place.parse().ok()?);
+        Some(Admitted { index, place, turn: turn.parse().ok()? })
+    };
+    text.split(',').map(one).collect()
 }
 
 fn read_visit(item: &Item) -> Stored<Option<Visit>> {
@@ -130,6 +149,11 @@ pub(super) fn read_membership(sale: &SaleId, item: &Item) -> Stored<Membership> 
         more_time: fields.flag("more_time")?,
         rejoined: fields.maybe_number("rejoined")?.unwrap_or(0),
         visit: read_visit(item)?,
+        earlier: match fields.maybe_text::<String>("earlier")? {
+            Some(text) => read_earlier(&text)
+                .ok_or_else(|| fields.broken("earlier", "is no list of visits"))?,
+            None => Vec::new(),
+        },
     })
 }
 

@@ -170,6 +170,7 @@ mod tests {
             more_time: false,
             rejoined: 0,
             visit: None,
+            earlier: Vec::new(),
         }
     }
 

@@ -5,7 +5,7 @@ use engine::domain::ids::{GroupId, SaleId};
 use engine::domain::room::code::{Code, MAX_CODES_TRIED};
 use engine::ports::{RoomPorts as _, Rooms as _};
 use serde_json::{Value, json};
-use shared::dynamodb::CodeCounts;
+use shared::dynamodb::{CodeCounts, ErasedPlaces};
 
 use super::{Fixture, Got, Sender, hall};
 
@@ -85,6 +85,9 @@ async fn a_code_lets_as_many_join_as_it_may_and_nobody_else() {
     // Whoever was refused joins the others.
     let all = fixture.json(Sender::Buyer("carol"), "POST", target, &json!({})).await.ok(201);
     assert_eq!(all["group"], "all");
+    let groups = [group("fans"), group("press")];
+    let erased = fixture.app.ports.rooms().erase_places(&sale(), &groups).await.unwrap();
+    assert_eq!(erased, ErasedPlaces { places: 3, codes: 2 });
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

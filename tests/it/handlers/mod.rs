@@ -8,6 +8,7 @@ mod buying;
 mod challenges;
 mod codes;
 mod entry;
+mod exported_rooms;
 mod gate_rules;
 mod kept;
 mod lost_sales;

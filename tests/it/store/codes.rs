@@ -51,6 +51,7 @@ fn member(buyer: &str, number: u32) -> Membership {
         more_time: false,
         rejoined: 0,
         visit: None,
+        earlier: Vec::new(),
     }
 }
 
@@ -203,4 +204,23 @@ async fn dynamodb_and_its_model_use_codes_alike() {
     let uses = CodeUses { shards: 1, uses: 2, used: 0 };
     memory.0.lock().unwrap().rooms.codes.insert((sale(), group(), shard), uses);
     keeps_the_contract(&Caller(memory), shard).await;
+}
+
+#[tokio::test]
+async fn visits_of_before_are_kept_when_somebody_joins_again() {
+    use engine::domain::room::visit::{Admitted, Visit};
+    let fixture = Fixture::new().await;
+    let rooms = DynamoRooms::new(fixture.db.clone());
+    let first = member("alice", 4);
+    let bucket = bucket_of(&first.buyer, BUCKETS);
+    rooms.join(&first, bucket, None).await.unwrap();
+    let visited = |index, place, turn| Admitted { index, place, turn };
+    let earlier = vec![visited(4, 17, 230), visited(90, 12, 1_021)];
+    let second = Membership { rejoined: 2, earlier: earlier.clone(), ..member("alice", 120) };
+    assert_eq!(rooms.join(&second, bucket, Some(4)).await, Ok(second.clone()));
+    let kept = rooms.membership(&sale(), bucket, &second.buyer).await.unwrap().unwrap();
+    assert_eq!((&kept.earlier, kept.admitted()), (&earlier, earlier.clone()));
+    let visit = Visit { place: 130, turn: 2_000, began_clock_ms: 5, attempts: 1 };
+    let admitted = Membership { visit: Some(visit), ..kept }.admitted();
+    assert_eq!(admitted, [earlier, vec![visited(120, 130, 2_000)]].concat());
 }

@@ -61,6 +61,7 @@ fn member(buyer: &str, number: u32, window: JoinWindow) -> Membership {
         more_time: false,
         rejoined: 0,
         visit: None,
+        earlier: Vec::new(),
     }
 }
 

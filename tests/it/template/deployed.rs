@@ -480,7 +480,8 @@ impl Deployed {
             let bucket = bucket_of(&buyer, BUCKETS);
             let index = Index { number: taken.first, window: taken.window };
             let nonce = Nonce([7; 16]);
-            let (joined_at, more_time, rejoined, visit) = (now, false, 0, None);
+            let (joined_at, more_time, rejoined, visit, earlier) =
+                (now, false, 0, None, Vec::new());
             let member = Membership {
                 sale,
                 group,
@@ -491,6 +492,7 @@ impl Deployed {
                 more_time,
                 rejoined,
                 visit,
+                earlier,
             };
             rooms.join(&member, bucket, None).await.unwrap();
         }

@@ -143,6 +143,7 @@ impl Names {
             more_time: false,
             rejoined: 0,
             visit: None,
+            earlier: Vec::new(),
         }))
     }
 }

@@ -17,6 +17,7 @@ pub mod pay;
 pub mod rehearsal;
 pub mod repair;
 pub mod replay;
+pub mod room;
 pub mod rush;
 pub mod sale;
 pub mod token;
@@ -96,6 +97,7 @@ enum Command {
     DeadLetters(repair::DeadLettersCommand),
     Orders(orders::OrdersCommand),
     Gate(gate::GateCommand),
+    Room(room::RoomCommand),
     VerifyDraw(verify_draw::VerifyDrawCommand),
     Bench(bench::BenchCommand),
     Cost(Box<cost::CostCommand>),
@@ -127,6 +129,7 @@ impl Command {
             | Self::DeadLetters(_)
             | Self::Orders(_)
             | Self::Gate(_)
+            | Self::Room(_)
             | Self::VerifyDraw(_) => LOG,
         }
     }
@@ -168,6 +171,7 @@ impl Cli {
             Command::DeadLetters(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Orders(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Gate(command) => on_heap(|| command.run(&data_dir, json)).await,
+            Command::Room(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::VerifyDraw(command) => command.run(json),
             Command::Bench(command) => on_heap(|| command.run(&data_dir, json)).await,
             Command::Cost(command) => on_heap(|| command.run(json)).await,

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::bytes::{Hash, Nonce};
 use super::draw::Member;
 use super::tree::{self, CHUNK_LEAVES};
-use super::visit::Visit;
+use super::visit::{Admitted, Visit};
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::time::Timestamp;
 
@@ -109,9 +109,21 @@ pub struct Membership {
     pub rejoined: u8,
     /// The visit of its place; none before the first admission.
     pub visit: Option<Visit>,
+    /// The visits of the places that the buyer had before, at most [`MAX_REJOINS`].
+    pub earlier: Vec<Admitted>,
 }
 
 impl Membership {
+    /// Every index of the buyer's that was admitted, the present one last.
+    #[must_use]
+    pub fn admitted(&self) -> Vec<Admitted> {
+        let present = self.visit.map(|Visit { place, turn, .. }| {
+            let index = self.index.number;
+            Admitted { index, place, turn }
+        });
+        self.earlier.iter().copied().chain(present).collect()
+    }
+
     /// The leaf at its index.
     #[must_use]
     pub fn leaf(&self) -> Hash {
@@ -351,6 +363,7 @@ mod tests {
             more_time: false,
             rejoined: 0,
             visit: None,
+            earlier: Vec::new(),
         };
         for (number, expected) in
             [(0, (0, 0)), (1_023, (0, 1_023)), (1_024, (1, 0)), (3_000, (2, 952))]

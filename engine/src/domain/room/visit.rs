@@ -23,6 +23,17 @@ pub struct Visit {
     pub attempts: u16,
 }
 
+/// What is kept of a visit whose holder has joined again: that an index was admitted stays to be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Admitted {
+    /// The index.
+    pub index: u32,
+    /// Its place.
+    pub place: u32,
+    /// The number of a record by which the place was due.
+    pub turn: u64,
+}
+
 /// The admission of a member: begins the visit of a place, or is one more attempt in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Enter {
@@ -115,6 +126,7 @@ mod tests {
             more_time: false,
             rejoined: 0,
             visit,
+            earlier: Vec::new(),
         }
     }
 

@@ -241,7 +241,8 @@ impl<P: RoomPorts> Joining<'_, P> {
             // What is in stock may be of the window that is closed.
             self.stocked(|stock| stock.drop_all(&self.request.sale, group));
         }
-        let membership = self.new_membership(group, rejoined).await?;
+        let mut membership = self.new_membership(group, rejoined).await?;
+        membership.earlier = replaces.map(Membership::admitted).unwrap_or_default();
         let replaces = replaces.map(|replaced| replaced.index.number);
         Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
     }
@@ -301,6 +302,7 @@ impl<P: RoomPorts> Joining<'_, P> {
             more_time: self.request.more_time,
             rejoined,
             visit: None,
+            earlier: Vec::new(),
         })
     }
 

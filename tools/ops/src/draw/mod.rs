@@ -1,5 +1,6 @@
 //! The check of a draw and of the serving after it, from what was published: no store, no network.
 
+pub mod export;
 pub mod publication;
 pub mod report;
 mod verify;
