@@ -147,7 +147,7 @@ impl Guard {
         Self::BuyerCheck,
     ];
 
-    /// The guards of a waiting room, for the same test of the model checker: the simulator has no room.
+    /// The guards of a waiting room, for the same test in sales that have one.
     pub const OF_ROOMS: [Self; 9] = [
         Self::RoomMarker,
         Self::RoomClosing,

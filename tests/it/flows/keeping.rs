@@ -49,7 +49,11 @@ async fn called_back(
     let stores = ports.0.stores.into_inner().unwrap().0;
     let kept = stores.queues.waiting.keys().filter_map(|sent| match &sent.message {
         Message::Callback(kept) => Some(kept.clone().into()),
-        Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) | Message::Refund(_) => None,
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Load(_)
+        | Message::Refund(_)
+        | Message::Draw(_) => None,
     });
     let kept = kept.collect();
     (answered, kept, stores)

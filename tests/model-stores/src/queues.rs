@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Callback, Expiry, LoadSale, QueueMessage, Refund, Sync};
+use engine::ports::messages::{Callback, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync};
 
 /// A message of any queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,13 +29,15 @@ pub enum Message {
     Refund(Refund),
     /// Decide a capture that was reported while a store did not answer.
     Callback(Callback),
+    /// Draw the waiting room of a sale.
+    Draw(SaleId),
 }
 
 impl Message {
-    /// A message that an engine sends; `None` for one that no promise depends on.
+    /// A message that an engine sends.
     #[must_use]
-    pub fn from_engine(message: &QueueMessage) -> Option<Self> {
-        Some(match message.clone() {
+    pub fn from_engine(message: &QueueMessage) -> Self {
+        match message.clone() {
             QueueMessage::Expiry(expiry) => {
                 let (inventory, Expiry { order, due_at, .. }) = (expiry.inventory(), expiry);
                 Self::Expiry { inventory, order, due_at }
@@ -44,9 +46,8 @@ impl Message {
             QueueMessage::Load(LoadSale { sale }) => Self::Load(sale),
             QueueMessage::Refund(refund) => Self::Refund(refund),
             QueueMessage::Callback(callback) => Self::Callback(callback),
-            // The rooms' model runs draws by itself: no promise depends on who asks for them.
-            QueueMessage::Draw(_) => return None,
-        })
+            QueueMessage::Draw(Draw { sale }) => Self::Draw(sale),
+        }
     }
 }
 
@@ -90,8 +91,6 @@ impl QueuesModel {
     /// Puts a message that an engine sends into its queue. How often a process may send one is its own
     /// business.
     pub fn accept(&mut self, visible_at: Timestamp, message: &QueueMessage) {
-        if let Some(message) = Message::from_engine(message) {
-            self.send(visible_at, message);
-        }
+        self.send(visible_at, Message::from_engine(message));
     }
 }

@@ -115,7 +115,7 @@ impl Engine {
         }
         let delivers = self.scenario.delivers;
         if let Call::Send { message, .. } = call
-            && !Message::from_engine(message).is_some_and(|message| delivers.reaches(&message))
+            && !delivers.reaches(&Message::from_engine(message))
         {
             return true;
         }
@@ -390,9 +390,11 @@ impl Engine {
 fn epoch_of(message: &Message, state: &mut State) -> Epoch {
     match message {
         Message::Load(_) => next_epoch(state),
-        Message::Expiry { .. } | Message::Sync(_) | Message::Refund(_) | Message::Callback(_) => {
-            epoch(0)
-        }
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Refund(_)
+        | Message::Callback(_)
+        | Message::Draw(_) => epoch(0),
     }
 }
 

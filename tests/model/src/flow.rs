@@ -186,5 +186,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
             refund(ports, message.order, &key, now).await.map(|_refund| ())
         }
         Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
+        // The model of rooms runs draws by itself.
+        Message::Draw(_) => Ok(()),
     }
 }

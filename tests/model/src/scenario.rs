@@ -101,6 +101,7 @@ impl Delivers {
             Message::Load(_) => self.load,
             Message::Refund(_) => self.refund,
             Message::Callback(_) => self.callback,
+            Message::Draw(_) => false,
         }
     }
 }

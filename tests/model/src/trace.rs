@@ -94,6 +94,7 @@ fn message(scenario: &Scenario, message: &Message) -> String {
         Message::Load(_) => "the message to load the sale".to_owned(),
         Message::Refund(refund) => format!("the message to send {} back", refund.payment),
         Message::Callback(callback) => format!("the message to decide {}", callback.payment),
+        Message::Draw(_) => "the message to draw the waiting room".to_owned(),
     }
 }
 
@@ -152,9 +153,7 @@ fn request_line(scenario: &Scenario, call: &Call) -> String {
         Call::Loaded { epoch, .. } | Call::Lease { epoch, .. } | Call::Prolong { epoch, .. } => {
             format!("as {epoch}")
         }
-        Call::Send { message: sent, .. } => {
-            Message::from_engine(sent).map_or_else(String::new, |sent| message(scenario, &sent))
-        }
+        Call::Send { message: sent, .. } => message(scenario, &Message::from_engine(sent)),
         _ => String::new(),
     };
     format!("{} {detail}", call.name()).trim_end().to_owned()

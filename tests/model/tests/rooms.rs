@@ -58,7 +58,7 @@ const PLANTED: [Planted; 9] = [
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
     (Guard::VisitOnce, Scenario::two_enter, "R7"),
-    (Guard::CodeUses, Scenario::one_code, "R10"),
+    (Guard::CodeUses, Scenario::one_code, "R12"),
 ];
 
 #[test]

@@ -8,6 +8,7 @@ use engine::domain::archive::{Lifecycle, NotYet};
 use engine::domain::ids::{Epoch, InventoryId, ReaderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, OrderState};
+use engine::domain::room::bytes::Secret;
 use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
 use engine::flows::archive::{self, archive};
@@ -15,16 +16,19 @@ use engine::flows::captures::read_captures;
 use engine::flows::expire::expire_or_requeue;
 use engine::flows::load::load;
 use engine::flows::pay::{Answered, answer, pay};
-use engine::flows::publish::{Refusal, publish};
+use engine::flows::publish::{Refusal, publish, publish_with_room};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund_or_requeue;
+use engine::flows::room::request::draw_or_requeue;
 use engine::flows::sync::sync;
 use engine::ports::messages::{Callback, Refund};
-use engine::ports::{Due, Stored};
+use engine::ports::{Due, StoreError, Stored};
 use model_stores::{Message, Sent};
 
+use crate::environment::Pool;
 use crate::executor::Executor;
 use crate::fault::Fault;
+use crate::oracle::debug_head;
 use crate::plan::{Incident, sale_id};
 use crate::random::{SeededRng, mix};
 
@@ -32,6 +36,8 @@ use crate::random::{SeededRng, mix};
 const HIDDEN_MS: i64 = 200_000;
 /// Number of times that a message is received before it goes to the dead letters (`template.yaml`).
 const MAX_RECEIVES: u32 = 10;
+/// Most messages of a draw that wait at once.
+const MAX_DRAWS: usize = 3;
 /// Most messages of a batch.
 const MAX_TOGETHER: usize = 10;
 /// Time between two runs of the sweeper, in milliseconds (`template.yaml`).
@@ -63,6 +69,10 @@ pub(crate) async fn operator(executor: Executor, sale: Sale, place: u64) {
         let (sale, epoch) = (sale.clone(), new_epoch(&executor));
         let done = executor
             .invoke(format!("publish {turn}"), mix(place, turn), |ports, now| async move {
+                if sale.room().is_some() {
+                    let secret = Secret([4; 32]);
+                    return publish_with_room(&ports, &sale, &epoch, &secret, now).await;
+                }
                 publish(&ports, &sale, &epoch, now).await
             })
             .await;
@@ -267,6 +277,7 @@ enum Queue {
     Refund,
     Load,
     Callback,
+    Draw,
 }
 
 /// A message in a queue.
@@ -294,6 +305,12 @@ impl Queues {
             let mut strikes = |fault, label| {
                 executor.environment.lock().strikes(fault, mix(place, label), &mut rng)
             };
+            // Whoever looks at a room asks for its draw: more than some of those add nothing.
+            let is_draw = |message: &Message| matches!(message, Message::Draw(_));
+            let draws = self.0.borrow().values().filter(|queued| is_draw(&queued.message)).count();
+            if is_draw(&sent.message) && draws >= MAX_DRAWS {
+                continue;
+            }
             // SQS keeps what it has accepted. That speed alone depends on it is shown by losing messages;
             // of a capture that is kept, its message may be all there is.
             let is_kept = matches!(sent.message, Message::Callback(_));
@@ -317,6 +334,7 @@ impl Queues {
             Message::Refund(_) => Queue::Refund,
             Message::Load(_) => Queue::Load,
             Message::Callback(_) => Queue::Callback,
+            Message::Draw(_) => Queue::Draw,
         };
         let visible_at = sent.visible_at.plus_ms(delay_ms);
         let message = sent.message.clone();
@@ -386,9 +404,11 @@ async fn consume(
         Queue::Expiry => {
             let expiry = |message| match message {
                 Message::Expiry { inventory, order, .. } => Some((inventory, order)),
-                Message::Sync(_) | Message::Refund(_) | Message::Load(_) | Message::Callback(_) => {
-                    None
-                }
+                Message::Sync(_)
+                | Message::Refund(_)
+                | Message::Load(_)
+                | Message::Callback(_)
+                | Message::Draw(_) => None,
             };
             let due: Vec<(InventoryId, OrderNumber)> =
                 messages.into_iter().filter_map(expiry).collect();
@@ -404,7 +424,8 @@ async fn consume(
                 Message::Expiry { .. }
                 | Message::Refund(_)
                 | Message::Load(_)
-                | Message::Callback(_) => None,
+                | Message::Callback(_)
+                | Message::Draw(_) => None,
             };
             let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
             let done =
@@ -417,6 +438,20 @@ async fn consume(
         }
         Queue::Refund => send_back(executor, messages, place).await,
         Queue::Callback => decide_kept(executor, messages, place).await,
+        Queue::Draw => {
+            let done = executor
+                .invoke_in(Pool::Room, "draw".to_owned(), place, |ports, _| async move {
+                    draw_or_requeue(&ports, &sale_id(), ports.0.clone()).await
+                })
+                .await?;
+            let mut environment = executor.environment.lock();
+            match &done {
+                Ok(drawing) => environment.tally.reach(&format!("room: {}", debug_head(drawing))),
+                Err(StoreError::Contract(what)) => environment.broken("contract", what.clone()),
+                Err(_) => environment.tally.reach("room: draw failed"),
+            }
+            Some(vec![done.map(|_| ()); count])
+        }
         Queue::Load => {
             let epoch = new_epoch(executor);
             let done = executor
@@ -437,7 +472,11 @@ async fn send_back(
 ) -> Option<Vec<Stored<()>>> {
     let request = |message| match message {
         Message::Refund(request) => Some(request),
-        Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) | Message::Callback(_) => None,
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Load(_)
+        | Message::Callback(_)
+        | Message::Draw(_) => None,
     };
     let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
     executor
@@ -459,7 +498,11 @@ async fn decide_kept(
 ) -> Option<Vec<Stored<()>>> {
     let kept = |message| match message {
         Message::Callback(kept) => Some(kept),
-        Message::Expiry { .. } | Message::Sync(_) | Message::Load(_) | Message::Refund(_) => None,
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Load(_)
+        | Message::Refund(_)
+        | Message::Draw(_) => None,
     };
     let kept: Vec<Callback> = messages.into_iter().filter_map(kept).collect();
     executor

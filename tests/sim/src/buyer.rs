@@ -8,14 +8,19 @@ use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::requested::{RequestedLine, fingerprint};
+use engine::domain::room::counts::Entry;
 use engine::domain::sale::{AttendeeRule, Sale, Tier};
+use engine::domain::time::{Clock as _, Timestamp};
 use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
+use engine::flows::room::published;
+use engine::flows::room::slot::{Became, may_ask, report};
 use engine::ports::{Catalogue as _, Freshness, StoreError};
-use model_stores::InList;
+use model_stores::{Caller, InList};
 
 use crate::actors::{call_back, never_call};
+use crate::environment::PortHandle;
 use crate::executor::Executor;
 use crate::fault::Fault;
 use crate::oracle::debug_head;
@@ -23,14 +28,14 @@ use crate::plan::{FAULTS_FROM_MS, MAX_LAG_MS, MAX_LIST_LAG_MS, START, provider_i
 use crate::random::{SeededRng, mix};
 
 /// The number of orders that a buyer tries to make in a storm.
-const STORM_ROUNDS: u64 = 8;
+pub(crate) const STORM_ROUNDS: u64 = 8;
 /// The number of requests for one order.
 const ATTEMPTS: u64 = 7;
 /// The number of people whom one who tries out names asks for: more than the largest limit allows.
 const PROBES: u64 = 20;
 
 /// One buyer.
-struct Buyer {
+pub(crate) struct Buyer {
     executor: Executor,
     index: u64,
     /// The name of the buyer's draws.
@@ -42,6 +47,8 @@ struct Buyer {
     round: u64,
     /// True if everything goes quickly.
     is_storm: bool,
+    /// What an order is counted by, of who was let in by a waiting room.
+    entry: Option<Entry>,
 }
 
 /// A buyer comes, orders, and pays or does not.
@@ -63,7 +70,8 @@ pub(crate) async fn buyer(executor: Executor, index: u64) {
         let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
         let (executor, user, sale) = (executor.clone(), user.clone(), sale.clone());
         let key = mix(key, round);
-        let buyer = Buyer { executor, index, round, key, user, number, sale, is_storm };
+        let entry = None;
+        let buyer = Buyer { executor, index, round, key, user, number, sale, is_storm, entry };
         if rng.chance(150) {
             buyer.probe(&mut rng).await;
         }
@@ -74,13 +82,29 @@ pub(crate) async fn buyer(executor: Executor, index: u64) {
 }
 
 impl Buyer {
+    /// Somebody whom a waiting room has let in: by index, round and the name of the draws, with a number from
+    /// the seed and a counter.
+    pub(crate) fn let_in(
+        executor: Executor,
+        (index, round, key): (u64, u64, u64),
+        user: UserId,
+        (seed, counter): (u64, u16),
+        sale: Sale,
+        entry: Entry,
+    ) -> Self {
+        let gene = Gene::from_text(user.as_str());
+        let number = OrderNumber::compose(START, (seed & 0xfff) as u16, counter, gene);
+        let (is_storm, entry) = (false, Some(entry));
+        Self { executor, index, round, key, user, number, sale, is_storm, entry }
+    }
+
     fn name(&self, what: &str) -> String {
         format!("buyer {} {what}", self.index)
     }
 
     /// Tries until there is an order, or no hope.
-    async fn order(&self, rng: &mut SeededRng) -> Option<Order> {
-        if rng.chance(250) {
+    pub(crate) async fn order(&self, rng: &mut SeededRng) -> Option<Order> {
+        if rng.chance(250) && self.entry.is_none() {
             self.pass_the_gate().await;
         }
         let mut lines = wants(rng, &self.sale);
@@ -96,6 +120,10 @@ impl Buyer {
                 // A refused attempt does not burn the admission: it is good for other seats.
                 Some(Err(refusal)) if is_of_these_seats(&refusal) && rng.chance(600) => {
                     lines = wants(rng, &self.sale);
+                }
+                // A clock that is ahead may have let somebody in before the opening.
+                Some(Err(Refusal::SaleClosed)) if self.entry.is_some() => {
+                    self.executor.sleep(rng.between(1_000, 20_000)).await;
                 }
                 Some(Err(refusal)) if !is_worth_repeating(&refusal) => return None,
                 Some(Err(_)) | None => {
@@ -170,6 +198,7 @@ impl Buyer {
             sale: self.sale.clone(),
             round: self.round,
             is_storm: self.is_storm,
+            entry: self.entry,
         };
         let wait = rng.between(0, 60);
         self.executor.act(async move {
@@ -188,6 +217,7 @@ impl Buyer {
         let requested = fingerprint(lines);
         let before = self.live_order();
         let (number, user, lines) = (self.number, self.user.clone(), lines.to_vec());
+        let entry = self.entry;
         let answer = self
             .executor
             .invoke(self.name("reserve"), place, |ports, now| async move {
@@ -195,7 +225,10 @@ impl Buyer {
                 let missing = || StoreError::Unavailable("the sale is not published".to_owned());
                 let published = published.ok_or_else(missing)?;
                 let reservation = Reservation { published, number, user, lines };
-                reserve(&ports, &reservation, now).await
+                match entry {
+                    None => reserve(&ports, &reservation, now).await,
+                    Some(entry) => counted(&ports, &reservation, entry, now).await,
+                }
             })
             .await;
         let after = self.live_order();
@@ -238,7 +271,7 @@ impl Buyer {
     }
 
     /// Pays, cancels or abandons an order.
-    async fn decide(&self, rng: &mut SeededRng, order: Order) {
+    pub(crate) async fn decide(&self, rng: &mut SeededRng, order: Order) {
         if rng.chance(150) {
             self.executor.sleep(rng.between(10, 5_000)).await;
             let lines = wants(rng, &self.sale);
@@ -379,6 +412,33 @@ impl Buyer {
             self.pay(rng, order, 1);
         }
     }
+}
+
+/// A reservation of somebody whom a waiting room let in, as its function makes it: requests to the sale's slot
+/// are bounded, and what becomes of each is counted.
+async fn counted(
+    ports: &Caller<PortHandle>,
+    reservation: &Reservation,
+    entry: Entry,
+    now: Timestamp,
+) -> Result<Reserved, Refusal> {
+    let missing = || StoreError::Unavailable("the sale is not published".to_owned());
+    let room = published(ports, &sale_id()).await?.ok_or_else(missing)?;
+    if !may_ask(ports, &ports.0.kept().memory, &room, now).await? {
+        Err(StoreError::Unavailable("the sale's slot is busy".to_owned()))?;
+    }
+    let result = reserve(ports, reservation, now).await;
+    let took_ms = u64::try_from(ports.0.time().ms_since(now)).unwrap_or(u64::MAX);
+    let became = match &result {
+        Ok(Reserved { order, .. }) if order.created_at == now => {
+            let held: usize = order.held_lines().iter().map(|line| line.seat_legs().count()).sum();
+            Became::Order { held: held as u64 }
+        }
+        Err(Refusal::Store(_)) => Became::Failure,
+        Ok(_) | Err(_) => Became::Answer,
+    };
+    report(ports, &room, Some(entry), became, took_ms, now).await;
+    result
 }
 
 /// Another amount than the right one, or another currency.

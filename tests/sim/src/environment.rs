@@ -7,6 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use std::future::{Future, poll_fn};
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -26,13 +27,39 @@ use crate::oracle::Oracle;
 use crate::plan::{GRACE, LIST_LAG, Plan, START, provider_id, sale_id};
 use crate::random::{SeededRng, mix};
 use crate::redis_log::RedisLog;
+use crate::room::{BUCKETS, Kept, latest_round};
 use crate::tally::Tally;
 use crate::trace::{self, Trace};
 
 /// The number of function sandboxes.
 const PROCESSES: usize = 5;
+/// The number of those that run the functions of a room, if the sale has one. Their clocks may be wrong by an
+/// hour: they decide nothing but when something happens.
+const ROOM_PROCESSES: usize = 4;
+/// The most by which the clock of one of those is wrong, in milliseconds.
+const MAX_ROOM_SKEW_MS: i64 = 3_600_000;
+/// Sandboxes that a function may run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pool {
+    /// Those of orders, payments and the schedule.
+    Orders,
+    /// Those of a room: who joins, who looks, who is let in, the draw.
+    Room,
+}
+
+impl Pool {
+    fn processes(self) -> Range<usize> {
+        match self {
+            Self::Orders => 0..PROCESSES,
+            Self::Room => PROCESSES..PROCESSES + ROOM_PROCESSES,
+        }
+    }
+}
+
 /// Time that a process remembers a sale of the catalogue, in milliseconds.
 const CACHED_MS: i64 = 5_000;
+/// How much more often a process sleeps at a write of a room than elsewhere.
+const SLEEPS: u32 = 6;
 /// More steps than any run needs: one that takes more does not quiesce.
 const MAX_STEPS: u64 = 60_000;
 
@@ -93,6 +120,8 @@ pub(crate) struct Invocation {
     generation: u32,
     /// The lead of its process's clock, in milliseconds.
     skew_ms: i64,
+    /// What its process remembers of rooms.
+    kept: Arc<Kept>,
     /// The seat-legs that its claims lost.
     pub lost: Vec<SeatLeg>,
     /// [`Oracle::given_back`] when they were lost.
@@ -109,6 +138,8 @@ struct Process {
     frozen_until: Option<Timestamp>,
     /// Its copy of the catalogue, and the time of that copy.
     cached: Option<(Timestamp, Option<Published>)>,
+    /// What it remembers of rooms.
+    kept: Arc<Kept>,
 }
 
 /// The whole environment of a run.
@@ -141,6 +172,8 @@ pub(crate) struct Environment {
     /// Processes that are gone, with their generation.
     pub gone: Vec<(usize, u32)>,
     redis: RedisLog,
+    /// The slot of the room's board.
+    board: RedisLog,
     processes: Vec<Process>,
     ops: Vec<Op>,
     timers: Vec<Timer>,
@@ -178,6 +211,13 @@ impl Shared {
 pub(crate) struct PortHandle {
     pub environment: Shared,
     pub invocation: usize,
+}
+
+impl PortHandle {
+    /// What the process remembers of rooms.
+    pub(crate) fn kept(&self) -> Arc<Kept> {
+        Arc::clone(&self.environment.lock().invocations[self.invocation].kept)
+    }
 }
 
 impl Clock for PortHandle {
@@ -219,6 +259,10 @@ impl Driver for PortHandle {
         self.environment.lock().plan.part_limit
     }
 
+    fn buckets(&self) -> u16 {
+        BUCKETS
+    }
+
     fn listings(&self) -> Vec<Listing> {
         let lists = self.environment.lock().plan.lists;
         vec![Listing { provider: provider_id(), lag: lists.then_some(LIST_LAG) }]
@@ -250,9 +294,23 @@ pub(crate) fn writes_orders(call: &Call) -> bool {
     call.effect() == Some(Effect::Orders)
 }
 
+/// True for a call that changes a room or its board.
+fn writes_room(call: &Call) -> bool {
+    matches!(call.effect(), Some(Effect::Room | Effect::Board))
+}
+
 /// True for every other call that changes something that a flow may rely on.
 fn writes_elsewhere(call: &Call) -> bool {
     matches!(call.effect(), Some(Effect::Catalogue | Effect::Money)) || sends(call)
+}
+
+/// True for every call that changes anything that outlives its process.
+fn writes(call: &Call) -> bool {
+    writes_redis(call)
+        || writes_orders(call)
+        || writes_elsewhere(call)
+        || writes_cursor(call)
+        || writes_room(call)
 }
 
 /// True for a call that moves a cursor: nothing of what is at rest.
@@ -268,6 +326,8 @@ fn sends(call: &Call) -> bool {
 
 impl Environment {
     pub(crate) fn new(plan: Plan, trace: Option<Trace>) -> Self {
+        let pool = if plan.room.is_some() { Pool::Room } else { Pool::Orders };
+        let processes = pool.processes().end;
         let mut environment = Self {
             now: START,
             stores: Stores::default(),
@@ -282,13 +342,14 @@ impl Environment {
             invocations: Vec::new(),
             gone: Vec::new(),
             redis: RedisLog::default(),
-            processes: (0..PROCESSES).map(|_| Process::default()).collect(),
+            board: RedisLog::default(),
+            processes: (0..processes).map(|_| Process::default()).collect(),
             ops: Vec::new(),
             timers: Vec::new(),
             events: BinaryHeap::new(),
             plan,
         };
-        for process in 0..PROCESSES {
+        for process in 0..processes {
             environment.set_clock(process);
         }
         environment
@@ -351,7 +412,9 @@ impl Environment {
         let generation = self.processes[process].generation;
         let key = mix(0xc10c_0000 + process as u64, generation.into());
         let mut rng = SeededRng::from_label(self.plan.seed, key);
-        let skew_ms = rng.between(-4_000, 4_000);
+        let is_wrong = Pool::Room.processes().contains(&process) && rng.chance(500);
+        let most_ms = if is_wrong { rng.pick(&[60_000, MAX_ROOM_SKEW_MS]) } else { 4_000 };
+        let skew_ms = rng.between(-most_ms, most_ms);
         let is_skewed = rng.chance(self.plan.rates.of_fault(Fault::Skew))
             && !self.plan.without.faults.contains(&key);
         if is_skewed {
@@ -361,21 +424,23 @@ impl Environment {
     }
 
     /// Begins a run of a function in one of the processes that are not frozen; what its clock says.
-    pub(crate) fn invoke(&mut self, name: String, key: u64) -> (usize, Timestamp) {
+    pub(crate) fn invoke(&mut self, pool: Pool, name: String, key: u64) -> (usize, Timestamp) {
         let mut rng = SeededRng::from_label(key, 1);
         let now = self.now;
         let is_awake = |process: &usize| {
             self.processes[*process].frozen_until.is_none_or(|until| until <= now)
         };
-        let awake: Vec<usize> = (0..PROCESSES).filter(is_awake).collect();
+        let awake: Vec<usize> = pool.processes().filter(is_awake).collect();
         let process = if awake.is_empty() {
             // A new sandbox takes the place of one that does not answer, which goes on by itself.
-            self.retire(0);
-            0
+            let first = pool.processes().start;
+            self.retire(first);
+            first
         } else {
             rng.pick(&awake)
         };
         let Process { generation, skew_ms, .. } = self.processes[process];
+        let kept = Arc::clone(&self.processes[process].kept);
         let (lost, lost_at) = (Vec::new(), 0);
         self.invocations.push(Invocation {
             name,
@@ -384,6 +449,7 @@ impl Environment {
             process,
             generation,
             skew_ms,
+            kept,
             lost,
             lost_at,
         });
@@ -405,13 +471,10 @@ impl Environment {
 
     /// The fault that strikes at a call, if one does.
     fn fault_at(&mut self, call: &Call, place: u64, rng: &mut SeededRng) -> Option<Fault> {
-        let writes = writes_redis(call)
-            || writes_orders(call)
-            || writes_elsewhere(call)
-            || writes_cursor(call);
+        let writes = writes(call);
         let may = |fault: Fault| match fault {
             Fault::Late => writes,
-            Fault::Twice => writes_redis(call) || sends(call),
+            Fault::Twice => writes_redis(call) || sends(call) || writes_room(call),
             Fault::IndexBehind => matches!(call, Call::Due { .. }),
             Fault::RefundFault => matches!(call, Call::Refund { .. }),
             Fault::Silence => matches!(call, Call::Captures { .. } | Call::ListCaptures { .. }),
@@ -436,7 +499,15 @@ impl Environment {
             Fault::Silence,
             Fault::Limited,
         ];
-        kinds.into_iter().filter(|fault| may(*fault)).find(|fault| self.strikes(*fault, place, rng))
+        let struck = kinds
+            .into_iter()
+            .filter(|fault| may(*fault))
+            .find(|fault| self.strikes(*fault, place, rng));
+        // Where a process that sleeps does most harm: between an index and its membership, and between the
+        // steps of a draw.
+        let is_dangerous = call.effect() == Some(Effect::Room) && struck.is_none();
+        let sleeps = is_dangerous && (0..SLEEPS).any(|_| self.strikes(Fault::Freeze, place, rng));
+        if sleeps { Some(Fault::Freeze) } else { struck }
     }
 
     /// A call leaves its process.
@@ -447,10 +518,7 @@ impl Environment {
         let mut rng = SeededRng::new(place);
         let fault = self.fault_at(&call, place, &mut rng);
         let tie = rng.draw();
-        let writes = writes_redis(&call)
-            || writes_orders(&call)
-            || writes_elsewhere(&call)
-            || writes_cursor(&call);
+        let writes = writes(&call);
         // In a storm the sweeper is slow, so that much happens between what it reads and its repairs.
         let is_slow = self.plan.is_storm && self.invocations[invocation].name == "sweep";
         let there = self.now.plus_ms(rng.between(1, if is_slow { 80 } else { 12 }));
@@ -618,7 +686,14 @@ impl Environment {
     /// A call takes effect, and what follows from it is checked.
     fn apply(&mut self, invocation: usize, call: &Arc<Call>) -> Stored<Reply> {
         let held = self.before(call);
-        let reply = self.stores.apply(self.now, call);
+        self.hear_the_beacon(call);
+        let reply = match self.read_log(call) {
+            Some(reply) => Ok(reply),
+            None => self.stores.apply(self.now, call),
+        };
+        if call.effect() == Some(Effect::Board) {
+            self.board.record(self.now, call);
+        }
         if writes_redis(call) || matches!(**call, Call::Admit { .. }) {
             self.redis.record(self.now, call);
         }
@@ -639,7 +714,21 @@ impl Environment {
             }
         }
         self.after(invocation, call, held, &reply);
+        if let (true, Ok(reply)) = (writes_room(call), &reply) {
+            self.after_room(call, reply);
+        }
         reply
+    }
+
+    /// The beacon goes on by itself; its rounds may be out of reach.
+    fn hear_the_beacon(&mut self, call: &Call) {
+        let Some(room) = &self.plan.room else { return };
+        let hears = match call {
+            Call::LatestRound { .. } => true,
+            Call::Round { .. } => self.oracle.room.hears(room.beacon, self.now),
+            _ => return,
+        };
+        self.stores.beacon.latest = hears.then(|| latest_round(self.now));
     }
 
     fn answer(&mut self, op: usize) {
@@ -669,8 +758,13 @@ impl Environment {
             let of = of.map_or_else(String::new, |id| format!(" of {id}"));
             format!("Redis FAILS OVER and forgets its last {writes} writes{of}")
         });
-        let (seats, gate) = self.redis.forget(writes, of);
-        (self.stores.seats, self.stores.gate) = (seats, gate);
+        let replica = self.redis.forget(writes, of);
+        self.stores.seats.clone_from(&replica.seats);
+        self.stores.gate.clone_from(&replica.gate);
+        if of.is_none() {
+            let replica = self.board.forget(writes, None);
+            self.stores.boards.clone_from(&replica.boards);
+        }
         self.oracle.given_back += 1;
         self.changes += 1;
     }
@@ -707,6 +801,7 @@ impl Environment {
         self.stores.lose_redis();
         self.oracle.given_back += 1;
         self.redis = RedisLog::default();
+        self.board = RedisLog::default();
         self.changes += 1;
     }
 

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use engine::domain::time::Timestamp;
 use model_stores::Caller;
 
-use crate::environment::{Environment, PortHandle, Shared};
+use crate::environment::{Environment, Pool, PortHandle, Shared};
 use crate::fault::Fault;
 use crate::random::{SeededRng, mix};
 
@@ -123,7 +123,18 @@ impl Executor {
         place: u64,
         function: impl FnOnce(Caller<PortHandle>, Timestamp) -> F,
     ) -> Option<T> {
-        let (invocation, now) = self.environment.lock().invoke(name, place);
+        self.invoke_in(Pool::Orders, name, place, function).await
+    }
+
+    /// The same in one of the processes of a pool.
+    pub(crate) async fn invoke_in<T: 'static, F: Future<Output = T> + 'static>(
+        &self,
+        pool: Pool,
+        name: String,
+        place: u64,
+        function: impl FnOnce(Caller<PortHandle>, Timestamp) -> F,
+    ) -> Option<T> {
+        let (invocation, now) = self.environment.lock().invoke(pool, name, place);
         let ports = Caller(PortHandle { environment: self.environment.clone(), invocation });
         let slot = Rc::new(RefCell::new(ReplySlot { answer: None, is_gone: false, waker: None }));
         let sender = Sender(Rc::clone(&slot));

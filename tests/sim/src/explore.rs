@@ -3,7 +3,7 @@
 use std::fmt;
 use std::num::NonZero;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use model_stores::{seed_in, seed_of_commit};
 
 use crate::fault::Fault;
 use crate::random::mix;
+use crate::room::RoomPlan;
 use crate::run::{Outcome, run};
 use crate::tally::Tally;
 
@@ -26,6 +27,29 @@ pub struct Exploration {
     pub for_at_most: Duration,
     /// The guard that is taken away, if one is.
     pub without: Option<Guard>,
+    /// The seeds of the base that are run.
+    pub of: Of,
+}
+
+/// Seeds by what their sales have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// All of them.
+    Every,
+    /// Those whose sale has no waiting room.
+    Plain,
+    /// Those whose sale has a waiting room.
+    Rooms,
+}
+
+impl Of {
+    fn has(self, seed: u64) -> bool {
+        match self {
+            Self::Every => true,
+            Self::Plain => !RoomPlan::is_of(seed),
+            Self::Rooms => RoomPlan::is_of(seed),
+        }
+    }
 }
 
 /// Does something without a guard, if one is named.
@@ -63,23 +87,34 @@ pub fn base_seed() -> u64 {
 /// Makes the runs until they are over, or one breaks a promise.
 #[must_use]
 pub fn explore(exploration: Exploration) -> Explored {
-    let Exploration { base, runs, for_at_most, without } = exploration;
+    let Exploration { base, runs, for_at_most, without, of } = exploration;
     let begun = Instant::now();
-    let (next, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    // The number of seeds that were looked at, and of runs that were begun.
+    let (next, is_over) = (Mutex::new((0, 0)), AtomicBool::new(false));
+    let begin = || -> Option<(u64, u64)> {
+        let mut next = next.lock().expect("no run panics with the lock");
+        let (looked_at, begun) = &mut *next;
+        *begun += 1;
+        let seed = loop {
+            let seed = mix(base, *looked_at);
+            *looked_at += 1;
+            if of.has(seed) {
+                break seed;
+            }
+        };
+        (*begun <= runs).then_some((seed, *begun))
+    };
     let all = Mutex::new((Tally::default(), None));
     let work = || {
         let mut tally = Tally::default();
         let mut failure = None;
         while !is_over.load(Ordering::Relaxed) && begun.elapsed() < for_at_most {
-            let turn = next.fetch_add(1, Ordering::Relaxed);
-            if turn >= runs {
-                break;
-            }
-            let outcome = without_guard(without, || run(mix(base, turn), false));
+            let Some((seed, run_number)) = begin() else { break };
+            let outcome = without_guard(without, || run(seed, false));
             tally.add(&outcome.tally);
             if outcome.violation.is_some() {
                 is_over.store(true, Ordering::Relaxed);
-                failure = Some((outcome, turn + 1));
+                failure = Some((outcome, run_number));
             }
         }
         let mut all = all.lock().expect("no run panics with the lock");

@@ -19,13 +19,14 @@ mod oracle;
 mod plan;
 mod random;
 mod redis_log;
+mod room;
 mod run;
 mod shrink;
 mod tally;
 mod trace;
 
 pub use crate::environment::Violation;
-pub use explore::{Exploration, Explored, base_seed, explore, without_guard};
+pub use explore::{Exploration, Explored, Of, base_seed, explore, without_guard};
 pub use fault::{Fault, FaultProfile};
 pub use run::{Outcome, run};
 pub use shrink::{Minimal, shrink};

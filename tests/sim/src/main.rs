@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use engine::domain::guard::Guard;
-use sim::{Exploration, base_seed, explore, run, shrink, without_guard};
+use sim::{Exploration, Of, base_seed, explore, run, shrink, without_guard};
 
 /// Runs make and drop small values all the time: a tenth of their time goes to the system's allocator.
 #[global_allocator]
@@ -33,7 +33,8 @@ fn main() -> ExitCode {
     }
     let (base, for_at_most) = (base_seed(), Duration::from_secs_f64(hours * 3600.0));
     println!("seeds from base {base} (ONSALE_SIM_BASE={base} repeats them)");
-    let explored = explore(Exploration { base, runs: u64::MAX, for_at_most, without });
+    let runs = u64::MAX;
+    let explored = explore(Exploration { base, runs, for_at_most, without, of: Of::Every });
     println!("{explored}");
     explored.failure.map_or(ExitCode::SUCCESS, |(failure, _)| show(failure.seed, without))
 }

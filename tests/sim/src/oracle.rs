@@ -28,6 +28,7 @@ use model_stores::{Call, Place, Reply};
 use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
 use crate::plan::{LIST_LAG, provider_id, sale_id};
+use crate::room::rules::RoomOracle;
 
 /// The error of a clock at most, in milliseconds: an order may expire that much early.
 const CLOCKS_MS: i64 = 4_000;
@@ -65,6 +66,8 @@ pub(crate) struct Oracle {
     parts: BTreeMap<(Epoch, InventoryId), BTreeMap<u32, LoadPart>>,
     /// The number of times that seats were given back in Redis, or forgotten to be taken.
     pub given_back: u64,
+    /// What was decided, told and shown in the room.
+    pub room: RoomOracle,
 }
 
 /// What was undecided at one moment.

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::fault::{Fault, FaultProfile, Rates};
 use crate::random::SeededRng;
+use crate::room::RoomPlan;
 
 /// The time at which every run begins.
 pub(crate) const START: Timestamp = Timestamp::from_ms(1_800_000_000_000);
@@ -88,6 +89,8 @@ pub(crate) struct Plan {
     pub incidents: Vec<(i64, u64, Incident)>,
     /// When the sale closes, in milliseconds from the start, if it is to be archived then.
     pub archives_from_ms: Option<i64>,
+    /// The sale's waiting room, if it has one.
+    pub room: Option<RoomPlan>,
     /// Parts that are left out.
     pub without: Without,
 }
@@ -101,10 +104,16 @@ impl Plan {
         let pay_window = rng.pick(&[20, 60, 60, 240, 1000]);
         let arrivals_ms = rng.pick(&[300, 5_000, 60_000, 200_000]);
         let closes_early = rng.chance(150);
-        let closes_ms = if closes_early { arrivals_ms / 2 + 10_000 } else { 86_400_000 * 30 };
+        let room = RoomPlan::from_seed(seed);
+        let closes_ms = match &room {
+            _ if !closes_early => 86_400_000 * 30,
+            None => arrivals_ms / 2 + 10_000,
+            Some(room) => room.opens_ms + arrivals_ms + 10_000,
+        };
+        let arrivals_ms = room.as_ref().map_or(arrivals_ms, RoomPlan::arrivals_ms);
         // In a third of the runs there is hardly anything to sell, and everybody wants it.
         // In a few, the sweeper runs all the time while they come again and again.
-        let is_storm = SeededRng::from_label(seed, 0x12).chance(50);
+        let is_storm = SeededRng::from_label(seed, 0x12).chance(50) && room.is_none();
         let lists = SeededRng::from_label(seed, 0x13).chance(500);
         let is_tight = rng.chance(330) || is_storm;
         let mut parts = SeededRng::from_label(seed, 0x13);
@@ -116,7 +125,8 @@ impl Plan {
         ]);
         let arrivals_ms = if is_storm { 2_000 } else { arrivals_ms };
         let apart = SeededRng::from_label(seed, 0x14).chance(400);
-        let sale = sale(&mut rng, pay_window, closes_ms, is_tight, apart);
+        let of_room = room.as_ref();
+        let sale = sale(&mut rng, pay_window, closes_ms, is_tight, apart, of_room);
         let buyers = rng.between(if is_tight { 4 } else { 2 }, 7) as u64;
         let first_sweep_ms = if is_storm { 5_000 } else { rng.between(5_000, 60_000) };
         let window_ms = (pay_window + i64::from(GRACE.seconds())) * 1000;
@@ -162,6 +172,7 @@ impl Plan {
             calm_from,
             incidents,
             archives_from_ms: closes_early.then_some(closes_ms),
+            room,
             without,
         }
     }
@@ -208,6 +219,7 @@ fn sale(
     closes_ms: i64,
     is_tight: bool,
     apart: bool,
+    room: Option<&RoomPlan>,
 ) -> Sale {
     let stops = if is_tight { 0 } else { rng.pick(&[0, 0, 3, 4]) };
     let stop = |index: i64| json!({ "stop": format!("s{index}"), "name": format!("Stop {index}") });
@@ -245,6 +257,10 @@ fn sale(
         "gate": { "shards": 2, "user_lock_ms": 1000, "token_seconds": 300 },
         "tiers_apart": apart, "tiers": tiers,
     });
+    if let Some(room) = room {
+        file["opens_at"] = json!(START.plus_ms(room.opens_ms));
+        file["room"] = room.file.clone();
+    }
     if stops > 0 {
         file["stops"] = Value::Array((0..stops).map(stop).collect());
     }

@@ -1,12 +1,11 @@
 //! What Redis was asked to write, so that it can be made to forget the last of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use engine::domain::gate::GateShard;
-use engine::domain::ids::{InventoryId, SaleId};
+use engine::domain::ids::InventoryId;
 use engine::domain::time::Timestamp;
-use model_stores::{Call, SeatsModel, Stores};
+use model_stores::{Call, Stores};
 
 use crate::environment::inventory_of;
 
@@ -45,11 +44,7 @@ impl RedisLog {
 
     /// The state of Redis without its last writes, or without the last writes of one inventory, whose
     /// slot's node fails over alone.
-    pub(crate) fn forget(
-        &mut self,
-        writes: usize,
-        of: Option<&InventoryId>,
-    ) -> (SeatsModel, BTreeMap<(SaleId, u16), GateShard>) {
+    pub(crate) fn forget(&mut self, writes: usize, of: Option<&InventoryId>) -> &Stores {
         let is_of_it = |call: &Call| of.is_none_or(|id| inventory_of(call) == Some(id));
         let places = self.writes.iter().enumerate().rev();
         let last = places.filter(|(_, (_, call))| is_of_it(call)).map(|(place, _)| place);
@@ -59,6 +54,6 @@ impl RedisLog {
         while !self.writes.is_empty() {
             self.replicate();
         }
-        (self.replica.seats.clone(), self.replica.gate.clone())
+        &self.replica
     }
 }

@@ -11,6 +11,9 @@ use crate::environment::{Environment, Violation};
 use crate::executor::{self, Executor};
 use crate::fault::{Fault, FaultProfile};
 use crate::plan::{Plan, Without};
+use crate::random::mix;
+use crate::room::actors::{bringer, commander, draws, onlooker};
+use crate::room::visitor::visitor;
 use crate::tally::Tally;
 use crate::trace::Trace;
 
@@ -72,7 +75,18 @@ fn play(executor: &Executor, plan: Plan) {
         executor.act_forever(reader(executor.clone()));
     }
     for index in (0..plan.buyers).filter(|index| !plan.without.buyers.contains(index)) {
-        executor.act(buyer(executor.clone(), index));
+        match plan.room {
+            None => executor.act(buyer(executor.clone(), index)),
+            Some(_) => executor.act(visitor(executor.clone(), index)),
+        }
+    }
+    if let Some(room) = plan.room {
+        executor.act(onlooker(executor.clone(), mix(plan.seed, 0x100c)));
+        executor.act_forever(draws(executor.clone(), mix(plan.seed, 0x100d)));
+        executor.act(commander(executor.clone(), room.commands));
+        if room.brings {
+            executor.act(bringer(executor.clone(), mix(plan.seed, 0x100e)));
+        }
     }
     if let Some(closes_ms) = plan.archives_from_ms {
         executor.act(archivist(executor.clone(), closes_ms, 0xa4c4_0000));

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use engine::domain::inventory::{HeldLine, HoldRecord, HoldReply};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::Order;
+use engine::domain::time::Timestamp;
 use engine::ports::{Claim, CreateReply, SettleReply, Stored};
 use model_stores::{Call, Message, Reply};
 
@@ -79,6 +80,16 @@ pub(crate) fn call_line(
         Some(Ok(Reply::Claims(claims))) => claims.is_empty(),
         Some(Ok(Reply::ManyOrders(orders))) => orders.is_empty(),
         Some(Ok(Reply::Sale(_) | Reply::Sales(_) | Reply::Epoch(_))) => true,
+        Some(Ok(
+            Reply::LastRecord(_)
+            | Reply::RoomRecord(_)
+            | Reply::ShownRoom(_)
+            | Reply::ShowRoom(())
+            | Reply::CountTaken(_)
+            | Reply::CountHolds(_)
+            | Reply::Joined(_)
+            | Reply::Tally(_),
+        )) => true,
         Some(_) | None => false,
     };
     if is_dull && fault.is_none() {
@@ -172,10 +183,29 @@ fn request_line(call: &Call) -> String {
         }
         Call::Payment { payment, .. } => format!("payment {}", payment.payment),
         Call::Claims { tier, block, .. } => format!("claims in block {block} of {tier}"),
-        Call::Send { message, .. } => match Message::from_engine(message) {
-            Some(message) => format!("message: {}", sent(&message)),
-            None => "a message".to_owned(),
-        },
+        Call::Send { message, .. } => format!("message: {}", sent(&Message::from_engine(message))),
+        Call::Append { record, .. } => {
+            let groups = record.state.groups.iter();
+            let at: Vec<String> = groups
+                .map(|group| {
+                    format!("S {} E {} of {}", group.serving, group.passed, group.window_end)
+                })
+                .collect();
+            let seconds = Timestamp::from_ms(record.at_ms).ms_since(START) / 1000;
+            format!("record {} at {seconds} s: {}", record.number, at.join(", "))
+        }
+        Call::Join { membership, replaces, .. } => {
+            let (index, window) = (membership.index.number, membership.index.window);
+            format!("join {} as {index} ({window:?}) instead of {replaces:?}", membership.buyer)
+        }
+        Call::Enter { enter } => {
+            let (place, turn) = (enter.visit.place, enter.visit.turn);
+            format!("enter {} as {} at place {place} by record {turn}", enter.buyer, enter.index)
+        }
+        Call::ShowRoom { shown, .. } => format!("show record {}", shown.view.number),
+        Call::KeepChunk { chunk, leaves, .. } => {
+            format!("chunk {chunk} of {} leaves", leaves.len())
+        }
         Call::Publish { file, replaces } => {
             let (limit, state) = (file.limit_per_buyer, file.state);
             format!("publish {state:?} with limit {limit} instead of {replaces:?}")
@@ -214,6 +244,13 @@ fn answered(reply: &Reply) -> String {
         Reply::Admit(reply) => format!("{reply:?}"),
         Reply::Lease(reply) | Reply::Prolong(reply) | Reply::Loaded(reply) => format!("{reply:?}"),
         Reply::Send(()) => "sent".to_owned(),
+        Reply::Join(kept) => {
+            format!(
+                "index {} ({:?}), {} times before",
+                kept.index.number, kept.index.window, kept.rejoined
+            )
+        }
+        Reply::KeepChunk(leaves) => format!("{} leaves", leaves.len()),
         Reply::Payment(Some(record)) => format!("{:?}", record.outcome),
         Reply::Claims(claims) => {
             let claim = |claim: &Claim| format!("{}/{}: {}", claim.leg, claim.seat.0, claim.order);
@@ -244,5 +281,6 @@ fn sent(message: &Message) -> String {
         Message::Refund(refund) => format!("refund {}", refund.payment),
         Message::Load(_) => "load the sale".to_owned(),
         Message::Callback(callback) => format!("decide {}", callback.payment),
+        Message::Draw(_) => "draw the room".to_owned(),
     }
 }

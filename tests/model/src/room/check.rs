@@ -255,17 +255,17 @@ pub fn served(scenario: &Scenario, state: &State, now: Timestamp) -> Checked {
     })
 }
 
-/// R10: a code is used once for each who has joined with it, and no more often than it may be.
+/// R12: a code is used once for each who has joined with it, and no more often than it may be.
 fn codes(scenario: &Scenario, rooms: &RoomsModel) -> Checked {
     let Some(most) = scenario.code_uses else { return Ok(()) };
     let joined: usize = rooms.members.values().map(BTreeMap::len).sum();
     let used: u32 = rooms.codes.values().map(|uses| uses.used).sum();
     must(u32::try_from(joined) == Ok(used) && used <= most, || {
-        format!("R10: {joined} have joined by a code for {most}, which was used {used} times")
+        format!("R12: {joined} have joined by a code for {most}, which was used {used} times")
     })
 }
 
-/// R1 to R4, R6 to R8 and R10 in a state.
+/// R1 to R4, R6 to R8 and R12 in a state.
 ///
 /// # Errors
 /// Says what is broken.
