@@ -463,6 +463,12 @@ impl Environment {
         self.set_clock(process);
     }
 
+    /// The number of clocks that the processes of a pool have had.
+    pub(crate) fn clocks(&self, pool: Pool) -> u64 {
+        let processes = pool.processes().map(|process| self.processes[process].generation);
+        processes.map(|generation| 1 + u64::from(generation)).sum()
+    }
+
     /// The process and generation of an invocation.
     pub(crate) fn home(&self, invocation: usize) -> (usize, u32) {
         let invocation = &self.invocations[invocation];

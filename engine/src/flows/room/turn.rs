@@ -10,7 +10,7 @@ use std::future::Future;
 use crate::domain::room::counts::Tally;
 use crate::domain::room::document::{Document, Left};
 use crate::domain::room::log::Record;
-use crate::domain::room::serving::{Command, Event, Given, Mode, Refusal, Room};
+use crate::domain::room::serving::{Command, Event, FUTURE_MS, Given, Mode, Refusal, Room};
 use crate::domain::room::view::View;
 use crate::domain::time::Timestamp;
 use crate::flows::room::last_record;
@@ -147,13 +147,22 @@ async fn advance(
         counts: tally.as_ref().map(|tally| tally.counts(&room.settings, state.clock_ms)),
         reservations: tally.map(|tally| tally.reservations).unwrap_or_default(),
     };
-    let next = last.next(room, now.ms(), Vec::new(), given);
+    let next = last.next(room, dated(last.at_ms, now), Vec::new(), given);
     let next = next.map_err(|refusal| StoreError::Contract(refusal.to_string()))?;
     let record = match ports.rooms().append(&room.sale, &next).await? {
         AppendReply::Appended => next,
         AppendReply::Conflict => last_record(ports, &room.sale).await?,
     };
     Ok(Advanced { record, drop_percent })
+}
+
+/// The time of the record of a turn that is made at `now`, in milliseconds since the Unix epoch: after that of the
+/// record before. A clock that is behind it dates the turn by the second that it counts. If it went back, the next
+/// turn of the clock that is ahead would count all of the time between the two once more, a minute of each visit
+/// for each turn.
+fn dated(last_ms: i64, now: Timestamp) -> i64 {
+    let counted_ms = i64::try_from(FUTURE_MS).unwrap_or(i64::MAX);
+    if now.ms() < last_ms { last_ms.saturating_add(counted_ms) } else { now.ms() }
 }
 
 /// Makes what is shown of a record, and shows it. A board that does not take it is made again by the next

@@ -9,7 +9,7 @@ use engine::domain::room::bytes::{Hash, Secret};
 use engine::domain::room::draw::{Source, Window, later_seed};
 use engine::domain::room::join::{JoinWindow, Membership, Tree, bucket_of};
 use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
-use engine::domain::room::serving::{Event, GroupState, Mode, Room};
+use engine::domain::room::serving::{Event, GroupState, MAX_VISIT_STEP_MS, Mode, Room};
 use engine::domain::room::tree;
 use engine::domain::room::view::View;
 use engine::domain::room::visit::{Enter, EnterReply, Visit};
@@ -18,7 +18,7 @@ use engine::ports::{AppendReply, Shown};
 use model_stores::{BeaconModel, Call, Reply};
 
 use super::{BUCKETS, BeaconPlan, latest_round};
-use crate::environment::Environment;
+use crate::environment::{Environment, Pool};
 use crate::plan::sale_id;
 
 /// A place or an index of a group.
@@ -236,7 +236,18 @@ impl Environment {
             self.tally.reach("room: later window");
         }
         self.oracle.room.log.push((record.clone(), line));
-        Ok(())
+        self.clock_of_visits_is_right(record)
+    }
+
+    /// R11: the clock of visits goes as time does. Each clock that is wrong may make it jump by a minute once,
+    /// and while a record is ahead of the clock of who makes the next, a turn counts a second.
+    fn clock_of_visits_is_right(&self, record: &Record) -> Result<(), Broken> {
+        let elapsed_ms = u64::try_from(self.elapsed_ms()).unwrap_or(0);
+        let most_ms = elapsed_ms * 3 / 2 + MAX_VISIT_STEP_MS * (1 + self.clocks(Pool::Room));
+        let clock_ms = record.state.clock_ms;
+        must(clock_ms <= most_ms, "R11", || {
+            format!("after {elapsed_ms} ms the clock of visits is at {clock_ms} ms")
+        })
     }
 
     /// R3, R4: N and root are those of the kept tree; the round that is quoted is no older than they are;
