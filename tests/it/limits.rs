@@ -105,6 +105,7 @@ async fn a_sale_sells_out_under_the_limits_of_aws_and_its_report_says_what_was_t
         seed: 7,
         most: DEADLINE,
         rate_per_second: 1000,
+        admission: replay::admission::AdmissionOptions::default(),
         progress: false,
     };
     let outcome = replay::run(&options).await.unwrap();

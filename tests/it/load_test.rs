@@ -17,7 +17,7 @@ use loadtest::credentials::Credentials;
 use loadtest::demo;
 use loadtest::profile::LoadProfile;
 use loadtest::published::{PUBLISHED, Published};
-use loadtest::replay;
+use loadtest::replay::{self, admission::AdmissionOptions};
 use loadtest::report::Report;
 use loadtest::thresholds::Thresholds;
 use loadtest::{CallbackRepeats, Load, Options, page, seconds};
@@ -590,6 +590,7 @@ async fn a_published_on_sale_is_replayed_in_small() {
         seed: 7,
         most: DEADLINE,
         rate_per_second: 1000,
+        admission: AdmissionOptions::default(),
         progress: false,
     };
     assert_eq!(options.tickets(), 150);

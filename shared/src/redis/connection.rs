@@ -20,6 +20,7 @@ use redis::{
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
+use super::meter::Meter;
 use crate::runtime::connections::{Trust, pause};
 use engine::ports::{StoreError, Stored};
 
@@ -65,7 +66,10 @@ impl Default for Bounds {
 
 /// A connection to Redis that renews itself; clones share it.
 #[derive(Debug, Clone)]
-pub struct Connection(Arc<Shared>);
+pub struct Connection {
+    shared: Arc<Shared>,
+    meter: Meter,
+}
 
 #[derive(Debug)]
 struct Shared {
@@ -169,7 +173,20 @@ impl Connection {
             }
         };
         let current = Mutex::default();
-        Ok(Self(Arc::new(Shared { endpoint, bounds, current })))
+        let shared = Arc::new(Shared { endpoint, bounds, current });
+        Ok(Self { shared, meter: Meter::default() })
+    }
+
+    /// The same connection, whose commands are counted with those of another one.
+    #[must_use]
+    pub fn counted_with(self, other: &Self) -> Self {
+        Self { meter: other.meter.clone(), ..self }
+    }
+
+    /// Counts the commands that are sent.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        &self.meter
     }
 
     /// Connects now, so that the first request need not.
@@ -217,7 +234,7 @@ impl Connection {
     }
 
     async fn send(&self, request: Request<'_>) -> Result<Value, Fault> {
-        let Bounds { attempts, pauses: (least, most), .. } = self.0.bounds;
+        let Bounds { attempts, pauses: (least, most), .. } = self.shared.bounds;
         let mut lost = None;
         for _ in 0..attempts.max(1) {
             let after = lost.as_ref().map(|_| pause::between(least, most));
@@ -225,6 +242,10 @@ impl Connection {
                 Ok(current) => current,
                 Err(error) => return Err(Fault::Store(lost.unwrap_or(error))),
             };
+            match request {
+                Request::One(command) => self.meter.record(std::iter::once(command)),
+                Request::Many(pipeline) => self.meter.record(pipeline.cmd_iter()),
+            }
             let error = match live.send(request).await {
                 Ok(value) => return Ok(value),
                 Err(error) => error,
@@ -258,7 +279,7 @@ impl Connection {
 
     /// The current connection, or a new one, after a pause. Many may wait here for one to connect.
     async fn live(&self, after: Option<Duration>) -> Stored<(u64, Live)> {
-        let Shared { endpoint, bounds, current } = &*self.0;
+        let Shared { endpoint, bounds, current } = &*self.shared;
         let connecting = async {
             if let Some(pause) = after {
                 let pause_us = u64::try_from(pause.as_micros()).unwrap_or(u64::MAX);
@@ -282,7 +303,7 @@ impl Connection {
     }
 
     async fn drop_generation(&self, generation: u64) {
-        let mut current = self.0.current.lock().await;
+        let mut current = self.shared.current.lock().await;
         if current.generation == generation {
             current.live = None;
         }

@@ -11,6 +11,7 @@
 //! - [`availability`] reads what is left, seldom, for everyone who asks.
 //! - [`counters`] counts requests for the limits of the gate.
 //! - [`connection`] hides which client is behind, and bounds how long it may take.
+//! - [`Meter`] counts the commands to the slot of a sale, for a load test.
 
 pub mod availability;
 pub mod connection;
@@ -27,6 +28,7 @@ mod gate;
 mod hold;
 mod load;
 mod mark;
+mod meter;
 mod reads;
 mod release;
 mod repair;
@@ -42,6 +44,7 @@ use engine::ports::StoreError;
 pub use challenges::{ChallengePlace, RedisChallenges};
 pub use connection::{Bounds, Connection, Topology};
 pub use gate::RedisGate;
+pub use meter::Meter;
 pub use room_board::RedisBoard;
 pub use script::{Script, Scripts};
 pub use seats::RedisSeats;

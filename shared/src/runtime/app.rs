@@ -26,7 +26,7 @@ use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
 use crate::redis::counters::Counters;
-use crate::redis::{Bounds, Connection, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
+use crate::redis::{Bounds, Connection, Meter, RedisBoard, RedisChallenges, RedisGate, RedisSeats};
 use crate::runtime::callbacks::CallbackEntry;
 use crate::runtime::config::{
     AdmissionConfig, AttendeeConfig, CA_FILE, ChallengeConfig, Config, Defect,
@@ -350,6 +350,12 @@ impl App {
         }
     }
 
+    /// Counts the commands to the slots of sales that are watched.
+    #[must_use]
+    pub fn meter(&self) -> &Meter {
+        self.ports.redis.meter()
+    }
+
     /// The engine that a configuration describes.
     ///
     /// # Errors
@@ -357,7 +363,8 @@ impl App {
     pub async fn from_config(config: &Config) -> Result<Self, Error> {
         let ports = LivePorts::new(config).await?;
         let (topology, bounds) = (&config.redis.topology, Bounds::default());
-        let replicas = Connection::to_replicas(topology, bounds, &trust(config)?)?;
+        let replicas =
+            Connection::to_replicas(topology, bounds, &trust(config)?)?.counted_with(&ports.redis);
         Ok(Self {
             availability: Availability::new(ports.redis.clone(), replicas, random_u32()?),
             cache: config.redis.kind,

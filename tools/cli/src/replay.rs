@@ -3,14 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::crowd::{CrowdArgs, Otherwise};
 use super::limits::LimitsArgs;
 use super::{DECLINED, Failure, out};
 use loadtest::page;
+use loadtest::people::plan::Crowd;
 use loadtest::published::{PUBLISHED, Published};
-use loadtest::replay::{self, Outcome};
+use loadtest::replay::admission::{Admission, AdmissionOptions};
+use loadtest::replay::{self, Outcome, comparison};
 
 /// Replay an on-sale of which figures were published, and prove by audit that nothing went wrong.
 #[derive(Debug, Args)]
@@ -18,8 +20,12 @@ use loadtest::replay::{self, Outcome};
 It starts an engine of its own on free ports, with servers in memory, and leaves nothing behind.
 --scale 0.01 brings a hundredth of the people for a hundredth of the tickets, as fast as the real ones.
 
+With --admission room or challenges the sale has a waiting room; all replays it with the gate alone, with a
+room, and with a room that asks for the answer to a challenge, and prints what became of each side by side.
+
 Example:
   onsale replay tixcraft-2024 --scale 0.01 --html replay.html
+  onsale replay tixcraft-2024 --scale 0.1 --people mixed --admission all
 
 Exit code 1 if a seat was left, an invariant is broken, or the crowd met what must never happen.")]
 pub struct ReplayCommand {
@@ -33,13 +39,48 @@ pub struct ReplayCommand {
     #[arg(long, value_name = "N", default_value_t = 600,
           value_parser = clap::value_parser!(u32).range(1..))]
     gate_rate: u32,
+    /// Open loop: which classes come: people at and after the opening, or people of all kinds and as many bots.
+    #[arg(long, value_name = "CROWD", value_enum, default_value_t, conflicts_with = "at_once")]
+    people: Crowd,
+    /// How people are let in.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, conflicts_with = "at_once")]
+    admission: How,
+    /// How many places a waiting room serves a second at most [default: a 300th of the tickets, at most 200]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    places_per_second: Option<u32>,
     #[command(flatten)]
     crowd: CrowdArgs,
     #[command(flatten)]
     limits: LimitsArgs,
-    /// Write the report as a page with plots, too.
+    /// Write the report as a page with plots, too; not of all ways of letting people in.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+}
+
+/// How people are let in: one way, or each after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum How {
+    /// By the gate alone.
+    #[default]
+    Gate,
+    /// By a waiting room.
+    Room,
+    /// By a waiting room that asks for the answer to a challenge on joining.
+    Challenges,
+    /// Each of them, one after the other.
+    All,
+}
+
+impl How {
+    /// The one way; `None` for all.
+    fn one(self) -> Option<Admission> {
+        match self {
+            Self::Gate => Some(Admission::Gate),
+            Self::Room => Some(Admission::Room),
+            Self::Challenges => Some(Admission::Challenges),
+            Self::All => None,
+        }
+    }
 }
 
 impl ReplayCommand {
@@ -48,23 +89,8 @@ impl ReplayCommand {
     /// # Errors
     /// Fails if it cannot be carried out.
     pub async fn run(self, json: bool) -> Result<ExitCode, Failure> {
-        let published = self.published;
-        let otherwise = Otherwise {
-            arrivals: published.arrivals(self.scale),
-            open: Some((published.arrival_seconds(self.scale), published.shape)),
-            most_seconds: published.most_seconds(),
-        };
-        let options = replay::Options {
-            published,
-            scale: self.scale,
-            load: self.crowd.load(otherwise),
-            profile: self.crowd.profile(),
-            seed: self.crowd.seed(),
-            most: self.crowd.most(otherwise),
-            rate_per_second: self.gate_rate,
-            progress: !json,
-            limits: self.limits.limits(),
-        };
+        let options = self.options(json);
+        let Some(_) = self.admission.one() else { return compare(&options, json).await };
         let outcome = replay::run(&options).await?;
         if let Some(file) = &self.html {
             page::write(file, &page::of_replay(&outcome)?)?;
@@ -76,10 +102,52 @@ impl ReplayCommand {
         }
         Ok(if outcome.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
     }
+
+    fn options(&self, json: bool) -> replay::Options {
+        let published = self.published;
+        let otherwise = Otherwise {
+            arrivals: published.arrivals(self.scale),
+            open: Some((published.arrival_seconds(self.scale), published.shape)),
+            // Places that nobody uses are waited for, and what is left over is served one by one.
+            most_seconds: match self.admission {
+                How::Gate => published.most_seconds(),
+                How::Room | How::Challenges | How::All => 3 * published.most_seconds(),
+            },
+        };
+        replay::Options {
+            published,
+            scale: self.scale,
+            load: self.crowd.load(otherwise),
+            profile: self.crowd.profile(),
+            seed: self.crowd.seed(),
+            most: self.crowd.most(otherwise),
+            rate_per_second: self.gate_rate,
+            progress: !json,
+            limits: self.limits.limits(),
+            admission: AdmissionOptions {
+                crowd: self.people,
+                admission: self.admission.one().unwrap_or_default(),
+                places_per_second: self.places_per_second,
+            },
+        }
+    }
+}
+
+/// Replays it with each way of letting people in.
+async fn compare(options: &replay::Options, json: bool) -> Result<ExitCode, Failure> {
+    let comparison = comparison::compare(options).await?;
+    if json {
+        out(&serde_json::to_string_pretty(&comparison)?)?;
+    } else {
+        out(&comparison.table().to_string())?;
+    }
+    Ok(if comparison.is_good() { ExitCode::SUCCESS } else { ExitCode::from(DECLINED) })
 }
 
 fn text(outcome: &Outcome) -> String {
-    format!("{}\n\n{}\n{}", outcome.load_test.tables(), outcome.audit, outcome.summary())
+    let figures = comparison::table(&[(outcome.admission.admission, outcome)]);
+    let tables = outcome.load_test.tables();
+    format!("{tables}\n\n{figures}\n\n{}\n{}", outcome.audit, outcome.summary())
 }
 
 fn published(name: &str) -> Result<&'static Published, String> {

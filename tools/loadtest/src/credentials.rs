@@ -14,9 +14,12 @@ const TOKEN_SECONDS: u32 = 24 * 3600;
 /// Secret that forgers sign with.
 const FORGED: &[u8] = b"a secret that the engine does not have";
 
-/// What the crowd signs with.
-#[derive(Debug)]
-pub struct Credentials(Option<Own>);
+/// What the crowd signs with, and what it was told.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    own: Option<Own>,
+    answer: Option<String>,
+}
 
 /// The development secrets of a local engine, put to use.
 #[derive(Debug)]
@@ -33,17 +36,30 @@ impl Credentials {
     pub fn new(secrets: &Secrets) -> Self {
         let identity = Identity::new(secrets.identity.as_bytes());
         let (forged, entry) = (Identity::new(FORGED), payment::entry_path(secrets));
-        Self(Some(Own { identity, forged, secrets: secrets.clone(), entry }))
+        let own = Own { identity, forged, secrets: secrets.clone(), entry };
+        Self { own: Some(own), answer: None }
     }
 
     /// Signs nothing: a rehearsal has no secret of its deployment.
     #[must_use]
     pub fn none() -> Self {
-        Self(None)
+        Self::default()
+    }
+
+    /// The same, told the answer to the questions of the sales.
+    #[must_use]
+    pub fn told(self, answer: &str) -> Self {
+        Self { answer: Some(answer.to_owned()), ..self }
+    }
+
+    /// The answer to the questions of the sales, if the crowd was told.
+    #[must_use]
+    pub fn answer(&self) -> Option<&str> {
+        self.answer.as_deref()
     }
 
     fn own(&self) -> Result<&Own, String> {
-        self.0.as_ref().ok_or_else(|| "there is no secret to sign with".to_owned())
+        self.own.as_ref().ok_or_else(|| "there is no secret to sign with".to_owned())
     }
 
     /// The path of the entry of callbacks, which a provider is given.

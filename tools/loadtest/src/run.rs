@@ -145,6 +145,8 @@ async fn prepare(
         tokens,
         arrivals: Vec::new(),
         visits: RefCell::default(),
+        members: RefCell::default(),
+        promises: RefCell::default(),
         profile: options.profile,
         seed: options.seed,
         unhurried: matches!(options.load, Load::Open { .. }),
@@ -166,7 +168,7 @@ async fn execute(
     };
     let mut test = test;
     let opening = opening(&test);
-    test.arrivals = arrivals(options, opening);
+    test.arrivals = arrivals(options, opening, test.has_room());
     let test = Rc::new(test);
     let seats = test.weights.iter().sum();
     let progress = Progress::new(options.progress, options.load.arrivals(), seats);
@@ -231,7 +233,7 @@ fn opening(test: &LoadTest) -> Duration {
 }
 
 /// Who comes, and when; nobody by the clock in a closed loop.
-fn arrivals(options: &Options, opening: Duration) -> Vec<Arrival> {
+fn arrivals(options: &Options, opening: Duration, has_room: bool) -> Vec<Arrival> {
     let Load::Open { arrivals: accounts, within_seconds, shape, .. } = options.load else {
         return Vec::new();
     };
@@ -242,7 +244,7 @@ fn arrivals(options: &Options, opening: Duration) -> Vec<Arrival> {
             (0..).zip(arrivals::plan(shape, accounts, within, seed)).map(person).collect()
         }
         crowd @ Crowd::Mixed => {
-            plan::plan(&plan::Terms { crowd, accounts, shape, within, opening, seed })
+            plan::plan(&plan::Terms { crowd, accounts, shape, within, opening, has_room, seed })
         }
     }
 }

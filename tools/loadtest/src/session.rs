@@ -35,17 +35,22 @@ use super::options::CallbackRepeats;
 use super::people::Class;
 use super::people::fairness::Visits;
 use super::people::plan::Arrival;
+use super::people::promises::Promises;
+use super::people::windows::Member;
 use super::profile::{self, Behaviour, Buyer, HAMMERS, LoadProfile, Way};
 use super::rehearsal::tokens::Tokens;
 use super::stopwatch::Endpoint;
 use super::tally::Tally;
 use super::venue::{Left, Venue};
+use shared::http::problem::Kind;
 
 /// Most repetitions of one request after a lost answer or a 503 before the buyer gives up. With
 /// [`backoff`] that is over a minute: longer than the engine needs to be started again.
 const REPEATS: u32 = 30;
 /// Number of times that a buyer whose seats are gone asks for others with the same admission.
 const OTHER_SEATS: u32 = 3;
+/// Time after which a waiting room says again what is left of its tiers.
+const PUBLISHED_EVERY: Duration = Duration::from_secs(1);
 /// Time that a person looks at the seats before ordering, in milliseconds.
 const CHOOSING_MS: Range<u64> = 300..3000;
 
@@ -80,6 +85,10 @@ pub struct LoadTest {
     pub arrivals: Vec<Arrival>,
     /// What became of whom.
     pub visits: RefCell<Visits>,
+    /// Everybody who joined a waiting room.
+    pub members: RefCell<Vec<Member>>,
+    /// Waits that were promised and had.
+    pub promises: RefCell<Promises>,
     /// True if people take their time, as in an open loop.
     pub unhurried: bool,
     /// What goes on besides the sessions: those who wait for the end of a payment window.
@@ -204,10 +213,14 @@ fn backoff(attempt: u32, retry_after: Option<Duration>) -> Duration {
 }
 
 /// Time to wait before the same request is sent again; `None` if it is not.
-fn wait_after(reply: &Reply, attempt: u32) -> Option<Duration> {
+fn wait_after(endpoint: Endpoint, reply: &Reply, attempt: u32) -> Option<Duration> {
+    // Whoever was let in is not sent away because the slot of the sale has enough requests in this second.
+    let is_slot_busy = |refused: &Refused| {
+        endpoint == Endpoint::Reserve && refused.kind == Kind::TooManyRequests.slug()
+    };
     let wait = match reply {
         Reply::Lost(_) => backoff(attempt, None),
-        Reply::Problem(refused) if is_passing(&refused.kind) => {
+        Reply::Problem(refused) if is_passing(&refused.kind) || is_slot_busy(refused) => {
             backoff(attempt, refused.retry_after)
         }
         Reply::Ok(_) | Reply::Problem(_) => return None,
@@ -275,7 +288,7 @@ impl LoadTest {
         let mut attempt = 0;
         let mut reply = self.client.send_due(call, due, place).await;
         loop {
-            let Some(wait) = wait_after(&reply, attempt) else { return reply };
+            let Some(wait) = wait_after(call.endpoint, &reply, attempt) else { return reply };
             attempt += 1;
             self.tally.repeat(repeated_for(&reply));
             reply = self.client.send_due(call, self.later(wait).await, None).await;
@@ -374,7 +387,10 @@ impl LoadTest {
         if first && buyer.behaviour == Behaviour::Hammer {
             return self.hammer(&call, venue, due, place).await;
         }
-        let reply = self.persist(&call, due, place).await;
+        let mut reply = self.persist(&call, due, place).await;
+        if let Some(answered) = self.answered(buyer, &call, &reply).await {
+            reply = self.persist(&answered, Instant::now(), None).await;
+        }
         self.gate_reply(buyer.class(), reply)
     }
 
@@ -387,7 +403,8 @@ impl LoadTest {
         self.refused(Endpoint::Admission, &reply);
         match &reply {
             Reply::Problem(Refused { kind, retry_after: Some(wait), .. }) => match &**kind {
-                "too-many-requests" => GateReply::Later(*wait),
+                // A gate may know of a turn up to a second later than the room document.
+                "too-many-requests" | "place-not-due" => GateReply::Later(*wait),
                 "waiting" => GateReply::Waiting(*wait),
                 _ => GateReply::Refused,
             },
@@ -465,9 +482,15 @@ impl LoadTest {
         self.visits.borrow_mut().of(buyer.index).admitted = true;
         for attempt in 0..=OTHER_SEATS {
             let mut due = match buyer.class().is_bot() {
+                // What is left in a room is published once a second: earlier it is no other.
+                true if attempt > 0 && venue.has_room() => self.later(PUBLISHED_EVERY).await,
                 true => Instant::now(),
                 false => self.think(CHOOSING_MS, &mut random).await,
             };
+            if venue.has_room() {
+                // What it says is remembered; without an answer, what it said before.
+                let _document = venue.room(&self.client).await;
+            }
             let lines = self.lines(venue, &buyer, way, legs, tickets, &mut random).await;
             let Some(lines) = lines else {
                 self.tally.admitted_to_nothing.one();
@@ -525,7 +548,7 @@ impl LoadTest {
                 Ok(left) => return Some(left),
                 Err(reply) => reply,
             };
-            let Some(wait) = wait_after(&reply, attempt) else {
+            let Some(wait) = wait_after(Endpoint::Query, &reply, attempt) else {
                 self.refused(Endpoint::Query, &reply);
                 return None;
             };
@@ -545,6 +568,7 @@ impl LoadTest {
         random: &mut StdRng,
     ) -> Option<Vec<Value>> {
         let tier = venue.some_tier(legs, random)?;
+        let tickets = venue.fitting(tier, tickets);
         let line = |tier: &Tier, choice: Value, people: Range<u16>| {
             line(venue, &buyer.user, tier, legs, choice, people)
         };

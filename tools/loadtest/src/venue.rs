@@ -1,5 +1,6 @@
 //! What the crowd sees of a sale: its seat map once, what is left every second.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
@@ -11,12 +12,13 @@ use rand::rngs::StdRng;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 
-use engine::domain::ids::{Legs, Seat};
+use engine::domain::ids::{GroupId, Legs, Seat};
 use engine::domain::room::document::Document;
 use engine::domain::sale::{Sale, SaleFile, Tier};
 use shared::http::journey_query::journey_query;
 
 use super::client::{Call, Client, Reply};
+use super::people::windows::Window;
 
 /// Lifetime of a snapshot of the availability, as a browser's cache would keep it.
 const SNAPSHOT_LIFETIME: Duration = Duration::from_secs(1);
@@ -60,6 +62,10 @@ pub struct Venue {
     /// Path of its waiting room.
     pub room: String,
     document: Mutex<Option<(Instant, Rc<Document>)>>,
+    /// S of each group by each document that was read, and when.
+    served: RefCell<Vec<(Instant, Vec<u32>)>>,
+    /// The windows of the groups that are known, by the position of the group.
+    pub windows: Mutex<Vec<(usize, Window)>>,
     snapshots: Mutex<HashMap<Legs, Snapshot>>,
 }
 
@@ -92,12 +98,23 @@ impl Venue {
             Reply::Ok(body) => {
                 let Shown { file } = serde_json::from_slice(&body)
                     .map_err(|error| format!("sale {id} is not a sale file: {error}"))?;
+                // What is asked of buyers is not shown in full, and no part of what is sold.
+                let file = SaleFile { challenges: None, ..file };
                 let sale = Sale::new(file)
                     .map_err(|defects| format!("sale {id} has defects: {}", defects.len()))?;
                 let (admissions, orders) = (format!("{path}/admissions"), format!("{path}/orders"));
                 let (places, room) = (format!("{path}/places"), format!("{path}/room"));
-                let (document, snapshots) = (Mutex::default(), Mutex::default());
-                Ok(Self { sale, admissions, orders, places, room, document, snapshots })
+                Ok(Self {
+                    sale,
+                    admissions,
+                    orders,
+                    places,
+                    room,
+                    document: Mutex::default(),
+                    served: RefCell::default(),
+                    windows: Mutex::default(),
+                    snapshots: Mutex::default(),
+                })
             }
             other @ (Reply::Problem(_) | Reply::Lost(_)) => Err(format!("GET {path}: {other}")),
         }
@@ -158,16 +175,59 @@ impl Venue {
         let call = Call::get(&self.room).map_err(|error| Reply::Lost(error.to_string()))?;
         let reply = client.send(&call).await;
         let document = Rc::new(reply.read::<Document>().ok_or(reply)?);
-        *kept = Some((Instant::now(), Rc::clone(&document)));
+        let (now, serving) = (Instant::now(), document.groups.iter().map(|group| group.serving));
+        self.served.borrow_mut().push((now, serving.collect()));
+        *kept = Some((now, Rc::clone(&document)));
         Ok(document)
     }
 
-    /// Places that were served by the last room document; `None` if none was read.
+    /// Position of a group in the room.
     #[must_use]
-    pub fn places_served(&self) -> Option<u64> {
+    pub fn room_group(&self, group: &GroupId) -> Option<usize> {
+        self.sale.file().room.as_ref()?.groups.iter().position(|known| known.group == *group)
+    }
+
+    /// When a document first said that a place of a group is due; `None` if none has.
+    #[must_use]
+    pub fn due_at(&self, group: usize, place: u32) -> Option<Instant> {
+        let served = self.served.borrow();
+        // Serving numbers only grow.
+        let first = served.partition_point(|(_, serving)| {
+            serving.get(group).is_none_or(|serving| *serving <= place)
+        });
+        served.get(first).map(|(at, _)| *at)
+    }
+
+    /// When a document first said that anybody is served; `None` if none has.
+    #[must_use]
+    pub fn opened_at(&self) -> Option<Instant> {
+        let served = self.served.borrow();
+        let first = served.partition_point(|(_, serving)| serving.iter().all(|many| *many == 0));
+        served.get(first).map(|(at, _)| *at)
+    }
+
+    /// The serving numbers by the last document, by the positions of the groups; none if no document was read.
+    #[must_use]
+    pub fn serving(&self) -> Vec<u32> {
+        self.served.borrow().last().map(|(_, serving)| serving.clone()).unwrap_or_default()
+    }
+
+    /// What the last room document says is left of each tier, in seat-legs; `None` without one.
+    fn left_of_tiers(&self) -> Option<Vec<u64>> {
         let kept = self.document.try_lock().ok()?;
-        let (_, document) = kept.as_ref()?;
-        Some(document.groups.iter().map(|group| u64::from(group.serving)).sum())
+        kept.as_ref()?.1.tiers.clone()
+    }
+
+    /// At most what is left of a tier, of these tickets; at least one. All that are wanted where no room document
+    /// says what is left.
+    #[must_use]
+    pub fn fitting(&self, tier: &Tier, tickets: u16) -> u16 {
+        let left = self.left_of_tiers().and_then(|left| {
+            let at = self.sale.tiers().iter().position(|other| other.tier == tier.tier)?;
+            left.get(at).copied()
+        });
+        let left = left.map_or(tickets, |left| u16::try_from(left).unwrap_or(u16::MAX));
+        tickets.min(left).max(1)
     }
 
     /// A journey that somebody would want, in a tier that sells it.
@@ -177,18 +237,25 @@ impl Venue {
         Legs::new(from, to).unwrap_or(self.sale.whole())
     }
 
-    /// A tier that sells a journey: larger tiers are chosen more often.
+    /// A tier that sells a journey: larger tiers are chosen more often. With a waiting room those of which more is
+    /// left: whoever waits reads that.
     pub fn some_tier(&self, legs: Legs, random: &mut StdRng) -> Option<&Tier> {
-        let sells: Vec<&Tier> =
-            self.sale.tiers().iter().filter(|tier| tier.price_minor(legs).is_some()).collect();
-        let size = |tier: &Tier| u64::from(tier.layout.sellable());
-        let all: u64 = sells.iter().map(|tier| size(tier)).sum();
+        let left = self.left_of_tiers().filter(|left| left.iter().any(|left| *left > 0));
+        let sizes: Vec<(&Tier, u64)> = (self.sale.tiers().iter().enumerate())
+            .filter(|(_, tier)| tier.price_minor(legs).is_some())
+            .map(|(at, tier)| {
+                let left = left.as_ref().and_then(|left| left.get(at).copied());
+                (tier, left.unwrap_or_else(|| tier.layout.sellable().into()))
+            })
+            .collect();
+        let all: u64 = sizes.iter().map(|(_, size)| size).sum();
         let mut ticket = random.random_range(0..all.max(1));
-        sells.into_iter().find(|tier| {
-            let is_this = ticket < size(tier);
-            ticket = ticket.saturating_sub(size(tier));
+        let drawn = sizes.into_iter().find(|(_, size)| {
+            let is_this = ticket < *size;
+            ticket = ticket.saturating_sub(*size);
             is_this
-        })
+        });
+        drawn.map(|(tier, _)| tier)
     }
 
     /// Some free seats of one row, as a person would pick them on the seat map: neighbours, at a

@@ -6,9 +6,12 @@ use engine::flows::room::{bring, enter};
 
 /// Delay before asking again at a room that is paused, in milliseconds.
 const PAUSED_RETRY_MS: i64 = 10_000;
-/// Delay before asking again with a place that is not due, in milliseconds. How long it takes is what the room
-/// document says; clients wait for that and ask once.
-const NOT_DUE_RETRY_MS: i64 = 10_000;
+/// Least and most delay before asking again with a place that is not due, in milliseconds. How long it takes is what
+/// the room document says; clients wait for that and ask once. A gate may know of a turn a second later than the
+/// document, so that whoever comes at once may be told so: then a second is enough.
+const NOT_DUE_RETRY_MS: (i64, i64) = (1_000, 10_000);
+/// What each place that is served before adds to that delay, in milliseconds: a room serves 200 a second by default.
+const NOT_DUE_RETRY_MS_EACH: i64 = 5;
 
 impl From<enter::Refusal> for Problem {
     fn from(refusal: enter::Refusal) -> Self {
@@ -24,7 +27,7 @@ impl From<enter::Refusal> for Problem {
             }
             Refusal::NotDue { ahead } => Self::new(Kind::PlaceNotDue, detail)
                 .with("ahead", ahead)
-                .retry_after_ms(NOT_DUE_RETRY_MS),
+                .retry_after_ms(not_due_retry_ms(ahead)),
             Refusal::RunOut => Self::new(Kind::PlaceRunOut, detail),
             Refusal::Over => Self::new(Kind::VisitOver, detail),
             Refusal::TooManyAttempts => Self::new(Kind::TooManyAttempts, detail),
@@ -54,6 +57,12 @@ impl From<bring::Refusal> for Problem {
             Refusal::Store(error) => error.into(),
         }
     }
+}
+
+/// Delay before asking again with a place that so many are served before, in milliseconds.
+fn not_due_retry_ms(ahead: u32) -> i64 {
+    let (least, most) = NOT_DUE_RETRY_MS;
+    (least + i64::from(ahead) * NOT_DUE_RETRY_MS_EACH).min(most)
 }
 
 /// The sale's slot has as many requests in this second as it may have: so many milliseconds later there may be
@@ -88,7 +97,9 @@ mod tests {
             (Refusal::UnknownGroup, 403, "place-invalid", None),
             (Refusal::OtherPlace, 403, "place-invalid", None),
             (Refusal::NotMember, 403, "place-invalid", None),
-            (Refusal::NotDue { ahead: 7 }, 429, "place-not-due", Some(10)),
+            (Refusal::NotDue { ahead: 0 }, 429, "place-not-due", Some(1)),
+            (Refusal::NotDue { ahead: 1_000 }, 429, "place-not-due", Some(6)),
+            (Refusal::NotDue { ahead: u32::MAX }, 429, "place-not-due", Some(10)),
             (Refusal::RunOut, 410, "place-run-out", None),
             (Refusal::Over, 410, "visit-over", None),
             (Refusal::TooManyAttempts, 403, "too-many-attempts", None),

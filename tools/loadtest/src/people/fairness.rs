@@ -1,27 +1,17 @@
 //! Whether the sale was fair: who was let in by time of arrival, people against bots, waits promised against had.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Class;
 use super::plan::Arrival;
+use super::promises::PromiseFigures;
+use super::windows::{Member, Window, WindowShare};
 use crate::session::LoadTest;
-use crate::venue::Venue;
 
 /// Parts of a crowd by order of arrival.
 const DECILES: u64 = 10;
-
-/// A wait as the room document let a person expect it, and as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wait {
-    /// The shortest that was promised.
-    pub least: Duration,
-    /// The longest that was promised.
-    pub most: Duration,
-    /// The wait.
-    pub had: Duration,
-}
 
 /// What became of one account.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -32,8 +22,6 @@ pub struct Visit {
     pub admitted: bool,
     /// Orders that it made.
     pub orders: u64,
-    /// Its wait, if one was promised and it was due in the end.
-    pub wait: Option<Wait>,
 }
 
 /// What became of all accounts, by their numbers in the plan.
@@ -60,17 +48,6 @@ pub struct Decile {
     pub bots_admitted: u64,
 }
 
-/// Waits promised against waits had.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Waits {
-    /// Number of them.
-    pub count: u64,
-    /// Share of those within what was promised.
-    pub within: f64,
-    /// Half were off the middle of what was promised by no more, in seconds.
-    pub median_error_seconds: f64,
-}
-
 /// Figures of fairness.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Fairness {
@@ -85,16 +62,27 @@ pub struct Fairness {
     pub bots_of_admitted: f64,
     /// Share of bots among the orders.
     pub bots_of_orders: f64,
+    /// Share of bots among the tickets that were paid.
+    pub bots_of_tickets: f64,
+    /// Accounts of farms among those that came: each farm has fifty.
+    pub farms_of_accounts: f64,
+    /// Share of farms among the tickets that were paid.
+    pub farms_of_tickets: f64,
     /// Most orders of one person or bot, with all accounts.
     pub most_orders_of_one_owner: u64,
-    /// Waits promised against waits had; absent without a waiting room.
+    /// Whose places were served, by the windows of the waiting room of which any was; empty without one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub windows: Vec<WindowShare>,
+    /// Waits promised against waits had, from the second minute of serving on; absent if none was promised.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub waits: Option<Waits>,
+    pub waits: Option<PromiseFigures>,
     /// Places that were served; absent without a waiting room.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub places_served: Option<u64>,
     /// Tickets that were paid.
     pub tickets: u64,
+    /// Accounts that were let in.
+    pub admitted: u64,
     /// Number of times that somebody was let in and found nothing to buy.
     pub admitted_to_nothing: u64,
 }
@@ -113,21 +101,6 @@ fn share_of_bots<'a>(all: impl Iterator<Item = (&'a Arrival, u64)>) -> f64 {
     share(bots, everybody)
 }
 
-fn waits(visits: &Visits) -> Option<Waits> {
-    let all: Vec<Wait> = visits.0.values().filter_map(|visit| visit.wait).collect();
-    let mut errors: Vec<Duration> =
-        all.iter().map(|wait| wait.had.abs_diff((wait.least + wait.most) / 2)).collect();
-    errors.sort_unstable();
-    let median = errors.get(errors.len() / 2)?;
-    let within = all.iter().filter(|wait| (wait.least..=wait.most).contains(&wait.had)).count();
-    let count = reporting::count(all.len());
-    Some(Waits {
-        count,
-        within: share(reporting::count(within), count),
-        median_error_seconds: median.as_secs_f64(),
-    })
-}
-
 impl LoadTest {
     /// Who got what; `None` in a closed loop, where nobody comes by a plan.
     pub(crate) fn fairness(&self) -> Option<Fairness> {
@@ -138,7 +111,19 @@ impl LoadTest {
         let came = usize::try_from(self.tally.buyers.get()).unwrap_or(usize::MAX);
         let came = &self.arrivals[..came.min(self.arrivals.len())];
         let fairness = Fairness::new(came, &self.visits.borrow());
+        let people = self.tally.people();
+        let tickets = |is_one: fn(Class) -> bool| {
+            let of = people.iter().filter(|(class, _)| is_one(**class));
+            let tickets: u64 = of.map(|(_, deeds)| deeds.tickets).sum();
+            share(tickets, self.tally.tickets.get())
+        };
+        let farms = came.iter().filter(|arrival| arrival.class == Class::Farm).count();
         Some(Fairness {
+            bots_of_tickets: tickets(Class::is_bot),
+            farms_of_accounts: share(reporting::count(farms), reporting::count(came.len())),
+            farms_of_tickets: tickets(|class| class == Class::Farm),
+            windows: self.windows(),
+            waits: self.promises.borrow().figures(),
             places_served: self.places_served(),
             tickets: self.tally.tickets.get(),
             admitted_to_nothing: self.tally.admitted_to_nothing.get(),
@@ -148,8 +133,32 @@ impl LoadTest {
 
     /// Places that were served, as the last room documents have it; `None` without a waiting room.
     fn places_served(&self) -> Option<u64> {
-        let served = self.venues.iter().filter_map(Venue::places_served);
-        served.reduce(|some, more| some + more)
+        let rooms = self.venues.iter().filter(|venue| venue.has_room());
+        rooms
+            .map(|venue| venue.serving().into_iter().map(u64::from).sum())
+            .reduce(|some, more: u64| some + more)
+    }
+
+    /// Whose places were served, by the windows that anybody has asked for.
+    fn windows(&self) -> Vec<WindowShare> {
+        let members = self.members.borrow();
+        let mut shares = Vec::new();
+        for (sale, venue) in self.venues.iter().enumerate() {
+            let groups = venue.sale.file().room.iter().flat_map(|room| &room.groups);
+            for ((at, of), serving) in groups.enumerate().zip(venue.serving()) {
+                let is_here = |member: &&Member| member.sale == sale && member.group == at;
+                let members: Vec<Member> = members.iter().filter(is_here).copied().collect();
+                let Ok(known) = venue.windows.try_lock() else { continue };
+                let mut windows: Vec<Window> =
+                    known.iter().filter(|(of, _)| *of == at).map(|(_, window)| *window).collect();
+                windows.sort_unstable_by_key(|window| window.first);
+                windows.dedup_by_key(|window| window.first);
+                shares.extend(windows.into_iter().filter_map(|window| {
+                    WindowShare::new(of.group.clone(), window, &members, serving)
+                }));
+            }
+        }
+        shares
     }
 }
 
@@ -190,7 +199,7 @@ impl Fairness {
             ),
             bots_of_orders: share_of_bots(all().map(|(arrival, visit)| (arrival, visit.orders))),
             most_orders_of_one_owner: orders.values().copied().max().unwrap_or(0),
-            waits: waits(visits),
+            admitted: all().map(|(_, visit)| u64::from(visit.admitted)).sum(),
             ..Self::default()
         }
     }
@@ -203,10 +212,12 @@ impl Fairness {
             .bots_of_joined
             .map_or_else(String::new, |share| format!("{} of those who joined, ", percent(share)));
         let waits = self.waits.map_or_else(String::new, |waits| {
-            let Waits { count, within, median_error_seconds } = waits;
+            let PromiseFigures { count, within, median_error, widest_range } = waits;
             format!(
-                "; of {count} waits {} were within what was promised, the median error is {median_error_seconds:.1} s",
-                percent(within)
+                "; of {count} promised waits {} were as promised, the median error is {}, the longest wait of a range is \
+                 at most {widest_range:.2} times the shortest",
+                percent(within),
+                percent(median_error)
             )
         });
         let places = self.places_served.map_or_else(String::new, |places| {
@@ -214,19 +225,19 @@ impl Fairness {
         });
         format!(
             "bots are {} of the accounts, {joined}{} of those who were admitted and {} of the orders; one owner \
-             made {} orders at most{places}{waits}; {} were admitted to nothing",
+             made {} orders at most{places}{waits}; {} of {} were admitted to nothing",
             percent(self.bots_of_accounts),
             percent(self.bots_of_admitted),
             percent(self.bots_of_orders),
             self.most_orders_of_one_owner,
             self.admitted_to_nothing,
+            self.admitted,
         )
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::Class;
     use super::*;
 
     fn arrivals(classes: &[(Class, u32)]) -> Vec<Arrival> {
@@ -263,7 +274,7 @@ mod tests {
             [fairness.bots_of_accounts, fairness.bots_of_admitted, fairness.bots_of_orders];
         assert_eq!(shares, [0.5, 0.5, 0.5]);
         assert_eq!(fairness.most_orders_of_one_owner, 2);
-        assert_eq!((fairness.bots_of_joined, fairness.waits), (None, None));
+        assert_eq!((fairness.bots_of_joined, fairness.waits, fairness.admitted), (None, None, 4));
         // More accounts than tenths, fewer, and none.
         for count in [0, 1, 9, 10, 11, 105] {
             let plan = arrivals(&vec![(Class::Person, 0); count]);
@@ -274,19 +285,18 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_held_against_what_was_promised() {
+    fn who_joined_is_counted_apart_from_who_came() {
         let mut visits = Visits::default();
-        let seconds = Duration::from_secs;
-        for (account, had) in [(0, 10), (1, 14), (2, 25), (3, 100)] {
-            let wait = Wait { least: seconds(10), most: seconds(20), had: seconds(had) };
-            *visits.of(account) = Visit { joined: true, wait: Some(wait), ..Visit::default() };
+        for account in 0..3 {
+            *visits.of(account) = Visit { joined: true, ..Visit::default() };
         }
-        let plan = arrivals(&[(Class::Person, 0), (Class::Person, 1), (Class::Script, 2)]);
+        let classes = [Class::Person, Class::Person, Class::Script, Class::Script];
+        let plan = arrivals(&classes.map(|class| (class, 0)));
         let fairness = Fairness::new(&plan, &visits);
-        // Errors from 15 s: 5, 1, 10, 85.
-        let expected = Waits { count: 4, within: 0.5, median_error_seconds: 10.0 };
-        assert_eq!(fairness.waits, Some(expected));
         assert!((fairness.bots_of_joined.unwrap() - 1.0 / 3.0).abs() < 1e-9);
-        assert!(fairness.words().contains("of 4 waits 50 % were within"), "{}", fairness.words());
+        assert_eq!((fairness.bots_of_accounts, fairness.admitted), (0.5, 0));
+        let waits = PromiseFigures { count: 4, within: 0.5, median_error: 0.1, widest_range: 1.8 };
+        let words = Fairness { waits: Some(waits), ..fairness }.words();
+        assert!(words.contains("of 4 promised waits 50 % were as promised"), "{words}");
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! - [`plan`] says who comes, and when;
 //! - [`room`] is the way through a waiting room;
-//! - [`fairness`] says who got what.
+//! - [`fairness`] says who got what, [`windows`] whose places were served, [`promises`] how long it took.
 
+mod answers;
 pub mod fairness;
 pub mod plan;
+pub mod promises;
 mod room;
+pub mod windows;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

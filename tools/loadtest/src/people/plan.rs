@@ -86,6 +86,9 @@ pub struct Terms {
     pub within: Duration,
     /// The opening, from the beginning; zero if the sale is open already, so that nobody can come before it.
     pub opening: Duration,
+    /// True if places of a waiting room can be had from the beginning on: half of everybody comes from then on, and
+    /// not from the opening on.
+    pub has_room: bool,
     /// The seed.
     pub seed: u64,
 }
@@ -138,13 +141,15 @@ fn first_micros(class: Class, terms: &Terms, random: &mut StdRng) -> u64 {
     let micros = |time: Duration| crate::stopwatch::micros(time);
     let (opening, within) = (micros(terms.opening), micros(terms.within));
     let part: f64 = random.random();
+    let is_first = terms.has_room && random.random();
+    let ready = if is_first { 0 } else { opening };
     match class {
         // Ever more come as the opening comes near.
         Class::Early => (opening as f64 * part.sqrt()) as u64,
-        Class::Script => opening + (part * SCRIPT_MICROS as f64) as u64,
-        // All of a farm's accounts are ready at the opening.
-        Class::Farm => opening,
-        Class::Solver => opening + random.random_range(SOLVER_MICROS),
+        Class::Script => ready + (part * SCRIPT_MICROS as f64) as u64,
+        // All of a farm's accounts are ready at once.
+        Class::Farm => ready,
+        Class::Solver => ready + random.random_range(SOLVER_MICROS),
         Class::Nobody
         | Class::Person
         | Class::Leaver
@@ -152,7 +157,7 @@ fn first_micros(class: Class, terms: &Terms, random: &mut StdRng) -> u64 {
         | Class::Sharer
         | Class::Collector
         | Class::Hammer
-        | Class::Late => opening + (terms.shape.time_of(part) * within as f64) as u64,
+        | Class::Late => ready + (terms.shape.time_of(part) * within as f64) as u64,
     }
 }
 
@@ -164,7 +169,7 @@ mod tests {
 
     fn terms(crowd: Crowd, accounts: u64, seed: u64) -> Terms {
         let (within, opening) = (Duration::from_secs(60), Duration::from_secs(20));
-        Terms { crowd, accounts, shape: Shape::Opening, within, opening, seed }
+        Terms { crowd, accounts, shape: Shape::Opening, within, opening, has_room: false, seed }
     }
 
     #[test]
@@ -209,6 +214,18 @@ mod tests {
             assert!(is_good, "{arrival:?}");
             owners.entry(arrival.owner).or_default().push(*arrival);
         }
+        // With a room half of them come from the beginning on.
+        let with_room = super::plan(&Terms { has_room: true, ..terms(Crowd::Mixed, 100_000, 1) });
+        for class in [Class::Script, Class::Farm] {
+            let of = || with_room.iter().filter(|one| one.class == class);
+            assert!(of().all(|one| one.micros % OPENING < FARM_MICROS));
+            let first = of().filter(|one| one.micros < OPENING).count() as f64;
+            assert!((first / of().count() as f64 - 0.5).abs() < 0.05, "{class:?}: {first}");
+        }
+        let people = || with_room.iter().filter(|one| one.class == Class::Person);
+        assert!(
+            people().any(|one| one.micros < OPENING) && people().any(|one| one.micros > 60_000_000)
+        );
         // Shares are of accounts, whatever an owner has of them.
         for class in Class::ALL {
             let share = plan.iter().filter(|one| one.class == class).count() as f64 / 100.0;

@@ -5,18 +5,20 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use engine::domain::ids::GroupId;
-use engine::domain::room::bytes::Hash;
 use engine::domain::room::document::{Document, GroupDocument, RoomState};
-use engine::domain::room::shuffle::Shuffle;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::Class;
-use super::fairness::Wait;
-use crate::client::{Bearer, Call};
+use super::promises::Promise;
+use super::windows::{Member, Window};
+use crate::client::{Bearer, Call, Reply};
 use crate::profile::Buyer;
 use crate::session::{GateReply, LoadTest};
 use crate::stopwatch::Endpoint;
+use crate::venue::Venue;
 
 /// Most times that an account joins: once more when its place has run out.
 const MAX_JOINS: u32 = 2;
@@ -24,6 +26,11 @@ const MAX_JOINS: u32 = 2;
 const MAX_ASKS: u32 = 20;
 /// An account polls after so small a part of the wait that it expects.
 const POLL_PART: u32 = 10;
+/// Times that a script asks again for a place that it has.
+const SCRIPT_JOINS: u32 = 2;
+/// Time from the opening on after which promises count: what was served in the first minute is what the later ones
+/// go by.
+const SECOND_MINUTE: Duration = Duration::from_secs(60);
 /// Time that somebody oversleeps, in hundredths of the time for which a place stays due.
 const OVERSLEEP_PERCENT: u64 = 150;
 
@@ -33,22 +40,8 @@ struct Joined {
     place_token: String,
     group: GroupId,
     index: u32,
-}
-
-/// The window that an index was drawn in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-struct Window {
-    first: u32,
-    end: u32,
-    seed: Hash,
-}
-
-impl Window {
-    /// The place of an index.
-    fn place(self, index: u32) -> Option<u32> {
-        let shuffle = Shuffle::new(self.seed, self.end.checked_sub(self.first)?);
-        shuffle.place(index.checked_sub(self.first)?).map(|place| self.first + place)
-    }
+    /// Milliseconds after which to ask again, while it is not certain that the draw sees this place.
+    retry_ms: Option<u64>,
 }
 
 /// What a buyer does next who looks at the room.
@@ -80,20 +73,38 @@ fn look(document: &Document, group: &GroupDocument, place: Option<u32>) -> Look 
     }
 }
 
-/// The shortest and the longest wait behind so many places, as the document lets expect it.
+/// The shortest and the longest wait behind so many places, as the document lets expect it: none behind more than what
+/// is left is expected to last for, who are served if tickets come back.
 fn promised(group: &GroupDocument, ahead: u32) -> Option<(Duration, Duration)> {
+    if group.lasts_to.is_some_and(|(least, _)| least.saturating_sub(group.serving) <= ahead) {
+        return None;
+    }
     let (least, most) = group.advance.filter(|(least, _)| *least > 0)?;
-    let wait = |a_minute: u64| Duration::from_secs_f64(f64::from(ahead) * 60.0 / a_minute as f64);
-    Some((wait(most), wait(least)))
+    Some((wait(ahead, most), wait(ahead, least)))
 }
 
-/// Time until the next look: a tenth of the wait, within the document's bounds.
+/// The wait behind so many places if so many are served a minute; at most a day.
+fn wait(ahead: u32, a_minute: u64) -> Duration {
+    // One ahead of nobody is the place that is served next.
+    let places = f64::from(ahead) + f64::from(u8::from(a_minute == 0));
+    Duration::from_secs_f64((places * 60.0 / a_minute as f64).min(86_400.0))
+}
+
+/// Time until the next look: a tenth of the wait, within the document's bounds, before what is added or taken at
+/// random.
 fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Duration {
     let bounds =
         [document.poll.min_seconds, document.poll.max_seconds.max(document.poll.min_seconds)];
     let [min, max] = bounds.map(Duration::from_secs);
-    let wait = ahead.and_then(|ahead| promised(group, ahead));
-    wait.map_or(min, |(least, _)| (least / POLL_PART).clamp(min, max))
+    // Where nobody is served, the wait is as long as it can be.
+    let shortest = ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most));
+    shortest.map_or(min, |shortest| (shortest / POLL_PART).clamp(min, max))
+}
+
+/// A pause with what the document lets a client add or take at random.
+fn jittered(document: &Document, pause: Duration, random: &mut StdRng) -> Duration {
+    let jitter = u32::try_from(document.poll.jitter_percent.min(100)).unwrap_or(0);
+    pause * random.random_range(100 - jitter..=100 + jitter) / 100
 }
 
 impl LoadTest {
@@ -147,19 +158,49 @@ impl LoadTest {
     async fn join_room(&self, buyer: &Buyer, bearer: &Bearer, due: Instant) -> Option<Joined> {
         let venue = &self.venues[buyer.sale];
         let call = self.made(Call::post(Endpoint::Join, &venue.places, "{}"))?.by(bearer);
-        let reply = self.persist(&call, due, None).await;
-        let joined = reply.read();
-        match &joined {
-            Some(_) => self.visits.borrow_mut().of(buyer.index).joined = true,
-            None => self.refused(Endpoint::Join, &reply),
+        let mut reply = self.persist(&call, due, None).await;
+        if let Some(answered) = self.answered(buyer, &call, &reply).await {
+            reply = self.persist(&answered, Instant::now(), None).await;
         }
-        joined
+        for _ in 0..MAX_ASKS {
+            let Some(Joined { retry_ms: Some(ms), .. }) = reply.read() else { break };
+            reply = self.persist(&call, self.later(Duration::from_millis(ms)).await, None).await;
+        }
+        let Some(joined) = reply.read::<Joined>() else {
+            self.refused(Endpoint::Join, &reply);
+            return None;
+        };
+        if buyer.class() == Class::Script {
+            self.ask_for_another_place(buyer, &call, &joined).await;
+        }
+        self.visits.borrow_mut().of(buyer.index).joined = true;
+        let is_bot = buyer.class().is_bot();
+        let group = venue.room_group(&joined.group)?;
+        let member = Member { sale: buyer.sale, group, index: joined.index, is_bot };
+        self.members.borrow_mut().push(member);
+        Some(joined)
+    }
+
+    /// A script asks for a place again and again: it must be the one that it has.
+    async fn ask_for_another_place(&self, buyer: &Buyer, call: &Call, joined: &Joined) {
+        for _ in 0..SCRIPT_JOINS {
+            let reply = self.persist(call, Instant::now(), None).await;
+            match reply.read::<Joined>() {
+                Some(again) if again.index != joined.index => {
+                    let (user, first, other) = (&buyer.user, joined.index, again.index);
+                    self.tally.anomaly(format!("{user} has the indices {first} and {other}"));
+                }
+                // With challenges on joining it is asked for another answer.
+                Some(_) | None => {}
+            }
+        }
     }
 
     /// Waits until the place of a membership is due; `None` if it will not be, or if its holder leaves before.
     async fn wait_for_turn(&self, buyer: &Buyer, joined: &Joined, until: Instant) -> Option<u32> {
         let venue = &self.venues[buyer.sale];
-        let (mut place, mut expects) = (None, None);
+        let mut random = StdRng::seed_from_u64(buyer.seed);
+        let (mut place, mut promises) = (None, Vec::new());
         while Instant::now() < until {
             let document = match venue.room(&self.client).await {
                 Ok(document) => document,
@@ -171,7 +212,7 @@ impl LoadTest {
             };
             let group = document.groups.iter().find(|group| group.group == joined.group)?;
             if place.is_none() {
-                place = self.place_of(buyer, joined, group).await;
+                place = self.place_of(venue, joined, group).await;
             }
             match look(&document, group, place) {
                 Look::Over => {
@@ -179,11 +220,7 @@ impl LoadTest {
                     return None;
                 }
                 Look::Due => {
-                    if let Some((since, least, most)) = expects {
-                        let had = Instant::now().duration_since(since);
-                        let wait = Wait { least, most, had };
-                        self.visits.borrow_mut().of(buyer.index).wait = Some(wait);
-                    }
+                    self.served(venue, joined, place?, &promises);
                     return place;
                 }
                 Look::Waits(ahead) => {
@@ -191,31 +228,57 @@ impl LoadTest {
                         self.tally.gave_up.one();
                         return None;
                     }
-                    let range = ahead.and_then(|ahead| promised(group, ahead));
-                    if let Some((least, most)) = range.filter(|_| expects.is_none()) {
-                        expects = Some((Instant::now(), least, most));
+                    if let Some((least, most)) = ahead.and_then(|ahead| promised(group, ahead)) {
+                        promises.push(Promise { at: Instant::now(), least, most });
                     }
-                    self.later(pause(&document, group, ahead)).await;
+                    let pause = pause(&document, group, ahead);
+                    self.later(jittered(&document, pause, &mut random)).await;
                 }
             }
         }
         None
     }
 
-    /// The place of a membership, once its window is drawn.
-    async fn place_of(&self, buyer: &Buyer, joined: &Joined, group: &GroupDocument) -> Option<u32> {
-        let first = group.seed.zip(group.count);
-        if let Some((seed, count)) = first.filter(|(_, count)| joined.index < *count) {
-            return Window { first: 0, end: count, seed }.place(joined.index);
+    /// Holds what was promised from the second minute of serving on against when the place was due.
+    fn served(&self, venue: &Venue, joined: &Joined, place: u32, promises: &[Promise]) {
+        let group = venue.room_group(&joined.group);
+        let due = group.and_then(|group| venue.due_at(group, place));
+        let Some((opened, due)) = venue.opened_at().zip(due) else { return };
+        let mut kept = self.promises.borrow_mut();
+        for promise in promises.iter().filter(|promise| promise.at >= opened + SECOND_MINUTE) {
+            kept.keep(*promise, due);
+        }
+    }
+
+    /// The place of a membership, once its window is drawn. Whoever asks for a window that others ask for too asks
+    /// by the last index that is drawn, which all see in the document: so a cache answers all but the first.
+    async fn place_of(&self, venue: &Venue, joined: &Joined, group: &GroupDocument) -> Option<u32> {
+        let at = venue.room_group(&joined.group)?;
+        let mut windows = venue.windows.lock().await;
+        if let Some((seed, end)) = group.seed.zip(group.count)
+            && !windows.iter().any(|(of, window)| *of == at && window.first == 0)
+        {
+            windows.push((at, Window { first: 0, end, seed }));
         }
         if joined.index >= group.window {
             return None;
         }
-        let venue = &self.venues[buyer.sale];
-        let path = format!("{}/windows/{}/{}", venue.room, joined.group, joined.index);
-        let call = self.made(Call::get(&path))?;
-        let window: Window = self.client.send(&call).await.read()?;
-        window.place(joined.index)
+        let known = |windows: &[(usize, Window)]| {
+            let mut of = windows.iter().filter(|(of, _)| *of == at).map(|(_, window)| window);
+            of.find(|window| window.has(joined.index)).copied()
+        };
+        for index in [group.window - 1, joined.index] {
+            if let Some(window) = known(&windows) {
+                return window.place(joined.index);
+            }
+            let path = format!("{}/windows/{}/{index}", venue.room, joined.group);
+            let call = self.made(Call::get(&path))?;
+            match self.client.send(&call).await {
+                Reply::Ok(body) => windows.push((at, serde_json::from_slice(&body).ok()?)),
+                Reply::Problem(_) | Reply::Lost(_) => return None,
+            }
+        }
+        known(&windows)?.place(joined.index)
     }
 
     /// Another account comes with the place of a sharer: it must be refused.
@@ -289,23 +352,16 @@ mod tests {
         );
         assert_eq!(pause(&document, &group, Some(1)), seconds(2), "no shorter than the shortest");
         assert_eq!(pause(&document, &group, None), seconds(2));
+        let (document, still) = self::document("serving", json!({ "advance": [0, 0] }));
+        assert_eq!(pause(&document, &still, Some(9)), seconds(60), "nobody is served");
         for advance in [json!({}), json!({ "advance": [0, 0] })] {
             let (_, group) = self::document("serving", advance);
             assert_eq!(promised(&group, 9), None);
         }
-    }
-
-    #[test]
-    fn a_place_is_computed_as_the_gate_computes_it() {
-        let seed = Hash([7; 32]);
-        let mut places: Vec<u32> = (500..600)
-            .map(|index| Window { first: 500, end: 600, seed }.place(index).unwrap())
-            .collect();
-        assert!(!places.is_sorted(), "they are drawn");
-        places.sort_unstable();
-        assert_eq!(places, (500..600).collect::<Vec<_>>());
-        for index in [499, 600] {
-            assert_eq!(Window { first: 500, end: 600, seed }.place(index), None);
-        }
+        // 100 are served, and what is left lasts for 20 to 40 more.
+        let lasts = json!({ "advance": [75, 135], "lasts_to": [120, 140] });
+        let (_, group) = self::document("serving", lasts);
+        assert!(promised(&group, 19).is_some());
+        assert_eq!(promised(&group, 20), None, "nobody knows when tickets come back");
     }
 }

@@ -1,6 +1,8 @@
 //! `onsale replay`: an on-sale of which figures were published, once more on one machine: as many people
 //! for as many tickets, in the time in which they were gone.
 
+pub mod admission;
+pub mod comparison;
 pub mod stadium;
 
 use std::collections::BTreeMap;
@@ -12,6 +14,7 @@ use engine::domain::sale::GateSettings;
 use engine::domain::time::Timestamp;
 use serde::Serialize;
 
+use self::admission::{ANSWER, AdmissionOptions};
 use crate::LoadTestError;
 use crate::cpu::{Meter, Part};
 use crate::credentials::Credentials;
@@ -45,6 +48,8 @@ pub struct Options {
     pub most: Duration,
     /// Admissions a second of the gate.
     pub rate_per_second: u32,
+    /// Who comes, and how they are let in.
+    pub admission: AdmissionOptions,
     /// True if progress bars are drawn.
     pub progress: bool,
     /// The limits of the services.
@@ -89,6 +94,11 @@ pub struct Outcome {
     pub scale: f64,
     /// Number of tickets.
     pub tickets: u32,
+    /// Who came, and how they were let in.
+    pub admission: AdmissionOptions,
+    /// Commands that the engine sent to the slot of the sale in Redis, from the first arrival until everything was
+    /// settled: each script is one, and so is each command.
+    pub slot_commands: u64,
     /// Time of each part.
     pub seconds: Times,
     /// Admitted, ordered, paid, confirmed and counted: whole sales a second, while selling and settling.
@@ -187,12 +197,17 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     let gate = GateSettings { rate_per_second: options.rate_per_second, ..GateSettings::default() };
     let name = format!("replay-{}", options.published.name);
     let title = format!("Replay: {}", options.published.sale);
-    let sale = stadium::sale(&name, &title, options.tickets(), PAY_WINDOW_SECONDS, gate)?;
+    let tickets = options.tickets();
+    let sale = stadium::sale(&name, &title, tickets, PAY_WINDOW_SECONDS, gate)?;
+    let sale = options.admission.terms(sale, tickets, options.scale);
     publish(&engine, &[sale]).await?;
+    // A stadium has one inventory, whose keys have the name of the sale as their hash tag.
+    let slot = engine.app().meter();
+    slot.watch(&name);
     let ledger = engine.data_dir().join("ledger.jsonl");
     let crowd = crate::Options {
         url: engine.url().to_owned(),
-        sales: vec![name],
+        sales: vec![name.clone()],
         load: options.load,
         profile: options.profile,
         seed: options.seed,
@@ -203,10 +218,10 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         grace: engine.endpoints().grace(),
         endpoints: Some(engine.endpoints().clone()),
         rehearsal: None,
-        crowd: crate::people::plan::Crowd::default(),
+        crowd: options.admission.crowd,
     };
     let starting = lap(started);
-    let mut report = crate::run(&crowd, Credentials::new(engine.secrets())).await?;
+    let mut report = crate::run(&crowd, Credentials::new(engine.secrets()).told(ANSWER)).await?;
     let selling = report.seconds;
 
     let settled = Instant::now();
@@ -223,6 +238,7 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
         }
     }
     let settling = lap(settled);
+    let slot_commands = slot.count(&name).unwrap_or(0);
 
     let audited = Instant::now();
     let audit = audit(&engine, &ledger).await?;
@@ -231,7 +247,9 @@ pub async fn run(options: &Options) -> Result<Outcome, Error> {
     Ok(Outcome {
         published: *options.published,
         scale: options.scale,
-        tickets: options.tickets(),
+        tickets,
+        admission: options.admission,
+        slot_commands,
         seconds: Times { starting, selling, settling, auditing },
         whole_sales_per_second: report.paid as f64 / (selling + settling),
         cpu_seconds,
