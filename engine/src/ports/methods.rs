@@ -3,10 +3,10 @@
 
 pub use super::messages::QueueMessage;
 pub use super::{
-    AppendReply, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim, CreateReply,
-    CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage, Orders, Page,
-    Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats, SettleReply, Settlement,
-    Shown, StoreError, Stored,
+    AppendReply, Asked, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim,
+    CreateReply, CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage,
+    Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
+    SettleReply, Settlement, Shown, StoreError, Stored, TurnLock,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
@@ -24,7 +24,7 @@ pub use crate::domain::refund::RefundReply;
 pub use crate::domain::room::bytes::{Hash, Secret, Signature};
 pub use crate::domain::room::code::{CodeShard, CodeUses};
 pub use crate::domain::room::counts::{ReservationReport, Tally};
-pub use crate::domain::room::join::{Membership, TakenIndices, Tree};
+pub use crate::domain::room::join::{Membership, Replaced, TakenIndices, Tree};
 // Holds have records too.
 pub use crate::domain::room::log::Record as RoomRecord;
 pub use crate::domain::room::visit::{Enter, EnterReply};
@@ -157,7 +157,7 @@ macro_rules! room_port_methods {
                 Membership: membership(ref sale: SaleId, copy bucket: u16, ref buyer: UserId)
                     -> Option<Membership>;
                 Join: join(
-                    ref membership: Membership, copy bucket: u16, copy replaces: Option<u32>
+                    ref membership: Membership, copy bucket: u16, copy replaces: Option<Replaced>
                 ) -> Membership;
                 Code: code(ref sale: SaleId, ref group: GroupId, copy shard: CodeShard)
                     -> Option<CodeUses>;
@@ -189,10 +189,11 @@ macro_rules! room_port_methods {
             Board by board {
                 ShownRoom: shown(ref sale: SaleId) -> Option<Shown>;
                 ShowRoom: show(ref sale: SaleId, ref shown: Shown) -> ();
-                TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> bool;
+                TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> TurnLock;
+                TakeDraw: take_draw(ref sale: SaleId, copy seconds: u32) -> bool;
                 Tally: tally(ref sale: SaleId, copy oldest_mark: u64, copy now: Timestamp) -> Tally;
                 Came: came(ref sale: SaleId, ref came: Came, copy now: Timestamp) -> ();
-                Asked: asked(ref sale: SaleId, copy now: Timestamp) -> u64;
+                Asked: asked(ref sale: SaleId, copy order: OrderNumber, copy now: Timestamp) -> Asked;
                 Reserved: reserved(
                     ref sale: SaleId, ref report: ReservationReport, copy now: Timestamp
                 ) -> ();

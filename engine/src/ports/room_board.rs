@@ -5,6 +5,7 @@ use std::future::Future;
 
 use super::{RoomPorts, Stored};
 use crate::domain::ids::SaleId;
+use crate::domain::number::OrderNumber;
 use crate::domain::room::counts::{Entry, ReservationReport, Tally};
 use crate::domain::room::view::View;
 use crate::domain::time::Timestamp;
@@ -29,6 +30,25 @@ pub struct Came {
     pub entry: Entry,
 }
 
+/// Who makes the turn, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TurnLock {
+    /// True for the first who asks: it makes the turn.
+    pub is_ours: bool,
+    /// The time by Redis's clock. Turns go by that one, so that no process whose clock is wrong makes them quicker, or
+    /// opens a room early.
+    pub now: Timestamp,
+}
+
+/// The requests for the sale's slot of one second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Asked {
+    /// Those for one order, this one included.
+    pub own: u64,
+    /// The orders for which anybody asked.
+    pub orders: u64,
+}
+
 /// The board (Redis, on a slot of the room's own). Counters that are lost begin again in another epoch, which is
 /// named by its time.
 ///
@@ -39,8 +59,10 @@ pub trait Board: Send + Sync {
     fn shown(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Shown>>> + Send;
     /// Shows a room, unless what is shown follows from a later record, or is of the same one and was made later.
     fn show(&self, sale: &SaleId, shown: &Shown) -> impl Future<Output = Stored<()>> + Send;
-    /// True for the first who asks within `ms` milliseconds: it makes the turn.
-    fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<bool>> + Send;
+    /// Gives the turn to the first who asks within `ms` milliseconds, and says what time it is.
+    fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<TurnLock>> + Send;
+    /// True for the first who asks within `seconds`: it requests the draw.
+    fn take_draw(&self, sale: &SaleId, seconds: u32) -> impl Future<Output = Stored<bool>> + Send;
     /// What was counted, with the reservations of the five seconds before `now`. Marks before `oldest_mark` are
     /// dropped.
     fn tally(
@@ -56,8 +78,13 @@ pub trait Board: Send + Sync {
         came: &Came,
         now: Timestamp,
     ) -> impl Future<Output = Stored<()>> + Send;
-    /// Counts a request that is about to go to the sale's slot. Returns the number of them in this second.
-    fn asked(&self, sale: &SaleId, now: Timestamp) -> impl Future<Output = Stored<u64>> + Send;
+    /// Counts a request that is about to go to the sale's slot, for the order of a number.
+    fn asked(
+        &self,
+        sale: &SaleId,
+        order: OrderNumber,
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<Asked>> + Send;
     /// Counts a reservation.
     fn reserved(
         &self,

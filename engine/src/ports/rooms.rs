@@ -6,7 +6,7 @@ use super::Stored;
 use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::{Hash, Secret, Signature};
 use crate::domain::room::code::{CodeShard, CodeUses};
-use crate::domain::room::join::{BUCKETS, Membership, TakenIndices, Tree};
+use crate::domain::room::join::{BUCKETS, Membership, Replaced, TakenIndices, Tree};
 use crate::domain::room::log::Record;
 use crate::domain::room::visit::{Enter, EnterReply};
 
@@ -92,7 +92,7 @@ pub trait Rooms: Send + Sync {
         &self,
         membership: &Membership,
         bucket: u16,
-        replaces: Option<u32>,
+        replaces: Option<Replaced>,
     ) -> impl Future<Output = Stored<Membership>> + Send;
     /// The uses of a shard of a code in a group; `None` if there is no such code.
     fn code(

@@ -59,9 +59,14 @@ async fn counted(
         None => None,
     };
     let Some(room) = room else { return order(app, admission, reservation, now).await };
-    match slot::may_ask(&app.ports, &app.room_memory, &room, now).await? {
+    let number = reservation.number;
+    match slot::may_ask(&app.ports, &app.room_memory, &room, number, now).await? {
         MayAsk::Yes => {}
-        MayAsk::No { retry_ms } => return Err(slot_is_busy(retry_ms)),
+        // An order that is there is found without the sale's slot.
+        MayAsk::No { retry_ms } => {
+            let made = flows::reserve::repeat(&app.ports, reservation).await?;
+            return made.ok_or_else(|| slot_is_busy(retry_ms));
+        }
     }
     let began = Instant::now();
     let result = order(app, admission, reservation, now).await;

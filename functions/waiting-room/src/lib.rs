@@ -6,17 +6,19 @@ use engine::domain::challenge::Stage;
 use engine::domain::ids::{GroupId, SaleId};
 use engine::domain::room::code::{Code, CodeHash, MAX_CODES_TRIED};
 use engine::domain::room::document::Left;
+use engine::domain::room::join::Membership;
 use engine::domain::room::leaves::Chunk;
 use engine::domain::room::serving::Room;
 use engine::domain::room::view::View;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::room::bring::bring;
+use engine::flows::room::enter::view;
 use engine::flows::room::join::{JoinRequest, join, open_sale};
 use engine::flows::room::turn::{command, turn};
-use engine::flows::room::window::{GroupAt, drawn_window};
+use engine::flows::room::window::{GroupAt, drawn_window, place};
 use engine::flows::room::{left, published};
-use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _};
+use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _, StoreError};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::challenges;
@@ -111,7 +113,24 @@ async fn join_room(
         }
     };
     let token = app.admissions.sign_place(&joined.membership, now)?;
-    Ok(Created(PlaceReply::new(joined, token)))
+    let place = place_of(app, &joined.membership, now).await;
+    Ok(Created(PlaceReply::new(joined, place, token)))
+}
+
+/// The place of a member, if its window is drawn; none too if that cannot be found out now.
+async fn place_of(app: &App, membership: &Membership, now: Timestamp) -> Option<u32> {
+    let Membership { sale, group, index, .. } = membership;
+    let found = async {
+        let Some(room) = published(&app.ports, sale).await? else { return Ok(None) };
+        let mut groups = room.settings.groups.iter();
+        let Some(at) = groups.position(|known| known.group == *group) else { return Ok(None) };
+        let view = view(&app.ports, &app.room_memory, &room, now).await?;
+        place(&app.ports, &app.room_memory, &view, GroupAt { sale, group, at }, index.number).await
+    };
+    found.await.unwrap_or_else(|error: StoreError| {
+        tracing::warn!(%sale, %error, "a place is not known");
+        None
+    })
 }
 
 /// The hash of a code that a buyer tries, who may try so many a day: a code may be short.

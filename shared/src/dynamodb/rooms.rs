@@ -19,7 +19,7 @@ use super::tables::{self, MARKER};
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::code::{CodeShard, CodeUses};
-use engine::domain::room::join::{Index, JoinWindow, Membership, TakenIndices, Tree};
+use engine::domain::room::join::{Index, JoinWindow, Membership, Replaced, TakenIndices, Tree};
 use engine::domain::room::log::Record;
 use engine::domain::room::visit::{Admitted, Enter, EnterReply, MORE_TIME_FACTOR, Visit};
 use engine::domain::time::Timestamp;
@@ -381,15 +381,23 @@ impl Rooms for DynamoRooms {
         &self,
         membership: &Membership,
         bucket: u16,
-        replaces: Option<u32>,
+        replaces: Option<Replaced>,
     ) -> Stored<Membership> {
         let Membership { sale, group, buyer, .. } = membership;
         let item = membership_item(membership, bucket);
-        let Some(index) = replaces else {
+        let Some(Replaced { index, attempts }) = replaces else {
             return read_membership(sale, &self.keep(item).await?);
         };
-        let values = [("index", number(index)), ("group", text(group))];
-        if self.put(item, "#index = :index AND #group = :group", values).await? {
+        let mut values = vec![("index", number(index)), ("group", text(group))];
+        let as_read = match attempts {
+            Some(attempts) => {
+                values.push(("attempts", number(attempts)));
+                "#attempts = :attempts"
+            }
+            None => "attribute_not_exists(#attempts)",
+        };
+        let condition = format!("#index = :index AND #group = :group AND {as_read}");
+        if self.put(item, &condition, values).await? {
             return Ok(membership.clone());
         }
         let kept = self.membership(sale, bucket, buyer).await?;

@@ -59,6 +59,10 @@ pub struct PlaceReply {
     pub nonce: Nonce,
     /// Whether the membership takes part in the draw of its window for certain.
     pub standing: Standing,
+    /// The place, if its window is drawn: whoever joined later learns it by sending the request again once the room
+    /// document says that its window has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<u32>,
     /// Milliseconds after which to send the request again, if that is not certain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_ms: Option<u32>,
@@ -67,7 +71,7 @@ pub struct PlaceReply {
 impl PlaceReply {
     /// The reply to who has joined.
     #[must_use]
-    pub fn new(joined: Joined, place_token: String) -> Self {
+    pub fn new(joined: Joined, place: Option<u32>, place_token: String) -> Self {
         let Joined { membership, standing } = joined;
         let retry_ms = match standing {
             Standing::Certain => None,
@@ -80,6 +84,7 @@ impl PlaceReply {
             index: membership.index.number,
             nonce: membership.nonce,
             standing,
+            place,
             retry_ms,
         }
     }

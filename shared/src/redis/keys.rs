@@ -221,6 +221,18 @@ impl RoomKeys<'_> {
         format!("{{room:{}}}:counts", self.0)
     }
 
+    /// Text: the draw was requested.
+    #[must_use]
+    pub fn draw(self) -> String {
+        format!("{{room:{}}}:draw", self.0)
+    }
+
+    /// Sorted set: the orders for which somebody asked in a second since the Unix epoch, by how often.
+    #[must_use]
+    pub fn asked(self, second: i64) -> String {
+        format!("{{room:{}}}:asked:{second}", self.0)
+    }
+
     /// Hash: the reservations of a second since the Unix epoch.
     #[must_use]
     pub fn second(self, second: i64) -> String {

@@ -15,15 +15,18 @@ use redis::Pipeline;
 use super::keys::RoomKeys;
 use super::{Connection, broken};
 use engine::domain::ids::SaleId;
+use engine::domain::number::OrderNumber;
 use engine::domain::room::counts::{MarkCounts, ReservationReport, Tally};
 use engine::domain::room::serving::Reservations;
 use engine::domain::time::Timestamp;
-use engine::ports::{Board, Came, Shown, Stored};
+use engine::ports::{Asked, Board, Came, Shown, Stored, TurnLock};
 
 /// Time for which what is not written any more is kept, in seconds.
 const KEPT_SECONDS: u32 = 86_400;
 /// The same of the reservations of one second.
 const SECOND_KEPT_SECONDS: u32 = 60;
+/// The same of the orders for which somebody asked in one second: as many as the slot takes requests.
+const ASKED_KEPT_SECONDS: u32 = 10;
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
 /// Digits of the time that a shown text begins with.
@@ -118,9 +121,20 @@ impl Board for RedisBoard {
         self.connection.pipeline(&pipeline).await
     }
 
-    async fn take_turn(&self, sale: &SaleId, ms: u32) -> Stored<bool> {
+    async fn take_turn(&self, sale: &SaleId, ms: u32) -> Stored<TurnLock> {
+        let mut pipeline = redis::pipe();
+        let key = RoomKeys(sale).turn();
+        pipeline.cmd("SET").arg(key).arg("taken").arg("NX").arg("PX").arg(ms);
+        pipeline.cmd("TIME");
+        let (taken, (seconds, micros)): (Option<String>, (i64, i64)) =
+            self.connection.pipeline(&pipeline).await?;
+        let now = Timestamp::from_ms(seconds.saturating_mul(1_000).saturating_add(micros / 1_000));
+        Ok(TurnLock { is_ours: taken.is_some(), now })
+    }
+
+    async fn take_draw(&self, sale: &SaleId, seconds: u32) -> Stored<bool> {
         let mut set = redis::cmd("SET");
-        set.arg(RoomKeys(sale).turn()).arg("taken").arg("NX").arg("PX").arg(ms);
+        set.arg(RoomKeys(sale).draw()).arg("requested").arg("NX").arg("EX").arg(seconds);
         let taken: Option<String> = self.connection.query(&set).await?;
         Ok(taken.is_some())
     }
@@ -130,15 +144,17 @@ impl Board for RedisBoard {
         let mut pipeline = counting(keys, now);
         pipeline.hgetall(keys.counts());
         for second in second(now) - SUMMED_SECONDS..second(now) {
-            pipeline.cmd("HMGET").arg(keys.second(second)).arg(&["all", "bad", "asked"]);
+            pipeline.cmd("HMGET").arg(keys.second(second)).arg(&["all", "bad"]);
+            pipeline.cmd("ZCARD").arg(keys.asked(second));
         }
-        type Second = (Option<u64>, Option<u64>, Option<u64>);
-        type Read = (HashMap<String, u64>, Second, Second, Second, Second, Second);
-        let (counts, a, b, c, d, e): Read = self.connection.pipeline(&pipeline).await?;
+        type Second = (Option<u64>, Option<u64>);
+        type Read =
+            (HashMap<String, u64>, Second, u64, Second, u64, Second, u64, Second, u64, Second, u64);
+        let (counts, a, in_a, b, in_b, c, in_c, d, in_d, e, in_e): Read =
+            self.connection.pipeline(&pipeline).await?;
         let mut reservations = Reservations::default();
-        let mut requests = 0;
-        for (all, bad, asked) in [a, b, c, d, e] {
-            requests += asked.unwrap_or(0);
+        let requests = [in_a, in_b, in_c, in_d, in_e].into_iter().sum();
+        for (all, bad) in [a, b, c, d, e] {
             reservations.all += all.unwrap_or(0);
             reservations.bad += bad.unwrap_or(0);
         }
@@ -199,13 +215,14 @@ impl Board for RedisBoard {
         self.connection.pipeline(&pipeline).await
     }
 
-    async fn asked(&self, sale: &SaleId, now: Timestamp) -> Stored<u64> {
-        let of_second = RoomKeys(sale).second(second(now));
+    async fn asked(&self, sale: &SaleId, order: OrderNumber, now: Timestamp) -> Stored<Asked> {
+        let of_second = RoomKeys(sale).asked(second(now));
         let mut pipeline = redis::pipe();
-        pipeline.hincr(&of_second, "asked", 1);
-        pipeline.expire(&of_second, SECOND_KEPT_SECONDS.into()).ignore();
-        let (asked,): (u64,) = self.connection.pipeline(&pipeline).await?;
-        Ok(asked)
+        pipeline.cmd("ZINCRBY").arg(&of_second).arg(1).arg(order.to_string());
+        pipeline.cmd("ZCARD").arg(&of_second);
+        pipeline.expire(&of_second, ASKED_KEPT_SECONDS.into()).ignore();
+        let (own, orders): (u64, u64) = self.connection.pipeline(&pipeline).await?;
+        Ok(Asked { own, orders })
     }
 }
 

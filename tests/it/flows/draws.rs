@@ -110,15 +110,17 @@ async fn a_draw_that_is_early_or_awaits_the_beacon_asks_for_itself_again() {
     fixture.beacon.advance(ROUNDS_AHEAD - 1);
     assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
     fixture.beacon.advance(1);
-    // What comes is not the round: the draw fails, and its message comes again.
-    for fault in [Fault::FalseSignature, Fault::OtherRound, Fault::OtherSignature, Fault::Endless] {
+    // What comes is not the round: the draw asks again.
+    let faults = [Fault::FalseSignature, Fault::OtherRound, Fault::OtherSignature, Fault::Endless];
+    for fault in faults {
         fixture.beacon.set_fault(Some(fault));
-        assert!(fixture.draw(NOW).await.unwrap_err().retryable(), "{fault:?}");
+        let awaits = Ok(Drawing::AwaitsBeacon { round: ROUND });
+        assert_eq!(fixture.draw(NOW).await, awaits, "{fault:?}");
     }
     fixture.beacon.set_fault(None);
-    assert_eq!(fixture.messages().await, 4);
+    assert_eq!(fixture.messages().await, 8);
     assert_eq!(fixture.draw(NOW).await, Ok(Drawing::Drawn));
-    assert_eq!(fixture.messages().await, 4, "it is done");
+    assert_eq!(fixture.messages().await, 8, "it is done");
     let signature = fixture.beacon.signature(ROUND);
     assert_eq!(fixture.source().await, Source::Beacon { round: ROUND, signature });
     // Drawn once.
@@ -149,10 +151,11 @@ async fn the_secret_decides_when_the_round_does_not_come() {
 async fn a_beacon_that_says_nothing_closes_no_window() {
     let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
     fixture.beacon.set_fault(Some(Fault::Fail));
-    assert!(fixture.draw(NOW).await.unwrap_err().retryable());
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::BeaconSilent));
     assert_eq!(fixture.last_record().await.number, 0, "nothing is recorded");
     let early = NOW.plus_ms(BEACON_MS - 1);
-    assert!(fixture.draw(early).await.unwrap_err().retryable(), "it still has time");
+    assert_eq!(fixture.draw(early).await, Ok(Drawing::BeaconSilent), "it still has time");
+    assert_eq!(fixture.messages().await, 2, "it asks again");
     fixture.beacon.set_fault(None);
     assert_eq!(fixture.draw(early).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
 }

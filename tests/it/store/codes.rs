@@ -7,7 +7,9 @@ use chaos::proxy::http::{Act, HttpProxy, Request};
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Nonce, Secret};
 use engine::domain::room::code::{Code, CodeHash, CodeShard, CodeUses};
-use engine::domain::room::join::{BUCKETS, Index, IndexStock, JoinWindow, Membership, bucket_of};
+use engine::domain::room::join::{
+    BUCKETS, Index, IndexStock, JoinWindow, Membership, Replaced, bucket_of,
+};
 use engine::domain::room::serving::{DRAW_LEAD_MS, Settings};
 use engine::flows::room::join::{JoinRequest, Joined, Refusal, join};
 use engine::flows::room::publish::publish;
@@ -217,7 +219,7 @@ async fn visits_of_before_are_kept_when_somebody_joins_again() {
     let visited = |index, place, turn| Admitted { index, place, turn };
     let earlier = vec![visited(4, 17, 230), visited(90, 12, 1_021)];
     let second = Membership { rejoined: 2, earlier: earlier.clone(), ..member("alice", 120) };
-    assert_eq!(rooms.join(&second, bucket, Some(4)).await, Ok(second.clone()));
+    assert_eq!(rooms.join(&second, bucket, Some(Replaced::from(&first))).await, Ok(second.clone()));
     let kept = rooms.membership(&sale(), bucket, &second.buyer).await.unwrap().unwrap();
     assert_eq!((&kept.earlier, kept.admitted()), (&earlier, earlier.clone()));
     let visit = Visit { place: 130, turn: 2_000, began_clock_ms: 5, attempts: 1 };

@@ -8,7 +8,7 @@ use engine::domain::room::counts::{Entry, MarkCounts, ReservationReport, Tally};
 use engine::domain::room::serving::{Mode, Reservations};
 use engine::domain::room::view::{GroupView, View};
 use engine::domain::time::Timestamp;
-use engine::ports::{Board, Came, Shown, Stored};
+use engine::ports::{Asked, Board, Came, Shown, Stored};
 use futures_util::future::join_all;
 use local::servers::{Flavour, RedisOptions, RedisServer};
 use model_stores::{Call, Caller, Driver, Reply, Stores};
@@ -97,8 +97,14 @@ async fn counts(board: &impl Board) {
         asked: 0,
     };
     assert_eq!(board.tally(&sale(), 0, later.plus_seconds(5)).await, Ok(expected.clone()));
-    for (at, expected) in [(later, 1), (later.plus_ms(999), 2), (later.plus_seconds(1), 1)] {
-        assert_eq!(board.asked(&sale(), at).await, Ok(expected));
+    let (one, other) = ("7".parse().unwrap(), "8".parse().unwrap());
+    for (order, at, own, orders) in [
+        (one, later, 1, 1),
+        (other, later.plus_ms(999), 1, 2),
+        (one, later.plus_ms(999), 2, 2),
+        (one, later.plus_seconds(1), 1, 1),
+    ] {
+        assert_eq!(board.asked(&sale(), order, at).await, Ok(Asked { own, orders }));
     }
     // A second is over before it counts, and counts for five.
     for (after, all, bad, asked) in
@@ -118,8 +124,11 @@ async fn counts(board: &impl Board) {
 
 async fn keeps_the_contract(board: &impl Board) {
     never_goes_back(board).await;
-    assert_eq!(board.take_turn(&sale(), 600_000).await, Ok(true));
-    assert_eq!(board.take_turn(&sale(), 600_000).await, Ok(false));
+    for is_ours in [true, false] {
+        let lock = board.take_turn(&sale(), 600_000).await;
+        assert_eq!(lock.unwrap().is_ours, is_ours);
+        assert_eq!(board.take_draw(&sale(), 600).await, Ok(is_ours));
+    }
     counts(board).await;
 }
 
@@ -162,7 +171,7 @@ async fn the_adapter_keeps_the_contract_and_every_key_has_a_time_to_live() {
         // Redis forgets: the counters begin again in another epoch, and somebody else takes the turn.
         let () = redis::cmd("FLUSHALL").query_async(&mut redis).await.unwrap();
         assert_eq!(board.shown(&sale()).await, Ok(None));
-        assert_eq!(board.take_turn(&sale(), 600_000).await, Ok(true));
+        assert!(board.take_turn(&sale(), 600_000).await.unwrap().is_ours);
         let came = Came { due_mark: 1, entry: Entry { mark: 2 } };
         let later = NOW.plus_seconds(100);
         board.came(&sale(), &came, later).await.unwrap();

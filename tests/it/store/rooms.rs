@@ -9,8 +9,8 @@ use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Nonce, Secret};
 use engine::domain::room::draw::{Commitment, Source};
 use engine::domain::room::join::{
-    BUCKETS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership, TakenIndices,
-    Tree, bucket_of,
+    BUCKETS, Index, IndexStock, JoinWindow, MAX_CHUNKS, MAX_INDICES, Membership, Replaced,
+    TakenIndices, Tree, bucket_of,
 };
 use engine::domain::room::log::Record;
 use engine::domain::room::serving::{DRAW_LEAD_MS, Given, GroupSettings, Room, Settings};
@@ -142,6 +142,11 @@ async fn everybody(rooms: &impl Rooms, bucket: u16, after: Option<&UserId>) -> V
     }
 }
 
+/// A membership without a visit that another takes the place of.
+fn unvisited(index: u32) -> Option<Replaced> {
+    Some(Replaced { index, attempts: None })
+}
+
 async fn keeps_memberships(rooms: &impl Rooms) {
     assert_eq!(rooms.membership(&sale(), 3, &user("b")).await, Ok(None));
     assert_eq!(everybody(rooms, 3, None).await, Vec::new());
@@ -151,12 +156,12 @@ async fn keeps_memberships(rooms: &impl Rooms) {
     assert_eq!(rooms.join(&second, 3, None).await.as_ref(), Ok(&first), "one at a time");
     assert_eq!(rooms.membership(&sale(), 3, &user("b")).await, Ok(Some(first.clone())));
     let later = member("b", 9, JoinWindow::Later);
-    assert_eq!(rooms.join(&later, 3, Some(4)).await.as_ref(), Ok(&first), "another index");
+    assert_eq!(rooms.join(&later, 3, unvisited(4)).await.as_ref(), Ok(&first), "another index");
     let of_club = Membership { group: group("club"), ..later.clone() };
-    assert_eq!(rooms.join(&of_club, 3, Some(5)).await.as_ref(), Ok(&first), "another group");
-    assert_eq!(rooms.join(&later, 3, Some(5)).await.as_ref(), Ok(&later));
-    assert_eq!(rooms.join(&later, 3, Some(5)).await.as_ref(), Ok(&later), "done before");
-    assert!(rooms.join(&member("x", 1, JoinWindow::Later), 3, Some(0)).await.is_err());
+    assert_eq!(rooms.join(&of_club, 3, unvisited(5)).await.as_ref(), Ok(&first), "another group");
+    assert_eq!(rooms.join(&later, 3, unvisited(5)).await.as_ref(), Ok(&later));
+    assert_eq!(rooms.join(&later, 3, unvisited(5)).await.as_ref(), Ok(&later), "done before");
+    assert!(rooms.join(&member("x", 1, JoinWindow::Later), 3, unvisited(0)).await.is_err());
 
     // A marker is no membership, wherever it sorts.
     assert_eq!(rooms.is_marked(&sale(), 3).await, Ok(false));
@@ -224,7 +229,10 @@ async fn keeps_visits(rooms: &impl Rooms) {
     assert_eq!(ask(enter("slow", 2, end_ms)).await, Ok(EnterReply::Over));
     // Who joins again begins anew.
     let again = member("plain", 3, JoinWindow::Later);
-    rooms.join(&again, 9, Some(1)).await.unwrap();
+    let old = Replaced { index: 1, attempts: Some(2) };
+    let kept = rooms.join(&again, 9, Some(old)).await.unwrap();
+    assert_eq!(kept.index.number, 1, "its visit went on meanwhile");
+    rooms.join(&again, 9, Some(Replaced { attempts: Some(3), ..old })).await.unwrap();
     assert_eq!(ask(enter("plain", 1, 5_000)).await, Ok(EnterReply::NotMember));
     assert_eq!(ask(enter("plain", 3, 700_000)).await, entered(700_000, 1));
 }
@@ -343,7 +351,7 @@ async fn an_attempt_whose_answer_was_lost_finds_its_own() {
     let first = member("b", 5, JoinWindow::First);
     assert_eq!(losing().await.join(&first, 3, None).await.as_ref(), Ok(&first));
     let later = member("b", 9, JoinWindow::Later);
-    assert_eq!(losing().await.join(&later, 3, Some(5)).await.as_ref(), Ok(&later));
+    assert_eq!(losing().await.join(&later, 3, unvisited(5)).await.as_ref(), Ok(&later));
     let enter = Enter {
         sale: sale(),
         bucket: 3,

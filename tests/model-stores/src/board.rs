@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use engine::domain::number::OrderNumber;
 use engine::domain::room::counts::{ReservationReport, Tally};
 use engine::domain::room::serving::Reservations;
 use engine::domain::time::Timestamp;
-use engine::ports::{Came, Shown};
+use engine::ports::{Asked, Came, Shown, TurnLock};
 
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
@@ -21,8 +22,10 @@ pub struct BoardModel {
     pub tally: Option<Tally>,
     /// Reservations by second.
     pub seconds: BTreeMap<i64, Reservations>,
-    /// Requests for the sale's slot by second.
-    pub asked: BTreeMap<i64, u64>,
+    /// End of the time in which nobody else requests the draw.
+    pub draw_until: Option<Timestamp>,
+    /// By second the orders for which somebody asked at the sale's slot, each with how often.
+    pub asked: BTreeMap<i64, BTreeMap<OrderNumber, u64>>,
 }
 
 impl BoardModel {
@@ -35,10 +38,19 @@ impl BoardModel {
     }
 
     /// See [`engine::ports::Board::take_turn`].
-    pub fn take_turn(&mut self, ms: u32, now: Timestamp) -> bool {
-        let is_free = self.turn_until.is_none_or(|until| until <= now);
-        if is_free {
+    pub fn take_turn(&mut self, ms: u32, now: Timestamp) -> TurnLock {
+        let is_ours = self.turn_until.is_none_or(|until| until <= now);
+        if is_ours {
             self.turn_until = Some(now.plus_ms(ms.into()));
+        }
+        TurnLock { is_ours, now }
+    }
+
+    /// See [`engine::ports::Board::take_draw`].
+    pub fn take_draw(&mut self, seconds: u32, now: Timestamp) -> bool {
+        let is_free = self.draw_until.is_none_or(|until| until <= now);
+        if is_free {
+            self.draw_until = Some(now.plus_seconds(seconds.into()));
         }
         is_free
     }
@@ -56,7 +68,8 @@ impl BoardModel {
             all: sum.all + of.all,
             bad: sum.bad + of.bad,
         });
-        let asked = self.asked.range(second - SUMMED_SECONDS..second).map(|(_, asked)| asked).sum();
+        let asked = self.asked.range(second - SUMMED_SECONDS..second);
+        let asked = asked.map(|(_, orders)| orders.len() as u64).sum();
         let tally = self.counted(now);
         tally.marks.retain(|mark, _| *mark >= oldest_mark);
         Tally { reservations, asked, ..tally.clone() }
@@ -71,10 +84,12 @@ impl BoardModel {
     }
 
     /// See [`engine::ports::Board::asked`].
-    pub fn asked(&mut self, now: Timestamp) -> u64 {
+    pub fn asked(&mut self, order: OrderNumber, now: Timestamp) -> Asked {
         let asked = self.asked.entry(now.ms().div_euclid(1_000)).or_default();
-        *asked += 1;
-        *asked
+        let own = asked.entry(order).or_default();
+        *own += 1;
+        let own = *own;
+        Asked { own, orders: asked.len() as u64 }
     }
 
     /// See [`engine::ports::Board::reserved`].

@@ -252,6 +252,7 @@ impl Call {
             | Self::KeepTree { .. } => Effect::Room,
             Self::ShowRoom { .. }
             | Self::TakeTurn { .. }
+            | Self::TakeDraw { .. }
             | Self::Tally { .. }
             | Self::Came { .. }
             | Self::Asked { .. }
@@ -501,6 +502,9 @@ impl Stores {
                 Reply::ShowRoom(())
             }
             Call::TakeTurn { sale, ms } => Reply::TakeTurn(self.board(sale).take_turn(*ms, now)),
+            Call::TakeDraw { sale, seconds } => {
+                Reply::TakeDraw(self.board(sale).take_draw(*seconds, now))
+            }
             Call::Tally { sale, oldest_mark, now } => {
                 Reply::Tally(self.board(sale).tally(*oldest_mark, *now))
             }
@@ -508,7 +512,7 @@ impl Stores {
                 self.board(sale).came(came, *now);
                 Reply::Came(())
             }
-            Call::Asked { sale, now } => Reply::Asked(self.board(sale).asked(*now)),
+            Call::Asked { sale, order, now } => Reply::Asked(self.board(sale).asked(*order, *now)),
             Call::Reserved { sale, report, now } => {
                 self.board(sale).reserved(report, *now);
                 Reply::Reserved(())

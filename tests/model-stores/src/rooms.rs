@@ -7,7 +7,7 @@ use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::room::bytes::{Hash, Secret, Signature};
 use engine::domain::room::code::{CodeShard, CodeUses};
-use engine::domain::room::join::{JoinWindow, Membership, TakenIndices, Tree};
+use engine::domain::room::join::{JoinWindow, Membership, Replaced, TakenIndices, Tree};
 use engine::domain::room::log::Record;
 use engine::domain::room::visit::{Enter, EnterReply};
 use engine::ports::{AppendReply, MembershipPage, StoreError, Stored};
@@ -131,14 +131,14 @@ impl RoomsModel {
         &mut self,
         membership: &Membership,
         bucket: u16,
-        replaces: Option<u32>,
+        replaces: Option<Replaced>,
     ) -> Stored<Membership> {
         let members = self.members.entry((membership.sale.clone(), bucket)).or_default();
         let kept = members.get(&membership.buyer);
         let may_write = match (kept, replaces) {
             (None, None) => true,
-            (Some(kept), Some(index)) => {
-                kept.index.number == index && kept.group == membership.group
+            (Some(kept), Some(replaced)) => {
+                Replaced::from(kept) == replaced && kept.group == membership.group
             }
             (Some(_), None) => false,
             (None, Some(_)) => {

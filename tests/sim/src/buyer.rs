@@ -15,7 +15,7 @@ use engine::flows::admit::admit;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::flows::room::published;
-use engine::flows::room::slot::{Became, may_ask, report};
+use engine::flows::room::slot::{Became, MayAsk, may_ask, report};
 use engine::ports::{Catalogue as _, Freshness, StoreError};
 use model_stores::{Caller, InList};
 
@@ -424,7 +424,8 @@ async fn counted(
 ) -> Result<Reserved, Refusal> {
     let missing = || StoreError::Unavailable("the sale is not published".to_owned());
     let room = published(ports, &sale_id()).await?.ok_or_else(missing)?;
-    if !may_ask(ports, &ports.0.kept().memory, &room, now).await? {
+    let memory = &ports.0.kept().memory;
+    if may_ask(ports, memory, &room, reservation.number, now).await? != MayAsk::Yes {
         Err(StoreError::Unavailable("the sale's slot is busy".to_owned()))?;
     }
     let result = reserve(ports, reservation, now).await;

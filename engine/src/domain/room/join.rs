@@ -198,6 +198,22 @@ pub struct IndexStock {
     stocks: BTreeMap<(SaleId, GroupId), Stock>,
 }
 
+/// What a new membership takes the place of, as it was read: a visit that begins meanwhile keeps it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Replaced {
+    /// The index.
+    pub index: u32,
+    /// The admissions of its visit; none if it has not begun.
+    pub attempts: Option<u16>,
+}
+
+impl From<&Membership> for Replaced {
+    fn from(membership: &Membership) -> Self {
+        let attempts = membership.visit.map(|visit| visit.attempts);
+        Self { index: membership.index.number, attempts }
+    }
+}
+
 impl IndexStock {
     /// The next index in stock, at `now`, of a sale that opens at `opens_at`. What is too old is dropped.
     pub fn next(
@@ -245,9 +261,19 @@ impl IndexStock {
         Some(Index { number: taken.first, window: taken.window })
     }
 
-    /// Drops what is in stock: its window was closed.
-    pub fn drop_all(&mut self, sale: &SaleId, group: &GroupId) {
-        self.stocks.remove(&(sale.clone(), group.clone()));
+    /// Puts an index back that its buyer does not need: another request of the same buyer was quicker.
+    pub fn give_back(&mut self, sale: &SaleId, group: &GroupId, index: Index, now: Timestamp) {
+        if let Some(stock) = self.stocks.get_mut(&(sale.clone(), group.clone())) {
+            let Index { number, window } = index;
+            stock.left.push_front((TakenIndices { first: number, count: 1, window }, now));
+        }
+    }
+
+    /// Drops what is in stock of a first window: it was closed.
+    pub fn drop_first_window(&mut self, sale: &SaleId, group: &GroupId) {
+        if let Some(stock) = self.stocks.get_mut(&(sale.clone(), group.clone())) {
+            stock.left.retain(|(taken, _)| taken.window == JoinWindow::Later);
+        }
     }
 }
 
@@ -317,8 +343,22 @@ mod tests {
         }
         let mut stock = IndexStock::default();
         stock.put(&sale(), &group(), taken(0, 3), OPENS);
-        stock.drop_all(&sale(), &group());
-        assert_eq!(drain(&mut stock, OPENS), [0; 0]);
+        let later = TakenIndices { window: JoinWindow::Later, ..taken(10, 3) };
+        stock.put(&sale(), &group(), later, OPENS);
+        stock.drop_first_window(&sale(), &group());
+        assert_eq!(
+            drain(&mut stock, OPENS),
+            [11, 12],
+            "only what may be of the window that is closed"
+        );
+    }
+
+    #[test]
+    fn an_index_that_its_buyer_does_not_need_is_the_next_one_s() {
+        let mut stock = IndexStock::default();
+        let first = stock.put(&sale(), &group(), taken(7, 2), OPENS).unwrap();
+        stock.give_back(&sale(), &group(), first, OPENS);
+        assert_eq!(drain(&mut stock, OPENS), [7, 8]);
     }
 
     #[test]

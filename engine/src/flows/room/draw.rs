@@ -40,7 +40,10 @@ pub enum Drawing {
     NoRoom,
     /// The window closes at this time.
     NotDue(Timestamp),
-    /// N and root stand in the log. The beacon's round is not out: ask again in some seconds.
+    /// N and root are fixed. The beacon has not said its latest round: ask again in some seconds.
+    BeaconSilent,
+    /// N and root stand in the log. The beacon's round is not out, or its servers do not say it: ask again in some
+    /// seconds.
     AwaitsBeacon {
         /// The round.
         round: u64,
@@ -54,7 +57,7 @@ pub enum Drawing {
 /// Draws the first window of a sale's room, as far as that is possible now. Repeating it goes on.
 ///
 /// # Errors
-/// Fails if the store does, or if the beacon does not answer before its time is over.
+/// Fails if the store does.
 pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> Stored<Drawing> {
     let Some(room) = published(ports, sale).await? else { return Ok(Drawing::NoRoom) };
     let closes_at = Timestamp::from_ms(room.settings.closes_at_ms);
@@ -63,8 +66,9 @@ pub async fn draw(ports: &impl RoomPorts, sale: &SaleId, clock: impl Clock) -> S
     }
     let draw = Draw { ports, room: &room, clock: &clock };
     let last = draw.last_record().await?;
-    if last.state.groups.iter().any(|group| group.closed.is_none()) {
-        draw.close().await?;
+    let is_open = last.state.groups.iter().any(|group| group.closed.is_none());
+    if is_open && !draw.close().await? {
+        return Ok(Drawing::BeaconSilent);
     }
     draw.seed().await
 }
@@ -93,6 +97,14 @@ pub(super) async fn record(
         }
     }
     Err(StoreError::Unavailable("others append to the log all the time".to_owned()))
+}
+
+/// What a closing quotes of the beacon.
+enum Quoted {
+    /// Its latest round; none if none is needed or comes.
+    Said(Option<u64>),
+    /// It says nothing, and has time.
+    Silent,
 }
 
 /// What can be said of a group's source.
@@ -129,10 +141,10 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         record(self.ports, self.room, at, lacking).await
     }
 
-    /// Fixes N and root of every group, and records them.
-    async fn close(&self) -> Stored<()> {
+    /// Fixes N and root of every group, and records them; false if the beacon has not said what is to be quoted.
+    async fn close(&self) -> Stored<bool> {
         let early =
-            if stands(Guard::RootBeforeRound) { None } else { Some(self.latest_round().await?) };
+            if stands(Guard::RootBeforeRound) { None } else { Some(self.latest_round().await) };
         let mut trees = Vec::new();
         for group in self.groups() {
             trees.push(self.ports.rooms().tree(&self.room.sale, group).await?);
@@ -143,8 +155,9 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
         };
         let latest_round = match early {
             Some(early) => early,
-            None => self.latest_round().await?,
+            None => self.latest_round().await,
         };
+        let Quoted::Said(latest_round) = latest_round else { return Ok(false) };
         let closings: Vec<(GroupId, Closing)> = self
             .groups()
             .zip(&trees)
@@ -162,18 +175,21 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
             })
             .collect()
         })
-        .await
+        .await?;
+        Ok(true)
     }
 
-    /// The latest round to be quoted; none where no beacon is named, or where it says nothing for too long.
-    async fn latest_round(&self) -> Stored<Option<u64>> {
-        let Some(chain) = self.room.draw.beacon else { return Ok(None) };
+    /// The latest round to be quoted: none where no beacon is named, or where it says nothing for too long.
+    async fn latest_round(&self) -> Quoted {
+        let Some(chain) = self.room.draw.beacon else { return Quoted::Said(None) };
         match self.ports.beacon().latest(chain).await {
-            Ok(latest) => Ok(Some(latest)),
-            Err(_) if self.clock.time().ms() >= self.room.settings.closes_without_round_ms() => {
-                Ok(None)
+            Ok(latest) => Quoted::Said(Some(latest)),
+            Err(error) => {
+                tracing::warn!(sale = %self.room.sale, %error, "the beacon says no latest round");
+                let is_over =
+                    self.clock.time().ms() >= self.room.settings.closes_without_round_ms();
+                if is_over { Quoted::Said(None) } else { Quoted::Silent }
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -320,8 +336,11 @@ impl<P: RoomPorts, C: Clock> Draw<'_, P, C> {
             if let Ok(Some(signature)) = found {
                 return Ok(Decision::Source(Source::Beacon { round, signature }));
             }
+            if let Err(error) = found {
+                tracing::warn!(sale = %self.room.sale, round, %error, "the beacon says no round");
+            }
             if now.ms().saturating_sub(*at_ms) < BEACON_MS {
-                return found.map(|_| Decision::Awaits { round });
+                return Ok(Decision::Awaits { round });
             }
         }
         let secret = self.ports.rooms().secret(&self.room.sale).await?;

@@ -15,7 +15,7 @@ use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::bytes::Nonce;
 use crate::domain::room::code::{CodeHash, CodeShard};
 use crate::domain::room::join::{
-    Index, IndexStock, JoinWindow, MAX_INDICES, MAX_REJOINS, Membership, bucket_of,
+    Index, IndexStock, JoinWindow, MAX_INDICES, MAX_REJOINS, Membership, Replaced, bucket_of,
 };
 use crate::domain::room::memory::RoomMemory;
 use crate::domain::room::serving::Room;
@@ -238,13 +238,18 @@ impl<P: RoomPorts> Joining<'_, P> {
         rejoined: u8,
     ) -> Result<Membership, Refusal> {
         if replaces.is_some() {
-            // What is in stock may be of the window that is closed.
-            self.stocked(|stock| stock.drop_all(&self.request.sale, group));
+            self.stocked(|stock| stock.drop_first_window(&self.request.sale, group));
         }
         let mut membership = self.new_membership(group, rejoined).await?;
         membership.earlier = replaces.map(Membership::admitted).unwrap_or_default();
-        let replaces = replaces.map(|replaced| replaced.index.number);
-        Ok(self.ports.rooms().join(&membership, self.bucket, replaces).await?)
+        let replaces = replaces.map(Replaced::from);
+        let kept = self.ports.rooms().join(&membership, self.bucket, replaces).await?;
+        if kept.index != membership.index {
+            let JoinRequest { sale, .. } = self.request;
+            let index = membership.index;
+            self.stocked(|stock| stock.give_back(sale, group, index, self.now));
+        }
+        Ok(kept)
     }
 
     /// Writes the first membership of a buyer, in the group that is asked for; the one that is kept.

@@ -28,7 +28,7 @@ pub async fn draw_or_requeue(
     // Boxed, as it is large: whoever waits for this has room for it once.
     let drawing = Box::pin(draw(ports, sale, || clock.time())).await?;
     let delay = match drawing {
-        Drawing::AwaitsBeacon { .. } => Some(AGAIN_SECONDS),
+        Drawing::BeaconSilent | Drawing::AwaitsBeacon { .. } => Some(AGAIN_SECONDS),
         Drawing::NotDue(at) => Some(delay_seconds(clock.time(), at)),
         Drawing::NoRoom | Drawing::NoSecret | Drawing::Drawn => None,
     };

@@ -3,13 +3,14 @@
 
 use std::sync::Mutex;
 
+use crate::domain::number::OrderNumber;
 use crate::domain::room::counts::{Entry, ReservationReport};
 use crate::domain::room::document::{drop_percent, retry_ms};
 use crate::domain::room::memory::RoomMemory;
 use crate::domain::room::serving::Room;
 use crate::domain::time::Timestamp;
 use crate::flows::room::enter::view;
-use crate::ports::{Board, BoardPorts, Stored};
+use crate::ports::{Asked, Board, BoardPorts, Stored};
 
 /// Time within which a reservation is answered well, in milliseconds: a buyer waits for it.
 const TARGET_MS: u64 = 2_000;
@@ -26,8 +27,16 @@ pub enum MayAsk {
     },
 }
 
-/// Whether one more request may go to the sale's slot in this second. What cannot be counted may: the slot has
-/// a bound of its own.
+/// Requests a second that may go to the slot whatever the rule says, which is by what was free at the last turn: seats
+/// come back between two turns, and whoever is inside has to hear that nothing is left.
+const LEAST_PER_SECOND: u64 = 10;
+/// Most requests a second for one order: its buyer may have sent it twice. Whoever sends more takes nothing from others.
+const MAX_OWN_PER_SECOND: u64 = 2;
+/// Time after which whoever sent more may send it again, in milliseconds.
+const OWN_RETRY_MS: u64 = 1_000;
+
+/// Whether one more request for an order may go to the sale's slot in this second. What cannot be counted may: the slot
+/// has a bound of its own.
 ///
 /// # Errors
 /// Fails if what a gate has to know of the room cannot be read.
@@ -35,14 +44,17 @@ pub async fn may_ask(
     ports: &impl BoardPorts,
     memory: &Mutex<RoomMemory>,
     room: &Room,
+    order: OrderNumber,
     now: Timestamp,
 ) -> Stored<MayAsk> {
     let view = view(ports, memory, room, now).await?;
-    let asked = ports.board().asked(&room.sale, now).await;
-    let may = view.requests_per_second;
-    Ok(match asked {
+    let may = view.requests_per_second.max(LEAST_PER_SECOND);
+    Ok(match ports.board().asked(&room.sale, order, now).await {
+        Ok(Asked { own, .. }) if own > MAX_OWN_PER_SECOND => MayAsk::No { retry_ms: OWN_RETRY_MS },
         // As the room document says of the last seconds: whoever is refused more often waits longer.
-        Ok(asked) if asked > may => MayAsk::No { retry_ms: retry_ms(drop_percent(asked, may)) },
+        Ok(Asked { orders, .. }) if orders > may => {
+            MayAsk::No { retry_ms: retry_ms(drop_percent(orders, may)) }
+        }
         Ok(_) | Err(_) => MayAsk::Yes,
     })
 }

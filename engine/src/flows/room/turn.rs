@@ -3,7 +3,11 @@
 //! What is shown in Redis is answered for a second. After that, one who asks reads the last record, what the gates
 //! have counted and what is left, and writes the next record under "no such record". Who loses that answers
 //! the winner's; who cannot read or write serves nobody, and says so. There is no scheduler and no leader, and
-//! where nobody waits nothing is written.
+//! where nobody waits, is due or is inside, nothing is written.
+//!
+//! Turns go by Redis's clock, which is one for all: a process whose own is wrong makes none that is too early or counts
+//! too much. While Redis does not answer, nobody is served, and a clock that is behind the log waits until it has
+//! caught up.
 
 use std::future::Future;
 
@@ -14,14 +18,14 @@ use crate::domain::room::serving::{Command, Event, FUTURE_MS, Given, Mode, Refus
 use crate::domain::room::view::View;
 use crate::domain::time::Timestamp;
 use crate::flows::room::last_record;
-use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored};
+use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored, TurnLock};
 
 /// Time for which what is shown is answered, and between two turns, in milliseconds.
 pub const TURN_MS: i64 = 1_000;
 /// Time for which one process has the turn to itself, in milliseconds: the others answer what is shown.
 const TURN_TAKEN_MS: u32 = 900;
-/// Most age of what is shown while another process makes the turn, in milliseconds.
-const MAX_SHOWN_MS: i64 = 5_000;
+/// Time in which only one process requests the draw, in seconds: each request asks for itself again until it is done.
+const DRAW_REQUESTED_SECONDS: u32 = 30;
 /// Most attempts to append a command: whoever makes turns appends one a second.
 const MAX_ATTEMPTS: usize = 16;
 
@@ -30,7 +34,8 @@ const MAX_ATTEMPTS: usize = 16;
 pub struct Turned {
     /// What is shown now.
     pub shown: Shown,
-    /// Whether the first window is past its closing, and not drawn: the draw is to be asked for.
+    /// Whether the first window is past its closing, and not drawn, and nobody has asked for the draw lately: it is to
+    /// be requested.
     pub needs_draw: bool,
 }
 
@@ -51,15 +56,19 @@ pub async fn turn(
     if let Some(shown) = shown.clone().filter(|shown| (0..TURN_MS).contains(&age_ms(shown))) {
         return Ok(Turned { shown, needs_draw: false });
     }
-    let is_taken = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await == Ok(false);
-    if is_taken
-        && let Some(shown) = shown.filter(|shown| (0..MAX_SHOWN_MS).contains(&age_ms(shown)))
-    {
-        return Ok(Turned { shown, needs_draw: false });
+    let lock = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await.ok();
+    if let (Some(TurnLock { is_ours, now }), Some(shown)) = (lock, shown) {
+        let age_ms = now.ms_since(shown.made_at);
+        // By Redis's clock it may be new, where that of this process is wrong.
+        if !is_ours || (0..TURN_MS).contains(&age_ms) {
+            return Ok(Turned { shown, needs_draw: false });
+        }
     }
+    let turn = Turn { now: lock.map_or(now, |lock| lock.now), is_timed: lock.is_some() };
+    let now = turn.now;
     let last = last_record(ports, &room.sale).await?;
     let left = left.await;
-    let (advanced, stalled) = match advance(ports, room, &last, left.as_ref(), now).await {
+    let (advanced, stalled) = match advance(ports, room, &last, left.as_ref(), turn).await {
         Ok(advanced) => (advanced, false),
         Err(error) => {
             tracing::warn!(sale = %room.sale, %error, "no turn could be made");
@@ -67,14 +76,42 @@ pub async fn turn(
         }
     };
     let Advanced { record, drop_percent } = advanced;
-    let shown = show(ports, room, &record, left.as_ref(), (stalled, drop_percent), now).await;
-    Ok(Turned { shown, needs_draw: needs_draw(room, &record, now) })
+    let record = with_joined(ports, room, record).await;
+    let shown = made(room, &record, left.as_ref(), (stalled, drop_percent), now);
+    if let Err(error) = ports.board().show(&room.sale, &shown).await {
+        tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
+    }
+    let needs_draw = needs_draw(room, &record, now)
+        && ports.board().take_draw(&room.sale, DRAW_REQUESTED_SECONDS).await == Ok(true);
+    Ok(Turned { shown, needs_draw })
+}
+
+/// The record with the indices that are given by now where a first window is open: no turn is made then, which would
+/// say it.
+async fn with_joined(ports: &impl BoardPorts, room: &Room, mut record: Record) -> Record {
+    for (settings, state) in room.settings.groups.iter().zip(&mut record.state.groups) {
+        if state.closed.is_none()
+            && let Ok(joined) = ports.rooms().joined(&room.sale, &settings.group).await
+        {
+            state.joined = state.joined.max(joined);
+        }
+    }
+    record
+}
+
+/// When a turn is made.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    now: Timestamp,
+    /// Whether that is Redis's time.
+    is_timed: bool,
 }
 
 /// Carries out an operator's command: it is a record of the log, and is shown at once.
 ///
 /// # Errors
-/// Returns the rules' refusal; fails if the log cannot be read or written.
+/// Returns the rules' refusal; fails if the log cannot be read or written, or if the command stands in the log and is
+/// not shown: then the gates know of it by the next turn only, and the operator is to repeat it.
 pub async fn command(
     ports: &impl BoardPorts,
     room: &Room,
@@ -83,6 +120,8 @@ pub async fn command(
     now: Timestamp,
 ) -> Stored<Result<Shown, Refusal>> {
     let left = left.await;
+    let lock = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await;
+    let now = lock.map_or(now, |lock| lock.now);
     for _ in 0..MAX_ATTEMPTS {
         let last = last_record(ports, &room.sale).await?;
         // Nothing was counted for this turn, so that it serves nobody.
@@ -98,7 +137,13 @@ pub async fn command(
         };
         match ports.rooms().append(&room.sale, &next).await? {
             AppendReply::Appended => {
-                return Ok(Ok(show(ports, room, &next, left.as_ref(), (false, 0), now).await));
+                let next = with_joined(ports, room, next).await;
+                let shown = made(room, &next, left.as_ref(), (false, 0), now);
+                // Once more: it has to be known within two seconds, also with nobody asking for the document.
+                if ports.board().show(&room.sale, &shown).await.is_err() {
+                    ports.board().show(&room.sale, &shown).await?;
+                }
+                return Ok(Ok(shown));
             }
             AppendReply::Conflict => {}
         }
@@ -119,14 +164,16 @@ async fn advance(
     room: &Room,
     last: &Record,
     left: Option<&Left>,
-    now: Timestamp,
+    Turn { now, is_timed }: Turn,
 ) -> Stored<Advanced> {
     let stays = || Advanced { record: last.clone(), drop_percent: 0 };
     let state = &last.state;
     let is_running = now.ms() >= room.settings.opens_at_ms && state.mode != Mode::Closed;
     let since_ms = now.ms().saturating_sub(last.at_ms);
     let is_drawn = state.groups.iter().all(|group| group.seed.is_some());
-    if !is_running || !is_drawn || (0..TURN_MS).contains(&since_ms) {
+    // Without Redis nobody says how often turns are made: a clock that is behind the log counts nothing.
+    let is_too_early = (0..TURN_MS).contains(&since_ms) || (since_ms < 0 && !is_timed);
+    if !is_running || !is_drawn || is_too_early {
         return Ok(stays());
     }
     let mut joined = Vec::with_capacity(room.settings.groups.len());
@@ -134,7 +181,8 @@ async fn advance(
         joined.push(ports.rooms().joined(&room.sale, &settings.group).await?);
     }
     let mut groups = state.groups.iter().zip(&joined);
-    if !groups.any(|(group, joined)| group.passed < group.joined.max(*joined)) {
+    let is_awaited = groups.any(|(group, joined)| group.passed < group.joined.max(*joined));
+    if !is_awaited && state.idle_ms >= room.settings.longest_visit_ms() {
         return Ok(stays());
     }
     let oldest = Tally::oldest_mark(&room.settings, state.clock_ms);
@@ -165,10 +213,9 @@ fn dated(last_ms: i64, now: Timestamp) -> i64 {
     if now.ms() < last_ms { last_ms.saturating_add(counted_ms) } else { now.ms() }
 }
 
-/// Makes what is shown of a record, and shows it. A board that does not take it is made again by the next
-/// who asks. `load` says whether a turn was due and could not be made, and the share that clients are to leave out.
-async fn show(
-    ports: &impl BoardPorts,
+/// What is shown of a record. A board that does not take it is made again by the next who asks. The pair says whether a
+/// turn was due and could not be made, and the share that clients are to leave out.
+fn made(
     room: &Room,
     record: &Record,
     left: Option<&Left>,
@@ -178,16 +225,12 @@ async fn show(
     let nothing_left = now.ms() >= room.settings.opens_at_ms && left.is_some_and(Left::is_nothing);
     let mut document = Document::new(room, record, left, stalled, now);
     document.poll.drop_percent = drop_percent;
-    let shown = Shown {
+    Shown {
         view: View::of(record, nothing_left),
         document: serde_json::to_string(&document)
             .unwrap_or_else(|error| unreachable!("a document is always JSON: {error}")),
         made_at: now,
-    };
-    if let Err(error) = ports.board().show(&room.sale, &shown).await {
-        tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
     }
-    shown
 }
 
 /// True if the first window of a group is past its closing, and not drawn.

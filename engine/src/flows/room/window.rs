@@ -59,8 +59,15 @@ pub async fn drawn_window(
 ) -> Stored<Option<EndedWindow>> {
     match view.groups.get(group.at).and_then(|of| of.drawn) {
         Some((seed, count)) if index < count => {
+            let remembered = || memory.lock().unwrap_or_else(PoisonError::into_inner);
+            let known = remembered().window(group.sale, group.group, index);
+            if known.is_some() {
+                return Ok(known);
+            }
             let record = ending_record(ports, group, index, view.number).await?.number;
-            Ok(Some(EndedWindow { first: 0, end: count, seed, record }))
+            let window = EndedWindow { first: 0, end: count, seed, record };
+            remembered().keep_window(group.sale, group.group, window);
+            Ok(Some(window))
         }
         Some(_) => ended_window(ports, memory, view, group, index).await,
         None => Ok(None),

@@ -150,6 +150,8 @@ impl Visitor {
                         | join::Refusal::RegistrationOver
                         | join::Refusal::SaleClosed
                         | join::Refusal::SaleArchived
+                        | join::Refusal::CodeMissing
+                        | join::Refusal::CodeRefused
                         | join::Refusal::Full => return None,
                     }
                 }
@@ -170,6 +172,7 @@ impl Visitor {
             buyer: self.user.clone(),
             nonce: Nonce(nonce),
             more_time: place.is_multiple_of(5),
+            code: None,
         };
         let joined = self
             .executor

@@ -239,6 +239,9 @@ pub struct State {
     pub mode: Mode,
     /// The clock of visits, in milliseconds.
     pub clock_ms: u64,
+    /// Time since somebody waited or was due, by that clock, up to [`Settings::longest_visit_ms`]: then nobody is inside
+    /// either, and no turn is made until somebody joins.
+    pub idle_ms: u64,
     /// The operator's bound, in places a second.
     pub rate: Option<u32>,
     /// The operator's notice.
@@ -336,6 +339,7 @@ impl State {
         Self {
             mode: Mode::Open,
             clock_ms: 0,
+            idle_ms: settings.longest_visit_ms(),
             rate: None,
             notice: None,
             sold_out: false,
@@ -368,7 +372,9 @@ impl State {
             return Err(Refusal::Groups);
         }
         let mut next = self.clone();
-        let (serving_ms, visit_ms) = steps(last_ms, now_ms);
+        // What a turn counts is the time that it ends: a pause that was.
+        let (serving_ms, visit_ms) =
+            if self.mode == Mode::Paused { (0, 0) } else { steps(last_ms, now_ms) };
         for event in events {
             next.apply(room, now_ms, event)?;
         }
@@ -382,6 +388,12 @@ impl State {
         next.adapt(settings, serving_ms, given.reservations);
         next.serve(settings, serving_ms, now_ms, given, flight);
         next.end_windows(settings, visit_ms);
+        let is_awaited = next.groups.iter().any(|group| group.passed < group.joined);
+        next.idle_ms = if is_awaited {
+            0
+        } else {
+            next.idle_ms.saturating_add(visit_ms).min(settings.longest_visit_ms())
+        };
         Ok(next)
     }
 
@@ -414,7 +426,13 @@ impl State {
                 state.window_end = closing.count;
                 state.window_age_ms = 0;
             }
-            Event::Command(_) if self.mode == Mode::Closed => return Err(Refusal::AfterClose),
+            Event::Command(
+                Command::Pause
+                | Command::Resume
+                | Command::Close
+                | Command::Rate(_)
+                | Command::SoldOut(_),
+            ) if self.mode == Mode::Closed => return Err(Refusal::AfterClose),
             Event::Command(Command::Pause) => self.mode = Mode::Paused,
             Event::Command(Command::Resume) => self.mode = Mode::Open,
             Event::Command(Command::Close) => self.mode = Mode::Closed,
@@ -430,9 +448,6 @@ impl State {
 
     /// Moves the clock of visits, and E with it.
     fn pass_time(&mut self, settings: &Settings, visit_ms: u64) {
-        if self.mode == Mode::Paused {
-            return;
-        }
         let marks = (self.clock_ms + visit_ms) / MARK_MS - self.clock_ms / MARK_MS;
         self.clock_ms += visit_ms;
         let kept = usize::try_from(settings.show_up_ms / MARK_MS).unwrap_or(usize::MAX);

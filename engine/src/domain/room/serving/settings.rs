@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::draw::BEACON_MS;
+use super::super::visit::MORE_TIME_FACTOR;
 use super::MARK_MS;
 use crate::domain::ids::GroupId;
 
@@ -104,6 +105,12 @@ impl Settings {
     #[must_use]
     pub fn closes_without_round_ms(&self) -> i64 {
         self.closes_at_ms.saturating_add(BEACON_MS)
+    }
+
+    /// Length of the visit of somebody who asked for more time, in milliseconds.
+    #[must_use]
+    pub fn longest_visit_ms(&self) -> u64 {
+        self.visit_ms.saturating_mul(MORE_TIME_FACTOR)
     }
 
     /// Checks every setting.
