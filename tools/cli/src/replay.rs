@@ -111,7 +111,7 @@ impl ReplayCommand {
             // Places that nobody uses are waited for, and what is left over is served one by one.
             most_seconds: match self.admission {
                 How::Gate => published.most_seconds(),
-                How::Room | How::Challenges | How::All => 3 * published.most_seconds(),
+                How::Room | How::Challenges | How::All => 6 * published.most_seconds(),
             },
         };
         replay::Options {

@@ -83,11 +83,9 @@ fn promised(group: &GroupDocument, ahead: u32) -> Option<(Duration, Duration)> {
     Some((wait(ahead, most), wait(ahead, least)))
 }
 
-/// The wait behind so many places if so many are served a minute; at most a day.
+/// The wait behind so many places if so many, at least one, are served a minute; at most a day.
 fn wait(ahead: u32, a_minute: u64) -> Duration {
-    // One ahead of nobody is the place that is served next.
-    let places = f64::from(ahead) + f64::from(u8::from(a_minute == 0));
-    Duration::from_secs_f64((places * 60.0 / a_minute as f64).min(86_400.0))
+    Duration::from_secs_f64((f64::from(ahead) * 60.0 / a_minute as f64).min(86_400.0))
 }
 
 /// Time until the next look: a tenth of the wait, within the document's bounds, before what is added or taken at
@@ -96,8 +94,8 @@ fn pause(document: &Document, group: &GroupDocument, ahead: Option<u32>) -> Dura
     let bounds =
         [document.poll.min_seconds, document.poll.max_seconds.max(document.poll.min_seconds)];
     let [min, max] = bounds.map(Duration::from_secs);
-    // Where nobody is served, the wait is as long as it can be.
-    let shortest = ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most));
+    // Where nobody is served now, whoever is next may be in a moment, and the others later.
+    let shortest = ahead.zip(group.advance).map(|(ahead, (_, most))| wait(ahead, most.max(1)));
     shortest.map_or(min, |shortest| (shortest / POLL_PART).clamp(min, max))
 }
 
@@ -353,7 +351,9 @@ mod tests {
         assert_eq!(pause(&document, &group, Some(1)), seconds(2), "no shorter than the shortest");
         assert_eq!(pause(&document, &group, None), seconds(2));
         let (document, still) = self::document("serving", json!({ "advance": [0, 0] }));
-        assert_eq!(pause(&document, &still, Some(9)), seconds(60), "nobody is served");
+        for (ahead, expected) in [(0, 2), (1, 6), (90, 60)] {
+            assert_eq!(pause(&document, &still, Some(ahead)), seconds(expected), "{ahead}");
+        }
         for advance in [json!({}), json!({ "advance": [0, 0] })] {
             let (_, group) = self::document("serving", advance);
             assert_eq!(promised(&group, 9), None);

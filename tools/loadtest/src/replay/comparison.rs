@@ -110,92 +110,99 @@ impl Outcome {
 
 /// The figures of runs, in order.
 fn rows() -> Vec<Row> {
-    let row = |name, goal: &str, figure| Row { name, goal: goal.to_owned(), figure };
-    let share = |name, figure| row(name, "", figure);
+    sold().into_iter().chain(served()).chain(promised()).collect()
+}
+
+fn row(name: &'static str, goal: String, figure: fn(&Outcome) -> Option<Figure>) -> Row {
+    Row { name, goal, figure }
+}
+
+/// A figure without a goal.
+fn free(name: &'static str, figure: fn(&Outcome) -> Option<Figure>) -> Row {
+    row(name, String::new(), figure)
+}
+
+/// What was sold, and what reached the sale.
+fn sold() -> Vec<Row> {
     vec![
-        row("sold out", "yes", |run| is(run.load_test.sold_out)),
-        row("audit clean", "yes", |run| is(run.audit.clean)),
-        row("answers that must not be given", "0", |run| {
+        row("sold out", "yes".to_owned(), |run| is(run.load_test.sold_out)),
+        row("audit clean", "yes".to_owned(), |run| is(run.audit.clean)),
+        row("answers that must not be given", "0".to_owned(), |run| {
             let anomalies = run.load_test.anomaly_count;
             Some(Figure { shown: reporting::grouped(anomalies), meets: anomalies == 0 })
         }),
-        share("people and bots", |run| count(run.load_test.buyers)),
-        share("tickets", |run| count(run.load_test.tickets)),
-        share("seconds until sold", |run| plain(format!("{:.0}", run.load_test.sold_out_seconds?))),
-        share("requests", |run| count(run.load_test.requests)),
-        share("commands at the sale's slot", |run| count(run.slot_commands)),
-        Row {
-            name: "… for each ticket",
-            goal: format!("≤ {}", goals::SLOT_PER_TICKET),
-            figure: |run| {
-                let each = run.slot_commands as f64 / f64::from(run.tickets.max(1));
-                let meets = each <= goals::SLOT_PER_TICKET;
-                Some(Figure { shown: format!("{each:.2}"), meets })
-            },
-        },
-        share("bots of accounts", |run| {
+        free("people and bots", |run| count(run.load_test.buyers)),
+        free("tickets", |run| count(run.load_test.tickets)),
+        free("seconds until sold", |run| plain(format!("{:.0}", run.load_test.sold_out_seconds?))),
+        free("requests", |run| count(run.load_test.requests)),
+        free("commands at the sale's slot", |run| count(run.slot_commands)),
+        row("… for each ticket", format!("≤ {}", goals::SLOT_PER_TICKET), |run| {
+            let each = run.slot_commands as f64 / f64::from(run.tickets.max(1));
+            let meets = each <= goals::SLOT_PER_TICKET;
+            Some(Figure { shown: format!("{each:.2}"), meets })
+        }),
+    ]
+}
+
+/// Who was served.
+fn served() -> Vec<Row> {
+    vec![
+        free("bots of accounts", |run| {
             plain(percent(run.load_test.fairness.as_ref()?.bots_of_accounts))
         }),
-        share("bots of joined", |run| {
+        free("bots of joined", |run| {
             plain(percent(run.load_test.fairness.as_ref()?.bots_of_joined?))
         }),
-        Row {
-            name: "bots of places served, of their share",
-            goal: format!("≤ {}", goals::WINDOW_RATIO),
-            figure: |run| {
+        row(
+            "bots of places served, of their share",
+            format!("≤ {}", goals::WINDOW_RATIO),
+            |run| {
                 let (ratio, error) = run.worst_window()?;
                 let meets = ratio <= goals::WINDOW_RATIO;
                 Some(Figure { shown: format!("{ratio:.3} ± {error:.3}"), meets })
             },
-        },
-        share("bots of admitted", |run| {
+        ),
+        free("bots of admitted", |run| {
             plain(percent(run.load_test.fairness.as_ref()?.bots_of_admitted))
         }),
-        share("bots of tickets", |run| {
+        free("bots of tickets", |run| {
             plain(percent(run.load_test.fairness.as_ref()?.bots_of_tickets))
         }),
-        share("farms of accounts, of tickets", |run| {
+        free("farms of accounts, of tickets", |run| {
             let fairness = run.load_test.fairness.as_ref()?;
-            let [accounts, tickets] =
-                [fairness.farms_of_accounts, fairness.farms_of_tickets].map(percent);
-            plain(format!("{accounts}, {tickets}"))
+            let shares = [fairness.farms_of_accounts, fairness.farms_of_tickets];
+            plain(shares.map(percent).join(", "))
         }),
-        share("places served", |run| count(run.load_test.fairness.as_ref()?.places_served?)),
-        share("promised waits", |run| count(waits(run)?.count)),
-        Row {
-            name: "median error",
-            goal: format!("≤ {}", percent(goals::MEDIAN_ERROR)),
-            figure: |run| {
-                let error = waits(run)?.median_error;
-                Some(Figure { shown: percent(error), meets: error <= goals::MEDIAN_ERROR })
-            },
-        },
-        Row {
-            name: "as promised",
-            goal: format!("≥ {}", percent(goals::WITHIN)),
-            figure: |run| {
-                let within = waits(run)?.within;
-                Some(Figure { shown: percent(within), meets: within >= goals::WITHIN })
-            },
-        },
-        Row {
-            name: "widest range",
-            goal: format!("≤ {} ×", goals::RANGE),
-            figure: |run| {
-                let widest = waits(run)?.widest_range;
-                Some(Figure { shown: format!("{widest:.2} ×"), meets: widest <= goals::RANGE })
-            },
-        },
-        Row {
-            name: "admitted to nothing, of admitted",
-            goal: format!("≤ {}", percent(goals::TO_NOTHING)),
-            figure: |run| {
+        free("places served", |run| count(run.load_test.fairness.as_ref()?.places_served?)),
+    ]
+}
+
+/// What was promised, and whether whoever was let in found anything.
+fn promised() -> Vec<Row> {
+    vec![
+        free("promised waits", |run| count(waits(run)?.count)),
+        row("median error", format!("≤ {}", percent(goals::MEDIAN_ERROR)), |run| {
+            let error = waits(run)?.median_error;
+            Some(Figure { shown: percent(error), meets: error <= goals::MEDIAN_ERROR })
+        }),
+        row("as promised", format!("≥ {}", percent(goals::WITHIN)), |run| {
+            let within = waits(run)?.within;
+            Some(Figure { shown: percent(within), meets: within >= goals::WITHIN })
+        }),
+        row("widest range", format!("≤ {} ×", goals::RANGE), |run| {
+            let widest = waits(run)?.widest_range;
+            Some(Figure { shown: format!("{widest:.2} ×"), meets: widest <= goals::RANGE })
+        }),
+        row(
+            "admitted to nothing, of admitted",
+            format!("≤ {}", percent(goals::TO_NOTHING)),
+            |run| {
                 let share = run.share_to_nothing()?;
                 let times = run.load_test.fairness.as_ref()?.admitted_to_nothing;
                 let meets = share <= goals::TO_NOTHING;
                 Some(Figure { shown: format!("{times}, {}", percent(share)), meets })
             },
-        },
+        ),
     ]
 }
 
