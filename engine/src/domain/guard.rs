@@ -95,6 +95,8 @@ pub enum Guard {
     RoomRecord,
     /// The root of a room's tree is fixed before the beacon is asked for its latest round.
     RootBeforeRound,
+    /// A round of the beacon that somebody brings is taken only with its signature.
+    RoundVerified,
     /// The gate lets in only who claims a place below the serving number.
     PlaceDue,
     /// The place that is claimed is the one that the draw gave to the index.
@@ -148,12 +150,13 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test in sales that have one.
-    pub const OF_ROOMS: [Self; 9] = [
+    pub const OF_ROOMS: [Self; 10] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
         Self::RoomRecord,
         Self::RootBeforeRound,
+        Self::RoundVerified,
         Self::PlaceDue,
         Self::PlaceComputed,
         Self::VisitOnce,

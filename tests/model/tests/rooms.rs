@@ -39,6 +39,7 @@ rooms! {
     secret_alone
     beacon_goes_on
     beacon_against_secret
+    two_bring
     two_turns
     two_enter
     redis_forgets
@@ -49,12 +50,13 @@ rooms! {
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
 /// Each guard.
-const PLANTED: [Planted; 9] = [
+const PLANTED: [Planted; 10] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
     (Guard::RoomRecord, Scenario::beacon_goes_on, "R3"),
     (Guard::RootBeforeRound, Scenario::beacon_goes_on, "R4"),
+    (Guard::RoundVerified, Scenario::two_bring, "R4"),
     (Guard::PlaceDue, Scenario::two_enter, "R6"),
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
     (Guard::VisitOnce, Scenario::two_enter, "R7"),
@@ -78,13 +80,17 @@ const WALKS: u64 = 40;
 #[test]
 fn a_whole_sale_holds_on_every_walk() {
     let rooms = Rooms::new(Scenario::whole());
-    let (mut steps, mut entered, mut rejoined) = (0, 0, 0);
+    let (mut steps, mut entered, mut rejoined, mut ran_out) = (0, 0, 0, 0);
     for seed in 0..WALKS {
         let walk = rooms.walk(seed).unwrap_or_else(|what| panic!("seed {seed}: {what}"));
         steps += walk.steps;
         entered += walk.entered;
         rejoined += walk.rejoined;
+        ran_out += walk.ran_out;
     }
-    println!("{WALKS} walks: {steps} steps, let in {entered} times, {rejoined} joined again");
-    assert!(entered > 100, "{entered}: too little was tested");
+    println!(
+        "{WALKS} walks: {steps} steps, let in {entered} times, {rejoined} joined again, {ran_out} times \
+         after a place ran out"
+    );
+    assert!(entered > 100 && ran_out > 0, "{entered}, {ran_out}: too little was tested");
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::room::bytes::Hash;
+use engine::domain::room::draw::Source;
 use engine::domain::room::join::{JoinWindow, Membership, bucket_of};
 use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
 use engine::domain::room::serving::Event;
@@ -12,7 +13,7 @@ use engine::domain::room::visit::Visit;
 use engine::domain::time::Timestamp;
 use engine::flows::room::draw::Drawing;
 use engine::flows::room::join::{Joined, Refusal, Standing};
-use model_stores::{BoardModel, RoomsModel, Stores};
+use model_stores::{BeaconModel, BoardModel, RoomsModel, Stores};
 
 use super::steps::State;
 use super::{Flow, Outcome, Scenario, group, sale};
@@ -151,7 +152,16 @@ fn log(state: &State) -> Checked {
                     )
                 })?;
             }
-            Event::Drawn { .. } => must(seen.insert("drawn"), || "R3: drawn twice".to_owned())?,
+            Event::Drawn { source, .. } => {
+                must(seen.insert("drawn"), || "R3: drawn twice".to_owned())?;
+                if let Source::Beacon { round, signature } = source {
+                    let is_out = Some(round) <= state.stores.beacon.latest;
+                    let is_its = signature == BeaconModel::signature(round);
+                    must(is_out && is_its, || {
+                        format!("R4: it is drawn by another round than {round}")
+                    })?;
+                }
+            }
             Event::Command(command) => Err(format!("nobody commands {command:?}"))?,
         }
     }

@@ -13,16 +13,17 @@ use engine::domain::grace::Grace;
 use engine::domain::guard::Guard;
 use engine::domain::ids::{GroupId, SaleId, UserId};
 use engine::domain::inventory::PartLimit;
-use engine::domain::room::bytes::{Hash, Nonce, Secret};
+use engine::domain::room::bytes::{Hash, Nonce, Secret, Signature};
 use engine::domain::room::code::{Code, CodeHash, CodeShard, CodeUses};
 use engine::domain::room::counts::Entry;
 use engine::domain::room::document::Left;
-use engine::domain::room::draw::{Window, later_seed};
+use engine::domain::room::draw::{Closing, Window, later_seed};
 use engine::domain::room::join::{IndexStock, Membership, bucket_of};
 use engine::domain::room::log::Record;
 use engine::domain::room::memory::RoomMemory;
 use engine::domain::room::serving::{DRAW_LEAD_MS, Room, Settings};
 use engine::domain::time::Timestamp;
+use engine::flows::room::bring::{self, Brought, Round, bring};
 use engine::flows::room::draw::{Drawing, draw};
 use engine::flows::room::enter::{self, Claimed};
 use engine::flows::room::join::{self, JoinRequest, Joined, join};
@@ -30,7 +31,7 @@ use engine::flows::room::publish::publish;
 use engine::flows::room::published;
 use engine::flows::room::turn::{Turned, turn};
 use engine::ports::StoreError;
-use model_stores::{Caller, Driver, RoomsModel, Stores};
+use model_stores::{BeaconModel, Caller, Driver, RoomsModel, Stores};
 
 use crate::direct;
 use crate::scenario::START;
@@ -65,6 +66,15 @@ pub enum Flow {
         /// The time of the request.
         now: Timestamp,
     },
+    /// Somebody brings a round of the beacon.
+    Bring {
+        /// The round that the draw awaits, or would.
+        number: u64,
+        /// Whether the signature is the round's.
+        is_true: bool,
+        /// The time of the request.
+        now: Timestamp,
+    },
     /// A joiner asks to be let in.
     Enter {
         /// The index of the joiner.
@@ -91,6 +101,10 @@ pub enum Outcome {
     Drew(Drawing),
     /// The room document was answered.
     Turned(Turned),
+    /// A round was taken.
+    Brought(Brought),
+    /// A round was refused.
+    NotBrought(bring::Refusal),
     /// A joiner was let in.
     Entered(Entry),
     /// A joiner was not let in.
@@ -106,12 +120,15 @@ impl Outcome {
         match self {
             Self::Refused(join::Refusal::Store(StoreError::Contract(what)))
             | Self::NotLetIn(enter::Refusal::Store(StoreError::Contract(what)))
+            | Self::NotBrought(bring::Refusal::Store(StoreError::Contract(what)))
             | Self::Failed(StoreError::Contract(what)) => Some(what),
             Self::Published(_)
             | Self::Joined(_)
             | Self::Refused(_)
             | Self::Drew(_)
             | Self::Turned(_)
+            | Self::Brought(_)
+            | Self::NotBrought(_)
             | Self::Entered(_)
             | Self::NotLetIn(_)
             | Self::Failed(_) => None,
@@ -146,6 +163,8 @@ pub struct Scenario {
     pub faults: u8,
     /// The number of times that the beacon goes on by [`ROUNDS`].
     pub rounds: u8,
+    /// The number of rounds that somebody brings, right or false ones.
+    pub brings: u8,
     /// True if the room names a beacon.
     pub has_beacon: bool,
     /// The moments that the clock shows, one after the other.
@@ -190,6 +209,7 @@ impl Scenario {
             buckets: 1,
             faults: 0,
             rounds: 0,
+            brings: 0,
             has_beacon: true,
             times: vec![START],
             without: None,
@@ -234,6 +254,14 @@ impl Scenario {
     #[must_use]
     pub fn beacon_goes_on() -> Self {
         Self { draws: 2, rounds: 1, ..Self::new("two draw while the beacon goes on") }
+    }
+
+    /// A process draws while the beacon goes on and its time runs out, and two people bring the round that is
+    /// awaited, or a false one.
+    #[must_use]
+    pub fn two_bring() -> Self {
+        let scenario = Self::beacon_against_secret().named("two bring the beacon's round");
+        Self { draws: 1, brings: 2, ..scenario }
     }
 
     /// Two processes draw while the beacon's round comes and its time runs out.
@@ -297,6 +325,7 @@ impl Scenario {
             losses: 4,
             faults: 12,
             rounds: 1,
+            brings: 6,
             buckets: 2,
             times,
             ..scenario
@@ -323,6 +352,7 @@ impl Scenario {
             Self::secret_alone(),
             Self::beacon_goes_on(),
             Self::beacon_against_secret(),
+            Self::two_bring(),
             Self::two_turns(),
             Self::two_enter(),
             Self::redis_forgets(),
@@ -388,6 +418,16 @@ impl Scenario {
         }
         let seed = later_seed(record.hash(), &group());
         Window::new(seed, state.window_first, state.window_end).place(index)
+    }
+
+    /// The round of the beacon that the draw awaits; before its closing the one that it would await now.
+    #[must_use]
+    pub fn awaited(stores: &Stores) -> Option<u64> {
+        let last = stores.rooms.last_record(&sale()).ok()??;
+        let closed = last.state.groups.first()?.closed;
+        let latest_round = stores.beacon.latest;
+        let would = Closing { count: 0, root: Hash([0; 32]), latest_round };
+        closed.map_or(would, |closed| closed.closing).round()
     }
 
     /// What is left of the sale: always enough for one who comes and one who has not.
@@ -467,6 +507,15 @@ impl Setting for Scenario {
                 match turn(ports, &room, async { Some(Self::left()) }, *now).await {
                     Ok(turned) => Outcome::Turned(turned),
                     Err(error) => Outcome::Failed(error),
+                }
+            }
+            Flow::Bring { number, is_true, now } => {
+                let right = BeaconModel::signature(*number);
+                let signature = if *is_true { right } else { Signature([7; 48]) };
+                let round = Round { number: *number, signature };
+                match bring(ports, &sale(), round, *now).await {
+                    Ok(brought) => Outcome::Brought(brought),
+                    Err(refusal) => Outcome::NotBrought(refusal),
                 }
             }
             Flow::Enter { joiner, attempt: _, claim, now } => {

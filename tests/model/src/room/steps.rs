@@ -56,6 +56,8 @@ pub struct Left {
     pub faults: u8,
     /// Steps of the beacon.
     pub rounds: u8,
+    /// Rounds that somebody brings.
+    pub brings: u8,
     /// Losses of Redis.
     pub losses: u8,
 }
@@ -69,6 +71,8 @@ pub enum Action {
     Draw,
     /// Somebody asks for the room document.
     Turn,
+    /// Somebody brings the round that is awaited, with its signature or a false one.
+    Bring(bool),
     /// A joiner asks to be let in.
     Enter(usize),
     /// Redis loses everything.
@@ -92,6 +96,8 @@ pub struct Walk {
     pub entered: u32,
     /// People who joined again.
     pub rejoined: usize,
+    /// The number of times that somebody joined again whose place had run out unused.
+    pub ran_out: usize,
 }
 
 /// Mixes two numbers into one that looks like chance (the finaliser of SplitMix64, by Steele, Lea and Flood:
@@ -170,6 +176,7 @@ impl Rooms {
             check::permanent(&state.stores.rooms, &next.stores.rooms)?;
             check::visits_stay(&state.stores.rooms, &next.stores.rooms)?;
             check::state(&self.scenario, &next)?;
+            walk.ran_out += self.ran_out(&state, &next);
             state = next;
         }
         walk.entered = state.entered.values().map(|times| u32::from(*times)).sum();
@@ -178,6 +185,16 @@ impl Rooms {
         check::rest(&self.scenario, &state, self.now(&state))?;
         check::served(&self.scenario, &state, self.now(&state))?;
         Ok(walk)
+    }
+
+    /// The number of joiners who have joined again in a step, and had not come to the place before.
+    fn ran_out(&self, before: &State, after: &State) -> usize {
+        let member = |state: &State, joiner| self.scenario.member(&state.stores.rooms, joiner);
+        let has = |joiner: &usize| {
+            let both = member(before, *joiner).zip(member(after, *joiner));
+            both.is_some_and(|(old, new)| new.rejoined > old.rejoined && old.visit.is_none())
+        };
+        (0..self.scenario.joiners.len()).filter(has).count()
     }
 
     fn now(&self, state: &State) -> Timestamp {
@@ -207,6 +224,7 @@ impl Rooms {
             }
             Call::Chunk { chunk, .. } | Call::KeepChunk { chunk, .. } => kept(*chunk),
             Call::Tree { .. } | Call::KeepTree { .. } => rooms.trees.contains_key(&key()),
+            Call::VerifyRound { .. } => true,
             Call::LatestRound { .. } => state.left.rounds == 0,
             Call::Round { round, .. } => {
                 state.left.rounds == 0 || state.stores.beacon.latest >= Some(*round)
@@ -281,6 +299,12 @@ impl Rooms {
                 };
                 self.put(&mut state, Task::begin(&self.scenario, flow));
             }
+            Action::Bring(is_true) => {
+                state.left.brings -= 1;
+                let number = Scenario::awaited(&state.stores)?;
+                let flow = Flow::Bring { number, is_true: *is_true, now };
+                self.put(&mut state, Task::begin(&self.scenario, flow));
+            }
             Action::LoseRedis => {
                 state.left.losses -= 1;
                 Arc::make_mut(&mut state.stores).lose_redis();
@@ -353,7 +377,8 @@ impl Model for Rooms {
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let Scenario { joiners, draws, turns, faults, rounds, losses, .. } = self.scenario.clone();
+        let Scenario { joiners, draws, turns, faults, rounds, brings, losses, .. } =
+            self.scenario.clone();
         vec![State {
             stores: Arc::new(self.first.clone()),
             tasks: Vec::new(),
@@ -363,7 +388,7 @@ impl Model for Rooms {
             round_at_tree: None,
             enters: vec![0; joiners.len()],
             entered: BTreeMap::new(),
-            left: Left { draws, turns, faults, rounds, losses },
+            left: Left { draws, turns, faults, rounds, brings, losses },
             broken: None,
         }]
     }
@@ -372,7 +397,7 @@ impl Model for Rooms {
         if state.broken.is_some() {
             return;
         }
-        let Left { draws, turns, faults, rounds, losses } = state.left;
+        let Left { draws, turns, faults, rounds, brings, losses } = state.left;
         let may_ask = |requests: &u8| *requests < self.scenario.requests;
         let asking = state.requests.iter().enumerate().filter(|(_, requests)| may_ask(requests));
         actions.extend(asking.map(|(joiner, _)| Action::Join(joiner)));
@@ -389,6 +414,13 @@ impl Model for Rooms {
         actions.extend(entering.map(|(joiner, _)| Action::Enter(joiner)));
         if losses > 0 {
             actions.push(Action::LoseRedis);
+        }
+        if brings > 0 {
+            actions.push(Action::Bring(false));
+            // Nobody has the signature of a round that is not out.
+            if Scenario::awaited(&state.stores) <= state.stores.beacon.latest {
+                actions.push(Action::Bring(true));
+            }
         }
         for (index, task) in state.tasks.iter().enumerate() {
             // Tasks that are alike have alike futures: one of them goes first.
@@ -438,6 +470,8 @@ fn who(flow: &Flow) -> String {
         Flow::Join { joiner, .. } => format!("joiner {}", joiner + 1),
         Flow::Draw { .. } => "draw".to_owned(),
         Flow::Turn { .. } => "turn".to_owned(),
+        Flow::Bring { is_true: true, .. } => "round".to_owned(),
+        Flow::Bring { is_true: false, .. } => "false round".to_owned(),
         Flow::Enter { joiner, .. } => format!("joiner {} at the gate", joiner + 1),
     }
 }
@@ -449,6 +483,8 @@ fn words(path: Vec<(State, Option<Action>)>) -> Vec<String> {
         Action::Draw => "a draw begins".to_owned(),
         Action::Turn => "somebody asks for the room document".to_owned(),
         Action::Enter(joiner) => format!("joiner {} asks to be let in", joiner + 1),
+        Action::Bring(true) => "somebody brings the beacon's round".to_owned(),
+        Action::Bring(false) => "somebody brings a false round".to_owned(),
         Action::LoseRedis => "Redis loses everything".to_owned(),
         Action::Crash(task) => format!("the process of {} dies", who(&state.tasks[*task].flow)),
         Action::Rounds => format!("the beacon goes on by {ROUNDS} rounds"),
