@@ -24,13 +24,15 @@ use local::stores::sdk_config;
 use ops::audit::{self, Options, Report, Target};
 use redis::aio::MultiplexedConnection;
 use shared::dynamodb::{
-    Dynamo, DynamoCatalogue, DynamoCursors, DynamoOrders, StoreConfig, Tables, create_tables,
+    Dynamo, DynamoCatalogue, DynamoCursors, DynamoOrders, DynamoRooms, StoreConfig, Tables,
+    create_tables,
 };
 use shared::providers::Providers;
 use shared::redis::{Bounds, Connection, RedisGate, RedisSeats, Topology};
 
 use super::corruption::{Change, Item, Snapshot};
 use super::ports::{Engine, Nowhere};
+use super::rooms::RoomEngine;
 use super::sales::{best, payment, requested, seats, show, train};
 use super::{LATER, NOW, epoch, id};
 use crate::backends::{self, Server};
@@ -59,6 +61,7 @@ pub(super) struct Numbers {
 
 pub(super) struct Fixture {
     pub(super) engine: Engine,
+    pub(super) rooms: RoomEngine,
     pub(super) mint: Mint,
     pub(super) target: Target,
     pub(super) dynamodb: aws_sdk_dynamodb::Client,
@@ -96,6 +99,7 @@ impl Fixture {
                 provider: Providers::default(),
                 cursors: DynamoCursors::new(db.clone()),
             },
+            rooms: RoomEngine(DynamoRooms::new(db.clone())),
             mint: Mint::new(7),
             target: Target::at(url, &dynamodb.url, &prefix),
             dynamodb: db.client().clone(),
@@ -107,7 +111,7 @@ impl Fixture {
 
     pub(super) fn table(&self, name: &str) -> String {
         let tables = &self.target.tables;
-        let names = [&tables.orders, &tables.seats, &tables.sales];
+        let names = [&tables.orders, &tables.seats, &tables.sales, &tables.rooms];
         names.into_iter().find(|table| table.ends_with(name)).unwrap().clone()
     }
 
@@ -200,6 +204,7 @@ impl Fixture {
         assert_eq!(self.pay(&show, other, "pi_other", 70).await, PaymentOutcome::Accepted);
         let synced = sync(&self.engine, &[paid, quick, rescued, other]).await;
         assert_eq!(synced, Ok(4));
+        self.visit_the_hall().await;
         let bought = tokens::Bought { sale: train.id().clone(), shards: 4, tickets: 5 };
         let kept = tokens::keep(&self.engine, &[bought], NOW, std::future::pending()).await;
         assert_eq!(kept, 1);
@@ -242,7 +247,7 @@ impl Fixture {
             dumps.push((key, dump));
         }
         let mut tables = BTreeMap::new();
-        for table in ["orders", "seats", "sales"] {
+        for table in ["orders", "seats", "sales", "rooms"] {
             tables.insert(table, self.items(table).await);
         }
         Snapshot { redis: dumps, tables }

@@ -42,6 +42,11 @@ pub(super) fn gene_of_order(order: OrderNumber) -> u64 {
     order.get() % GENES
 }
 
+/// The bucket of a buyer's place: the first four bytes of the SHA-256 of the id, big-endian, modulo 256.
+pub(super) fn bucket_of(buyer: &str) -> u16 {
+    u16::from(Sha256::digest(buyer.as_bytes())[3])
+}
+
 /// When the admission of an order was given, to the second: the high 32 bits of its number are seconds
 /// since 2024-01-01 UTC.
 pub(super) fn admitted_at(order: OrderNumber) -> Timestamp {
@@ -135,6 +140,12 @@ mod tests {
             assert_eq!(gene_of_text(id), gene, "{id}");
         }
         assert_eq!(gene_of_order("364123456789012345".parse().unwrap()), 889);
+    }
+
+    #[test]
+    fn a_bucket_is_the_fourth_byte_of_the_hash() {
+        // SHA-256("abc") begins with ba7816bf.
+        assert_eq!(bucket_of("abc"), 0xbf);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use engine::domain::refund::RefundState;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 
+use super::violation::Subject;
+
 /// Everything that was read.
 #[derive(Debug, Default)]
 pub struct Facts {
@@ -67,6 +69,8 @@ pub struct SaleFacts {
     pub counters: BTreeMap<TierId, CounterFact>,
     /// State of the sale in Redis.
     pub redis: RedisFacts,
+    /// What was found of its waiting room, if it has one.
+    pub room: Option<RoomFacts>,
 }
 
 impl SaleFacts {
@@ -84,6 +88,7 @@ impl SaleFacts {
             counts: BTreeMap::new(),
             counters: BTreeMap::new(),
             redis: RedisFacts::default(),
+            room: None,
         }
     }
 
@@ -226,6 +231,38 @@ pub struct PaymentFact {
     pub accepted: bool,
     /// State of its refund, if it has one.
     pub refund: Option<RefundState>,
+}
+
+/// What was found of a waiting room while it was read.
+#[derive(Debug, Default)]
+pub struct RoomFacts {
+    /// Number of records of its log and of places that were read.
+    pub read: u64,
+    /// What is wrong with them, the first ones.
+    pub defects: Vec<(Subject, String)>,
+    /// Number of defects beyond those.
+    pub more: u64,
+    /// True if its places were erased: the sale is archived.
+    pub is_erased: bool,
+    /// The admissions of those who have orders.
+    pub admissions: BTreeMap<UserId, AdmissionsFact>,
+}
+
+/// How often a buyer was let in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct AdmissionsFact {
+    /// Admissions of the visit of the place that the buyer has.
+    pub attempts: u32,
+    /// Most admissions of the places that the buyer had before.
+    pub before: u32,
+}
+
+impl AdmissionsFact {
+    /// Most orders that can have come of them.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        u64::from(self.attempts) + u64::from(self.before)
+    }
 }
 
 /// State of a sale in Redis.

@@ -1,6 +1,6 @@
-//! The audit: are the invariants I1 to I7 true of what the stores say?
+//! The audit: are the invariants I1 to I7, and what waiting rooms promise, true of what the stores say?
 //!
-//! It reads Redis and DynamoDB by itself (`read_redis`, `read_dynamodb`) and decodes keys and
+//! It reads Redis and DynamoDB by itself (`read_redis`, `read_dynamodb`, `read_rooms`) and decodes keys and
 //! items from their documented format, so that a mistake in the engine's adapters cannot hide
 //! itself ([`Target`] says where the stores are). What it read are [`facts`]; [`invariants`] are pure functions of them; a [`Report`] says
 //! what was found. Nothing is written anywhere.
@@ -14,7 +14,9 @@ pub mod invariants;
 mod read_dynamodb;
 mod read_ledger;
 mod read_redis;
+mod read_rooms;
 mod report;
+mod room_check;
 mod target;
 mod violation;
 
@@ -145,6 +147,7 @@ pub async fn until_clean(
 pub async fn read(target: &Target, sale: Option<&SaleId>) -> Result<Facts, AuditError> {
     let client = target.dynamodb().await?;
     let mut facts = read_dynamodb::read(&client, &target.tables, sale).await?;
+    read_rooms::read(&client, &target.tables.rooms, &mut facts).await?;
     let has_all_sales = sale.is_none();
     read_redis::read(target.redis().await?, &mut facts, has_all_sales).await?;
     Ok(facts)

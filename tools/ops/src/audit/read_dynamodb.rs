@@ -25,9 +25,9 @@ use super::facts::{
     ClaimFact, CounterFact, Facts, LineFact, OrderFact, PaymentFact, SaleFacts, Unreadable,
 };
 
-type Item = HashMap<String, AttributeValue>;
+pub(super) type Item = HashMap<String, AttributeValue>;
 /// A fact, or what is wrong with its record.
-type Read<T> = Result<T, String>;
+pub(super) type Read<T> = Result<T, String>;
 
 /// Reads every table. With a choice of sale, only that sale's facts are kept.
 ///
@@ -332,7 +332,7 @@ fn sale_of(item: &Item) -> Option<SaleId> {
     named.or_else(in_partition).or_else(in_key)
 }
 
-fn key_of(item: &Item) -> String {
+pub(super) fn key_of(item: &Item) -> String {
     let value = |name: &&str| match item.get(*name) {
         Some(AttributeValue::S(text) | AttributeValue::N(text)) => Some(text.clone()),
         _ => None,
@@ -442,14 +442,14 @@ fn money(item: &Item) -> Read<Money> {
     Ok(Money { amount_minor: number(item, "amount_minor")?, currency })
 }
 
-fn text<'a>(item: &'a Item, name: &str) -> Read<&'a str> {
+pub(super) fn text<'a>(item: &'a Item, name: &str) -> Read<&'a str> {
     match item.get(name) {
         Some(AttributeValue::S(text)) => Ok(text),
         _ => Err(format!("has no text in {name}")),
     }
 }
 
-fn number<T: FromStr>(item: &Item, name: &str) -> Read<T> {
+pub(super) fn number<T: FromStr>(item: &Item, name: &str) -> Read<T> {
     match item.get(name) {
         Some(AttributeValue::N(number)) => parsed(number, name),
         _ => Err(format!("has no number in {name}")),
@@ -469,6 +469,6 @@ fn maps<'a>(item: &'a Item, name: &str) -> Read<Vec<&'a Item>> {
     maps.flatten().ok_or_else(|| format!("has no list of maps in {name}"))
 }
 
-fn parsed<T: FromStr>(text: &str, name: &str) -> Read<T> {
+pub(super) fn parsed<T: FromStr>(text: &str, name: &str) -> Read<T> {
     text.parse().map_err(|_| format!("has {text:?} in {name}"))
 }

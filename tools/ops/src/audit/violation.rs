@@ -3,7 +3,7 @@
 use std::fmt;
 
 use engine::domain::attendee::AttendeeHash;
-use engine::domain::ids::{Leg, SaleId, SeatName, TierId, UserId};
+use engine::domain::ids::{GroupId, Leg, SaleId, SeatName, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
@@ -30,6 +30,9 @@ pub enum Rule {
     /// No more was ordered than the gate has admitted.
     #[serde(rename = "tokens")]
     Tokens,
+    /// A waiting room did what its log says, and orders are of those whom it let in.
+    #[serde(rename = "rooms")]
+    Rooms,
     /// An acknowledged order is still there. Only with a ledger.
     #[serde(rename = "ledger")]
     Ledger,
@@ -51,6 +54,7 @@ impl Rule {
             Self::I6 => "I6",
             Self::I7 => "I7",
             Self::Tokens => "tokens",
+            Self::Rooms => "rooms",
             Self::Ledger => "ledger",
             Self::Records => "records",
         }
@@ -68,6 +72,7 @@ impl Rule {
             Self::I6 => "each tier's counter is the sum over its paid orders",
             Self::I7 => "no order is pending past its deadline",
             Self::Tokens => "no more tickets were ordered than the gate has admitted",
+            Self::Rooms => "waiting rooms follow their logs, and let in who has ordered",
             Self::Ledger => "every acknowledged order is there",
             Self::Records => "every record can be read and is where it belongs",
         }
@@ -85,6 +90,7 @@ impl Rule {
             Self::I6 => "paid orders",
             Self::I7 => "pending orders",
             Self::Tokens => "orders",
+            Self::Rooms => "records, places and buyers",
             Self::Ledger => "acknowledged orders",
             Self::Records => "records",
         }
@@ -137,6 +143,23 @@ pub enum Subject {
     },
     /// The sale as a whole.
     Sale,
+    /// A group of a waiting room.
+    Group {
+        /// The group.
+        group: GroupId,
+    },
+    /// An index of a waiting room.
+    Index {
+        /// The group.
+        group: GroupId,
+        /// The index.
+        index: u32,
+    },
+    /// A record of a waiting room's log.
+    Turn {
+        /// Its number.
+        record: u64,
+    },
     /// A record in a table, or a key in Redis.
     Record {
         /// Name of the record: table and keys, or key.
@@ -174,6 +197,9 @@ impl fmt::Display for Subject {
             }
             Self::Tier { tier } => write!(f, "tier {tier}"),
             Self::Sale => f.write_str("the sale"),
+            Self::Group { group } => write!(f, "group {group}"),
+            Self::Index { group, index } => write!(f, "index {index} of group {group}"),
+            Self::Turn { record } => write!(f, "record {record} of the log"),
             Self::Record { record } => f.write_str(record),
         }
     }

@@ -7,7 +7,7 @@ mod verify;
 pub mod violation;
 
 #[cfg(test)]
-mod fixture;
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 

@@ -10,6 +10,7 @@ mod i6;
 mod i7;
 mod ledger;
 mod records;
+mod rooms;
 mod tokens;
 
 #[cfg(test)]
@@ -31,6 +32,7 @@ pub use self::i6::counters_are_sums;
 pub use self::i7::nothing_pends_too_long;
 pub use self::ledger::acknowledged_orders_exist;
 pub use self::records::records_are_readable;
+pub use self::rooms::rooms_follow_their_log;
 pub use self::tokens::orders_were_admitted;
 
 /// Result of checking one rule.
@@ -72,6 +74,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
         orders_were_admitted(facts),
+        rooms_follow_their_log(facts),
     ];
     findings.extend(acknowledged_orders_exist(facts));
     findings.push(records_are_readable(facts));
@@ -112,6 +115,7 @@ mod tests {
                 ("I6", 1),
                 ("I7", 1),
                 ("tokens", 4),
+                ("rooms", 0),
                 ("ledger", 4),
                 ("records", 0)
             ]
