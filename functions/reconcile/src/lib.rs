@@ -71,7 +71,7 @@ async fn request_draws(app: &App, now: Timestamp) {
     let requests = flows::room::request::request_due(&app.ports, now);
     match timeout(REQUESTS_END, Box::pin(requests)).await {
         Ok(Ok(found)) => {
-            metrics::draws_late(found.late);
+            metrics::rooms_seen(&found);
             if found.requested > 0 || found.failed > 0 {
                 tracing::info!(?found, "draws are due");
             }

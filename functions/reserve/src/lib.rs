@@ -11,7 +11,7 @@ use lambda_http::http::Response;
 use lambda_http::{Body, Request};
 use shared::http::identity::Buyer;
 use shared::http::order_reply::OrderReply;
-use shared::http::problem::slot_is_busy;
+use shared::http::problem::{Kind, slot_is_busy};
 use shared::http::reservation::ReservationBody;
 use shared::http::respond::{Created, respond};
 use shared::http::routes::{NoRoute, Route};
@@ -19,6 +19,7 @@ use shared::http::tokens::{self, Admission};
 use shared::http::{Problem, checks};
 use shared::runtime::app::App;
 use shared::runtime::functions::Function;
+use shared::runtime::metrics;
 
 /// Answers one request at the time of the system clock.
 pub async fn handle(app: &App, request: Request) -> Response<Body> {
@@ -80,6 +81,11 @@ async fn counted(
         Err(problem) if problem.kind().status().is_server_error() => Became::Failure,
         Err(_) => Became::Answer,
     };
+    if admission.entry().is_some()
+        && result.as_ref().is_err_and(|problem| problem.kind() == Kind::SoldOut)
+    {
+        metrics::admitted_to_nothing(sale.id());
+    }
     slot::report(&app.ports, &room, admission.entry(), became, took_ms, now).await;
     result
 }

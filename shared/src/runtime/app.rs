@@ -129,7 +129,7 @@ struct Store {
     dynamo: Dynamo,
     orders: Reported<Counted<DynamoOrders>>,
     catalogue: DynamoCatalogue,
-    rooms: DynamoRooms,
+    rooms: Counted<DynamoRooms>,
     cursors: DynamoCursors,
     calls: DynamoCalls,
     rules: DynamoRules,
@@ -170,7 +170,7 @@ impl LivePorts {
             Store {
                 orders: Reported::new(Counted(DynamoOrders::new(dynamo.clone())), of_orders),
                 catalogue: DynamoCatalogue::new(dynamo.clone()),
-                rooms: DynamoRooms::new(dynamo.clone()),
+                rooms: Counted(DynamoRooms::new(dynamo.clone())),
                 cursors: DynamoCursors::new(dynamo.clone()),
                 calls: DynamoCalls::new(dynamo.clone()),
                 rules: DynamoRules::new(dynamo.clone()),
@@ -273,10 +273,10 @@ impl Ports for LivePorts {
 }
 
 impl RoomPorts for LivePorts {
-    type Rooms = DynamoRooms;
+    type Rooms = Counted<DynamoRooms>;
     type Beacon = DrandBeacon;
 
-    fn rooms(&self) -> &DynamoRooms {
+    fn rooms(&self) -> &Counted<DynamoRooms> {
         &self.store.rooms
     }
 

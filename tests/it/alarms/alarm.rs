@@ -8,7 +8,7 @@ use super::metric_use::{MetricUse, metric};
 use super::template::text;
 
 /// What an alarm must ask, by its section of the runbook: comparison and threshold.
-const BOUNDS: [(&str, &str, f64); 9] = [
+const BOUNDS: [(&str, &str, f64); 13] = [
     ("queue-backlog", "GreaterThanThreshold", 1000.0),
     ("dead-letters", "GreaterThanThreshold", 0.0),
     ("transaction-failures", "GreaterThanThreshold", 0.1),
@@ -17,6 +17,10 @@ const BOUNDS: [(&str, &str, f64); 9] = [
     ("pending-past-bound", "GreaterThanThreshold", 0.0),
     ("drift-found", "GreaterThanThreshold", 0.0),
     ("payments-unreadable", "GreaterThanThreshold", 0.0),
+    ("turns-late", "GreaterThanThreshold", 120.0),
+    ("rooms-stalled", "GreaterThanThreshold", 5.0),
+    ("rooms-tripped", "GreaterThanThreshold", 0.0),
+    ("rooms-halted", "GreaterThanThreshold", 0.0),
     ("internal-errors", "GreaterThanThreshold", 0.0),
 ];
 

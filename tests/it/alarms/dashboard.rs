@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::metric_use::MetricUse;
 
 /// What one graph or another must show: a metric by one dimension.
-const SHOWN: [(&str, &str); 10] = [
+const SHOWN: [(&str, &str); 18] = [
     ("Admitted", "Sale"),
     ("Waiting", "Sale"),
     ("HeldTickets", "Sale"),
@@ -15,6 +15,14 @@ const SHOWN: [(&str, &str); 10] = [
     ("Expired", "Sale"),
     ("Cancelled", "Sale"),
     ("Available", "Sale"),
+    ("Joined", "Sale"),
+    ("Served", "Sale"),
+    ("Came", "Sale"),
+    ("AdmittedToNothing", "Sale"),
+    ("RoomWaiting", "Sale"),
+    ("RoomServing", "Sale"),
+    ("RoomNoShows", "Sale"),
+    ("RoomRate", "Sale"),
     ("Refused", "Reason"),
     ("Latency", "Function"),
     ("ColdStarts", "Function"),

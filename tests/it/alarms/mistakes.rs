@@ -30,6 +30,10 @@ pub(super) const OF_TEMPLATE: &[Mistake] = &[
     ),
     ("Threshold: 1000", "Threshold: 10000", "ExpiryQueueBacklog: another threshold"),
     ("Threshold: 0.1", "Threshold: 1", "TransactionFailures: another threshold"),
+    ("Threshold: 120\n", "Threshold: 130\n", "TurnsLate: another threshold"),
+    ("SUM([failed, blind])", "SUM([failed])", "RoomsStalled: SUM([failed])"),
+    ("MetricName: TurnsHalted", "MetricName: TurnsHeld", "nobody writes Onsale TurnsHeld"),
+    ("\"RoomServing\"", "\"RoomPassed\"", "does not show RoomServing by Sale"),
     ("100 * failures / transactions", "100 * failed / transactions", "TransactionFailures: IF"),
     ("{ Id: held, ReturnData: false,", "{ Id: held,", "more than the expression is returned"),
     (

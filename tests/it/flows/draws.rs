@@ -74,8 +74,8 @@ impl Fixture {
     }
 }
 
-const NONE: Requested = Requested { requested: 0, late: 0, failed: 0 };
-const ONE: Requested = Requested { requested: 1, late: 0, failed: 0 };
+const NONE: Requested = Requested { requested: 0, late: 0, failed: 0, oldest_turn_ms: 0 };
+const ONE: Requested = Requested { requested: 1, ..NONE };
 
 #[tokio::test]
 async fn a_draw_is_requested_until_it_is_done() {

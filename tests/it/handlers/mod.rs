@@ -71,7 +71,8 @@ pub struct Got {
     content_type: String,
     cache_control: String,
     retry_after: Option<String>,
-    body: Value,
+    /// The body, as JSON or text.
+    pub body: Value,
 }
 
 impl Got {

@@ -149,7 +149,7 @@ fn defect_of_directive(
 
 /// A member that the table does not have, or a text that is none of those that there may be.
 fn unknown_member(record: &Value) -> Option<String> {
-    let sales = ["hall", "tiny", "other"];
+    let sales = ["hall", "tiny", "other", "room"];
     let is_known = |name: &str, value: &Value| match name {
         "_aws" => true,
         "Stage" => value == STAGE,

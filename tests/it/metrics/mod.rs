@@ -2,6 +2,7 @@
 //! CloudWatch reads, and without a word that a caller chose.
 
 mod format;
+mod rooms;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -238,8 +239,8 @@ async fn what_reconcile_finds_is_counted() {
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     let event = || serde_json::from_value(event.clone()).unwrap();
     reconcile::handle(app, event()).await.unwrap();
-    let late = ("DrawsLate", 0);
-    expect("nothing", &[(drift, 0), (pending, 0), late, ("Available hall", 20)]);
+    let (late, turn) = (("DrawsLate", 0), ("TurnAge", 0));
+    expect("nothing", &[(drift, 0), (pending, 0), late, turn, ("Available hall", 20)]);
 
     let order = fixture.buy("alice", "hall", best("vip", 2)).await.ok(201);
     let forget = async || {
@@ -252,7 +253,7 @@ async fn what_reconcile_finds_is_counted() {
     lines.take();
     reconcile::handle(app, event()).await.unwrap();
     let available = ("Available hall", 20);
-    expect("a change of this minute", &[(drift, 0), (pending, 0), late, available]);
+    expect("a change of this minute", &[(drift, 0), (pending, 0), late, turn, available]);
     forget().await;
     reconciled(app, Timestamp::now().plus_seconds(61)).await;
     expect("a forgotten hold", &[(drift, 1), (pending, 0), ("Available hall", 20)]);

@@ -38,3 +38,4 @@ pub mod stock;
 pub mod tree;
 pub mod view;
 pub mod visit;
+pub mod watch;

@@ -1,4 +1,5 @@
-//! Request draws: a message for each room that is to be drawn, and again until it is.
+//! Request draws: a message for each room that is to be drawn, and again until it is. The same look at every room
+//! finds how old its last turn is.
 
 use futures_util::future::join_all;
 
@@ -6,8 +7,10 @@ use super::draw::{Drawing, draw};
 use super::turn::needs_draw;
 use super::{last_record, published};
 use crate::domain::ids::SaleId;
+use crate::domain::room::log::{Entry, Record};
+use crate::domain::room::serving::Mode;
 use crate::domain::time::{Clock, Timestamp};
-use crate::ports::{Catalogue, Ports, Queue, RoomPorts, Stored, delay_seconds};
+use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_seconds};
 
 /// Seconds until a draw that awaits the beacon asks again: those between two rounds of quicknet.
 const AGAIN_SECONDS: i32 = 3;
@@ -47,6 +50,9 @@ pub struct Requested {
     pub late: u32,
     /// Rooms that could not be looked at, or whose message was not sent.
     pub failed: u32,
+    /// Age of the oldest last turn of a room that is open, and in which somebody waits and seats were free, in
+    /// milliseconds; 0 if there is none.
+    pub oldest_turn_ms: u64,
 }
 
 /// Requests the draw of each sale that has a room, whose closing time is past, and that is not drawn. What
@@ -61,10 +67,13 @@ pub async fn request_due(ports: &(impl Ports + RoomPorts), now: Timestamp) -> St
         let each = some.iter().map(|sale| Box::pin(request_one(ports, sale, now)));
         for (sale, found) in some.iter().zip(join_all(each).await) {
             match found {
-                Ok(None) => {}
-                Ok(Some(is_late)) => {
+                Ok(Found::Nothing) => {}
+                Ok(Found::Requested { is_late }) => {
                     requested.requested += 1;
                     requested.late += u32::from(is_late);
+                }
+                Ok(Found::Waits { turn_ms }) => {
+                    requested.oldest_turn_ms = requested.oldest_turn_ms.max(turn_ms);
                 }
                 Err(error) => {
                     tracing::warn!(%sale, %error, "whether its draw is due is not known");
@@ -76,16 +85,52 @@ pub async fn request_due(ports: &(impl Ports + RoomPorts), now: Timestamp) -> St
     Ok(requested)
 }
 
-/// Requests the draw of one sale, if it is due; whether it is late.
+/// What one sale needs.
+enum Found {
+    /// Nothing: it has no room, or nobody waits in it now.
+    Nothing,
+    /// Its draw was requested.
+    Requested {
+        /// Whether the sale has opened.
+        is_late: bool,
+    },
+    /// Somebody waits in its room for a turn.
+    Waits {
+        /// Age of the last one, in milliseconds.
+        turn_ms: u64,
+    },
+}
+
+/// Requests the draw of one sale, if it is due.
 async fn request_one(
     ports: &(impl Ports + RoomPorts),
     sale: &SaleId,
     now: Timestamp,
-) -> Stored<Option<bool>> {
-    let Some(room) = published(ports, sale).await? else { return Ok(None) };
-    if !needs_draw(&room, &last_record(ports, sale).await?, now) {
-        return Ok(None);
+) -> Stored<Found> {
+    let Some(room) = published(ports, sale).await? else { return Ok(Found::Nothing) };
+    let last = last_record(ports, sale).await?;
+    let has_opened = now.ms() >= room.settings.opens_at_ms;
+    if needs_draw(&room, &last, now) {
+        ports.queue().draw(sale, None).await?;
+        return Ok(Found::Requested { is_late: has_opened });
     }
-    ports.queue().draw(sale, None).await?;
-    Ok(Some(now.ms() >= room.settings.opens_at_ms))
+    if !has_opened || !awaits_turn(&last) {
+        return Ok(Found::Nothing);
+    }
+    let published = ports.catalogue().sale(sale, Freshness::Cached).await?;
+    let is_open = published.is_some_and(|published| {
+        !published.lifecycle.is_over() && now < published.sale.file().closes_at
+    });
+    let turn_ms = u64::try_from(now.ms().saturating_sub(last.at_ms)).unwrap_or(0);
+    Ok(if is_open { Found::Waits { turn_ms } } else { Found::Nothing })
+}
+
+/// True if somebody waits by the last record, and it does not say that nothing was free.
+fn awaits_turn(last: &Record) -> bool {
+    let was_free = match &last.entry {
+        Entry::Turn { given, .. } => given.free != Some(0),
+        Entry::Published(_) => true,
+    };
+    let mut groups = last.state.groups.iter();
+    was_free && last.state.mode != Mode::Closed && groups.any(|group| group.serving < group.joined)
 }

@@ -3,9 +3,11 @@
 
 use engine::domain::order::OrderState;
 use engine::domain::refund::RefundState;
+use engine::domain::room::log::Entry;
+use engine::domain::room::watch::Watched;
 use engine::domain::tickets::Tickets;
 use engine::ports::methods::*;
-use engine::{port_argument, port_methods};
+use engine::{port_argument, port_methods, room_port_methods};
 
 use crate::runtime::metrics::{Metric, count};
 
@@ -29,6 +31,11 @@ macro_rules! forward_one {
     (Orders Orders settle $($counted:tt)*) => {};
     (Orders Orders record_refund $($counted:tt)*) => {};
     (Orders Orders $($method:tt)*) => { forward_method! { $($method)* } };
+    (Rooms Rooms append $($counted:tt)*) => {};
+    (Rooms Rooms joined $($counted:tt)*) => {};
+    (Rooms Rooms join $($counted:tt)*) => {};
+    (Rooms Rooms enter $($counted:tt)*) => {};
+    (Rooms Rooms $($method:tt)*) => { forward_method! { $($method)* } };
     ($($of_another_port:tt)*) => {};
 }
 macro_rules! forward_method {
@@ -181,4 +188,83 @@ impl<T: Queue> Queue for Counted<T> {
         }
         Ok(())
     }
+}
+
+/// Counts a turn that was written, and what it shows of its room.
+fn turned(sale: &SaleId, watched: &Watched) {
+    count(None, Metric::Turns, 1);
+    for (metric, is_so) in [
+        (Metric::TurnsTripped, watched.is_tripped),
+        (Metric::TurnsBlind, watched.is_blind),
+        (Metric::TurnsHalted, watched.is_halted),
+    ] {
+        count(None, metric, u64::from(is_so));
+    }
+    for (metric, number) in [
+        (Metric::Served, watched.served),
+        (Metric::RoomWaiting, watched.waiting),
+        (Metric::RoomServing, watched.serving),
+        (Metric::RoomPassed, watched.passed),
+        (Metric::RoomNoShows, watched.no_shows),
+        (Metric::RoomDue, watched.due),
+        (Metric::RoomInside, watched.inside),
+        (Metric::RoomRate, watched.rate),
+    ] {
+        count(Some(sale), metric, number);
+    }
+}
+
+/// Counts a failure by which no turn is made.
+fn not_turned<T>(result: Stored<T>) -> Stored<T> {
+    result.inspect_err(|_| count(None, Metric::TurnsFailed, 1))
+}
+
+impl<T: Rooms> Rooms for Counted<T> {
+    async fn append(&self, sale: &SaleId, record: &RoomRecord) -> Stored<AppendReply> {
+        let reply = not_turned(self.0.append(sale, record).await)?;
+        match (reply, &record.entry) {
+            (AppendReply::Appended, Entry::Turn { .. }) => {
+                if let Some(watched) = Watched::of(record) {
+                    turned(sale, &watched);
+                }
+            }
+            (AppendReply::Conflict, Entry::Turn { .. }) => count(None, Metric::TurnsLost, 1),
+            (AppendReply::Appended | AppendReply::Conflict, Entry::Published(_)) => {}
+        }
+        Ok(reply)
+    }
+
+    async fn joined(&self, sale: &SaleId, group: &GroupId) -> Stored<u32> {
+        not_turned(self.0.joined(sale, group).await)
+    }
+
+    async fn join(
+        &self,
+        membership: &Membership,
+        bucket: u16,
+        replaces: Option<u32>,
+    ) -> Stored<Membership> {
+        let kept = self.0.join(membership, bucket, replaces).await?;
+        if kept == *membership {
+            count(Some(&membership.sale), Metric::Joined, 1);
+        }
+        Ok(kept)
+    }
+
+    async fn enter(&self, enter: &Enter) -> Stored<EnterReply> {
+        let reply = self.0.enter(enter).await?;
+        match &reply {
+            EnterReply::Entered(visit) if visit.attempts == 1 => {
+                count(Some(&enter.sale), Metric::Came, 1);
+            }
+            EnterReply::Entered(_)
+            | EnterReply::NotMember
+            | EnterReply::RunOut
+            | EnterReply::Over
+            | EnterReply::TooManyAttempts => {}
+        }
+        Ok(reply)
+    }
+
+    room_port_methods!(forward { for Rooms; });
 }

@@ -26,8 +26,10 @@ use metrique_writer_core::Unit;
 use metrique_writer_core::unit::NegativeScale;
 
 use crate::runtime::config::MetricsConfig;
+use engine::domain::ids::SaleId;
 use engine::flows::captures::Reading;
 use engine::flows::reconcile::Run;
+use engine::flows::room::request::Requested;
 
 pub use crate::runtime::functions::Function;
 pub use counted::Counted;
@@ -95,6 +97,24 @@ metrics! {
     SalesReloaded, Stage, "Sales that Redis had lost, loaded again.";
     DrawsLate, Stage, "Waiting rooms whose sale has opened and that were not drawn when reconcile looked; 0 where there are none.";
     DrawsWithoutSecret, Stage, "Attempts to draw a waiting room whose secret has to decide, and is missing or another.";
+    TurnAge, Stage, "Age of the oldest last turn of an open room in which somebody waits and seats are free, when reconcile looked; 0 where there are none.";
+    Turns, Stage, "Turns of waiting rooms that were written.";
+    TurnsLost, Stage, "Turns, draws and commands of waiting rooms that another writer was quicker to write.";
+    TurnsFailed, Stage, "Turns, draws and commands of waiting rooms that could not be written, or whose number of joins could not be read.";
+    TurnsBlind, Stage, "Turns that served nobody because what is left, or the counters, could not be read.";
+    TurnsTripped, Stage, "Turns that served nobody because more than half of the reservations of five seconds failed or were late.";
+    TurnsHalted, Stage, "Turns of rooms that have served nobody for two minutes, though they are open, places wait, seats are free and everything is known.";
+    Joined, Sale, "Memberships of waiting rooms made. Who joins again while it stands makes none.";
+    Served, Sale, "Places of waiting rooms that became due.";
+    Came, Sale, "Visits begun: those whose place was due and who came.";
+    AdmittedToNothing, Sale, "Reservations of visitors of a waiting room that were answered `sold-out`.";
+    RoomWaiting, EachSale, "Indices given and not due, by the last turn.";
+    RoomServing, EachSale, "The serving numbers of the groups together, by the last turn.";
+    RoomPassed, EachSale, "Places that were due and have run out, used or not, by the last turn.";
+    RoomNoShows, EachSale, "Those of them whose holder did not come, by the last turn. After a loss of Redis also those who came before it.";
+    RoomDue, EachSale, "Places that are due and whose holder has not come, by the last turn.";
+    RoomInside, EachSale, "Visitors without an order, by the last turn.";
+    RoomRate, EachSale, "Places a second that the room's capacity and the operator allow, by the last turn.";
     ColdStarts, Function, "Processes that did their first piece of work.";
     Latency, EachFunction, "How long a handler took, without the runtime.";
 }
@@ -150,7 +170,13 @@ impl Dimensions {
 
 impl Metric {
     const fn unit(self) -> Unit {
-        if matches!(self, Self::Latency) { Unit::Second(NegativeScale::Milli) } else { Unit::Count }
+        if matches!(self, Self::Latency) {
+            Unit::Second(NegativeScale::Milli)
+        } else if matches!(self, Self::TurnAge) {
+            Unit::Second(NegativeScale::One)
+        } else {
+            Unit::Count
+        }
     }
 }
 
@@ -235,9 +261,15 @@ pub fn reconciled(run: &Run) {
     }
 }
 
-/// Counts waiting rooms whose draw is late.
-pub fn draws_late(rooms: u32) {
-    count(None, Metric::DrawsLate, rooms.into());
+/// Counts what a look at every waiting room found.
+pub fn rooms_seen(found: &Requested) {
+    count(None, Metric::DrawsLate, found.late.into());
+    count(None, Metric::TurnAge, found.oldest_turn_ms / 1_000);
+}
+
+/// Counts a reservation of somebody who was let in with a place, and for whom nothing was left.
+pub fn admitted_to_nothing(sale: &SaleId) {
+    count(Some(sale), Metric::AdmittedToNothing, 1);
 }
 
 /// Counts an attempt to draw a waiting room without its secret.
