@@ -21,6 +21,7 @@ const PLACEHOLDERS: &[(&str, &[&str])] = &[
     ("CODE", &["EUR"]),
     ("COMMAND", &["up"]),
     ("DAY", &["2026-05-04"]),
+    ("GROUP", &["fans"]),
     ("ID", &["demo-train"]),
     ("MINOR", &["5"]),
     ("N", &["5"]),

@@ -8,13 +8,14 @@ use engine::domain::choice::{Choice, Together};
 use engine::domain::gate::tokens::{AddTokens, AddTokensReply};
 use engine::domain::gate::{Admit, AdmitReply, Share, TopUp};
 use engine::domain::ids::{
-    DeviceHint, Epoch, InventoryId, Leg, Legs, RequestFingerprint, RuleId, SaleId, Seat, TierId,
-    UserId,
+    DeviceHint, Epoch, GroupId, InventoryId, Leg, Legs, RequestFingerprint, RuleId, SaleId, Seat,
+    TierId, UserId,
 };
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, HoldReply, Line, Load, LoadReply, PartLimit, Release,
     ReleaseReply, Terms, TierGrid,
 };
+use engine::domain::room::code::Code;
 use engine::domain::rules::{Action, Client, Rule, RuleBook, Subject};
 use engine::domain::sale::{LimitSettings, SaleState};
 use engine::domain::tickets::Tickets;
@@ -172,6 +173,8 @@ async fn count_everything(counters: &Counters, sale: &SaleId, user: &UserId) {
     let plan = book.plan(&LimitSettings::default(), &client, NOW).unwrap();
     counters.count(sale, user, &plan.checks, NOW).await.unwrap();
     counters.given_up(sale, user, "7".parse().unwrap()).await.unwrap();
+    let code = Code::new("FANS-2026").unwrap().hash(sale, &GroupId::all());
+    counters.code_tried(sale, user, code).await.unwrap();
     counters.refused(sale, "r-1").await.unwrap();
 }
 
@@ -194,6 +197,7 @@ async fn check_limits(
             ["hashed", _] => "hashed:<hash>",
             ["asks", "user"] => "asks:<user>",
             ["given_up", "user"] => "given_up:<user>",
+            ["codes", "user"] => "codes:<user>",
             ["refused"] => "refused",
             _ => panic!("{key} is not described"),
         };
