@@ -30,11 +30,11 @@ fn group(name: &str) -> GroupId {
 impl Fixture {
     async fn add_code(&self, to: &str, code: &str, uses: u32) -> bool {
         let hash = Code::new(code).unwrap().hash(&sale(), &group(to));
-        self.app.ports.rooms().add_code(&sale(), &group(to), hash, uses).await.unwrap()
+        self.app.ports.rooms().0.add_code(&sale(), &group(to), hash, uses).await.unwrap()
     }
 
     async fn codes(&self, of: &str) -> CodeCounts {
-        self.app.ports.rooms().count_codes(&sale(), &group(of)).await.unwrap()
+        self.app.ports.rooms().0.count_codes(&sale(), &group(of)).await.unwrap()
     }
 
     async fn with_code(&self, buyer: &str, group: &str, code: &str) -> Got {
@@ -86,7 +86,7 @@ async fn a_code_lets_as_many_join_as_it_may_and_nobody_else() {
     let all = fixture.json(Sender::Buyer("carol"), "POST", target, &json!({})).await.ok(201);
     assert_eq!(all["group"], "all");
     let groups = [group("fans"), group("press")];
-    let erased = fixture.app.ports.rooms().erase_places(&sale(), &groups).await.unwrap();
+    let erased = fixture.app.ports.rooms().0.erase_places(&sale(), &groups).await.unwrap();
     assert_eq!(erased, ErasedPlaces { places: 3, codes: 2 });
 }
 

@@ -164,7 +164,7 @@ async fn a_room_that_served_is_exported_and_verified() {
     // Who it was is erased; what can be checked of the draw stays.
     let groups = ["all", "fans"].map(|group| GroupId::new(group).unwrap());
     for places in [12, 0] {
-        let erased = fixture.app.ports.rooms().erase_places(&sale(), &groups).await.unwrap();
+        let erased = fixture.app.ports.rooms().0.erase_places(&sale(), &groups).await.unwrap();
         assert_eq!(erased, ErasedPlaces { places, codes: 0 });
     }
     let after = fixture.export(folder.path()).await;

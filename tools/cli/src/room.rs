@@ -118,7 +118,8 @@ impl Erase {
             return Ok(ExitCode::from(DECLINED));
         };
         let groups: Vec<GroupId> = room.settings.groups.into_iter().map(|of| of.group).collect();
-        let ErasedPlaces { places, codes } = app.ports.rooms().erase_places(&sale, &groups).await?;
+        let ErasedPlaces { places, codes } =
+            app.ports.rooms().0.erase_places(&sale, &groups).await?;
         out(&if json {
             reporting::json(&json!({ "sale": sale, "places": places, "codes": codes }))
         } else {

@@ -34,6 +34,7 @@ macro_rules! forward_one {
     (Rooms Rooms append $($counted:tt)*) => {};
     (Rooms Rooms joined $($counted:tt)*) => {};
     (Rooms Rooms join $($counted:tt)*) => {};
+    (Rooms Rooms join_by_code $($counted:tt)*) => {};
     (Rooms Rooms enter $($counted:tt)*) => {};
     (Rooms Rooms $($method:tt)*) => { forward_method! { $($method)* } };
     ($($of_another_port:tt)*) => {};
@@ -242,10 +243,23 @@ impl<T: Rooms> Rooms for Counted<T> {
         &self,
         membership: &Membership,
         bucket: u16,
-        replaces: Option<u32>,
+        replaces: Option<Replaced>,
     ) -> Stored<Membership> {
         let kept = self.0.join(membership, bucket, replaces).await?;
         if kept == *membership {
+            count(Some(&membership.sale), Metric::Joined, 1);
+        }
+        Ok(kept)
+    }
+
+    async fn join_by_code(
+        &self,
+        membership: &Membership,
+        bucket: u16,
+        shard: CodeShard,
+    ) -> Stored<Option<Membership>> {
+        let kept = self.0.join_by_code(membership, bucket, shard).await?;
+        if kept.as_ref() == Some(membership) {
             count(Some(&membership.sale), Metric::Joined, 1);
         }
         Ok(kept)

@@ -184,7 +184,7 @@ async fn add_all(
     for some in codes.chunks(TOGETHER) {
         let add = some.iter().map(|code| {
             let hash = code.hash(sale, group);
-            app.ports.rooms().add_code(sale, group, hash, uses)
+            app.ports.rooms().0.add_code(sale, group, hash, uses)
         });
         for is_new in join_all(add).await {
             if is_new? { added.added += 1 } else { added.known += 1 }
@@ -210,7 +210,7 @@ async fn count(app: &App, sale: &SaleId) -> Result<Vec<(GroupId, CodeCounts)>, S
     let groups = room.into_iter().flat_map(|room| room.settings.groups);
     let mut counted = Vec::new();
     for group in groups.filter(|group| group.codes).map(|group| group.group) {
-        let counts = app.ports.rooms().count_codes(sale, &group).await?;
+        let counts = app.ports.rooms().0.count_codes(sale, &group).await?;
         counted.push((group, counts));
     }
     Ok(counted)
