@@ -163,7 +163,7 @@ mod tests {
             r#"{"number":1,"at_ms":8,"#,
             r#""before":"BEFORE","#,
             r#""entry":{"turn":{"events":[],"given":{"free":null,"joined":[0],"counts":null,"reservations":{"all":0,"bad":0}}}},"#,
-            r#""state":{"mode":"open","clock_ms":1,"rate":null,"notice":null,"sold_out":false,"tripped":false,"limit_milli":160002,"steady_ms":5000,"carry_milli":160,"#,
+            r#""state":{"mode":"open","clock_ms":1,"idle_ms":1800000,"rate":null,"notice":null,"sold_out":false,"tripped":false,"limit_milli":160002,"steady_ms":5000,"carry_milli":160,"#,
             r#""comes":{"sum":0,"count":0},"holds":{"sum":0,"count":0},"counters":null,"#,
             r#""groups":[{"serving":0,"passed":0,"joined":0,"closed":null,"seed":null,"window_first":0,"window_end":0,"window_age_ms":0,"marks":[],"pass":0}],"#,
             r#""gave":{"flight":{"waiting":0,"inside":0},"capacity":0,"stock":0,"served":0,"requests_per_second":0}}}"#,

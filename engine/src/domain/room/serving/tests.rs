@@ -265,11 +265,36 @@ fn a_place_runs_out_by_the_time_since_it_was_due() {
         run.turn(1_000);
     });
     assert_eq!((run.state.clock_ms, run.state.groups[0].passed), (clock_ms, passed));
-    assert!(run.turn_with(1_000, &[Event::Command(Command::Resume)]) > 0);
+    // Nor does its end count it, be it long since the record before.
+    assert_eq!(run.turn_with(3_600_000, &[Event::Command(Command::Resume)]), 0);
+    assert_eq!((run.state.clock_ms, run.state.groups[0].passed), (clock_ms, passed));
+    assert!(run.turn(1_000) > 0);
     run.turn_with(1_000, &[Event::Command(Command::Close)]);
     assert_eq!(run.turn(1_000), 0);
     let again = run.state.turn(&run.room, 0, 1, &[Event::Command(Command::Resume)], &run.given);
     assert_eq!(again, Err(Refusal::AfterClose));
+    let notice = Event::Command(Command::Notice(Some("it is over".to_owned())));
+    let said = run.state.turn(&run.room, 0, 1, &[notice], &run.given).unwrap();
+    assert_eq!(said.notice.as_deref(), Some("it is over"), "who waits is told why");
+}
+
+#[test]
+fn the_clock_goes_on_until_the_longest_visit_of_the_last_place_is_over() {
+    let mut run = Run::drawn(&[("all", 1, 10)]);
+    let longest_ms = run.room.settings.longest_visit_ms();
+    assert_eq!(State::first(&run.room.settings).idle_ms, longest_ms, "nobody has joined");
+    while run.state.groups[0].passed < 10 {
+        run.turn(1_000);
+        assert!(run.state.idle_ms == 0 || run.state.groups[0].passed == 10);
+    }
+    let ended_ms = run.state.clock_ms;
+    while run.state.idle_ms < longest_ms {
+        run.turn(1_000);
+    }
+    assert!(run.state.clock_ms >= ended_ms + longest_ms - 1_000);
+    run.given.joined = vec![11];
+    run.turn(1_000);
+    assert_eq!(run.state.idle_ms, 0, "somebody has joined");
 }
 
 #[test]
