@@ -3,24 +3,28 @@
 Called by scripts/test-schemathesis with the program `onsale` and options of `schemathesis run`.
 """
 
+import datetime
 import json
 import os
 import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import requests
 
 HERE = pathlib.Path(__file__).parent
 BUYER = "alice"
+# Seconds from the publication of the sale with a waiting room to its opening: somebody joins in between.
+OPENS_SECONDS = 5
 
 
 def main() -> int:
     onsale, *options = sys.argv[1:]
     with tempfile.TemporaryDirectory() as scratch:
         data = pathlib.Path(scratch, "data")
-        up = [onsale, "up", "--ephemeral", "--port", "0", "--json", "--data-dir", str(data)]
+        up = [onsale, "up", "--ephemeral", "--port", "0", "--json", "--reconcile-seconds", "1", "--data-dir", str(data)]
         engine = subprocess.Popen(up, stdout=subprocess.PIPE, text=True, env=os.environ | {"ONSALE_LOG": "off"})
         try:
             # It prints its addresses when it is ready.
@@ -75,7 +79,22 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
     spots = document["components"]["schemas"]["TierFile"]["properties"]["general_admission"]
     spots["maximum"] = 10_000
 
-    file = example("/sales/{sale}", "put", "train")
+    def train() -> dict:
+        return json.loads(json.dumps(example("/sales/{sale}", "put", "train")))
+
+    # What asks for a waiting room asks for that of another sale: at this one anybody may buy.
+    with_room = train() | {"sale": "with-room", "room": {"draw_lead_seconds": 1}}
+    opens_at = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=OPENS_SECONDS)
+    with_room["opens_at"] = opens_at.strftime("%Y-%m-%dT%H:%M:%SZ")
+    send("PUT", "/sales/with-room", "ONSALE_OPERATOR", with_room)
+    send("POST", "/sales/with-room/places", "ONSALE_BUYER", {})
+    for path, item in document["paths"].items():
+        if path.startswith(("/sales/{sale}/room", "/sales/{sale}/places")):
+            [of] = [parameter for parameter in item["parameters"] if parameter["name"] == "sale"]
+            of["example"] = "with-room"
+    wait_until_drawn(f"{url}/sales/with-room/room")
+
+    file = train()
     file["gate"]["user_lock_ms"] = 1
     sale = f"/sales/{file['sale']}"
     send("PUT", sale, "ONSALE_OPERATOR", file)
@@ -90,6 +109,15 @@ def prepare(url: str, tokens: dict[str, str]) -> dict:
     text = text.replace(example("/sales/{sale}/orders", "post", "best")["admission"], admission()["token"])
     [parameter] = document["paths"]["/orders/{order}"]["parameters"]
     return json.loads(text.replace(parameter["example"], admitted["order"]))
+
+
+def wait_until_drawn(room: str) -> None:
+    """Waits until a waiting room serves: then its leaves and windows are there to be asked for."""
+    until = time.monotonic() + 120
+    while requests.get(room, timeout=30).json()["state"] in ("joining", "drawing", "drawn"):
+        if time.monotonic() > until:
+            raise TimeoutError("the waiting room was not drawn")
+        time.sleep(0.2)
 
 
 sys.exit(main())

@@ -141,10 +141,9 @@ fn record(snapshot: &Snapshot, number: u64) -> Item {
 }
 
 fn of<'a>(item: &'a Item, name: &str) -> &'a str {
-    match &item[name] {
-        AttributeValue::S(text) | AttributeValue::N(text) => text,
-        other => panic!("{other:?}"),
-    }
+    let value = &item[name];
+    let text = value.as_s().or_else(|_| value.as_n());
+    text.unwrap_or_else(|other| panic!("{other:?}"))
 }
 
 /// Every way in which the table of a room can be wrong. The log has six records: publication, closing, seed and

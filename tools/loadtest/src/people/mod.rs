@@ -1,7 +1,7 @@
 //! The classes of people and bots, each counted apart.
 //!
 //! - [`plan`] says who comes, and when;
-//! - [`room`] is the way through a waiting room;
+//! - `room` is the way through a waiting room;
 //! - [`fairness`] says who got what, [`windows`] whose places were served, [`promises`] how long it took.
 
 mod answers;
