@@ -6,7 +6,7 @@ pub use super::{
     AppendReply, Asked, Beacon, Board, BoardPorts, Came, Catalogue, ChangeReply, Claim,
     CreateReply, CursorReply, Cursors, Due, Freshness, Gate, InventoryCounts, MembershipPage,
     Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
-    SettleReply, Settlement, Shown, StoreError, Stored, TurnLock,
+    SettleReply, Settlement, Shown, StoreError, Stored,
 };
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
@@ -189,7 +189,7 @@ macro_rules! room_port_methods {
             Board by board {
                 ShownRoom: shown(ref sale: SaleId) -> Option<Shown>;
                 ShowRoom: show(ref sale: SaleId, ref shown: Shown) -> ();
-                TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> TurnLock;
+                TakeTurn: take_turn(ref sale: SaleId, copy ms: u32) -> bool;
                 TakeDraw: take_draw(ref sale: SaleId, copy seconds: u32) -> bool;
                 Tally: tally(ref sale: SaleId, copy oldest_mark: u64, copy now: Timestamp) -> Tally;
                 Came: came(ref sale: SaleId, ref came: Came, copy now: Timestamp) -> ();

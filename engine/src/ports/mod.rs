@@ -32,7 +32,7 @@ pub use orders::{
 };
 pub use provider::Provider;
 pub use queue::{LONGEST_DELAY_SECONDS, Queue, delay_seconds};
-pub use room_board::{Asked, Board, BoardPorts, Came, Shown, TurnLock};
+pub use room_board::{Asked, Board, BoardPorts, Came, Shown};
 pub use rooms::{AppendReply, Beacon, MembershipPage, RoomPorts, Rooms};
 pub use seats::{InventoryCounts, MAX_REQUEST_ARGUMENTS, PLAIN_LOAD_ARGUMENTS, Seats};
 

@@ -30,16 +30,6 @@ pub struct Came {
     pub entry: Entry,
 }
 
-/// Who makes the turn, and when.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TurnLock {
-    /// True for the first who asks: it makes the turn.
-    pub is_ours: bool,
-    /// The time by Redis's clock. Turns go by that one, so that no process whose clock is wrong makes them quicker, or
-    /// opens a room early.
-    pub now: Timestamp,
-}
-
 /// The requests for the sale's slot of one second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Asked {
@@ -59,8 +49,8 @@ pub trait Board: Send + Sync {
     fn shown(&self, sale: &SaleId) -> impl Future<Output = Stored<Option<Shown>>> + Send;
     /// Shows a room, unless what is shown follows from a later record, or is of the same one and was made later.
     fn show(&self, sale: &SaleId, shown: &Shown) -> impl Future<Output = Stored<()>> + Send;
-    /// Gives the turn to the first who asks within `ms` milliseconds, and says what time it is.
-    fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<TurnLock>> + Send;
+    /// True for the first who asks within `ms` milliseconds: it makes the turn.
+    fn take_turn(&self, sale: &SaleId, ms: u32) -> impl Future<Output = Stored<bool>> + Send;
     /// True for the first who asks within `seconds`: it requests the draw.
     fn take_draw(&self, sale: &SaleId, seconds: u32) -> impl Future<Output = Stored<bool>> + Send;
     /// What was counted, with the reservations of the five seconds before `now`. Marks before `oldest_mark` are

@@ -19,7 +19,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::room::counts::{MarkCounts, ReservationReport, Tally};
 use engine::domain::room::serving::Reservations;
 use engine::domain::time::Timestamp;
-use engine::ports::{Asked, Board, Came, Shown, Stored, TurnLock};
+use engine::ports::{Asked, Board, Came, Shown, Stored};
 
 /// Time for which what is not written any more is kept, in seconds.
 const KEPT_SECONDS: u32 = 86_400;
@@ -121,15 +121,11 @@ impl Board for RedisBoard {
         self.connection.pipeline(&pipeline).await
     }
 
-    async fn take_turn(&self, sale: &SaleId, ms: u32) -> Stored<TurnLock> {
-        let mut pipeline = redis::pipe();
-        let key = RoomKeys(sale).turn();
-        pipeline.cmd("SET").arg(key).arg("taken").arg("NX").arg("PX").arg(ms);
-        pipeline.cmd("TIME");
-        let (taken, (seconds, micros)): (Option<String>, (i64, i64)) =
-            self.connection.pipeline(&pipeline).await?;
-        let now = Timestamp::from_ms(seconds.saturating_mul(1_000).saturating_add(micros / 1_000));
-        Ok(TurnLock { is_ours: taken.is_some(), now })
+    async fn take_turn(&self, sale: &SaleId, ms: u32) -> Stored<bool> {
+        let mut set = redis::cmd("SET");
+        set.arg(RoomKeys(sale).turn()).arg("taken").arg("NX").arg("PX").arg(ms);
+        let taken: Option<String> = self.connection.query(&set).await?;
+        Ok(taken.is_some())
     }
 
     async fn take_draw(&self, sale: &SaleId, seconds: u32) -> Stored<bool> {

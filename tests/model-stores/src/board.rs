@@ -6,7 +6,7 @@ use engine::domain::number::OrderNumber;
 use engine::domain::room::counts::{ReservationReport, Tally};
 use engine::domain::room::serving::Reservations;
 use engine::domain::time::Timestamp;
-use engine::ports::{Asked, Came, Shown, TurnLock};
+use engine::ports::{Asked, Came, Shown};
 
 /// Seconds over which reservations are summed.
 const SUMMED_SECONDS: i64 = 5;
@@ -38,12 +38,12 @@ impl BoardModel {
     }
 
     /// See [`engine::ports::Board::take_turn`].
-    pub fn take_turn(&mut self, ms: u32, now: Timestamp) -> TurnLock {
-        let is_ours = self.turn_until.is_none_or(|until| until <= now);
-        if is_ours {
+    pub fn take_turn(&mut self, ms: u32, now: Timestamp) -> bool {
+        let is_free = self.turn_until.is_none_or(|until| until <= now);
+        if is_free {
             self.turn_until = Some(now.plus_ms(ms.into()));
         }
-        TurnLock { is_ours, now }
+        is_free
     }
 
     /// See [`engine::ports::Board::take_draw`].

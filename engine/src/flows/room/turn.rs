@@ -5,9 +5,9 @@
 //! the winner's; who cannot read or write serves nobody, and says so. There is no scheduler and no leader, and
 //! where nobody waits, is due or is inside, nothing is written.
 //!
-//! Turns go by Redis's clock, which is one for all: a process whose own is wrong makes none that is too early or counts
-//! too much. While Redis does not answer, nobody is served, and a clock that is behind the log waits until it has
-//! caught up.
+//! Redis gives the turn to one process a second, whatever the clocks of processes say, and a turn is dated after the one
+//! before. While Redis does not answer, nobody is served, and a clock that is behind the log waits until it has caught
+//! up.
 
 use std::future::Future;
 
@@ -18,12 +18,14 @@ use crate::domain::room::serving::{Command, Event, FUTURE_MS, Given, Mode, Refus
 use crate::domain::room::view::View;
 use crate::domain::time::Timestamp;
 use crate::flows::room::last_record;
-use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored, TurnLock};
+use crate::ports::{AppendReply, Board, BoardPorts, Rooms, Shown, StoreError, Stored};
 
 /// Time for which what is shown is answered, and between two turns, in milliseconds.
 pub const TURN_MS: i64 = 1_000;
 /// Time for which one process has the turn to itself, in milliseconds: the others answer what is shown.
 const TURN_TAKEN_MS: u32 = 900;
+/// Most age of what is shown while another process makes the turn, in milliseconds.
+const MAX_SHOWN_MS: i64 = 5_000;
 /// Time in which only one process requests the draw, in seconds: each request asks for itself again until it is done.
 const DRAW_REQUESTED_SECONDS: u32 = 30;
 /// Most attempts to append a command: whoever makes turns appends one a second.
@@ -56,16 +58,15 @@ pub async fn turn(
     if let Some(shown) = shown.clone().filter(|shown| (0..TURN_MS).contains(&age_ms(shown))) {
         return Ok(Turned { shown, needs_draw: false });
     }
-    let lock = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await.ok();
-    if let (Some(TurnLock { is_ours, now }), Some(shown)) = (lock, shown) {
-        let age_ms = now.ms_since(shown.made_at);
-        // By Redis's clock it may be new, where that of this process is wrong.
-        if !is_ours || (0..TURN_MS).contains(&age_ms) {
-            return Ok(Turned { shown, needs_draw: false });
-        }
+    let is_ours = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await.ok();
+    // What a clock has shown that is ahead is replaced all the same, by whoever has the turn.
+    let made_at = shown.as_ref().map_or(now, |shown| now.max(shown.made_at.plus_ms(1)));
+    if is_ours == Some(false)
+        && let Some(shown) = shown.filter(|shown| age_ms(shown) < MAX_SHOWN_MS)
+    {
+        return Ok(Turned { shown, needs_draw: false });
     }
-    let turn = Turn { now: lock.map_or(now, |lock| lock.now), is_timed: lock.is_some() };
-    let now = turn.now;
+    let turn = Turn { now, is_timed: is_ours.is_some() };
     let last = last_record(ports, &room.sale).await?;
     let left = left.await;
     let (advanced, stalled) = match advance(ports, room, &last, left.as_ref(), turn).await {
@@ -78,6 +79,7 @@ pub async fn turn(
     let Advanced { record, drop_percent } = advanced;
     let record = with_joined(ports, room, record).await;
     let shown = made(room, &record, left.as_ref(), (stalled, drop_percent), now);
+    let shown = Shown { made_at, ..shown };
     if let Err(error) = ports.board().show(&room.sale, &shown).await {
         tracing::warn!(sale = %room.sale, %error, "the room could not be shown");
     }
@@ -103,7 +105,7 @@ async fn with_joined(ports: &impl BoardPorts, room: &Room, mut record: Record) -
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     now: Timestamp,
-    /// Whether that is Redis's time.
+    /// Whether Redis has given the turn.
     is_timed: bool,
 }
 
@@ -120,8 +122,6 @@ pub async fn command(
     now: Timestamp,
 ) -> Stored<Result<Shown, Refusal>> {
     let left = left.await;
-    let lock = ports.board().take_turn(&room.sale, TURN_TAKEN_MS).await;
-    let now = lock.map_or(now, |lock| lock.now);
     for _ in 0..MAX_ATTEMPTS {
         let last = last_record(ports, &room.sale).await?;
         // Nothing was counted for this turn, so that it serves nobody.

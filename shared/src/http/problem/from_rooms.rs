@@ -65,8 +65,8 @@ fn not_due_retry_ms(ahead: u32) -> i64 {
     (least + i64::from(ahead) * NOT_DUE_RETRY_MS_EACH).min(most)
 }
 
-/// The sale's slot has as many requests in this second as it may have: so many milliseconds later there may be
-/// fewer.
+/// The sale's slot has as many requests in this second as it may have; there may be fewer after `retry_ms`
+/// milliseconds.
 #[must_use]
 pub fn slot_is_busy(retry_ms: u64) -> Problem {
     let detail = "the sale has as many requests as it may have in this second";

@@ -568,9 +568,13 @@ mod tests {
         );
     }
 
+    /// A corruption, and how what names it begins.
+    type Case = (fn(&mut Parts), &'static str);
+
     #[test]
+    #[expect(clippy::too_many_lines, reason = "a table")]
     fn each_defect_of_places_is_named() {
-        let cases: [(fn(&mut Parts), &str); 15] = [
+        let cases: [Case; 15] = [
             (
                 |parts| parts.visit(0).place += 1,
                 "index 0 of group all was let in at place PLACE+1, and the draw gave it PLACE",
