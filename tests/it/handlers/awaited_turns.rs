@@ -51,13 +51,14 @@ async fn the_schedule_makes_a_turn_where_somebody_waits_and_nobody_asks() {
     let last = ports.rooms().last_record(&sale()).await.unwrap().unwrap();
     assert_eq!(last.number + 1, drawn + 2);
     assert_eq!(last.state.groups[0].serving, 1, "{last:?}");
-    // The function itself, by its own clock: what is shown is of a clock that is ahead, so that it is made again.
+    // The function itself, by its own clock, which is behind what is shown: it makes a turn unless one was just made.
     let event = json!({ "detail-type": "Scheduled Event", "source": "aws.events", "detail": {} });
     reconcile::handle(&fixture.app, serde_json::from_value(event).unwrap()).await.unwrap();
-    assert_eq!(records(&fixture).await, drawn + 3);
+    let made = records(&fixture).await;
+    assert!((drawn + 2..=drawn + 3).contains(&made), "{made}");
     // Redis has lost what is left: nobody is served, and visits run out all the same.
     fixture.lose_redis().await;
     assert_eq!(make_turns(ports, in_a_minute(4)).await, Ok(one));
     let last = ports.rooms().last_record(&sale()).await.unwrap().unwrap();
-    assert_eq!(last.number + 1, drawn + 4);
+    assert_eq!(last.number + 1, made + 1);
 }

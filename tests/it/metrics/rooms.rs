@@ -146,7 +146,7 @@ async fn each_reason_why_nobody_is_served_is_counted() {
     assert_eq!(of_turns(&lines), expected(&[("Turns", 1), ("TurnsBlind", 1)]));
     for _ in 0..10 {
         let report = ReservationReport { entry: None, held: 0, is_bad: true };
-        fixture.app.ports.board().reserved(&id(), &report, at(20)).await.unwrap();
+        fixture.app.ports.board().reserved(&id(), &report, at(18)).await.unwrap();
     }
     turned(&fixture, &room, Some(100), at(20)).await;
     assert_eq!(of_turns(&lines), expected(&[("Turns", 1), ("TurnsTripped", 1)]));
