@@ -16,7 +16,8 @@
 //!   begins again at a hundredth of the maximum.
 //!   Source of the form: Chiu and Jain, Analysis of the Increase and Decrease Algorithms for Congestion
 //!   Avoidance, 1989.
-//! - *Stock*: see [`super::stock`].
+//! - *Stock*: see [`super::stock`]. Towards the end it waits for single people; whoever is due and has not come for ten
+//!   seconds probably comes late or never, so while nobody is inside and anything is free the next one is served then.
 //! - *No-shows*: a place that is due and unused runs out by the time since it was due, never by distance: E is
 //!   S of that long ago, kept as marks ten seconds apart.
 //! - *Groups* share what is served in proportion (stride scheduling: Waldspurger and Weihl, 1995); what a
@@ -557,7 +558,10 @@ impl State {
             max_units: settings.max_units,
         };
         let stock = match (given.free, flight) {
-            (Some(free), Some(flight)) if is_open => expected.most(free, flight, capacity),
+            (Some(free), Some(flight)) if is_open => {
+                let is_missing = free > 0 && flight.inside == 0 && self.stands();
+                expected.most(free, flight, capacity).max(u64::from(is_missing).min(capacity))
+            }
             (None | Some(_), None | Some(_)) => 0,
         };
         let served = self.share(settings, stock);
@@ -573,6 +577,15 @@ impl State {
                 given.free,
             ),
         };
+    }
+
+    /// Whether nobody was served since the mark before the last one: for ten to twenty seconds.
+    fn stands(&self) -> bool {
+        self.groups.iter().all(|group| {
+            let mut lately = group.marks.iter().rev();
+            let before = lately.next().and_then(|_| lately.next());
+            before == Some(&group.serving)
+        })
     }
 
     /// Moves S of the groups by `places` together, as far as they are drawn; the number of places.

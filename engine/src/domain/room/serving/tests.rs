@@ -279,6 +279,25 @@ fn a_place_runs_out_by_the_time_since_it_was_due() {
 }
 
 #[test]
+fn at_the_end_whoever_does_not_come_holds_nobody_up_for_long() {
+    let mut run = Run::drawn(&[("all", 1, 1_000)]);
+    run.given.free = Some(1);
+    let mut served_at = Vec::new();
+    for second in 0..100 {
+        // Nobody comes of those who are served.
+        if run.turn(1_000) > 0 {
+            served_at.push(second);
+        }
+    }
+    let between = served_at.windows(2).map(|pair| pair[1] - pair[0]);
+    assert!(served_at.len() >= 5, "{served_at:?}");
+    assert!(between.clone().all(|seconds| (10..=20).contains(&seconds)), "{served_at:?}");
+    // While somebody is inside, nobody else is served for what may be theirs.
+    run.given.counts = run.given.counts.map(|counts| Counts { inside: 1, ..counts });
+    assert_eq!((0..60).map(|_| run.turn(1_000)).sum::<u64>(), 0);
+}
+
+#[test]
 fn the_clock_goes_on_until_the_longest_visit_of_the_last_place_is_over() {
     let mut run = Run::drawn(&[("all", 1, 10)]);
     let longest_ms = run.room.settings.longest_visit_ms();
