@@ -105,6 +105,8 @@ pub enum Guard {
     VisitOnce,
     /// A code is used no more often than it may be (DynamoDB).
     CodeUses,
+    /// Whoever joins again replaces the membership that was read, and no other (DynamoDB).
+    RejoinCondition,
 }
 
 impl Guard {
@@ -150,7 +152,7 @@ impl Guard {
     ];
 
     /// The guards of a waiting room, for the same test in sales that have one.
-    pub const OF_ROOMS: [Self; 10] = [
+    pub const OF_ROOMS: [Self; 11] = [
         Self::RoomMarker,
         Self::RoomClosing,
         Self::RoomChunk,
@@ -161,6 +163,7 @@ impl Guard {
         Self::PlaceComputed,
         Self::VisitOnce,
         Self::CodeUses,
+        Self::RejoinCondition,
     ];
 }
 
@@ -241,7 +244,7 @@ mod tests {
         let all: Vec<Guard> = Guard::ALL.into_iter().chain(Guard::OF_ROOMS).collect();
         let distinct: BTreeSet<Guard> = all.iter().copied().collect();
         assert!(distinct.iter().eq(&all), "the lists are in the order of the enum");
-        assert_eq!(all.len(), Guard::CodeUses as usize + 1, "one is not listed");
+        assert_eq!(all.len(), Guard::RejoinCondition as usize + 1, "one is not listed");
         for guard in all {
             assert_eq!(guard.to_string().parse(), Ok(guard));
         }

@@ -138,7 +138,8 @@ impl RoomsModel {
         let may_write = match (kept, replaces) {
             (None, None) => true,
             (Some(kept), Some(replaced)) => {
-                Replaced::from(kept) == replaced && kept.group == membership.group
+                let is_read = Replaced::from(kept) == replaced && kept.group == membership.group;
+                !stands(Guard::RejoinCondition) || is_read
             }
             (Some(_), None) => false,
             (None, Some(_)) => {

@@ -44,13 +44,14 @@ rooms! {
     two_enter
     redis_forgets
     one_code
+    two_rejoin
 }
 
 /// A guard, a scenario that shows it, and what breaks there.
 type Planted = (Guard, fn() -> Scenario, &'static str);
 
 /// Each guard.
-const PLANTED: [Planted; 10] = [
+const PLANTED: [Planted; 11] = [
     (Guard::RoomMarker, Scenario::two_join, "R2"),
     (Guard::RoomClosing, Scenario::two_draw, "R3"),
     (Guard::RoomChunk, Scenario::two_draw, "R3"),
@@ -61,6 +62,7 @@ const PLANTED: [Planted; 10] = [
     (Guard::PlaceComputed, Scenario::two_enter, "R6"),
     (Guard::VisitOnce, Scenario::two_enter, "R7"),
     (Guard::CodeUses, Scenario::one_code, "R12"),
+    (Guard::RejoinCondition, Scenario::two_rejoin, "R7"),
 ];
 
 #[test]
@@ -76,6 +78,15 @@ fn without_a_guard_the_way_to_what_breaks_is_found() {
 
 /// Seeds of walks.
 const WALKS: u64 = 40;
+
+/// Both halves of the condition: not only a visit that begins meanwhile stays, but also what another device was told.
+#[test]
+fn whoever_joins_again_by_two_devices_is_told_one_membership() {
+    let scenario = Scenario { enters: 0, ..Scenario::two_rejoin() };
+    let explored = explore(scenario.without(Guard::RejoinCondition), 1);
+    let last = explored.broken.as_ref().and_then(|lines| lines.last());
+    assert!(last.is_some_and(|last| last.contains("R2")), "{explored}");
+}
 
 #[test]
 fn a_whole_sale_holds_on_every_walk() {

@@ -169,12 +169,17 @@ fn log(state: &State) -> Checked {
 }
 
 /// R6, R7: who is let in has the place that the draw gave, and it was due by the record that the visit names;
-/// nobody is let in more often than the visit counts.
+/// nobody is let in more often than the visit counts, and whoever joins again keeps what was admitted before.
 fn visits(scenario: &Scenario, state: &State) -> Checked {
     let rooms = &state.stores.rooms;
     for joiner in 0..scenario.joiners.len() {
         let Some(member) = scenario.member(rooms, joiner) else { continue };
         let (visit, index) = (member.visit, member.index.number);
+        let indices = state.entered.keys().filter(|(who, _)| *who == joiner);
+        for (_, entered) in indices {
+            let is_kept = member.admitted().iter().any(|admitted| admitted.index == *entered);
+            must(is_kept, || format!("R7: the visit of index {entered} is lost: {member:?}"))?;
+        }
         let entered = state.entered.get(&(joiner, index)).copied().unwrap_or(0);
         must(entered <= visit.map_or(0, |visit| visit.attempts), || {
             format!("R7: joiner {} was let in {entered} times, and has {visit:?}", joiner + 1)

@@ -155,6 +155,8 @@ pub struct Scenario {
     pub losses: u8,
     /// True if everybody has joined and places are drawn when the scenario begins.
     pub is_drawn: bool,
+    /// True if everybody's place was served besides, and runs out with the next turn.
+    pub runs_out: bool,
     /// How often the code may be used that everybody has; none if the room asks for no code.
     pub code_uses: Option<u32>,
     /// Buckets of memberships.
@@ -175,6 +177,9 @@ pub struct Scenario {
 
 /// The time at which the first window closes: every scenario begins then.
 const OPENS_AT: Timestamp = START.plus_ms(DRAW_LEAD_MS);
+
+/// Time from the opening to the turn by which the first places run out, in seconds.
+const RUNS_OUT_SECONDS: i64 = 190;
 
 /// The sale.
 #[must_use]
@@ -205,6 +210,7 @@ impl Scenario {
             enters: 0,
             losses: 0,
             is_drawn: false,
+            runs_out: false,
             code_uses: None,
             buckets: 1,
             faults: 0,
@@ -300,6 +306,15 @@ impl Scenario {
         Self { turns: 1, enters: 1, losses: 1, faults: 1, ..scenario }
     }
 
+    /// Somebody's place runs out with the turn that is made, while two devices of the buyer's ask to join again, and
+    /// a third one to be let in.
+    #[must_use]
+    pub fn two_rejoin() -> Self {
+        let scenario = Self::open("two devices join again, and one comes", 1);
+        let times = vec![OPENS_AT.plus_seconds(RUNS_OUT_SECONDS)];
+        Self { requests: 2, turns: 1, enters: 1, runs_out: true, times, ..scenario }
+    }
+
     /// Two people join with a code that may be used once, one of them perhaps by two devices at once, and one
     /// step goes wrong.
     #[must_use]
@@ -357,6 +372,7 @@ impl Scenario {
             Self::two_enter(),
             Self::redis_forgets(),
             Self::one_code(),
+            Self::two_rejoin(),
         ]
     }
 
@@ -392,7 +408,24 @@ impl Scenario {
             let outcome = direct::run(self, &mut stores, START, &Flow::Draw { now: START });
             assert_eq!(outcome, Outcome::Drew(Drawing::Drawn));
         }
+        if self.runs_out {
+            self.serve_until(&mut stores, self.times[0]);
+        }
         stores
+    }
+
+    /// Makes a turn every ten seconds from the opening on, up to the last one before a moment.
+    fn serve_until(&self, stores: &mut Stores, end: Timestamp) {
+        let mut now = OPENS_AT;
+        while now < end {
+            let outcome = direct::run(self, stores, now, &Flow::Turn { now });
+            assert!(matches!(outcome, Outcome::Turned(_)), "{outcome:?}");
+            now = now.plus_seconds(10);
+        }
+        let last = stores.rooms.last_record(&sale()).unwrap().unwrap();
+        let served = last.state.groups.first().map(|group| (group.serving, group.passed));
+        let joiners = u32::try_from(self.joiners.len()).unwrap();
+        assert_eq!(served, Some((joiners, 0)), "everybody is due and nothing has run out");
     }
 
     /// The membership of a joiner.
