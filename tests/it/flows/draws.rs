@@ -74,7 +74,7 @@ impl Fixture {
     }
 }
 
-const NONE: Requested = Requested { requested: 0, late: 0, failed: 0, oldest_turn_ms: 0 };
+const NONE: Requested = Requested { requested: 0, late: 0, failed: 0, ahead: 0, oldest_turn_ms: 0 };
 const ONE: Requested = Requested { requested: 1, ..NONE };
 
 #[tokio::test]
@@ -96,6 +96,17 @@ async fn a_draw_is_requested_until_it_is_done() {
     assert_eq!(without.requested(OPENS).await, NONE, "the sale has no room");
     assert_eq!(without.draw(NOW).await, Ok(Drawing::NoRoom));
     assert_eq!(without.messages().await, 0);
+}
+
+#[tokio::test]
+async fn a_window_that_a_clock_ahead_has_closed_is_noticed() {
+    let fixture = Fixture::with_room(Some(fake_beacon::hash())).await;
+    let early = NOW.plus_seconds(-900);
+    assert_eq!(fixture.requested(early).await, NONE);
+    assert_eq!(fixture.draw(NOW).await, Ok(Drawing::AwaitsBeacon { round: ROUND }));
+    assert_eq!(fixture.requested(early).await, Requested { ahead: 1, ..NONE });
+    let minute = NOW.plus_seconds(-60);
+    assert_eq!(fixture.requested(minute).await, NONE, "clocks differ");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
 //! Request draws: a message for each room that is to be drawn, and again until it is. The same look at every room
-//! finds how old its last turn is.
+//! finds how old its last turn is, and whether a clock that is ahead has dated a record.
 
 use futures_util::future::join_all;
 
@@ -8,7 +8,7 @@ use super::turn::needs_draw;
 use super::{last_record, published};
 use crate::domain::ids::SaleId;
 use crate::domain::room::log::{Entry, Record};
-use crate::domain::room::serving::Mode;
+use crate::domain::room::serving::{Mode, Room};
 use crate::domain::time::{Clock, Timestamp};
 use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_seconds};
 
@@ -16,6 +16,9 @@ use crate::ports::{Catalogue, Freshness, Ports, Queue, RoomPorts, Stored, delay_
 const AGAIN_SECONDS: i32 = 3;
 /// Rooms that are looked at together.
 const TOGETHER: usize = 16;
+/// Time by which a record may be dated after the time of the look, in milliseconds: clocks that are kept right are
+/// apart by less.
+const MAX_AHEAD_MS: i64 = 60_000;
 
 /// [`draw`], which asks for itself again by a delayed message: while the beacon's round is to come, and if it
 /// is not time yet. Not so without a secret, which no repetition brings, nor if it fails: then its message
@@ -50,6 +53,9 @@ pub struct Requested {
     pub late: u32,
     /// Rooms that could not be looked at, or whose message was not sent.
     pub failed: u32,
+    /// Rooms whose last record is dated more than a minute from now: a clock is wrong, this one or that of the process
+    /// which has closed, opened or drawn by it before the time.
+    pub ahead: u32,
     /// Age of the oldest last turn of a room that is open, and in which somebody waits and seats were free, in
     /// milliseconds; 0 if there is none.
     pub oldest_turn_ms: u64,
@@ -66,6 +72,10 @@ pub async fn request_due(ports: &(impl Ports + RoomPorts), now: Timestamp) -> St
     for some in sales.chunks(TOGETHER) {
         let each = some.iter().map(|sale| Box::pin(request_one(ports, sale, now)));
         for (sale, found) in some.iter().zip(join_all(each).await) {
+            let found = found.map(|(found, is_ahead)| {
+                requested.ahead += u32::from(is_ahead);
+                found
+            });
             match found {
                 Ok(Found::Nothing) => {}
                 Ok(Found::Requested { is_late }) => {
@@ -101,20 +111,37 @@ enum Found {
     },
 }
 
-/// Requests the draw of one sale, if it is due.
+/// Requests the draw of one sale, if it is due. Says too whether its log is ahead.
 async fn request_one(
     ports: &(impl Ports + RoomPorts),
     sale: &SaleId,
     now: Timestamp,
-) -> Stored<Found> {
-    let Some(room) = published(ports, sale).await? else { return Ok(Found::Nothing) };
+) -> Stored<(Found, bool)> {
+    let Some(room) = published(ports, sale).await? else { return Ok((Found::Nothing, false)) };
     let last = last_record(ports, sale).await?;
+    let ahead_ms = last.at_ms.saturating_sub(now.ms());
+    let is_ahead = ahead_ms > MAX_AHEAD_MS;
+    if is_ahead {
+        let record = last.number;
+        tracing::error!(%sale, record, ahead_ms, "the room's log is ahead: a clock is wrong");
+    }
+    Ok((found(ports, &room, &last, now).await?, is_ahead))
+}
+
+/// Requests the draw of one room, if it is due by its last record.
+async fn found(
+    ports: &(impl Ports + RoomPorts),
+    room: &Room,
+    last: &Record,
+    now: Timestamp,
+) -> Stored<Found> {
+    let sale = &room.sale;
     let has_opened = now.ms() >= room.settings.opens_at_ms;
-    if needs_draw(&room, &last, now) {
+    if needs_draw(room, last, now) {
         ports.queue().draw(sale, None).await?;
         return Ok(Found::Requested { is_late: has_opened });
     }
-    if !has_opened || !awaits_turn(&last) {
+    if !has_opened || !awaits_turn(last) {
         return Ok(Found::Nothing);
     }
     let published = ports.catalogue().sale(sale, Freshness::Cached).await?;

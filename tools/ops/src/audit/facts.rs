@@ -236,6 +236,8 @@ pub struct PaymentFact {
 /// What was found of a waiting room while it was read.
 #[derive(Debug, Default)]
 pub struct RoomFacts {
+    /// The last record of its log that was read: its number and time.
+    pub last: Option<(u64, Timestamp)>,
     /// Number of records of its log and of places that were read.
     pub read: u64,
     /// What is wrong with them, the first ones.

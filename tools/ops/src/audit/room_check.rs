@@ -12,6 +12,7 @@ use engine::domain::room::draw::{Closing, Member, Window, later_seed};
 use engine::domain::room::log::{Entry, NONE_BEFORE, Record};
 use engine::domain::room::serving::{Event, Room, State};
 use engine::domain::room::tree::{self, CHUNK_LEAVES};
+use engine::domain::time::Timestamp;
 
 use super::decode;
 use super::facts::{AdmissionsFact, RoomFacts};
@@ -213,6 +214,7 @@ impl<'a> RoomCheck<'a> {
         }
         let hash = Hash::of_parts(&[line.as_bytes()]);
         let back = self.drawn(&record, hash);
+        self.facts.last = Some((record.number, Timestamp::from_ms(record.at_ms)));
         self.last = Some((record, hash));
         if back { Err("takes a serving number back".to_owned()) } else { Ok(()) }
     }

@@ -74,7 +74,7 @@ pub fn check(facts: &Facts, now: Timestamp, bound_seconds: u32) -> Vec<Finding> 
         counters_are_sums(facts),
         nothing_pends_too_long(facts, now, bound_seconds),
         orders_were_admitted(facts),
-        rooms_follow_their_log(facts),
+        rooms_follow_their_log(facts, now),
     ];
     findings.extend(acknowledged_orders_exist(facts));
     findings.push(records_are_readable(facts));
