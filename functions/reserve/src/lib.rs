@@ -5,7 +5,7 @@ use std::time::Instant;
 use engine::domain::time::Timestamp;
 use engine::flows;
 use engine::flows::reserve::{Reservation, Reserved};
-use engine::flows::room::published;
+use engine::flows::room::enter;
 use engine::flows::room::slot::{self, Became, MayAsk};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -56,7 +56,7 @@ async fn counted(
 ) -> Result<Reserved, Problem> {
     let sale = &reservation.published.sale;
     let room = match sale.room() {
-        Some(_) => published(&app.ports, sale.id()).await?,
+        Some(_) => enter::room(&app.ports, &app.room_memory, sale.id()).await?,
         None => None,
     };
     let Some(room) = room else { return order(app, admission, reservation, now).await };

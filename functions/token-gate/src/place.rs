@@ -1,13 +1,14 @@
 //! The place of a sale with a waiting room: what is refused before the gate, and the visit that is written
 //! last.
 
+use std::sync::Arc;
+
 use engine::domain::ids::GroupId;
 use engine::domain::room::counts::Entry;
 use engine::domain::room::serving::Room;
 use engine::domain::room::view::View;
 use engine::domain::time::Timestamp;
 use engine::flows::room::enter::{self, Claimed};
-use engine::flows::room::published;
 use engine::ports::{Published, StoreError};
 use shared::http::Problem;
 use shared::http::admission::PlaceClaim;
@@ -17,8 +18,8 @@ use shared::runtime::app::App;
 /// A place that is due, and its buyer's.
 #[derive(Debug)]
 pub struct CheckedPlace {
-    room: Room,
-    view: View,
+    room: Arc<Room>,
+    view: Arc<View>,
     group: GroupId,
     place: u32,
     index: u32,
@@ -40,7 +41,7 @@ pub async fn check(
     if sale.room().is_none() {
         return Ok(None);
     }
-    let room = published(&app.ports, sale.id()).await?;
+    let room = enter::room(&app.ports, &app.room_memory, sale.id()).await?;
     let room = room.ok_or_else(|| StoreError::Contract(format!("{} has no room", sale.id())))?;
     let view = enter::view(&app.ports, &app.room_memory, &room, now).await?;
     let claim = claim.ok_or(enter::Refusal::Missing)?;

@@ -2,6 +2,8 @@
 //! `POST /sales/{sale}/room/commands`: a buyer joins a waiting room, everyone sees what it does and what it has
 //! published, and an operator runs it. Whoever asks for the room makes its turns.
 
+use std::sync::Arc;
+
 use engine::domain::challenge::Stage;
 use engine::domain::ids::{GroupId, SaleId};
 use engine::domain::room::code::{Code, CodeHash, MAX_CODES_TRIED};
@@ -13,11 +15,11 @@ use engine::domain::room::view::View;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::room::bring::bring;
-use engine::flows::room::enter::view;
+use engine::flows::room::enter;
 use engine::flows::room::join::{JoinRequest, join, open_sale};
+use engine::flows::room::left;
 use engine::flows::room::turn::{command, turn};
 use engine::flows::room::window::{GroupAt, drawn_window, place};
-use engine::flows::room::{left, published};
 use engine::ports::{Ports as _, Queue as _, RoomPorts as _, Rooms as _, StoreError};
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
@@ -70,8 +72,9 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
 }
 
 /// The room of a sale, which must have one.
-async fn room_of(app: &App, sale: &SaleId) -> Result<Room, Problem> {
-    Ok(published(&app.ports, sale).await?.ok_or(checks::Refusal::NoRoom)?)
+async fn room_of(app: &App, sale: &SaleId) -> Result<Arc<Room>, Problem> {
+    let room = enter::room(&app.ports, &app.room_memory, sale).await?;
+    Ok(room.ok_or(checks::Refusal::NoRoom)?)
 }
 
 /// What is left of a sale; `None` if that is unknown, and then nobody is served.
@@ -121,10 +124,11 @@ async fn join_room(
 async fn place_of(app: &App, membership: &Membership, now: Timestamp) -> Option<u32> {
     let Membership { sale, group, index, .. } = membership;
     let found = async {
-        let Some(room) = published(&app.ports, sale).await? else { return Ok(None) };
+        let room = enter::room(&app.ports, &app.room_memory, sale).await?;
+        let Some(room) = room else { return Ok(None) };
         let mut groups = room.settings.groups.iter();
         let Some(at) = groups.position(|known| known.group == *group) else { return Ok(None) };
-        let view = view(&app.ports, &app.room_memory, &room, now).await?;
+        let view = enter::view(&app.ports, &app.room_memory, &room, now).await?;
         place(&app.ports, &app.room_memory, &view, GroupAt { sale, group, at }, index.number).await
     };
     found.await.unwrap_or_else(|error: StoreError| {

@@ -1,9 +1,11 @@
-//! What a gate remembers of rooms, so that it need not ask for every buyer: the latest view of each, and windows
-//! that have ended, which never change.
+//! What a gate remembers of rooms, so that it need not ask for every buyer: the latest view of each, and what never
+//! changes, rooms as they were published and windows that have ended.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::bytes::Hash;
+use super::serving::Room;
 use super::view::View;
 use crate::domain::ids::{GroupId, SaleId};
 use crate::domain::time::Timestamp;
@@ -31,31 +33,48 @@ pub struct EndedWindow {
 /// What a process remembers of rooms.
 #[derive(Debug, Default)]
 pub struct RoomMemory {
-    views: HashMap<SaleId, (View, Timestamp)>,
+    rooms: HashMap<SaleId, Arc<Room>>,
+    views: HashMap<SaleId, (Arc<View>, Timestamp)>,
     windows: BTreeMap<(SaleId, GroupId, u32), EndedWindow>,
 }
 
 impl RoomMemory {
+    /// The room of a sale, if it is remembered.
+    #[must_use]
+    pub fn room(&self, sale: &SaleId) -> Option<Arc<Room>> {
+        self.rooms.get(sale).cloned()
+    }
+
+    /// Remembers a room as it was published.
+    pub fn keep_room(&mut self, room: Room) -> Arc<Room> {
+        if self.rooms.len() >= MAX_SALES {
+            self.rooms.clear();
+        }
+        let room = Arc::new(room);
+        self.rooms.insert(room.sale.clone(), Arc::clone(&room));
+        room
+    }
+
     /// The view of a sale that was read a moment before `now`.
     #[must_use]
-    pub fn view(&self, sale: &SaleId, now: Timestamp) -> Option<&View> {
+    pub fn view(&self, sale: &SaleId, now: Timestamp) -> Option<Arc<View>> {
         let (view, read_at) = self.views.get(sale)?;
         let age_ms = now.ms_since(*read_at);
-        (0..MAX_VIEW_AGE_MS).contains(&age_ms).then_some(view)
+        (0..MAX_VIEW_AGE_MS).contains(&age_ms).then(|| Arc::clone(view))
     }
 
     /// Remembers a view that was read at `now`, unless a later one is known. Returns the later of both: what
     /// Redis shows may be older than what was seen there before it forgot.
-    pub fn keep_view(&mut self, sale: &SaleId, view: View, now: Timestamp) -> View {
+    pub fn keep_view(&mut self, sale: &SaleId, view: View, now: Timestamp) -> Arc<View> {
         let known = self.views.remove(sale).map(|(known, _)| known);
         let later = match known {
             Some(known) if known.number > view.number => known,
-            Some(_) | None => view,
+            Some(_) | None => Arc::new(view),
         };
         if self.views.len() >= MAX_SALES {
             self.views.clear();
         }
-        self.views.insert(sale.clone(), (later.clone(), now));
+        self.views.insert(sale.clone(), (Arc::clone(&later), now));
         later
     }
 
@@ -79,7 +98,8 @@ impl RoomMemory {
 
 #[cfg(test)]
 mod tests {
-    use super::super::serving::Mode;
+    use super::super::draw::Commitment;
+    use super::super::serving::{Mode, Settings};
     use super::*;
 
     fn sale() -> SaleId {
@@ -90,6 +110,24 @@ mod tests {
         let groups = Vec::new();
         let requests_per_second = 0;
         View { number, mode: Mode::Open, sold_out: false, clock_ms: 0, requests_per_second, groups }
+    }
+
+    #[test]
+    fn a_room_is_remembered_until_there_are_too_many() {
+        let mut memory = RoomMemory::default();
+        let room = |number: usize| Room {
+            sale: SaleId::new(format!("s{number}")).unwrap(),
+            draw: Commitment { commitment: Hash([7; 32]), beacon: None },
+            settings: Settings::new(GroupId::new("all").unwrap(), 0, 4),
+        };
+        assert_eq!(memory.room(&room(0).sale), None);
+        for number in 0..MAX_SALES {
+            assert_eq!(*memory.keep_room(room(number)), room(number));
+        }
+        let known = |memory: &RoomMemory| memory.room(&room(0).sale).map(|room| (*room).clone());
+        assert_eq!(known(&memory), Some(room(0)));
+        memory.keep_room(room(MAX_SALES));
+        assert_eq!(known(&memory), None);
     }
 
     #[test]

@@ -4,10 +4,10 @@
 //! Then the place is computed from the index, and the visit is written on the membership before the admission
 //! is answered, so that whatever Redis forgets, a visit is used once and nobody's place is lost.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{GroupId, UserId};
+use crate::domain::ids::{GroupId, SaleId, UserId};
 use crate::domain::room::counts::Entry;
 use crate::domain::room::join::bucket_of;
 use crate::domain::room::memory::RoomMemory;
@@ -15,9 +15,9 @@ use crate::domain::room::serving::{Mode, Room};
 use crate::domain::room::view::{Turn, View};
 use crate::domain::room::visit::{Enter, EnterReply, Visit};
 use crate::domain::time::Timestamp;
-use crate::flows::room::last_record;
 use crate::flows::room::window::{GroupAt, place};
-use crate::ports::{Board, BoardPorts, Came, Rooms, StoreError, Stored};
+use crate::flows::room::{last_record, published};
+use crate::ports::{Board, BoardPorts, Came, RoomPorts, Rooms, StoreError, Stored};
 
 /// A place that a buyer claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -72,6 +72,25 @@ pub enum Refusal {
     Store(#[from] StoreError),
 }
 
+/// The room of a sale as it was published, from a gate's memory or from the log: without a copy of it for every
+/// buyer. `None` if the sale has none.
+///
+/// # Errors
+/// As [`published`].
+pub async fn room(
+    ports: &impl RoomPorts,
+    memory: &Mutex<RoomMemory>,
+    sale: &SaleId,
+) -> Stored<Option<Arc<Room>>> {
+    let remembered = || memory.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = remembered().room(sale);
+    if known.is_some() {
+        return Ok(known);
+    }
+    let room = published(ports, sale).await?;
+    Ok(room.map(|room| remembered().keep_room(room)))
+}
+
 /// What a gate knows of a room now, at most a second old: from its memory, from Redis, or from the log if
 /// Redis has nothing.
 ///
@@ -82,9 +101,8 @@ pub async fn view(
     memory: &Mutex<RoomMemory>,
     room: &Room,
     now: Timestamp,
-) -> Stored<View> {
-    let known =
-        memory.lock().unwrap_or_else(PoisonError::into_inner).view(&room.sale, now).cloned();
+) -> Stored<Arc<View>> {
+    let known = memory.lock().unwrap_or_else(PoisonError::into_inner).view(&room.sale, now);
     if let Some(view) = known {
         return Ok(view);
     }

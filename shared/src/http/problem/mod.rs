@@ -12,8 +12,9 @@ mod kinds;
 #[cfg(test)]
 mod tests;
 
-use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde::ser::SerializeMap as _;
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 pub use from_flows::{no_such_order, not_loaded, sale_archived};
 pub use from_rooms::{slot_is_busy, too_many_codes};
@@ -66,15 +67,19 @@ impl Problem {
 }
 
 impl Serialize for Problem {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = self.extensions.clone();
-        document.insert("type".to_owned(), json!(self.kind.uri()));
-        document.insert("title".to_owned(), json!(self.kind.title()));
-        document.insert("status".to_owned(), json!(self.kind.status().as_u16()));
-        document.insert("detail".to_owned(), json!(self.detail));
-        if let Some(seconds) = self.retry_after_seconds {
-            document.insert("retry_after_seconds".to_owned(), json!(seconds));
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // Written as it is: refusals are most of what a gate answers in an on-sale.
+        let mut document = serializer.serialize_map(None)?;
+        for (member, value) in &self.extensions {
+            document.serialize_entry(member, value)?;
         }
-        document.serialize(serializer)
+        document.serialize_entry("type", &self.kind.uri())?;
+        document.serialize_entry("title", self.kind.title())?;
+        document.serialize_entry("status", &self.kind.status().as_u16())?;
+        document.serialize_entry("detail", &self.detail)?;
+        if let Some(seconds) = self.retry_after_seconds {
+            document.serialize_entry("retry_after_seconds", &seconds)?;
+        }
+        document.end()
     }
 }
