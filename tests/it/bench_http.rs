@@ -32,6 +32,11 @@ fn every_endpoint_is_measured_beside_the_empty_function() {
             "token-gate: sold out",
             "reserve: invalid body",
             "reserve: not authenticated",
+            "join",
+            "join: again",
+            "room",
+            "token-gate: not due",
+            "token-gate: false claim",
         ]
     );
     for row in rows {
@@ -44,6 +49,7 @@ fn every_endpoint_is_measured_beside_the_empty_function() {
         assert_eq!(row["requests"], 3 * batches, "{row}");
         assert_eq!(row["empty"]["requests"], row["requests"], "{row}");
         assert!(row["per_second"].as_f64().unwrap() > 0.0, "{row}");
+        assert!(row["share"].as_f64().unwrap() > 0.0, "{row}");
         assert!(row["p50_ms"].as_f64() <= row["p999_ms"].as_f64(), "{row}");
     }
 }

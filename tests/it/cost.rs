@@ -39,6 +39,11 @@ fn what_is_used_is_counted_and_what_is_counted_is_paid_for() {
         "payment",
         "cancellation",
         "order",
+        "join",
+        "document",
+        "turn",
+        "not_due",
+        "entrance",
     ] {
         assert_eq!(
             (of(action, "http_requests"), of(action, "invocations")),
@@ -73,8 +78,15 @@ fn what_is_used_is_counted_and_what_is_counted_is_paid_for() {
     assert!(of("expiry", "write_units") >= 8.0, "what a reservation wrote is taken back");
     assert!(of("reconciliation_of_tickets", "read_units") > 0.0, "every claim is compared");
 
+    // A membership, and a part of the indices that its process took; a visit; a record a turn.
+    assert!(of("join", "write_units") > 1.0, "{}", of("join", "write_units"));
+    assert!(of("turn", "write_units") >= 1.0 && of("entrance", "write_units") >= 1.0);
+    for action in ["document", "not_due"] {
+        assert_eq!(of(action, "write_units"), 0.0, "{action}");
+    }
+
     assert_eq!(report["rush"]["tickets"], 250.0, "the rush sells out");
-    for bill in ["sale", "month"] {
+    for bill in ["sale", "room", "month"] {
         let bill = &report[bill];
         assert!((bill["total"].as_f64().unwrap() - sum(bill)).abs() < 1e-9, "{bill}");
     }

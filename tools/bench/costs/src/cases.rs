@@ -13,7 +13,8 @@ use lambda_http::{
     Adapter, Body, Context, LambdaEvent, Request, Response, Service as _, service_fn,
 };
 use local::handlers::{
-    cancel, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+    cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+    waiting_room,
 };
 use local::payment;
 use serde::Serialize;
@@ -22,6 +23,7 @@ use serde_json::{Value, json};
 
 use crate::environment::{Environment, Failure};
 use crate::event::{self, Sender};
+use crate::room::{self, Before};
 
 /// The sale that is bought from.
 const SALE: &str = "costs";
@@ -35,15 +37,15 @@ const SEATS: u16 = 2;
 const BATCH: usize = 10;
 
 /// Beginning of the answers that are expected.
-const OK: &str = r#"{"statusCode":200"#;
-const CREATED: &str = r#"{"statusCode":201"#;
+pub(crate) const OK: &str = r#"{"statusCode":200"#;
+pub(crate) const CREATED: &str = r#"{"statusCode":201"#;
 const CONFLICT: &str = r#"{"statusCode":409"#;
 const INVALID: &str = r#"{"statusCode":422"#;
-const ALL_DONE: &str = r#"{"batchItemFailures":[]"#;
+pub(crate) const ALL_DONE: &str = r#"{"batchItemFailures":[]"#;
 
 /// Function that gets an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Function {
+pub(crate) enum Function {
     TokenGate,
     Reserve,
     Orders,
@@ -52,6 +54,8 @@ enum Function {
     Sales,
     ExpireOrders,
     SyncDb,
+    WaitingRoom,
+    Draw,
 }
 
 /// One request, ready to be handled.
@@ -61,6 +65,7 @@ pub struct Work {
     event: String,
     /// Beginning of the answer: its status, or the messages that failed.
     expect: &'static str,
+    before: Before,
 }
 
 /// Requests of one kind.
@@ -73,6 +78,23 @@ pub struct Case {
 }
 
 impl Work {
+    pub(crate) fn new(function: Function, event: String, expect: &'static str) -> Self {
+        Self { function, event, expect, before: Before::Anything }
+    }
+
+    /// The same, counted when this is so.
+    pub(crate) fn when(self, before: Before) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Waits until the request does the work of its kind. To be awaited before it is counted.
+    ///
+    /// # Errors
+    /// A server refuses.
+    pub async fn wait(&self, environment: &Environment) -> Result<(), Failure> {
+        self.before.wait(environment).await
+    }
+
     /// Reads the event, handles it, and writes the answer.
     ///
     /// # Panics
@@ -90,6 +112,10 @@ impl Work {
             Function::Sales => http(event, |request| sales::handle(app, request)).await,
             Function::ExpireOrders => json(&expire_orders::handle(app, messages(event)).await),
             Function::SyncDb => json(&sync_db::handle(app, messages(event)).await),
+            Function::WaitingRoom => {
+                http(event, |request| waiting_room::handle(app, request)).await
+            }
+            Function::Draw => json(&draw::handle(app, messages(event)).await),
         };
         let text = std::str::from_utf8(&answer).unwrap_or("no text");
         let is_expected = text.starts_with(self.expect);
@@ -159,10 +185,10 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
     let get = |path: &str| vec![public(path); count];
     let own = |path: &str| {
         let event = event::http(Sender::Buyer("looks"), "GET", path, None, None);
-        vec![Work { function: Function::Orders, event, expect: OK }; count]
+        vec![Work::new(Function::Orders, event, OK); count]
     };
     let case = |name, works| Case { name, works };
-    let cases = vec![
+    let mut cases = vec![
         case("token-gate", users("asks").map(|user| admission(SALE, &user, CREATED)).collect()),
         case(
             "token-gate: sold out",
@@ -182,6 +208,7 @@ pub async fn prepare(environment: &Environment, count: usize) -> Result<Vec<Case
         case("sync-db", counted.chunks(1).map(syncs).collect()),
         case("sync-db: batch of 10", batches.chunks(BATCH).map(syncs).collect()),
     ];
+    cases.extend(room::cases(&preparation, count).await?);
     preparation.wait_until_due(&due).await;
     Ok(cases)
 }
@@ -201,7 +228,7 @@ fn admission(sale: &str, user: &str, expect: &'static str) -> Work {
     let body = json!({ "tickets": SEATS });
     let path = format!("/sales/{sale}/admissions");
     let event = event::http(Sender::Buyer(user), "POST", &path, None, Some(&body));
-    Work { function: Function::TokenGate, event, expect }
+    Work::new(Function::TokenGate, event, expect)
 }
 
 fn reserve(sale: &str, user: &str, admission: &str) -> Work {
@@ -211,43 +238,43 @@ fn reserve(sale: &str, user: &str, admission: &str) -> Work {
     });
     let path = format!("/sales/{sale}/orders");
     let event = event::http(Sender::Buyer(user), "POST", &path, None, Some(&body));
-    Work { function: Function::Reserve, event, expect: CREATED }
+    Work::new(Function::Reserve, event, CREATED)
 }
 
 fn invalid() -> Work {
     let body = json!({ "lines": "two" });
     let path = format!("/sales/{SALE}/orders");
     let event = event::http(Sender::Buyer("wrong"), "POST", &path, None, Some(&body));
-    Work { function: Function::Reserve, event, expect: INVALID }
+    Work::new(Function::Reserve, event, INVALID)
 }
 
 fn cancel(made: &Made) -> Work {
     let path = format!("/orders/{}/cancel", made.number);
     let event = event::http(Sender::Buyer(&made.user), "POST", &path, None, None);
-    Work { function: Function::Cancel, event, expect: OK }
+    Work::new(Function::Cancel, event, OK)
 }
 
 fn public(path: &str) -> Work {
     let event = event::http(Sender::Nobody, "GET", path, None, None);
-    Work { function: Function::Sales, event, expect: OK }
+    Work::new(Function::Sales, event, OK)
 }
 
 fn expiry(made: &Made) -> Work {
     let Made { sale, number, pay_by, .. } = made;
     let body = json!({ "sale": sale, "order": number, "due_at": pay_by });
     let event = event::sqs(&[body.to_string()]);
-    Work { function: Function::ExpireOrders, event, expect: ALL_DONE }
+    Work::new(Function::ExpireOrders, event, ALL_DONE)
 }
 
 fn syncs(orders: &[Made]) -> Work {
     let body = |made: &Made| json!({ "order": made.number }).to_string();
     let event = event::sqs(&orders.iter().map(body).collect::<Vec<_>>());
-    Work { function: Function::SyncDb, event, expect: ALL_DONE }
+    Work::new(Function::SyncDb, event, ALL_DONE)
 }
 
 /// Makes what requests need, by other requests.
-struct Preparation<'a> {
-    environment: &'a Environment,
+pub(crate) struct Preparation<'a> {
+    pub(crate) environment: &'a Environment,
 }
 
 impl Preparation<'_> {
@@ -267,7 +294,7 @@ impl Preparation<'_> {
         });
         let path = format!("/sales/{sale}");
         let event = event::http(Sender::Operator, "PUT", &path, None, Some(&file));
-        Work { function: Function::Sales, event, expect: OK }.perform(self.environment).await;
+        Work::new(Function::Sales, event, OK).perform(self.environment).await;
         Ok(())
     }
 
@@ -305,7 +332,7 @@ impl Preparation<'_> {
         let header = Some(("stripe-signature", signature.as_str()));
         let path = payment::callback_path();
         let event = event::http(Sender::Nobody, "POST", &path, header, Some(&body));
-        Work { function: Function::PayCallback, event, expect: OK }
+        Work::new(Function::PayCallback, event, OK)
     }
 
     async fn paid(&self, made: &Made) {
@@ -323,7 +350,7 @@ impl Preparation<'_> {
 }
 
 /// The body of an answer.
-fn body(answer: &[u8]) -> Result<Value, Failure> {
+pub(crate) fn body(answer: &[u8]) -> Result<Value, Failure> {
     let answer: Value = serde_json::from_slice(answer)?;
     Ok(serde_json::from_str(answer["body"].as_str().ok_or("an answer without a body")?)?)
 }

@@ -11,6 +11,7 @@
 pub mod cases;
 pub mod environment;
 pub mod event;
+mod room;
 
 use tokio::runtime::{Builder, Runtime};
 

@@ -44,10 +44,13 @@ fn count() -> Result<(), Failure> {
         let (warm, counted) = case.works.split_at(WARM);
         runtime.block_on(async {
             for work in warm {
+                work.wait(&environment).await?;
                 work.perform(&environment).await;
             }
-        });
+            Ok::<_, Failure>(())
+        })?;
         for work in counted {
+            runtime.block_on(work.wait(&environment))?;
             measured(&runtime, &environment, work);
             println!("{}", case.name);
         }

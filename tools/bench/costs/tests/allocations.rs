@@ -12,7 +12,8 @@ use allocation_counter::{AllocationInfo, measure};
 use costs::environment::{Environment, Own};
 use costs::{cases, measured, runtime};
 use local::handlers::{
-    cancel, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+    cancel, draw, expire_orders, orders, pay_callback, reserve, sales, sync_db, token_gate,
+    waiting_room,
 };
 use shared::runtime::app::App;
 
@@ -43,9 +44,16 @@ fn counted() -> BTreeMap<&'static str, (u64, u64)> {
     };
     let count = |case: &cases::Case| {
         let (warm, counted) = case.works.split_at(WARM);
-        warm.iter().for_each(|work| measured(&runtime, &environment, work));
-        let of_each: Vec<AllocationInfo> =
-            counted.iter().map(|work| measure(|| measured(&runtime, &environment, work))).collect();
+        let wait = |work: &cases::Work| runtime.block_on(work.wait(&environment)).unwrap();
+        for work in warm {
+            wait(work);
+            measured(&runtime, &environment, work);
+        }
+        let of_work = |work: &cases::Work| {
+            wait(work);
+            measure(|| measured(&runtime, &environment, work))
+        };
+        let of_each: Vec<AllocationInfo> = counted.iter().map(of_work).collect();
         let allocations = median(of_each.iter().map(|info| info.count_total).collect());
         let bytes = median(of_each.iter().map(|info| info.bytes_total).collect());
         (case.name, (allocations, bytes))
@@ -109,6 +117,8 @@ fn the_work_of_every_handler_is_on_the_heap() {
         ("sales", future_bytes(sales::handle)),
         ("expire-orders", future_bytes(expire_orders::handle)),
         ("sync-db", future_bytes(sync_db::handle)),
+        ("waiting-room", future_bytes(waiting_room::handle)),
+        ("draw", future_bytes(draw::handle)),
     ];
     for (name, bytes) in futures {
         assert!(bytes <= MAX_FUTURE_BYTES, "the future of {name} has {bytes} bytes");

@@ -49,6 +49,9 @@ const WARM: usize = 3;
 /// Source: <https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html>
 const PROCESSOR_MB: f64 = 1769.0;
 
+/// A little more than the time between two turns of a room.
+const TURN: Duration = Duration::from_millis(1_050);
+
 /// The stack of the engine's thread: that of a function's main thread, as every Linux gives it.
 const STACK_BYTES: usize = 8 << 20;
 
@@ -82,6 +85,16 @@ pub enum Action {
     Reconciliation,
     /// What that takes more for each thousand tickets that are sold.
     ReconciliationOfTickets,
+    /// Somebody joins a waiting room.
+    Join,
+    /// A room document is answered from the cache.
+    Document,
+    /// A room document makes a turn.
+    Turn,
+    /// Somebody is refused whose place is not due.
+    NotDue,
+    /// Somebody is let in whose place is due, for the first time.
+    Entrance,
 }
 
 impl Action {
@@ -102,6 +115,11 @@ impl Action {
             Self::Order => "look at an order",
             Self::Reconciliation => "reconcile, a sale",
             Self::ReconciliationOfTickets => "… for each 1,000 tickets",
+            Self::Join => "join of a room",
+            Self::Document => "room document",
+            Self::Turn => "room document that makes a turn",
+            Self::NotDue => "admission refused, place not due",
+            Self::Entrance => "admission with a place",
         }
     }
 }
@@ -165,9 +183,11 @@ struct Made {
 }
 
 /// One piece of work.
-enum Work {
+pub(super) enum Work {
     /// A request, as JSON, and the status of its answer.
     Http(Function, String, StatusCode),
+    /// A request as JSON for a room document that is to make a turn.
+    Turn(String),
     /// Orders whose time is up, in one batch.
     Expire(SqsEvent),
     /// Orders to count, in one batch.
@@ -176,24 +196,34 @@ enum Work {
     Reconcile,
 }
 
+impl Work {
+    /// Waits until it can be done: a turn a second.
+    async fn wait(&self) {
+        match self {
+            Self::Turn(_) => tokio::time::sleep(TURN).await,
+            Self::Http(..) | Self::Expire(_) | Self::Count(_) | Self::Reconcile => {}
+        }
+    }
+}
+
 /// Context of the work.
-struct Worker<'a> {
+pub(super) struct Worker<'a> {
     environment: &'a Environment,
-    app: App,
+    pub(super) app: App,
     options: &'a Options,
     cache_unit_micros: f64,
 }
 
 /// The sender of a request.
 #[derive(Clone, Copy)]
-enum Who<'a> {
+pub(super) enum Who<'a> {
     Anybody,
     Buyer(&'a str),
     Operator,
 }
 
 /// A request as the runtime hands it over.
-fn request(
+pub(super) fn request(
     who: Who<'_>,
     (method, path): (Method, &str),
     header: Option<(&str, &str)>,
@@ -290,7 +320,7 @@ impl Worker<'_> {
         let live = paying.len() + 2;
         let reservations = self.measured(self.reservations(times).await?, 1).await?;
         let of_tickets = 1000.0 / (live as f64 * f64::from(TICKETS));
-        Ok(vec![
+        let mut all = vec![
             (Action::Look, looks),
             (Action::Admission, admissions),
             (Action::NotAdmitted, late),
@@ -304,24 +334,32 @@ impl Worker<'_> {
             (Action::Order, orders),
             (Action::Reconciliation, of_one_sale),
             (Action::ReconciliationOfTickets, with_orders.beyond(of_three) * of_tickets),
-        ])
+        ];
+        all.extend(self.room(times).await?);
+        Ok(all)
     }
 
     /// The mean of what pieces of work used, each of several messages; the first are not counted.
-    async fn measured(&self, work: Vec<Work>, messages: usize) -> Result<Usage, Failure> {
+    pub(super) async fn measured(
+        &self,
+        work: Vec<Work>,
+        messages: usize,
+    ) -> Result<Usage, Failure> {
         let counted = (work.len() - WARM) as f64;
         let is_schedule = matches!(work.first(), Some(Work::Reconcile));
         let mut work = work.into_iter();
         for one in work.by_ref().take(WARM) {
+            one.wait().await;
             self.perform(&one).await?;
         }
         let begun = self.environment.begin().await?;
         let mut usage = Usage::default();
         for one in work {
+            one.wait().await;
             let before = thread_nanos();
             let egress_bytes = self.perform(&one).await?;
             let cpu_ms = (thread_nanos() - before) / 1e6;
-            let asked = f64::from(u8::from(matches!(one, Work::Http(..))));
+            let asked = f64::from(u8::from(matches!(one, Work::Http(..) | Work::Turn(_))));
             let batches = f64::from(u8::from(matches!(one, Work::Count(_) | Work::Expire(_))));
             usage += Usage {
                 http_requests: asked,
@@ -362,7 +400,7 @@ impl Worker<'_> {
     /// Does one piece of work; how many bytes go out.
     async fn perform(&self, work: &Work) -> Result<f64, Failure> {
         match work {
-            Work::Http(..) => Ok(self.http(work).await?.1),
+            Work::Http(..) | Work::Turn(_) => Ok(self.http(work).await?.1),
             Work::Count(event) => done(sync_db::handle(&self.app, event.clone()).await),
             Work::Expire(event) => done(expire_orders::handle(&self.app, event.clone()).await),
             Work::Reconcile => {
@@ -374,8 +412,12 @@ impl Worker<'_> {
     }
 
     /// Answers a request; the answer's JSON, and how many bytes it has.
-    async fn http(&self, work: &Work) -> Result<(Value, f64), Failure> {
-        let Work::Http(function, event, status) = work else { return Err("no request".into()) };
+    pub(super) async fn http(&self, work: &Work) -> Result<(Value, f64), Failure> {
+        let (function, event, status) = match work {
+            Work::Http(function, event, status) => (function, event, status),
+            Work::Turn(event) => (&Function::WaitingRoom, event, &StatusCode::OK),
+            Work::Count(_) | Work::Expire(_) | Work::Reconcile => return Err("no request".into()),
+        };
         let request = lambda_http::request::from_str(event)?;
         let answer = handlers::answer(&self.app, *function, request).await;
         let headers =

@@ -17,6 +17,10 @@ const MONTH_HOURS: f64 = 730.0;
 const POLL_SECONDS: f64 = 20.0;
 /// Bytes in Redis for a hold and its buyer, at most; a seat itself is two bits.
 const HOLD_BYTES: f64 = 300.0;
+/// Time for which a waiting room serves, in seconds.
+const ROOM_SECONDS: f64 = 3_600.0;
+/// Caches before the room document, each of which asks once a second however many people ask it.
+const CACHES: f64 = 10.0;
 /// Zones of an endpoint.
 const ZONES: f64 = 2.0;
 
@@ -134,6 +138,26 @@ pub(super) fn of_the_sale(
         scenario.tickets, scenario.visitors
     );
     Bill::new(of, lines)
+}
+
+/// What a waiting room adds to a sale in which everybody joins: a turn a second, and as often one document for
+/// each cache before the function. Everybody asks too early once, and each order was made by somebody who came.
+pub(super) fn of_the_room(measured: &Measured, scenario: &Scenario, prices: &Prices) -> Bill {
+    let each = [
+        (Action::Join, scenario.visitors),
+        (Action::NotDue, scenario.visitors),
+        (Action::Turn, ROOM_SECONDS),
+        (Action::Document, ROOM_SECONDS * (CACHES - 1.0)),
+        (Action::Entrance, scenario.orders),
+    ];
+    let usage = each
+        .into_iter()
+        .fold(Usage::default(), |sum, (action, times)| sum + measured.of(action) * times);
+    let of = format!(
+        "a waiting room of {:.0} people, served for {ROOM_SECONDS:.0} seconds, behind {CACHES:.0} caches",
+        scenario.visitors
+    );
+    Bill::new(of, usage.bill(prices))
 }
 
 /// A month in which next to nothing happens.

@@ -11,6 +11,7 @@ mod environment;
 mod forecast;
 mod prices;
 mod report;
+mod room;
 mod scenario;
 mod usage;
 pub mod watch;

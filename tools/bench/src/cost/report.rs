@@ -21,6 +21,8 @@ pub struct Report {
     pub load_test: Scenario,
     /// The bill of the sale.
     pub sale: Bill,
+    /// What a waiting room adds to it.
+    pub room: Bill,
     /// The bill of a quiet month.
     pub month: Bill,
 }
@@ -34,10 +36,11 @@ impl Report {
         let prices = &options.prices;
         let scenario = load_test.times(f64::from(options.scale));
         let sale = bill::of_the_sale(&measured, &scenario, options.hours, prices);
+        let room = bill::of_the_room(&measured, &scenario, prices);
         let (orders, assumptions) = (options.quiet_orders, &options.assumptions);
         let fixed = Fixed::deployed();
         let month = bill::of_a_quiet_month(&measured, orders, assumptions, prices, &fixed);
-        Self { measured, load_test, sale, month, options }
+        Self { measured, load_test, sale, room, month, options }
     }
 
     /// The report as one JSON document.
@@ -74,9 +77,10 @@ impl Report {
             rush.add_row([what.to_owned(), whole(times), whole(times * f64::from(*scale))]);
         }
         right(&mut rush);
-        let [sale, month] = [&self.sale, &self.month].map(|bill| bill.table(&prices.currency));
+        let bills = [&self.sale, &self.room, &self.month];
+        let [sale, room, month] = bills.map(|bill| bill.table(&prices.currency));
         format!(
-            "{each}\none unit of the cache (ECPU) is {:.2} µs of the server or 1 KB\n\n{rush}\n\n{sale}\n\n{month}\n\n\
+            "{each}\none unit of the cache (ECPU) is {:.2} µs of the server or 1 KB\n\n{rush}\n\n{sale}\n\n{room}\n\n{month}\n\n\
              prices of {} in {}, looked up on {}: {}",
             self.measured.cache_unit_micros,
             prices.region,

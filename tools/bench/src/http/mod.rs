@@ -11,6 +11,7 @@ mod connection;
 mod load;
 mod report;
 mod requests;
+mod room;
 
 pub use report::{Cost, Report, Row};
 
@@ -162,7 +163,8 @@ impl Bench {
         let reserved = self.send(vec![reserve], 201).await?;
         let made = Made::read(&buyer, &reserved.answers[0].body)?;
         self.send(vec![self.write.payment(&made)], 200).await?;
-        self.use_up_gate().await
+        self.use_up_gate().await?;
+        self.open_room().await
     }
 
     /// Each shard of the gate has a budget of its own from the beginning, which is used up before it
@@ -221,7 +223,7 @@ impl Bench {
         self.measure("reserve: invalid body", Buyer, 422, wrong).await?;
         let nobody = vec![self.write.post(&path, None, &json!({ "lines": [] })); count];
         self.measure("reserve: not authenticated", Buyer, 401, nobody).await?;
-        Ok(())
+        self.in_room(&buyers[..count]).await
     }
 
     /// Every buyer is let in and reserves.

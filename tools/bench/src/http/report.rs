@@ -109,6 +109,9 @@ pub struct Row {
     pub slower: f64,
     /// Processor time of gateway and function, as a multiple of that with the empty function.
     pub dearer: f64,
+    /// Requests a second as a share of those of the empty function: the median of the batches, each compared with
+    /// the one just before it. A pause of the machine falls on one batch, and moves the sums but not the median.
+    pub share: f64,
 }
 
 /// All endpoints.
@@ -124,36 +127,61 @@ pub struct Report {
     pub endpoints: Vec<Row>,
 }
 
+/// The batches of an endpoint so far, and those of the empty function beside them.
+#[derive(Debug)]
+struct Batches {
+    endpoint: &'static str,
+    own: Sum,
+    empty: Sum,
+    /// By batch, how long the empty function's took for each second of the endpoint's.
+    shares: Vec<f64>,
+}
+
+impl Batches {
+    fn new(endpoint: &'static str) -> Self {
+        Self { endpoint, own: Sum::default(), empty: Sum::default(), shares: Vec::new() }
+    }
+
+    fn row(&self) -> Row {
+        let (cost, empty) = (self.own.cost(), self.empty.cost());
+        let slower = empty.per_second / cost.per_second.max(f64::EPSILON);
+        let dearer = cost.engine_cpu_us / empty.engine_cpu_us.max(f64::EPSILON);
+        Row { endpoint: self.endpoint, cost, empty, slower, dearer, share: median(&self.shares) }
+    }
+}
+
+/// The middle one of some numbers, the lower of two; 0 of none.
+fn median(numbers: &[f64]) -> f64 {
+    let mut sorted = numbers.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied().unwrap_or_default()
+}
+
 /// The batches so far.
 #[derive(Debug, Default)]
-pub(super) struct Tally(Vec<(&'static str, Sum, Sum)>);
+pub(super) struct Tally(Vec<Batches>);
 
 impl Tally {
-    /// Adds a batch of an endpoint, and the empty function's beside it.
+    /// Adds a batch of an endpoint, and one as large of the empty function just before it.
     pub(super) fn add(&mut self, endpoint: &'static str, own: Batch, empty: Batch) {
-        let index = self.0.iter().position(|(name, ..)| *name == endpoint);
+        let index = self.0.iter().position(|batches| batches.endpoint == endpoint);
         let index = index.unwrap_or_else(|| {
-            self.0.push((endpoint, Sum::default(), Sum::default()));
+            self.0.push(Batches::new(endpoint));
             self.0.len() - 1
         });
-        let (_, of_endpoint, of_empty) = &mut self.0[index];
-        of_endpoint.add(own);
-        of_empty.add(empty);
+        let batches = &mut self.0[index];
+        batches.shares.push(empty.seconds / own.seconds.max(f64::EPSILON));
+        batches.own.add(own);
+        batches.empty.add(empty);
     }
 
     /// The report.
     pub(super) fn report(&self, options: &Options) -> Report {
-        let row = |(endpoint, own, empty): &(&'static str, Sum, Sum)| {
-            let (cost, empty) = (own.cost(), empty.cost());
-            let slower = empty.per_second / cost.per_second.max(f64::EPSILON);
-            let dearer = cost.engine_cpu_us / empty.engine_cpu_us.max(f64::EPSILON);
-            Row { endpoint, cost, empty, slower, dearer }
-        };
         Report {
             connections: options.connections,
             rounds: options.rounds,
             optimised: !cfg!(debug_assertions),
-            endpoints: self.0.iter().map(row).collect(),
+            endpoints: self.0.iter().map(Batches::row).collect(),
         }
     }
 }
@@ -168,11 +196,12 @@ impl Report {
     /// As a table for people.
     #[must_use]
     pub fn table(&self) -> String {
-        const COLUMNS: [&str; 11] = [
+        const COLUMNS: [&str; 12] = [
             "endpoint",
             "requests",
             "req/s",
             "× slower",
+            "of empty",
             "p50 ms",
             "p90",
             "p99",
@@ -189,6 +218,7 @@ impl Report {
                 requests.to_string(),
                 format!("{per_second:.0}"),
                 format!("{:.1}", row.slower),
+                format!("{:.2}", row.share),
                 format!("{p50_ms:.2}"),
                 format!("{p90_ms:.2}"),
                 format!("{p99_ms:.2}"),
@@ -209,7 +239,8 @@ impl Report {
         };
         format!(
             "{table}\n{connections} connections, {rounds} rounds. Slower and dearer: than a function that \
-             does nothing behind the same gateway, in turns.{build}"
+             does nothing behind the same gateway, in turns; of empty: its requests a second are 1, median of the \
+             rounds.{build}"
         )
     }
 }

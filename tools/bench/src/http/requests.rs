@@ -15,6 +15,8 @@ use local::payment;
 pub(super) const SALE: &str = "bench";
 /// The sale that has nothing left.
 pub(super) const SOLD_OUT: &str = "bench-sold-out";
+/// The sale that has a waiting room.
+pub(super) const WITH_ROOM: &str = "bench-room";
 /// Number of tiers that the sale has; buyers spread over them.
 pub(super) const TIERS: usize = 4;
 /// Number of seats of an order.
@@ -45,6 +47,16 @@ pub(super) fn sales(seats: usize) -> [Value; 2] {
     };
     let floor = json!({ "tier": "t0", "name": "Floor", "price_minor": PRICE_MINOR, "general_admission": SEATS });
     [sale(SALE, (0..TIERS).map(tier).collect()), sale(SOLD_OUT, vec![floor])]
+}
+
+/// A sale with a waiting room that opens at `opens_at`, and is drawn a second before. Nobody buys in it.
+pub(super) fn sale_with_room(opens_at: Timestamp) -> Value {
+    json!({
+        "sale": WITH_ROOM, "title": WITH_ROOM, "currency": "EUR", "limit_per_buyer": 4, "pay_window_seconds": 900,
+        "opens_at": opens_at, "closes_at": "2099-12-31T23:59:59Z",
+        "room": { "draw_lead_seconds": 1, "window_seconds": 1, "max_per_second": 1_000_000 },
+        "tiers": [{ "tier": "t0", "name": "Floor", "price_minor": PRICE_MINOR, "general_admission": 60_000 }],
+    })
 }
 
 /// Writes requests as bytes.
@@ -95,6 +107,17 @@ impl Writer {
     /// The request that asks to be let in.
     pub(super) fn admission(&self, sale: &str, buyer: &Buyer) -> Vec<u8> {
         self.post(&format!("/sales/{sale}/admissions"), Some(buyer), &json!({ "tickets": SEATS }))
+    }
+
+    /// The request that joins the waiting room.
+    pub(super) fn join(&self, buyer: &Buyer) -> Vec<u8> {
+        self.post(&format!("/sales/{WITH_ROOM}/places"), Some(buyer), &json!({}))
+    }
+
+    /// The request that asks to be let in with a place.
+    pub(super) fn claim(&self, buyer: &Buyer, place: u32, token: &Value) -> Vec<u8> {
+        let body = json!({ "tickets": SEATS, "place": { "place": place, "token": token } });
+        self.post(&format!("/sales/{WITH_ROOM}/admissions"), Some(buyer), &body)
     }
 
     /// The order that an admission allows, for seats side by side in a tier.
