@@ -3,15 +3,17 @@
 
 use std::time::{Duration, Instant};
 
+use aws_sdk_dynamodb::Client;
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::faults::{Fault, FaultContext, Kind, Struck};
 use chaos::rig::{Profile, Setup};
+use chaos::rooms::{PEOPLE, Step};
 use chaos::{self, Error, Options, Plan};
 use engine::domain::order::OrderState;
 use fake_limits::Limits;
 use futures_util::future::BoxFuture;
 use local::stores::sdk_config;
-use ops::audit::{self, DynamoDbTarget};
+use ops::audit::{self, DynamoDbTarget, Target};
 
 use crate::backends;
 use crate::program::onsale;
@@ -74,6 +76,12 @@ async fn each_of(faults: &[Kind], seed: u64) {
     assert_eq!(report.violations, Vec::<String>::new());
     assert_eq!(report.rounds, faults.len());
     assert!(report.seasons.iter().all(|season| season.tiers_apart == (seed == APART)));
+    for season in &report.seasons {
+        let rooms = &season.rooms;
+        assert_eq!((rooms.rooms, rooms.ordered), (faults.len(), faults.len() * PEOPLE));
+        let met = rooms.struck.iter().filter(|(step, _)| **step != Step::Done);
+        assert!(met.map(|(_, people)| people).sum::<u64>() > 0, "no fault met a room: {rooms}");
+    }
     for row in &report.faults {
         let kind = faults.iter().find(|kind| kind.name() == row.fault).unwrap();
         let note = |what: &str| row.notes.get(what).copied().unwrap_or_default();
@@ -120,6 +128,13 @@ async fn a_cluster_that_moves_the_sale_leaves_nothing_broken() {
     each_of(&MOVES, APART).await;
 }
 
+/// A client of the rig's DynamoDB.
+fn dynamodb(target: &Target) -> Client {
+    let DynamoDbTarget::Fake(endpoint) = &target.dynamodb else { panic!("the rig runs a fake") };
+    let config = aws_sdk_dynamodb::config::Builder::from(&sdk_config());
+    Client::from_conf(config.endpoint_url(endpoint).build())
+}
+
 /// A database that loses an order that was paid: nothing may mend that, and nothing may hide it.
 struct LoseAnOrder;
 
@@ -137,11 +152,7 @@ impl Fault for LoseAnOrder {
             let facts = audit::read(&target, Some(context.rig.sale())).await?;
             let mut orders = facts.sales[context.rig.sale()].orders.values();
             let paid = orders.find(|order| order.state == OrderState::Paid).unwrap();
-            let DynamoDbTarget::Fake(endpoint) = target.dynamodb else {
-                panic!("the rig runs a fake")
-            };
-            let config = aws_sdk_dynamodb::config::Builder::from(&sdk_config());
-            let client = aws_sdk_dynamodb::Client::from_conf(config.endpoint_url(endpoint).build());
+            let client = dynamodb(&target);
             let gene = AttributeValue::N(paid.number.gene().get().to_string());
             client
                 .delete_item()
@@ -179,4 +190,68 @@ async fn an_order_that_is_lost_is_found_and_ends_the_run() {
     let violations = &season.rounds[0].violations;
     let is_named = |rule: &str| violations.iter().any(|violation| violation.starts_with(rule));
     assert!(is_named("ledger") && is_named("I2") && is_named("I5"), "{violations:?}");
+}
+
+/// A database that loses somebody's place in a waiting room.
+struct LoseAPlace;
+
+impl Fault for LoseAPlace {
+    fn name(&self) -> &'static str {
+        "lose-a-place"
+    }
+
+    fn inject<'a>(
+        &'a mut self,
+        context: &'a mut FaultContext,
+    ) -> BoxFuture<'a, Result<Struck, Error>> {
+        Box::pin(async {
+            let target = context.rig.target();
+            let client = dynamodb(&target);
+            // Whoever stands in the tree has been told, and cannot come to the own place without it.
+            let (pk, sk) = loop {
+                let drawn = client.scan().table_name(&target.tables.rooms);
+                let mut drawn = drawn.into_paginator().items().send();
+                let (mut member, mut is_fixed) = (None, false);
+                while let Some(item) = drawn.try_next().await.unwrap() {
+                    let key = |name: &str| item[name].as_s().unwrap().clone();
+                    let is_first =
+                        item.get("window").is_some_and(|of| of.as_s().unwrap() == "first");
+                    is_fixed |= key("pk") == "tree#room-0";
+                    if key("pk").starts_with("members#room-0#") && is_first {
+                        member = Some((key("pk"), key("sk")));
+                    }
+                }
+                if let Some(member) = member.filter(|_| is_fixed) {
+                    break member;
+                }
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            };
+            let delete = client.delete_item().table_name(&target.tables.rooms);
+            let delete = delete.key("pk", AttributeValue::S(pk)).key("sk", AttributeValue::S(sk));
+            delete.send().await.unwrap();
+            Ok(Struck::now())
+        })
+    }
+
+    fn end<'a>(
+        &'a mut self,
+        _context: &'a mut FaultContext,
+        struck: &'a mut Struck,
+    ) -> BoxFuture<'a, Result<Instant, Error>> {
+        Box::pin(async { Ok(struck.at) })
+    }
+}
+
+/// The control of the rooms.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_place_that_is_lost_is_found() {
+    if backends::is_foreign("chaos breaks servers of its own") {
+        return;
+    }
+    let faults: Vec<(Box<dyn Fault>, u32)> = vec![(Box::new(LoseAPlace), 120)];
+    let options = options(TOGETHER, DEADLINE);
+    let season = chaos::season(&options, Profile::Single, faults, |_| {}).await.unwrap();
+    let violations: Vec<&String> = season.violations().collect();
+    let is_named = |rule: &str| violations.iter().any(|violation| violation.contains(rule));
+    assert!(is_named("rooms") || is_named("was told"), "{violations:?}");
 }

@@ -4,14 +4,17 @@
 //! A [`rig`] is everything that runs: real servers, [`proxy`]s in front of them, and the engine as a
 //! process of its own. A crowd without an end buys from it. In each [`round`] a [fault](faults) begins
 //! at a moment drawn from the seed, lasts, and is mended; the crowd buys on, rests, and both stores
-//! are compared. `docs/chaos.md` says what is measured and how.
+//! are compared. Each round opens one of the waiting [`rooms`] too, which is verified at the end.
+//! `docs/chaos.md` says what is measured and how.
 
 pub mod engine_process;
 pub mod fakes;
 pub mod faults;
+mod joiner;
 pub mod proxy;
 pub mod report;
 pub mod rig;
+pub mod rooms;
 pub mod round;
 
 use std::io;
@@ -37,6 +40,7 @@ use ops::audit::AuditError;
 use self::faults::{Fault, FaultContext, Kind};
 use self::report::{Report, Season};
 use self::rig::{Profile, Rig, Setup};
+use self::rooms::Rooms;
 use self::round::{Ledger, Rounds};
 
 /// The most rounds on one rig: every audit reads all that was ever sold on it.
@@ -213,7 +217,7 @@ pub async fn season(
     let crowd = start_crowd(options, &rig, &ledger, &controller)?;
     let random = StdRng::seed_from_u64(setup.seed);
     let context = FaultContext { rig, controller: Arc::clone(&controller), random };
-    let mut rounds = Rounds::new(context, ledger, options);
+    let mut rounds = Rounds::new(context, ledger, Rooms::new(&setup), options);
     let mut done = Vec::new();
     let most_bound = faults.iter().map(|(_, bound_seconds)| *bound_seconds).max().unwrap_or(0);
     for (fault, bound_seconds) in faults {
@@ -236,13 +240,15 @@ pub async fn season(
             violations.extend(crowd.anomalies.into_iter().map(|what| format!("a buyer: {what}")));
             if done.iter().all(|round| round.violations.is_empty()) {
                 violations.extend(rounds.last(most_bound).await?);
+                violations.extend(rounds.last_of_rooms(&setup.program, most_bound).await?);
             }
         }
         Err(_elapsed) => violations.push("the crowd did not come to an end".to_owned()),
     }
     let throttled = rounds.throttled();
     let tiers_apart = setup.keeps_tiers_apart();
-    Ok(Season { profile, tiers_apart, rounds: done, acknowledged, violations, throttled })
+    let rooms = rounds.rooms();
+    Ok(Season { profile, tiers_apart, rounds: done, acknowledged, rooms, violations, throttled })
 }
 
 fn start_crowd(

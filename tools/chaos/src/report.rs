@@ -8,6 +8,7 @@ use fake_limits::Throttled;
 use serde::Serialize;
 
 use super::rig::{Profile, Setup};
+use super::rooms::{RoomsReport, Step};
 use super::round::Round;
 use reporting::{self, count, grouped};
 
@@ -22,6 +23,8 @@ pub struct Season {
     pub rounds: Vec<Round>,
     /// Orders that were acknowledged, all in all.
     pub acknowledged: u64,
+    /// Its waiting rooms.
+    pub rooms: RoomsReport,
     /// What is not as it must be, besides the rounds' own: of the crowd, of the engine, and of the
     /// stores once everybody had left.
     pub violations: Vec<String>,
@@ -244,6 +247,25 @@ fn counts(of: &BTreeMap<String, u64>) -> String {
     words.join(", ")
 }
 
+impl fmt::Display for RoomsReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = |(step, people): (&Step, &u64)| {
+            let what = match step {
+                Step::Join => "joining",
+                Step::Draw => "waiting for the draw",
+                Step::Turn => "waiting for the turn",
+                Step::Visit => "in a visit",
+                Step::Done => "done",
+            };
+            format!("{} {what}", grouped(*people))
+        };
+        let struck: Vec<String> = self.struck.iter().map(words).collect();
+        let (rooms, ordered) = (grouped(count(self.rooms)), grouped(count(self.ordered)));
+        write!(f, "{rooms} waiting rooms: {ordered} people ordered; when something broke: ")?;
+        write!(f, "{}", struck.join(", "))
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
@@ -259,6 +281,9 @@ impl fmt::Display for Report {
         writeln!(f, "{}", self.table())?;
         for row in self.faults.iter().filter(|row| !row.notes.is_empty()) {
             writeln!(f, "{}: {}", row.fault, counts(&row.notes))?;
+        }
+        for Season { rooms, .. } in &self.seasons {
+            writeln!(f, "{rooms}")?;
         }
         writeln!(f, "{}", self.throttled)?;
         for violation in &self.violations {

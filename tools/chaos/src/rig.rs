@@ -261,8 +261,8 @@ impl Rig {
         self.sale.inventories()
     }
 
-    /// The operator puts the sale on sale.
-    async fn put(&self, file: &SaleFile) -> Result<(), Error> {
+    /// The operator puts a sale on sale.
+    pub(super) async fn put(&self, file: &SaleFile) -> Result<(), Error> {
         let identity = Identity::new(self.secrets()?.identity.as_bytes());
         let token = identity.token("operator", Role::Operator, Timestamp::now(), TOKEN_SECONDS)?;
         let url = format!("{}/sales/{}", self.url, file.sale);

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use engine::domain::ids::SaleId;
 use engine::domain::order::OrderState;
 use engine::domain::time::Timestamp;
 use fake_limits::Throttled;
@@ -13,6 +14,7 @@ use rand::RngExt as _;
 use serde::Serialize;
 
 use super::faults::{Fault, FaultContext, Lost};
+use super::rooms::{Rooms, RoomsReport};
 use super::{Error, Options};
 use loadtest::controller::{Answer, Seen};
 use ops::audit;
@@ -88,16 +90,23 @@ struct Settled {
 pub(super) struct Rounds {
     context: FaultContext,
     ledger: Ledger,
+    rooms: Rooms,
     pay_window_seconds: u32,
     deadline: Duration,
     settle: Duration,
 }
 
 impl Rounds {
-    pub(super) fn new(context: FaultContext, ledger: Ledger, options: &Options) -> Self {
+    pub(super) fn new(
+        context: FaultContext,
+        ledger: Ledger,
+        rooms: Rooms,
+        options: &Options,
+    ) -> Self {
         let Options { setup, buyers: _, deadline, settle } = options;
         let (deadline, settle) = (*deadline, *settle);
-        Self { context, ledger, pay_window_seconds: setup.pay_window_seconds, deadline, settle }
+        let pay_window_seconds = setup.pay_window_seconds;
+        Self { context, ledger, rooms, pay_window_seconds, deadline, settle }
     }
 
     /// What was refused for the limits of the services so far.
@@ -110,7 +119,12 @@ impl Rounds {
         self.context.rig.engine.defects()
     }
 
-    /// Breaks something, mends it, and compares the stores. The crowd buys when this begins, and
+    /// What the waiting rooms came to.
+    pub(super) fn rooms(&self) -> RoomsReport {
+        self.rooms.report()
+    }
+
+    /// Opens a waiting room, breaks something, mends it, and compares the stores. The crowd buys when this begins, and
     /// rests when it ends.
     pub(super) async fn round(
         &mut self,
@@ -120,6 +134,7 @@ impl Rounds {
         let (began, began_at) = (Instant::now(), Timestamp::now());
         let mut round = Round::new(fault.name());
         let first = self.context.controller.acknowledged();
+        self.rooms.open(&self.context.rig).await?;
         self.context.controller.go_on();
         let before = self.context.random.random_range(BEFORE);
         if !self.within(self.context.controller.until_acknowledged(first + before)).await {
@@ -132,6 +147,7 @@ impl Rounds {
             round.violations.push("the fault did not come about: nobody bought".to_owned());
             return Ok(round);
         };
+        self.rooms.struck();
         let lasted = within(self.deadline, fault.lasts(&mut self.context)).await.transpose()?;
         let mended = fault.end(&mut self.context, &mut struck).await?;
         if lasted.is_none() {
@@ -149,9 +165,10 @@ impl Rounds {
         round.see(&self.context.controller.seen_since(began), struck.at, mended);
         round.acknowledged = self.context.controller.acknowledged() - first;
         round.notes = struck.notes;
-        let settled = self.settle(bound_seconds).await?;
+        let settled = self.settle(&self.context.rig.sale().clone(), bound_seconds).await?;
         round.settled_ms = ms(settled.after);
         round.violations.extend(settled.violations);
+        round.violations.extend(self.rooms.violations());
         round.violations.extend(self.defects()?);
         if let Some(facts) = &settled.facts {
             round.overrun_ms = overrun_ms(facts, began_at);
@@ -178,7 +195,7 @@ impl Rounds {
     /// The last look, when everybody has left: what is not as it must be, in the stores as they are and
     /// of all that expired ever.
     pub(super) async fn last(&mut self, bound_seconds: u32) -> Result<Vec<String>, Error> {
-        let settled = self.settle(bound_seconds).await?;
+        let settled = self.settle(&self.context.rig.sale().clone(), bound_seconds).await?;
         let mut violations = settled.violations;
         if let Some(facts) = &settled.facts {
             let overrun_ms = overrun_ms(facts, Timestamp::from_ms(0));
@@ -187,16 +204,45 @@ impl Rounds {
         Ok(violations)
     }
 
-    /// Compares the stores until they agree and every rule holds.
-    async fn settle(&mut self, bound_seconds: u32) -> Result<Settled, Error> {
+    /// The last look at the waiting rooms: everybody was let in and has the order that was answered, the audit finds
+    /// nothing wrong, and what is published of each room is verified.
+    pub(super) async fn last_of_rooms(
+        &mut self,
+        program: &Path,
+        bound_seconds: u32,
+    ) -> Result<Vec<String>, Error> {
+        // Who is not done by then is named.
+        let _is_late = within(self.deadline, self.rooms.until_done()).await;
+        let mut violations = self.rooms.unserved();
+        if !violations.is_empty() {
+            return Ok(violations);
+        }
+        for (sale, orders) in self.rooms.orders() {
+            let settled = self.settle(&sale, bound_seconds).await?;
+            violations.extend(settled.violations);
+            let Some(facts) = settled.facts else { continue };
+            if facts.room.is_none() {
+                violations.push(format!("room {sale}: it was not audited"));
+            }
+            let missing = orders.iter().filter(|order| !facts.orders.contains_key(order));
+            violations
+                .extend(missing.map(|order| format!("room {sale}: order {order} is missing")));
+        }
+        violations.extend(self.rooms.verify(program, self.context.rig.dir()).await?);
+        Ok(violations)
+    }
+
+    /// Compares the stores until they agree on a sale and every rule holds. The ledger is that of the rig's own sale.
+    async fn settle(&self, sale: &SaleId, bound_seconds: u32) -> Result<Settled, Error> {
         let began = Instant::now();
         loop {
             let target = self.context.rig.target();
-            let sale = self.context.rig.sale().clone();
-            let mut facts = audit::read(&target, Some(&sale)).await?;
-            facts.add_ledger(LedgerFacts::read(self.ledger.path())?);
+            let mut facts = audit::read(&target, Some(sale)).await?;
+            if sale == self.context.rig.sale() {
+                facts.add_ledger(LedgerFacts::read(self.ledger.path())?);
+            }
             let report = audit::judge(&facts, Timestamp::now(), bound_seconds);
-            let (after, facts) = (began.elapsed(), facts.sales.remove(&sale));
+            let (after, facts) = (began.elapsed(), facts.sales.remove(sale));
             if report.clean {
                 return Ok(Settled { facts, after, violations: Vec::new() });
             }
