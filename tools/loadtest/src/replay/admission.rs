@@ -18,8 +18,10 @@ const DRAW_LEAD_SECONDS: u32 = 10;
 const SHOW_UP_SECONDS: u32 = 120;
 /// A replay that opens later does so after at least this time, in seconds.
 const MIN_LEAD_SECONDS: f64 = 20.0;
-/// The time that is added to it at full scale, in seconds.
-const LEAD_SECONDS: f64 = 100.0;
+/// The time that is added to it at full scale, in seconds: half of the crowd joins before the opening, and two cores
+/// take some thousand a second. If it is too short, those who are first in the generator's queue have the first window
+/// to themselves, which are the bots.
+const LEAD_SECONDS: f64 = 450.0;
 /// The time in which what is sold is served by default, in seconds.
 const SERVE_SECONDS: u32 = 300;
 
