@@ -48,6 +48,6 @@ fn every_corpus_has_a_target_and_stays_small() {
 #[test]
 fn the_control_is_found_by_who_knows_it() {
     let run = CONTROL.run;
-    assert_eq!(run(b"oversell=60000 seats"), Outcome::Accepted);
-    assert!(std::panic::catch_unwind(|| run(b"oversell=60001 seats")).is_err());
+    assert_eq!(run(b"sold\x00\x00\xea\x60"), Outcome::Accepted);
+    assert!(std::panic::catch_unwind(|| run(b"sold\x00\x00\xea\x61")).is_err());
 }

@@ -5,13 +5,16 @@ use crate::{Outcome, Target};
 
 pub(crate) const PLANTED_DEFECT: Target = Target {
     name: "planted-defect",
-    about: "The control, none of the engine's: `oversell=60001 seats` is a defect to be found at once.",
+    about: "The control, none of the engine's: the bytes `sold` and then the number 60001 are a defect to be found at once.",
     run,
 };
 
 fn run(input: &[u8]) -> Outcome {
-    let text = std::str::from_utf8(input).unwrap_or_default();
-    let Some(("oversell", seats)) = text.split_once('=') else { return Outcome::Refused };
-    assert!(seats != "60001 seats", "one more than there are: the planted defect");
+    let Some((word, rest)) = input.split_first_chunk::<4>() else { return Outcome::Refused };
+    if u32::from_be_bytes(*word) != u32::from_be_bytes(*b"sold") {
+        return Outcome::Refused;
+    }
+    let Some((seats, _)) = rest.split_first_chunk::<4>() else { return Outcome::Refused };
+    assert!(u32::from_be_bytes(*seats) != 60_001, "one more than there are: the planted defect");
     Outcome::Accepted
 }
