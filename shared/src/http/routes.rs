@@ -143,6 +143,7 @@ routes! {
     ListOrders: "GET" "/orders", Orders, Buyer, OTHERS;
     ShowOrder(OrderNumber): "GET" "/orders/{order}", Orders, Buyer, OTHERS;
     CancelOrder(OrderNumber): "POST" "/orders/{order}/cancel", Cancel, Buyer, OTHERS;
+    StartPayment(OrderNumber): "POST" "/orders/{order}/payments", StartPayment, Buyer, OTHERS;
     PaymentCallback(ProviderId):
         "POST" "/payments/{provider}/callback", PayCallback, Provider, CALLBACKS;
     TakeCallback(CallbackAddress):
@@ -249,6 +250,7 @@ mod tests {
             ("GET", "/orders", Ok(Route::ListOrders)),
             ("GET", "/orders/42", Ok(Route::ShowOrder(order()))),
             ("POST", "/orders/42/cancel", Ok(Route::CancelOrder(order()))),
+            ("POST", "/orders/42/payments", Ok(Route::StartPayment(order()))),
             ("POST", "/payments/stripe/callback", Ok(Route::PaymentCallback(stripe))),
             ("POST", entry.as_str(), Ok(Route::TakeCallback(address))),
             ("POST", "/callbacks/short/stripe", Err(NoRoute)),

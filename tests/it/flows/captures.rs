@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
+use engine::domain::attempt::{Attempts, Offer};
 use engine::domain::call_rate::{CallRate, Take};
 use engine::domain::captures::{Cursor, ListLag, Listing};
 use engine::domain::grace::Grace;
@@ -365,6 +366,12 @@ impl Ports for Wave {
     fn listings(&self) -> Vec<Listing> {
         self.providers.listings(ListLag::DEFAULT)
     }
+    fn offers(&self) -> Vec<Offer> {
+        self.providers.offers()
+    }
+    fn started_elsewhere(&self) -> bool {
+        true
+    }
 }
 
 fn order(number: u32, payment: Option<PaymentKey>) -> Order {
@@ -382,6 +389,7 @@ fn order(number: u32, payment: Option<PaymentKey>) -> Order {
         created_at: NOW,
         pay_by: LATE,
         changed_at: NOW,
+        attempts: Attempts::default(),
         payment,
         synced: true,
     }

@@ -36,6 +36,7 @@ fn capture() -> Capture {
         key: PaymentKey { provider: "stripe".parse().unwrap(), payment: "pi_1".parse().unwrap() },
         order: "1024".parse().unwrap(),
         amount: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
+        attempt: None,
     }
 }
 
@@ -53,6 +54,7 @@ async fn called_back(
         | Message::Sync(_)
         | Message::Load(_)
         | Message::Refund(_)
+        | Message::Close(_)
         | Message::Draw(_) => None,
     });
     let kept = kept.collect();

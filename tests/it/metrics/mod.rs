@@ -18,7 +18,7 @@ use engine::domain::room::log::Record;
 use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
-use engine::flows::expire::expire_or_requeue;
+use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::ports::{ChangeReply, Orders as _, Ports as _, RoomPorts as _, Rooms as _, Seats as _};
 use fake_payments::Fault;
 use local::handlers::{draw, load_sale, reconcile, refund};
@@ -127,6 +127,7 @@ async fn each_outcome_of_an_order_is_counted_once() {
     let ports = &fixture.app.ports;
     let after = Timestamp::now().plus_seconds(901);
     let expired = async |now| {
+        let due = due.clone().map(|(at, number)| Expiry { at, number, heard_at: None });
         let work = expire_or_requeue(ports, &due, now);
         fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
     };
@@ -302,6 +303,8 @@ async fn a_batch_of_two_sales_is_two_records() {
         due.push((InventoryId::whole(SaleId::new(sale).unwrap()), number_of(&order)));
     }
     lines.take();
+    let due = due.into_iter().map(|(at, number)| Expiry { at, number, heard_at: None });
+    let due: Vec<Expiry> = due.collect();
     let work = expire_or_requeue(&fixture.app.ports, &due, Timestamp::now().plus_seconds(901));
     fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
     let records = lines.take();

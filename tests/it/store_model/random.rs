@@ -1,6 +1,7 @@
 //! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
 //! frequent.
 
+use engine::domain::attempt::Attempts;
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
     Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
@@ -134,6 +135,7 @@ impl SeededRng {
             pay_by: self.now.plus_ms(window),
             changed_at: self.now,
             payment: None,
+            attempts: Attempts::default(),
             synced: false,
         }
     }
@@ -177,7 +179,7 @@ impl SeededRng {
                 (Settlement::RefundOnly, PaymentOutcome::Refund(reason))
             }
         };
-        let capture = Capture { key, order: order.number, amount: order.total };
+        let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let payment = PaymentRecord::decided(&capture, outcome, self.now);
         Call::Settle { payment, settlement, limit: Tickets::new(self.of(&[1, 3, 6])) }
     }

@@ -23,6 +23,7 @@ use engine::domain::room::log::Record;
 use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
+use engine::flows::expire::Expiry;
 use engine::flows::reserve::Reservation;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts, Rooms as _, StoreError};
 use fake_payments::API_KEY;
@@ -273,6 +274,7 @@ impl Deployed {
             },
             order: order.parse().unwrap(),
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+            attempt: None,
         };
         let away = Err(StoreError::Unavailable("away".to_owned()));
         let answered = flows::pay::answer(&self.app(function).ports, &capture, away).await;
@@ -312,8 +314,14 @@ impl Deployed {
 
     /// Ends orders at another time than that of the clock; what failed.
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
-        let due: Vec<_> =
-            orders.iter().map(|number| (InventoryId::whole(sale()), *number)).collect();
+        let due: Vec<_> = orders
+            .iter()
+            .map(|number| Expiry {
+                at: InventoryId::whole(sale()),
+                number: *number,
+                heard_at: Some(now),
+            })
+            .collect();
         let ports = &self.app("expire-orders").ports;
         let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
         outcomes.into_iter().filter_map(Result::err).collect()
@@ -719,6 +727,7 @@ impl Deployed {
             },
             order: uncounted.number(),
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+            attempt: None,
         };
         let now = Timestamp::now();
         // The process dies when the payment is decided and its refund not yet asked for.

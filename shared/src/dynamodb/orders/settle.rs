@@ -89,6 +89,10 @@ impl DynamoOrders {
             ("one", one),
             ("other", other),
         ];
+        if let Some(attempt) = order.attempts.paid {
+            expression.push_str(", #paid_attempt = :attempt");
+            with.push(("attempt", number(attempt.get())));
+        }
         if order.state == OrderState::Paid {
             expression.push_str(", #due_shard = :due_shard, #due_ms = :due_ms");
             with.extend(due(order.number, payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS)));
