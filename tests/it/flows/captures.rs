@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use super::ended::ended;
 use aws_sdk_dynamodb::types::AttributeValue;
 use engine::domain::attempt::{Attempts, Offer};
 use engine::domain::call_rate::{CallRate, Take};
@@ -16,7 +17,7 @@ use engine::domain::number::Mint;
 use engine::domain::order::{Capture, Order, OrderState, PaymentKey, PaymentOutcome, RefundReason};
 use engine::domain::time::Timestamp;
 use engine::flows::captures::{Reading, read_captures};
-use engine::flows::expire::{Expired, expire};
+use engine::flows::expire::Expired;
 use engine::flows::refund::{refund, refund_or_requeue};
 use engine::flows::reserve::reserve;
 use engine::ports::messages::Refund;
@@ -67,7 +68,7 @@ impl Fixture {
     }
 
     async fn ended(&self, order: &Order, now: Timestamp) -> Expired {
-        expire(&self.ports, &inventory(), order.number, now).await.unwrap()
+        ended(&self.ports, &inventory(), order.number, now).await.unwrap()
     }
 
     fn calls(&self, route: &str) -> u64 {
@@ -427,7 +428,7 @@ async fn fifty_thousand_orders_that_expire_at_once_cost_a_call_for_a_hundred_of_
     let reading = read_captures(&wave, &reader("reads"), read_at, ALL_PAGES).await.unwrap();
     assert_eq!((reading.listed, reading.decided, reading.unfinished), (PAID, 0, 0));
     for order in &unpaid {
-        let ended = expire(&wave, &inventory(), order.number, read_at).await.unwrap();
+        let ended = ended(&wave, &inventory(), order.number, read_at).await.unwrap();
         assert_eq!(ended, Expired::Ended);
     }
     let calls: BTreeMap<&str, u64> = provider.calls();

@@ -1,6 +1,7 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
+use super::ended::ended;
 use engine::domain::grace::Grace;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{
@@ -8,7 +9,7 @@ use engine::domain::order::{
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::{Expired, expire};
+use engine::flows::expire::Expired;
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{dry_run, reconcile};
 use engine::flows::refund::refund;
@@ -50,7 +51,7 @@ impl Fixture {
     }
 
     async fn expired(&self, order: &Order, now: Timestamp) -> Expired {
-        expire(&self.ports, &inventory(), order.number, now).await.unwrap()
+        ended(&self.ports, &inventory(), order.number, now).await.unwrap()
     }
 
     async fn refunded(&self, capture: &Capture, now: Timestamp) -> Refund {
@@ -204,7 +205,7 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
         let whole = fixture.captured(&format!("pi_2_{name}"), &order, order.total);
         let second = fixture.captured(&format!("pi_3_{name}"), &order, order.total);
         let crashing = Crashing::at(&fixture.ports, call, cut);
-        let _ = expire(&crashing, &inventory(), order.number, LATE).await;
+        let _ = ended(&crashing, &inventory(), order.number, LATE).await;
         assert_eq!(fixture.expired(&order, LATE).await, Expired::Resolved, "{name}");
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid), "{name}");
         // A process that died may have left what follows from its decisions to the provider's

@@ -127,7 +127,8 @@ async fn each_outcome_of_an_order_is_counted_once() {
     let ports = &fixture.app.ports;
     let after = Timestamp::now().plus_seconds(901);
     let expired = async |now| {
-        let due = due.clone().map(|(at, number)| Expiry { at, number, heard_at: None });
+        let heard_at = Some(now);
+        let due = due.clone().map(|(at, number)| Expiry { at, number, heard_at });
         let work = expire_or_requeue(ports, &due, now);
         fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
     };
@@ -303,7 +304,8 @@ async fn a_batch_of_two_sales_is_two_records() {
         due.push((InventoryId::whole(SaleId::new(sale).unwrap()), number_of(&order)));
     }
     lines.take();
-    let due = due.into_iter().map(|(at, number)| Expiry { at, number, heard_at: None });
+    let heard_at = Some(Timestamp::now().plus_seconds(901));
+    let due = due.into_iter().map(|(at, number)| Expiry { at, number, heard_at });
     let due: Vec<Expiry> = due.collect();
     let work = expire_or_requeue(&fixture.app.ports, &due, Timestamp::now().plus_seconds(901));
     fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
