@@ -16,10 +16,10 @@ use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTo
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
+use engine::ports::MAX_TRANSACTION_ITEMS;
 use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
 };
-use engine::ports::{FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS};
 use engine::ports::{block_of, due_shard};
 
 /// A seat-leg of a sale: what can be claimed.
@@ -337,9 +337,11 @@ impl OrdersModel {
         if let Some(known) = self.known(payment) {
             return Ok(SettleReply::Known(known));
         }
+        let attempts_version = order.attempts.version;
         let fits = |order: &&mut Order| {
             let is_as_read = from.contains(&order.state) && order.payment.is_none();
-            !stands(Guard::StateCondition) || is_as_read
+            let is_seen = to == OrderState::Paid || order.attempts.version == attempts_version;
+            (!stands(Guard::StateCondition) || is_as_read) && is_seen
         };
         if is_rescue && self.conflict(order, limit, false).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
@@ -352,11 +354,7 @@ impl OrdersModel {
         stored.changed_at = order.changed_at;
         stored.payment = Some(payment.capture.key.clone());
         stored.attempts.paid = order.attempts.paid.or(stored.attempts.paid);
-        if to == OrderState::Paid {
-            let work = Due::Order(order.number);
-            self.no_longer_due(&work);
-            self.due.insert((payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS), work));
-        }
+        self.due_again(order);
         if is_rescue {
             self.claim(order);
         }
