@@ -443,9 +443,10 @@ fn check_open_files() -> Result<(), Error> {
     Ok(())
 }
 
-/// Where a buyer of a local engine may come back to from the provider's page: a shop that is being built.
-/// Whoever tries the API without one comes back to nowhere, and has paid all the same.
-const RETURN_ORIGINS: [&str; 4] = [
+/// Where a buyer of a local engine may come back to from the provider's page: a shop that is being built, and
+/// that of the examples, which is nowhere.
+const RETURN_ORIGINS: [&str; 5] = [
+    "https://shop.example",
     "http://localhost:3000",
     "http://127.0.0.1:3000",
     "http://localhost:8080",

@@ -227,7 +227,7 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
 
     // Money that comes late is decided, and nothing is loaded for it.
     let late = pay(ports, &capture(&ended, "pi_late"), AFTER).await.unwrap();
-    assert_eq!(late.outcome, PaymentOutcome::Refund(RefundReason::TooLate));
+    assert_eq!(late.outcome, PaymentOutcome::Refund(RefundReason::Cancelled));
     assert_eq!(fixture.state(ended.number).await, Some(OrderState::RefundDue));
     let again = pay(ports, &capture(&paid, "pi_again"), AFTER).await.unwrap();
     assert_eq!(again.outcome, PaymentOutcome::Refund(RefundReason::SecondPayment));

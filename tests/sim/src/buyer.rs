@@ -425,6 +425,13 @@ impl Buyer {
             return environment.tally.reach("nothing to pay: closed or never started");
         };
         environment.tally.reach("an attempt is paid");
+        let place = mix(self.key, 900);
+        let lag_ms = SeededRng::from_label(place, 9).between(0, MAX_LAG_MS);
+        let list_lag_ms = SeededRng::from_label(place, 10).between(0, MAX_LIST_LAG_MS);
+        let (made_at, from) = (now, now.plus_ms(list_lag_ms));
+        let provider = &mut environment.stores.provider;
+        provider.listed_at.insert(capture.key.clone(), now.plus_ms(lag_ms));
+        provider.in_list.insert(capture.key.clone(), InList { made_at, from });
         let amount = capture.amount;
         let number = capture.order;
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
@@ -432,7 +439,6 @@ impl Buyer {
             environment.oracle.paid_in_time.insert(number);
         }
         environment.changes += 1;
-        let place = mix(self.key, 900);
         let mut strikes = |fault, label| environment.strikes(fault, mix(place, label), rng);
         let (late, never) = (strikes(Fault::CallLate, 3), strikes(Fault::CallNever, 4));
         drop(environment);
