@@ -82,7 +82,7 @@ impl Waiting {
     pub(crate) fn state_at(&self, now: Timestamp) -> Waits {
         match self.state {
             Waits::Open if self.expires_ms.is_some_and(|at| at <= now.ms()) => Waits::Closed,
-            state => state,
+            Waits::Open | Waits::Paid | Waits::Closed => self.state,
         }
     }
 

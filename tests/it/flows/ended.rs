@@ -17,7 +17,9 @@ pub async fn ended(
 ) -> Stored<Expired> {
     match expire(ports, at, number, now).await? {
         Expired::HandedOver => {}
-        other => return Ok(other),
+        ended @ (Expired::Ended | Expired::NotDue(_) | Expired::Resolved | Expired::Nothing) => {
+            return Ok(ended);
+        }
     }
     match close(ports, at, number, now).await? {
         Closing::Again(again) => return Ok(Expired::NotDue(again)),

@@ -315,6 +315,14 @@ impl Engine {
         }
     }
 
+    /// A buyer begins to pay, the second time by another choice.
+    fn start(&self, state: &mut State, buyer: usize) {
+        let starts = &mut state.buyer_states[buyer].starts;
+        *starts += 1;
+        let (is_other, now) = (*starts > 1, state.now(&self.scenario));
+        self.begin(state, Flow::Start { buyer, is_other, now });
+    }
+
     /// The state after an action, unchecked.
     fn step(&self, before: &State, action: &Action) -> Option<State> {
         let mut state = before.clone();
@@ -333,12 +341,7 @@ impl Engine {
             Action::Pay(buyer, is_listed_late) => {
                 self.pay(&mut state, *buyer, *is_listed_late);
             }
-            Action::Start(buyer) => {
-                let starts = &mut state.buyer_states[*buyer].starts;
-                *starts += 1;
-                let is_other = *starts > 1;
-                self.begin(&mut state, Flow::Start { buyer: *buyer, is_other, now });
-            }
+            Action::Start(buyer) => self.start(&mut state, *buyer),
             Action::PayAttempt(key) => {
                 let capture = Arc::make_mut(&mut state.stores).provider.pay(*key, now)?;
                 state.callbacks.insert(capture.key, state.left.callbacks);
