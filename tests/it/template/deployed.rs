@@ -137,6 +137,7 @@ impl Deployed {
                 ("ONSALE_BEACON_URLS", beacon.url()),
                 ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
+                ("ONSALE_RETURN_ORIGINS", "https://shop.example".to_owned()),
             ]);
             let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
@@ -755,6 +756,10 @@ impl Deployed {
         let overdue = Expiry { heard_at: None, ..due_for(ends.number(), soon) };
         let ports = &self.app("expire-orders").ports;
         assert_eq!(flows::expire::expire_or_requeue(ports, &[overdue], soon).await, [Ok(())]);
+        // One that cannot be read with the others is read alone.
+        flows::expire::expire(ports, &InventoryId::whole(sale()), ends.number(), soon)
+            .await
+            .unwrap();
         self.close_at(captured.number(), soon).await;
         let due = [ends.number(), captured.number(), held];
         assert_eq!(self.expire_at(&due, later).await, []);
@@ -819,6 +824,13 @@ impl Deployed {
         flows::pay::pay(&dying, &refunded, now).await.unwrap_err();
         self.hold_without_order("rita").await;
         self.reconcile_at(now.plus_seconds(1050)).await;
+        // An order that was due and is paid by now, without Redis knowing.
+        let at = InventoryId::whole(sale());
+        let ports = &self.app("reconcile").ports;
+        let afar = self.buy("quill", "4-13").await;
+        self.captured("pi_15", afar.number());
+        self.close_at(afar.number(), now.plus_seconds(1000)).await;
+        flows::expire::expire(ports, &at, afar.number(), now).await.unwrap();
         let later = now.plus_seconds(2000);
         self.reconcile_at(later).await;
 
