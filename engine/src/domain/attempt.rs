@@ -62,7 +62,9 @@ impl FromStr for AttemptNumber {
     type Err = InvalidAttempt;
     fn from_str(text: &str) -> Result<Self, InvalidAttempt> {
         let number: u8 = text.parse().map_err(|_| InvalidAttempt)?;
+        // One text for each number: `+1` and `01` are none.
         Self::try_from(number)
+            .and_then(|number| (number.to_string() == text).then_some(number).ok_or(InvalidAttempt))
     }
 }
 
@@ -465,7 +467,7 @@ mod tests {
         let key = AttemptKey { order: "42".parse().unwrap(), number: AttemptNumber::FIRST };
         assert_eq!(key.to_string(), "42-1");
         assert_eq!("42-1".parse(), Ok(key));
-        for other in ["42", "42-0", "42-9", "42-x", "x-1", "42-1-1", ""] {
+        for other in ["42", "42-01", "42-+1", "42-0", "42-9", "42-x", "x-1", "42-1-1", ""] {
             assert_eq!(other.parse::<AttemptKey>(), Err(InvalidAttempt), "{other}");
         }
     }
