@@ -1,6 +1,7 @@
 //! The pure core: rules without Redis, DynamoDB, SQS or HTTP. Time and randomness are arguments.
 
 pub mod archive;
+pub mod attempt;
 pub mod attendee;
 pub mod bitmap;
 pub mod call_rate;

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::domain::attempt::AttemptNumber;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{PaymentId, ProviderId};
 use crate::domain::money::Money;
@@ -26,6 +27,8 @@ pub struct Capture {
     pub key: PaymentKey,
     /// The number of the order that it is meant for.
     pub order: OrderNumber,
+    /// The attempt that it came of; `None` if nobody says so.
+    pub attempt: Option<AttemptNumber>,
     /// The amount that was captured.
     pub amount: Money,
 }
@@ -208,7 +211,7 @@ mod tests {
         for amount_minor in [500, 501].map(MinorUnits) {
             let currency = crate::domain::money::Currency::new("CNY").unwrap();
             let amount = Money { amount_minor, currency };
-            let capture = Capture { key: key("p1"), order: order.number, amount };
+            let capture = Capture { key: key("p1"), order: order.number, attempt: None, amount };
             let refund = PaymentDecision::Refund(RefundReason::WrongCurrency);
             assert_eq!(decide_payment(Some(&order), &capture), refund);
         }
@@ -216,7 +219,10 @@ mod tests {
 
     fn decide(order: &Order, id: &str, amount: i64) -> PaymentDecision {
         let amount = Money { amount_minor: MinorUnits(amount), ..order.total };
-        decide_payment(Some(order), &Capture { key: key(id), order: order.number, amount })
+        decide_payment(
+            Some(order),
+            &Capture { key: key(id), order: order.number, attempt: None, amount },
+        )
     }
 
     #[test]

@@ -216,7 +216,7 @@ pub struct Callback {
 
 impl From<Capture> for Callback {
     fn from(capture: Capture) -> Self {
-        let Capture { key: PaymentKey { provider, payment }, order, amount } = capture;
+        let Capture { key: PaymentKey { provider, payment }, order, attempt: _, amount } = capture;
         let Money { amount_minor, currency } = amount;
         Self { provider, payment, order, amount_minor, currency }
     }
@@ -226,7 +226,7 @@ impl From<Callback> for Capture {
     fn from(message: Callback) -> Self {
         let Callback { provider, payment, order, amount_minor, currency } = message;
         let amount = Money { amount_minor, currency };
-        Self { key: PaymentKey { provider, payment }, order, amount }
+        Self { key: PaymentKey { provider, payment }, order, attempt: None, amount }
     }
 }
 

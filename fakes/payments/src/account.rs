@@ -103,7 +103,7 @@ impl Intent {
     pub(crate) fn capture(&self) -> Result<Capture, Error> {
         let provider = ProviderId::new(PROVIDER).map_err(broken)?;
         let key = PaymentKey { provider, payment: self.id.clone() };
-        Ok(Capture { key, order: self.order, amount: self.amount })
+        Ok(Capture { key, order: self.order, attempt: None, amount: self.amount })
     }
 
     /// Source: <https://docs.stripe.com/api/events/object>

@@ -363,7 +363,12 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         _ => return Err(fields.broken("outcome", "is no outcome")),
     };
     Ok(PaymentRecord {
-        capture: Capture { key, order: fields.text("order")?, amount: read_money(&fields)? },
+        capture: Capture {
+            key,
+            order: fields.text("order")?,
+            attempt: None,
+            amount: read_money(&fields)?,
+        },
         outcome,
         decided_at: fields.time("decided_ms")?,
         refund: read_refund(&fields)?,
@@ -464,7 +469,8 @@ mod tests {
     #[test]
     fn every_payment_is_read_as_it_was_written() {
         let order = order(OrderState::Pending);
-        let capture = Capture { key: key(), order: order.number, amount: order.total };
+        let capture =
+            Capture { key: key(), order: order.number, attempt: None, amount: order.total };
         let decided =
             |outcome| PaymentRecord::decided(&capture, outcome, order.created_at.plus_ms(3));
         let accepted = decided(PaymentOutcome::Accepted);

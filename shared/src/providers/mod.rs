@@ -289,6 +289,7 @@ mod tests {
         let capture = |provider: &str| Capture {
             key: PaymentKey { provider: name(provider), payment: PaymentId::new("pi_1").unwrap() },
             order: "7".parse().unwrap(),
+            attempt: None,
             amount: Money { amount_minor: MinorUnits(5), currency: Currency::new("EUR").unwrap() },
         };
         for provider in ["stripe", "nobody"] {

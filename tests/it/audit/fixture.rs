@@ -149,7 +149,12 @@ impl Fixture {
         name: &str,
         amount: i64,
     ) -> PaymentOutcome {
-        let capture = Capture { key: payment(name), order, amount: sale.money(MinorUnits(amount)) };
+        let capture = Capture {
+            key: payment(name),
+            order,
+            attempt: None,
+            amount: sale.money(MinorUnits(amount)),
+        };
         pay(&self.engine, &capture, LATER).await.unwrap().outcome
     }
 

@@ -132,7 +132,7 @@ fn capture(order: &Order, payment: &str) -> Capture {
         provider: ProviderId::new("stripe").unwrap(),
         payment: PaymentId::new(payment).unwrap(),
     };
-    Capture { key, order: order.number, amount: order.total }
+    Capture { key, order: order.number, attempt: None, amount: order.total }
 }
 
 fn undecided(found: Undecided) -> Result<Archived, Refusal> {

@@ -157,7 +157,7 @@ async fn a_payment_is_carried_out_from_any_crash_point_on() {
             provider: ProviderId::new("stripe").unwrap(),
             payment: PaymentId::new(format!("pi_{user}")).unwrap(),
         };
-        let capture = Capture { key, order: order.number, amount: order.total };
+        let capture = Capture { key, order: order.number, attempt: None, amount: order.total };
         let crashing = Crashing::at(&fixture.ports, call, cut);
         let _ = pay(&crashing, &capture, NOW).await;
         let record = pay(&fixture.ports, &capture, NOW).await.unwrap();

@@ -183,7 +183,7 @@ fn after(order: &Order, event: OrderEvent, payment: Option<&str>) -> Order {
 }
 
 fn record(order: &Order, id: &str, outcome: PaymentOutcome) -> PaymentRecord {
-    let capture = Capture { key: key(id), order: order.number, amount: order.total };
+    let capture = Capture { key: key(id), order: order.number, attempt: None, amount: order.total };
     PaymentRecord::decided(&capture, outcome, NOW.plus_seconds(5))
 }
 

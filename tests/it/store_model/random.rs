@@ -177,7 +177,7 @@ impl SeededRng {
                 (Settlement::RefundOnly, PaymentOutcome::Refund(reason))
             }
         };
-        let capture = Capture { key, order: order.number, amount: order.total };
+        let capture = Capture { key, order: order.number, attempt: None, amount: order.total };
         let payment = PaymentRecord::decided(&capture, outcome, self.now);
         Call::Settle { payment, settlement, limit: Tickets::new(self.of(&[1, 3, 6])) }
     }

@@ -272,6 +272,7 @@ impl Deployed {
                 payment: payment.parse().unwrap(),
             },
             order: order.parse().unwrap(),
+            attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
         };
         let away = Err(StoreError::Unavailable("away".to_owned()));
@@ -718,6 +719,7 @@ impl Deployed {
                 payment: "pi_13".parse().unwrap(),
             },
             order: uncounted.number(),
+            attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
         };
         let now = Timestamp::now();

@@ -399,7 +399,7 @@ impl Scenario {
             payment: PaymentId::new(format!("p{}.{}", buyer + 1, payment + 1)).unwrap(),
         };
         let amount = Money { amount_minor: payments[payment], ..self.sale.money(MinorUnits::ZERO) };
-        Capture { key, order: *number, amount }
+        Capture { key, order: *number, attempt: None, amount }
     }
 
     /// The sale's id.

@@ -380,7 +380,7 @@ impl Buyer {
         } else {
             order.number
         };
-        let capture = Capture { key, order: number, amount };
+        let capture = Capture { key, order: number, attempt: None, amount };
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
         if number == order.number && !is_wrong && environment.now < order.pay_by {
             environment.oracle.paid_in_time.insert(number);

@@ -181,7 +181,12 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
         if index % 4 != 0 {
             let payment = PaymentId::new(format!("pi_{number}"))?;
             let key = PaymentKey { provider: ProviderId::new(PROVIDER)?, payment };
-            pay(&app.ports, &Capture { key, order: number, amount: order.total }, now).await?;
+            pay(
+                &app.ports,
+                &Capture { key, order: number, attempt: None, amount: order.total },
+                now,
+            )
+            .await?;
         }
         Ok::<(), Failure>(())
     });

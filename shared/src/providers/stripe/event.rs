@@ -99,6 +99,7 @@ fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture
     Ok(metadata.order.map(|order| Capture {
         key: PaymentKey { provider: provider.clone(), payment: id },
         order,
+        attempt: None,
         amount: Money { amount_minor: amount_received, currency },
     }))
 }

@@ -157,6 +157,7 @@ pub(super) fn captures(
     let capture = |payment: PaymentIntent| Capture {
         key: PaymentKey { provider: provider.clone(), payment: payment.id },
         order,
+        attempt: None,
         amount: Money { amount_minor: payment.amount_received, currency: payment.currency },
     };
     payments.into_iter().map(capture).collect()
