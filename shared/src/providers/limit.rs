@@ -27,6 +27,10 @@ const STALE_US: i64 = 1_000_000;
 /// What a provider is asked to do, each with a limit of its own: providers count by endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
+    /// To start an attempt to pay.
+    Start,
+    /// To close an attempt to pay.
+    Close,
     /// To find an order's captures.
     SearchCaptures,
     /// To list captures by time.
@@ -39,13 +43,21 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 4] =
-        [Self::SearchCaptures, Self::ListCaptures, Self::ListRefunds, Self::Refund];
+    pub const ALL: [Self; 6] = [
+        Self::Start,
+        Self::Close,
+        Self::SearchCaptures,
+        Self::ListCaptures,
+        Self::ListRefunds,
+        Self::Refund,
+    ];
 
     /// The operation as the table has it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
+            Self::Start => "start",
+            Self::Close => "close",
             Self::SearchCaptures => "search-captures",
             Self::ListCaptures => "list-captures",
             Self::ListRefunds => "list-refunds",

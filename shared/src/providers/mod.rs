@@ -7,9 +7,14 @@
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
 
 pub(crate) mod account;
+mod beijing;
 pub(crate) mod callback;
 mod limit;
+pub mod rsa;
 pub mod stripe;
+#[cfg(test)]
+pub(crate) mod vectors;
+pub mod wechat;
 
 use std::collections::BTreeMap;
 use std::fmt;
