@@ -142,13 +142,22 @@ impl Account {
         effect: Effect,
         why: fn(&Answer) -> String,
     ) -> Stored<T> {
-        let said = |what: &str| format!("provider {}: {} {what}", self.provider, answer.status);
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body)
-                .map_err(|error| StoreError::Contract(said(&error.to_string())));
+                .map_err(|error| StoreError::Contract(self.said(answer, &error.to_string())));
         }
-        let text = said(&why(answer));
-        Err(match answer.status {
+        Err(self.error(answer, effect, why))
+    }
+
+    /// The error that an answer is which is no success.
+    pub(super) fn error(
+        &self,
+        answer: &Answer,
+        effect: Effect,
+        why: fn(&Answer) -> String,
+    ) -> StoreError {
+        let text = self.said(answer, &why(answer));
+        match answer.status {
             // A key of ours in use, too many requests, a key of the account that is not accepted
             // (yet): nothing happened.
             StatusCode::CONFLICT
@@ -157,7 +166,11 @@ impl Account {
             | StatusCode::FORBIDDEN => StoreError::Unavailable(text),
             status if status.is_server_error() => effect.lost(text),
             _ => StoreError::Contract(text),
-        })
+        }
+    }
+
+    fn said(&self, answer: &Answer, what: &str) -> String {
+        format!("provider {}: {} {what}", self.provider, answer.status)
     }
 }
 

@@ -7,8 +7,11 @@
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
 
 pub(crate) mod account;
+pub mod alipay;
 mod beijing;
 pub(crate) mod callback;
+#[cfg(test)]
+mod fake;
 mod limit;
 pub mod rsa;
 pub mod stripe;
@@ -22,9 +25,13 @@ use std::fmt;
 use futures_util::future::{BoxFuture, try_join_all};
 use http::HeaderMap;
 
+use self::alipay::Alipay;
 use self::stripe::Stripe;
+use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
+use crate::runtime::merchants::{Merchant, Merchants};
+use engine::domain::attempt::{Attempt, CloseReply, StartReply};
 use engine::domain::captures::{CapturePage, ListLag, Listing};
 use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
@@ -87,6 +94,38 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Provider::refund`].
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>>;
+
+    /// Starts an attempt to pay an order; its name is the idempotency key. A provider that starts none
+    /// refuses.
+    ///
+    /// # Errors
+    /// [`StoreError`]: `Unknown` if it may be started; the very same start says so then.
+    fn start<'a>(
+        &'a self,
+        _order: &'a Order,
+        _attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<StartReply>> {
+        let why = || StartReply::Refused("the provider starts no payments".to_owned());
+        Box::pin(async move { Ok(why()) })
+    }
+
+    /// Closes an attempt, so that no money can come of it.
+    ///
+    /// # Errors
+    /// [`StoreError`]: `Contract` if the provider starts none; `Unknown` if it may be closed.
+    fn close<'a>(
+        &'a self,
+        _order: &'a Order,
+        _attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<CloseReply>> {
+        let none = || StoreError::Contract("the provider starts no payments".to_owned());
+        Box::pin(async move { Err(none()) })
+    }
+
+    /// The text with which a callback must be answered that is taken; `None` if any success will do.
+    fn acknowledgement(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// The configuration of one provider.
@@ -167,6 +206,43 @@ impl Providers {
             by_name.insert(name.clone(), Configured { has_secret, has_key, provider });
         }
         Ok(Self { by_name })
+    }
+
+    /// These and the accounts of merchants, whose callbacks are trusted and whose APIs can be asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if a provider has an account and a secret or key as well.
+    pub fn with_merchants(
+        mut self,
+        merchants: Merchants,
+        tolerance_seconds: u32,
+        https: &Https,
+        limits: &Limits,
+    ) -> Stored<Self> {
+        for (name, merchant) in merchants.by_name {
+            if self.by_name.contains_key(&name) {
+                let text = format!("provider {name} is configured twice");
+                return Err(StoreError::Contract(text));
+            }
+            let https = https.clone();
+            let provider: Box<dyn PaymentProvider> = match merchant {
+                Merchant::Wechat(merchant) => {
+                    Box::new(Wechat::new(name.clone(), merchant, tolerance_seconds, https, limits))
+                }
+                Merchant::Alipay(merchant) => {
+                    Box::new(Alipay::new(name.clone(), merchant, https, limits))
+                }
+            };
+            self.by_name.insert(name, Configured { has_secret: true, has_key: true, provider });
+        }
+        Ok(self)
+    }
+
+    /// The text with which a callback of a provider must be answered that is taken; see
+    /// [`PaymentProvider::acknowledgement`].
+    #[must_use]
+    pub fn acknowledgement(&self, provider: &ProviderId) -> Option<&'static str> {
+        self.by_name.get(provider).and_then(|configured| configured.provider.acknowledgement())
     }
 
     /// True if callbacks of any provider are trusted.
