@@ -71,6 +71,12 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// As [`Provider::captures`].
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>>;
 
+    /// True if it finds captures by the order alone, however the payment was started. One that does not is
+    /// asked by attempt ([`PaymentProvider::close`]): no order waits for a search of it.
+    fn has_search(&self) -> bool {
+        true
+    }
+
     /// True if it lists its captures by time; else its orders are searched one by one.
     fn has_list(&self) -> bool {
         false
@@ -156,6 +162,13 @@ struct Configured {
     has_secret: bool,
     has_key: bool,
     provider: Box<dyn PaymentProvider>,
+}
+
+impl Configured {
+    /// True if it can be asked about any order.
+    fn is_searched(&self) -> bool {
+        self.has_key && self.provider.has_search()
+    }
 }
 
 /// The payment providers that are configured.
@@ -251,10 +264,11 @@ impl Providers {
         self.by_name.values().any(|configured| configured.has_secret)
     }
 
-    /// The providers that can be asked; those that list their captures with the lag of their lists.
+    /// The providers that can be asked about any order; those that list their captures with the lag of their
+    /// lists.
     #[must_use]
     pub fn listings(&self, lag: ListLag) -> Vec<Listing> {
-        let asked = self.by_name.iter().filter(|(_, configured)| configured.has_key);
+        let asked = self.by_name.iter().filter(|(_, configured)| configured.is_searched());
         let listing = |(name, configured): (&ProviderId, &Configured)| Listing {
             provider: name.clone(),
             lag: configured.provider.has_list().then_some(lag),
@@ -293,10 +307,8 @@ impl Providers {
 impl Provider for Providers {
     async fn captures(&self, order: &Order) -> Stored<Option<Vec<Capture>>> {
         let mut each = Vec::new();
-        for Configured { has_key, provider, .. } in self.by_name.values() {
-            if *has_key {
-                each.push(provider.captures(order.number));
-            }
+        for configured in self.by_name.values().filter(|configured| configured.is_searched()) {
+            each.push(configured.provider.captures(order.number));
         }
         if each.is_empty() {
             return Ok(None);
@@ -343,6 +355,40 @@ mod tests {
 
     fn name(name: &str) -> ProviderId {
         ProviderId::new(name).unwrap()
+    }
+
+    #[tokio::test]
+    async fn accounts_of_merchants_are_trusted_and_asked_by_attempt_only() {
+        use super::vectors::{alipay_settings, wechat_settings};
+        let none = PaymentConfig { secrets: Vec::new(), tolerance_seconds: 300 };
+        let https = Https::new(&Trust::public());
+        let document = serde_json::json!({ "alipay": alipay_settings(), "wx": wechat_settings() });
+        let merchants = || Merchants::read(document.to_string().as_bytes()).unwrap();
+        let with = |callbacks: &PaymentConfig| {
+            let others = Providers::new(callbacks, &ProvidersConfig::default(), &https).unwrap();
+            others.with_merchants(merchants(), 300, &https, &Limits::none())
+        };
+        let providers = with(&none).unwrap();
+        assert!(providers.take_callbacks());
+        let texts = ["alipay", "wx", "nobody"].map(|one| providers.acknowledgement(&name(one)));
+        assert_eq!(texts, [Some("success"), None, None]);
+        for (provider, form) in [("wx", "wechat"), ("alipay", "alipay")] {
+            let notification = &vectors::vectors()[form]["notifications"][0];
+            let headers = match notification.get("headers") {
+                Some(headers) => vectors::headers(headers),
+                None => HeaderMap::new(),
+            };
+            let body = vectors::text(&notification["body"]).into_bytes();
+            let verified = providers.verify(&name(provider), &headers, &body, NOW).unwrap();
+            let capture = providers.capture(&verified).unwrap().unwrap();
+            assert_eq!(capture.key.provider.as_str(), provider);
+        }
+        // No order waits for a search that there is not, and nobody is asked.
+        assert_eq!(providers.listings(ListLag::DEFAULT), []);
+        assert_eq!(providers.captures(&fake::order(fake::yuan(1))).await, Ok(None));
+        let secrets = vec![(name("wx"), Secret(b"whsec".to_vec()))];
+        let twice = with(&PaymentConfig { secrets, tolerance_seconds: 300 });
+        assert!(matches!(twice, Err(StoreError::Contract(_))), "{twice:?}");
     }
 
     #[tokio::test]

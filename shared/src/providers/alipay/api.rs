@@ -249,9 +249,9 @@ impl Api {
             return Err(self.contract("it answered with another refund"));
         }
         match found.refund_status {
-            Some(RefundStatus::RefundSuccess) => return Ok(RefundReply::Refunded),
-            Some(RefundStatus::RefundProcessing) => return Ok(RefundReply::Pending),
-            Some(RefundStatus::RefundFail) | None => {}
+            Some(RefundStatus::Success) => return Ok(RefundReply::Refunded),
+            Some(RefundStatus::Processing) => return Ok(RefundReply::Pending),
+            Some(RefundStatus::Failed) | None => {}
         }
         let call = Call::new(Operation::Refund, Effect::Write, "alipay.trade.refund");
         let parameters = Refund { trade_no: payment, refund_amount, out_request_no };

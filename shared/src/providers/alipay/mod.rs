@@ -62,6 +62,10 @@ impl PaymentProvider for Alipay {
         self.0.notified(callback.body())
     }
 
+    fn has_search(&self) -> bool {
+        false
+    }
+
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
         Box::pin(self.0.captures(order))
     }

@@ -174,14 +174,16 @@ pub(super) struct RefundFound {
 
 /// The state of a refund.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub(super) enum RefundStatus {
     /// It is under way.
-    RefundProcessing,
+    #[serde(rename = "REFUND_PROCESSING")]
+    Processing,
     /// It is done.
-    RefundSuccess,
+    #[serde(rename = "REFUND_SUCCESS")]
+    Success,
     /// It failed.
-    RefundFail,
+    #[serde(rename = "REFUND_FAIL")]
+    Failed,
 }
 
 #[cfg(test)]

@@ -58,6 +58,10 @@ impl PaymentProvider for Wechat {
         self.0.notified(callback.body())
     }
 
+    fn has_search(&self) -> bool {
+        false
+    }
+
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
         Box::pin(self.0.captures(order))
     }
