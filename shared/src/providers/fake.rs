@@ -23,6 +23,8 @@ pub(super) struct Asked {
     /// Path and query.
     pub(super) target: String,
     pub(super) authorization: String,
+    /// The header `Wechatpay-Serial`.
+    pub(super) serial: String,
     pub(super) body: String,
 }
 
@@ -68,7 +70,7 @@ async fn serve(stream: TcpStream, answers: &Answers, seen: &Mutex<Vec<Asked>>) {
     stream.read_line(&mut line).await.unwrap();
     let mut words = line.split(' ').map(str::to_owned);
     let (Some(method), Some(target)) = (words.next(), words.next()) else { return };
-    let (mut length, mut authorization) = (0, String::new());
+    let (mut length, mut authorization, mut serial) = (0, String::new(), String::new());
     loop {
         let mut line = String::new();
         stream.read_line(&mut line).await.unwrap();
@@ -76,12 +78,14 @@ async fn serve(stream: TcpStream, answers: &Answers, seen: &Mutex<Vec<Asked>>) {
         match name.to_ascii_lowercase().as_str() {
             "content-length" => length = value.parse().unwrap(),
             "authorization" => value.clone_into(&mut authorization),
+            "wechatpay-serial" => value.clone_into(&mut serial),
             _ => {}
         }
     }
     let mut body = vec![0; length];
     stream.read_exact(&mut body).await.unwrap();
-    let asked = Asked { method, target, authorization, body: String::from_utf8(body).unwrap() };
+    let asked =
+        Asked { method, target, authorization, serial, body: String::from_utf8(body).unwrap() };
     let Reply { status, headers, body } = answers(&asked);
     seen.lock().unwrap().push(asked);
     let headers: String =

@@ -65,7 +65,7 @@ pub(crate) fn wechat_settings() -> Value {
 pub(crate) fn alipay_settings() -> Value {
     let alipay = &vectors()["alipay"];
     json!({
-        "form": "alipay", "notify_url": "https://api.example/callbacks/k/alipay", "description": "演唱会门票",
+        "form": "alipay", "notify_url": "https://api.example/payments/alipay/callback", "description": "演唱会门票",
         "app_id": alipay["app_id"], "seller_id": alipay["seller_id"],
         "private_key": key("merchant", "pkcs8_base64"), "public_keys": [key("platform", "public_base64")],
     })

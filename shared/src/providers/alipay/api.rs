@@ -38,9 +38,10 @@ use engine::ports::{StoreError, Stored};
 const URL: &str = "https://openapi.alipay.com/gateway.do";
 /// Most bytes of an answer: a trade has some two thousand.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
-/// Shortest life of an attempt, in milliseconds: Alipay counts the life of a trade from one minute on.
+/// Shortest life of an attempt, in milliseconds: a trade lives for a minute at least. A request may wait for
+/// its turn and its answer for ten seconds more.
 /// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
-const MIN_LIFE_MS: i64 = 60_000;
+const MIN_LIFE_MS: i64 = 70_000;
 /// The code of a trade that Alipay does not know: of a page or a code until the buyer has opened it.
 /// Source: <https://developer.aliyun.com/article/710933>
 const ABSENT: &str = "ACQ.TRADE_NOT_EXIST";
@@ -125,7 +126,9 @@ impl Api {
             return refused("Alipay takes 0.01 to 100000000.00 yuan");
         };
         if attempt.expires_at.ms_since(now) < MIN_LIFE_MS {
-            return refused("the attempt would end within a minute, and no trade is that short");
+            return refused(
+                "the attempt would end in little more than a minute, and no trade is that short",
+            );
         }
         let number = trade_number(attempt.key(order.number));
         let reference = PaymentId::new(number.as_str())

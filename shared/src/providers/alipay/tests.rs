@@ -88,7 +88,7 @@ async fn a_page_is_an_address_that_we_sign_and_the_same_one_each_time() {
     let parameters = believed(query);
     assert_eq!(parameters["method"], "alipay.trade.page.pay");
     assert_eq!(parameters["return_url"], "https://shop.example/paid?order=7");
-    assert_eq!(parameters["notify_url"], "https://api.example/callbacks/k/alipay");
+    assert_eq!(parameters["notify_url"], "https://api.example/payments/alipay/callback");
     assert_eq!(parameters["sign_type"], "RSA2");
     let mut business = business(&parameters);
     let expires = text(&business["time_expire"].take()).replace(' ', "T") + "+08:00";
@@ -141,8 +141,8 @@ async fn what_cannot_be_paid_so_is_refused_unasked() {
     let mut tries = vec![
         (order(yuan(0)), code()),
         (order(yuan(10_000_000_001)), code()),
-        (order(yuan(1)), attempt(PaymentMethod::Code, 59)),
-        (order(yuan(1)), attempt(PaymentMethod::Page, 59)),
+        (order(yuan(1)), attempt(PaymentMethod::Code, 69)),
+        (order(yuan(1)), attempt(PaymentMethod::Page, 69)),
         (order(yuan(1)), attempt(PaymentMethod::Form, 900)),
         (order(yuan(1)), attempt(PaymentMethod::InApp, 900)),
     ];

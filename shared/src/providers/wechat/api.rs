@@ -38,9 +38,10 @@ const URL: &str = "https://api.mch.weixin.qq.com";
 /// Most bytes of an answer: a transaction has some two thousand.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
 /// Shortest life of an attempt, in milliseconds: WeChat Pay moves an earlier end to one minute after the
-/// order is placed, and money could come when nobody expects it.
+/// order is placed, and money could come when nobody expects it. A request may wait for its turn and its
+/// answer for ten seconds more.
 /// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012525171>
-const MIN_LIFE_MS: i64 = 60_000;
+const MIN_LIFE_MS: i64 = 70_000;
 /// What the API is told of us, which it demands.
 /// Source: <https://pay.weixin.qq.com/wiki/doc/apiv3/wechatpay/wechatpay2_0.shtml>
 const AGENT: &str = "onsale";
@@ -252,6 +253,10 @@ impl Api {
             .header(CONTENT_TYPE, "application/json")
             .header(USER_AGENT, AGENT)
             .header(AUTHORIZATION, authorization);
+        let head = match self.keys.id_for_answers() {
+            Some(id) => head.header("wechatpay-serial", id),
+            None => head,
+        };
         let answer = self.account.ask(operation, head, body.into(), effect).await?;
         if answer.status.is_success() {
             let verified = self.keys.verify(&answer.headers, &answer.body, Timestamp::now());
@@ -284,7 +289,9 @@ fn refusal(order: &Order, attempt: &Attempt, now: Timestamp) -> Option<&'static 
         return Some("WeChat Pay takes no payment of nothing");
     }
     let is_short = attempt.expires_at.ms_since(now) < MIN_LIFE_MS;
-    is_short.then_some("the attempt would end within a minute, and WeChat Pay would prolong it")
+    is_short.then_some(
+        "the attempt would end in little more than a minute, and WeChat Pay would prolong it",
+    )
 }
 
 const NOT_CNY: &str = "WeChat Pay takes CNY only";

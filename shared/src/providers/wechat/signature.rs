@@ -20,6 +20,8 @@ const ALGORITHM: &str = "WECHATPAY2-SHA256-RSA2048";
 /// whoever accepts it is called to order.
 /// Source: <https://pay.weixin.qq.com/docs/merchant/development/interface-rules/signature-verification.html>
 const PROBE: &str = "WECHATPAY/SIGNTEST/";
+/// How the id of a public key begins; others are serial numbers of certificates.
+const KEY_ID: &str = "PUB_KEY_ID_";
 /// Most seconds by which the time of a signature may differ from ours: WeChat Pay asks that what is older
 /// than five minutes be refused.
 /// Source: <https://pay.weixin.qq.com/wiki/doc/api_external/en/wechatpay/wechatpay4_1.shtml>
@@ -90,6 +92,14 @@ impl PlatformKeys {
         tolerance_seconds: u32,
     ) -> Self {
         Self { by_serial, max_skew_seconds: tolerance_seconds.min(MAX_SKEW_SECONDS).into() }
+    }
+
+    /// The id of the public key with which answers shall be signed: requests name it, or they are answered with
+    /// a certificate while that one lives. `None` if there are certificates only.
+    /// Source: <https://pay.weixin.qq.com/docs/partner/products/platform-certificate/update-pub-key.html>
+    pub(super) fn id_for_answers(&self) -> Option<&str> {
+        let mut ids = self.by_serial.keys().map(String::as_str);
+        ids.rfind(|id| id.starts_with(KEY_ID))
     }
 
     /// Checks the signature of an answer or a notification.
@@ -231,6 +241,15 @@ mod tests {
         let late = Some(SignatureDefect::OutsideTolerance);
         assert_eq!([at(300, 3600), at(-300, 3600), at(10, 10)], [None, None, None]);
         assert_eq!([at(301, 3600), at(-301, 3600), at(11, 10)], [late, late, late]);
+    }
+
+    #[test]
+    fn answers_are_asked_for_with_a_public_key_if_there_is_one() {
+        let id = text(&vectors()["wechat"]["key_id"]);
+        assert_eq!(platform_keys(300).id_for_answers(), Some(id.as_str()));
+        let certificate = VerifyingKey::read(&key("platform", "public_pem")).unwrap();
+        let certificates = PlatformKeys::new([("1DDE55AD".to_owned(), certificate)].into(), 300);
+        assert_eq!(certificates.id_for_answers(), None);
     }
 
     #[test]

@@ -77,6 +77,7 @@ async fn an_attempt_is_a_code_to_scan_and_the_same_request_each_time() {
     assert_eq!((&one.body, one.method.as_str()), (&two.body, "POST"));
     assert_eq!(one.target, "/v3/pay/transactions/native");
     assert!(one.authorization.starts_with("WECHATPAY2-SHA256-RSA2048 mchid=\"1900000001\","));
+    assert_eq!(one.serial, text(&vectors()["wechat"]["key_id"]));
     assert_ne!(one.authorization, two.authorization, "each has a nonce of its own");
     let mut body: Value = serde_json::from_str(&one.body).unwrap();
     let expires: Timestamp = text(&body["time_expire"].take()).parse().unwrap();
@@ -101,7 +102,7 @@ async fn what_cannot_be_paid_so_is_refused_unasked() {
         ..yuan(amount)
     };
     let mut tries =
-        vec![(order(yuan(0)), code()), (order(yuan(1)), attempt(PaymentMethod::Code, 59))];
+        vec![(order(yuan(0)), code()), (order(yuan(1)), attempt(PaymentMethod::Code, 69))];
     for currency in ["EUR", "JPY", "KWD", "HKD"] {
         tries.push((order(money(500, currency)), code()));
     }
