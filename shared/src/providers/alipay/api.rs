@@ -14,7 +14,7 @@ use super::request::{Request, business};
 use super::response::{self, Failure, Meaning};
 use super::trade::{
     ByNumber, CURRENCY, Closed, PagePay, Precreate, Precreated, Refund, RefundFound, RefundQuery,
-    RefundStatus, Refunded, Trade, TradeStatus, refund_number, trade_number,
+    RefundStatus, Refunded, Trade, refund_number, trade_number,
 };
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
@@ -216,14 +216,10 @@ impl Api {
             Err(_) => {}
         }
         let Some(trade) = self.query(key).await? else { return Ok(CloseReply::Absent) };
-        match (self.captured(&trade)?, trade.trade_status) {
-            (Some(capture), _) => Ok(CloseReply::Paid(capture)),
-            (None, TradeStatus::TradeClosed) => Ok(CloseReply::Closed),
-            (
-                None,
-                TradeStatus::WaitBuyerPay | TradeStatus::TradeSuccess | TradeStatus::TradeFinished,
-            ) => Ok(CloseReply::NotYet),
+        if let Some(capture) = self.captured(&trade)? {
+            return Ok(CloseReply::Paid(capture));
         }
+        Ok(if trade.trade_status.is_closed() { CloseReply::Closed } else { CloseReply::NotYet })
     }
 
     /// Sends a whole payment back, or says how far that is. It is asked about first; the request has one

@@ -91,6 +91,14 @@ impl TradeStatus {
             Self::WaitBuyerPay | Self::TradeClosed => false,
         }
     }
+
+    /// True if nothing can be captured any more.
+    pub(super) fn is_closed(self) -> bool {
+        match self {
+            Self::TradeClosed => true,
+            Self::WaitBuyerPay | Self::TradeSuccess | Self::TradeFinished => false,
+        }
+    }
 }
 
 /// A trade, as a query answers it and a notification has it.
