@@ -95,8 +95,8 @@ impl VerifyingKey {
     pub fn read(text: &str) -> Result<Self, KeyDefect> {
         let text = bounded(text).ok_or(KeyDefect::Public)?;
         let der = if text.starts_with("-----BEGIN") {
-            // PKCS#1 has a label of its own, which the reader of PEM does not know. Both forms are told
-            // apart by their DER.
+            // PKCS#1 has a label of its own, which the reader of PEM does not know. The DER says which
+            // form it is.
             let text = text.replace("RSA PUBLIC KEY-----", "PUBLIC KEY-----");
             let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes());
             der.map_err(|_| KeyDefect::Public)?.to_vec()
