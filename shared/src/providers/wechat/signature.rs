@@ -16,10 +16,6 @@ use engine::domain::time::Timestamp;
 
 /// The name of the algorithm, in requests and in what WeChat Pay sends.
 const ALGORITHM: &str = "WECHATPAY2-SHA256-RSA2048";
-/// How a signature begins that is wrong on purpose: WeChat Pay probes with it whether anybody looks, and
-/// whoever accepts it is called to order.
-/// Source: <https://pay.weixin.qq.com/docs/merchant/development/interface-rules/signature-verification.html>
-const PROBE: &str = "WECHATPAY/SIGNTEST/";
 /// How the id of a public key begins; others are serial numbers of certificates.
 const KEY_ID: &str = "PUB_KEY_ID_";
 /// Most seconds by which the time of a signature may differ from ours: WeChat Pay asks that what is older
@@ -102,7 +98,10 @@ impl PlatformKeys {
         ids.rfind(|id| id.starts_with(KEY_ID))
     }
 
-    /// Checks the signature of an answer or a notification.
+    /// Checks the signature of an answer or a notification. WeChat Pay also sends notifications whose signature
+    /// is wrong on purpose (`WECHATPAY/SIGNTEST/…`), to see whether anybody looks: they are refused like
+    /// any other that does not fit.
+    /// Source: <https://pay.weixin.qq.com/docs/merchant/development/interface-rules/signature-verification.html>
     ///
     /// # Errors
     /// Returns the first [`SignatureDefect`].
@@ -122,9 +121,6 @@ impl PlatformKeys {
         let seconds: i64 = seconds_text.parse().map_err(|_| SignatureDefect::Malformed)?;
         if now.ms().div_euclid(1000).abs_diff(seconds) > self.max_skew_seconds {
             return Err(SignatureDefect::OutsideTolerance);
-        }
-        if signature.starts_with(PROBE) {
-            return Err(SignatureDefect::Mismatch);
         }
         let key = self.by_serial.get(serial).ok_or(SignatureDefect::Mismatch)?;
         let lines = [seconds_text.as_bytes(), nonce.as_bytes(), body, b""];
@@ -188,6 +184,7 @@ mod tests {
                 changed.insert(name, value.parse().unwrap());
                 assert_eq!(keys.verify(&changed, body.as_bytes(), NOW), Err(defect), "{name}");
             };
+            const PROBE: &str = "WECHATPAY/SIGNTEST/";
             let signature = good["wechatpay-signature"].to_str().unwrap();
             refused(
                 "wechatpay-signature",
