@@ -52,8 +52,9 @@ impl Signer {
         body: &str,
     ) -> Result<HeaderValue, Unsigned> {
         let seconds = now.ms().div_euclid(1000);
-        let message = format!("{method}\n{target}\n{seconds}\n{nonce}\n{body}\n");
-        let signature = self.key.sign(message.as_bytes())?;
+        let seconds = seconds.to_string();
+        let message = lines(&[method, target, &seconds, nonce, body].map(str::as_bytes));
+        let signature = self.key.sign(&message)?;
         let Self { merchant_id, serial, .. } = self;
         let header = format!(
             "{ALGORITHM} mchid=\"{merchant_id}\",nonce_str=\"{nonce}\",signature=\"{signature}\",\
@@ -123,10 +124,15 @@ impl PlatformKeys {
             return Err(SignatureDefect::OutsideTolerance);
         }
         let key = self.by_serial.get(serial).ok_or(SignatureDefect::Mismatch)?;
-        let lines = [seconds_text.as_bytes(), nonce.as_bytes(), body, b""];
-        let fits = key.verify(&lines.join(b"\n".as_slice()), signature);
+        let message = lines(&[seconds_text.as_bytes(), nonce.as_bytes(), body]);
+        let fits = key.verify(&message, signature);
         if fits { Ok(()) } else { Err(SignatureDefect::Mismatch) }
     }
+}
+
+/// What is signed: the parts, each ended by a line feed.
+fn lines(parts: &[&[u8]]) -> Vec<u8> {
+    parts.iter().flat_map(|part| [part, b"\n".as_slice()]).collect::<Vec<_>>().concat()
 }
 
 /// The value of a header that must be there.
@@ -171,6 +177,20 @@ mod tests {
         assert!(nonces[0] != nonces[1] && nonces.iter().all(|nonce| nonce.len() == 32));
         let odd = Signer { serial: "a\nb".to_owned(), ..signer() };
         assert_eq!(odd.authorization("GET", "/", "n", NOW, ""), Err(Unsigned));
+    }
+
+    /// Source: <https://pay.weixin.qq.com/docs/merchant/development/interface-rules/signature-verification.html>,
+    /// <https://pay.weixin.qq.com/wiki/doc/apiv3/wechatpay/wechatpay4_0.shtml>
+    #[test]
+    fn the_lines_are_those_of_the_documentation() {
+        let body = br#"{"code_url":"weixin://wxpay/bizpayurl?pr=JyC91EIz1"}"#.as_slice();
+        let answer = lines(&[b"1722850421", b"d824f2e086d3c1df967785d13fcd22ef", body]);
+        let documented = "1722850421\nd824f2e086d3c1df967785d13fcd22ef\n{\"code_url\":\"weixin://wxpay/bizpayurl?pr=JyC91EIz1\"}\n";
+        assert_eq!(answer, documented.as_bytes());
+        let request: [&[u8]; 5] =
+            [b"GET", b"/v3/certificates", b"1554208460", b"593BEC0C930BF1AFEB40B4A08C8FB242", b""];
+        let documented = "GET\n/v3/certificates\n1554208460\n593BEC0C930BF1AFEB40B4A08C8FB242\n\n";
+        assert_eq!(lines(&request), documented.as_bytes());
     }
 
     #[test]
