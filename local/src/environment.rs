@@ -59,6 +59,8 @@ pub fn variables(config: &Config) -> Variables {
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
     let entry_keys: Vec<String> = config.callbacks.keys.iter().map(text).collect();
     let sources: Vec<String> = config.callbacks.sources.iter().map(ToString::to_string).collect();
+    let origins: Vec<String> =
+        config.providers.return_origins.iter().map(ToString::to_string).collect();
     let chains: Vec<String> = config.beacon.chains.others().iter().map(Chain::to_string).collect();
     let others = [
         ("ONSALE_CALLBACK_KEYS", entry_keys.join(",")),
@@ -78,6 +80,8 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_PAYMENT_GRACE_SECONDS", config.providers.grace.seconds().to_string()),
         ("ONSALE_PROVIDER_CALLS_PER_SECOND", config.providers.call_rate.per_second().to_string()),
         ("ONSALE_PROVIDER_LIST_LAG_SECONDS", config.providers.list_lag.seconds().to_string()),
+        ("ONSALE_PAYMENTS_ONLY_STARTED_HERE", config.providers.only_started_here.to_string()),
+        ("ONSALE_RETURN_ORIGINS", origins.join(",")),
         ("ONSALE_PROVIDER_KEYS", pairs(keys)),
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
         (MERCHANTS, merchants),
@@ -146,6 +150,7 @@ mod tests {
     use engine::domain::grace::Grace;
     use engine::domain::ids::ProviderId;
     use shared::beacon::Chains;
+    use shared::http::origin::Origin;
     use shared::runtime::callbacks::CallbackEntry;
     use shared::runtime::config::{
         AttendeeConfig, BeaconConfig, ChallengeConfig, DynamoDbConfig, ProvidersConfig,
@@ -196,6 +201,8 @@ mod tests {
                 grace: Grace::NONE,
                 call_rate: CallRate::from_per_second(7).unwrap(),
                 list_lag: ListLag::from_seconds(3).unwrap(),
+                only_started_here: true,
+                return_origins: vec![Origin::new("http://127.0.0.1:7").unwrap()],
             },
             beacon: BeaconConfig {
                 urls: vec!["http://127.0.0.1:5".to_owned(), "http://127.0.0.1:6".to_owned()],

@@ -3,8 +3,9 @@
 
 // Tests and measurements run one by itself, and take it from here: no list of functions but ours.
 pub use {
-    cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
-    reconcile, refund, reserve, sales, sync_db, take_callback, token_gate, waiting_room,
+    cancel, close_payments, decide_payment, draw, expire_orders, load_sale, orders, pay_callback,
+    read_captures, reconcile, refund, reserve, sales, start_payment, sync_db, take_callback,
+    token_gate, waiting_room,
 };
 
 use aws_lambda_events::sqs::{SqsBatchResponse, SqsEvent};
@@ -23,6 +24,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         Function::Reserve => reserve::handle(app, request).await,
         Function::Orders => orders::handle(app, request).await,
         Function::Cancel => cancel::handle(app, request).await,
+        Function::StartPayment => start_payment::handle(app, request).await,
         Function::PayCallback => pay_callback::handle(app, request).await,
         Function::TakeCallback => take_callback::handle(app, request).await,
         Function::ExpireOrders
@@ -30,6 +32,7 @@ pub async fn answer(app: &App, function: Function, request: Request) -> Response
         | Function::LoadSale
         | Function::DecidePayment
         | Function::Draw
+        | Function::ClosePayments
         | Function::Refund
         | Function::ReadCaptures
         | Function::Reconcile => refuse(NoRoute),
@@ -42,6 +45,7 @@ pub async fn consume(app: &App, queue: QueueName, event: SqsEvent) -> SqsBatchRe
         QueueName::Expiry => expire_orders::handle(app, event).await,
         QueueName::Sync => sync_db::handle(app, event).await,
         QueueName::Load => load_sale::handle(app, event).await,
+        QueueName::Close => close_payments::handle(app, event).await,
         QueueName::Refund => refund::handle(app, event).await,
         QueueName::Callback => decide_payment::handle(app, event).await,
         QueueName::Draw => draw::handle(app, event).await,

@@ -19,6 +19,7 @@ use engine::flows::reconcile::Report;
 use engine::ports::StoreError;
 use shared::beacon::{Chain, Chains};
 use shared::dynamodb::{Tables, create_tables};
+use shared::http::origin::Origin;
 use shared::redis::Topology;
 use shared::runtime::app::App;
 use shared::runtime::callbacks::CallbackEntry;
@@ -443,6 +444,16 @@ fn check_open_files() -> Result<(), Error> {
     Ok(())
 }
 
+/// Where a buyer of a local engine may come back to from the provider's page: a shop that is being built, and
+/// that of the examples, which is nowhere.
+const RETURN_ORIGINS: [&str; 5] = [
+    "https://shop.example",
+    "http://localhost:3000",
+    "http://127.0.0.1:3000",
+    "http://localhost:8080",
+    "http://127.0.0.1:8080",
+];
+
 /// The configuration by which an engine believes the fake beacon at this address, beside quicknet.
 #[must_use]
 pub fn beacon_config(url: &str) -> BeaconConfig {
@@ -497,6 +508,8 @@ pub fn config(
             grace: endpoints.grace(),
             call_rate: CallRate::default(),
             list_lag: endpoints.list_lag(),
+            only_started_here: false,
+            return_origins: RETURN_ORIGINS.iter().filter_map(|text| Origin::new(text)).collect(),
         },
         beacon: beacon_config(&endpoints.beacon),
         metrics: MetricsConfig::Off,

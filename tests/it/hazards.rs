@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::flows::ended::ended;
 use crate::repository::{read, root};
 use engine::domain::choice::{Choice, Together};
 use engine::domain::guard::{Guard, without};
@@ -17,7 +18,6 @@ use engine::domain::requested::RequestedLine;
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::admit::{self, admit};
-use engine::flows::expire::expire;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{self, Reservation, reserve};
 use engine::ports::{Published, Stored};
@@ -227,7 +227,7 @@ async fn the_places_of_those_who_left_are_given_to_the_next() {
     assert!(matches!(full, Err(admit::Refusal::Waiting { .. })), "{full:?}");
     // Two were held and not paid for: they go to the next, who had been told to wait.
     let late = NOW.plus_seconds(601);
-    expire(&ports, &published.sale.inventories()[0], numbers[0], late).await.unwrap();
+    ended(&ports, &published.sale.inventories()[0], numbers[0], late).await.unwrap();
     admit(&ports, &published, &user("e"), 2, late).await.unwrap();
 }
 

@@ -174,7 +174,12 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     let refused = client.send("cancelOrder", "", With { order, ..none() }).await;
     assert_eq!(refused.status, 409);
     let bobs = With { order: Some(&seats["order"]), buyer: Some("bob"), ..none() };
+    let begins = || With { order: Some(&seats["order"]), buyer: Some("bob"), ..none() };
+    let started = client.ok(200, "startPayment", "page", begins()).await;
+    assert_eq!((&started["attempt"], &started["method"]), (&json!(1), &json!("page")));
+    assert_eq!(client.ok(200, "startPayment", "page", begins()).await, started);
     assert_eq!(client.ok(200, "cancelOrder", "", bobs).await["state"], "cancelled");
+    assert_eq!(client.send("startPayment", "page", begins()).await.status, 409);
 
     let lanterns = || With { sale: Some("lanterns-2026-11-21"), ..none() };
     client.ok(200, "publishSale", "room", lanterns()).await;
@@ -208,6 +213,7 @@ async fn every_example_can_be_sent_and_every_answer_is_as_described() {
     assert_eq!(client.send("reserve", "best", none()).await.status, 403);
     assert_eq!(client.send("showOrder", "", none()).await.status, 404);
     assert_eq!(client.send("cancelOrder", "", none()).await.status, 404);
+    assert_eq!(client.send("startPayment", "page", none()).await.status, 404);
     let unknown_order = client.ok(200, "paymentCallback", "captured", none()).await;
     assert_eq!(unknown_order["outcome"], "refund");
     let twice = client.send("admit", "two", none()).await;

@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
+use engine::domain::attempt::Attempts;
 use engine::domain::ids::{RequestFingerprint, SaleId, UserId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::number::{Mint, OrderNumber};
@@ -42,6 +43,7 @@ fn order(number: OrderNumber) -> Order {
         pay_by: NOW,
         changed_at: NOW,
         payment: None,
+        attempts: Attempts::default(),
         synced: false,
     }
 }

@@ -73,7 +73,7 @@ fn payment(outcome: PaymentOutcome) -> PaymentRecord {
     };
     let amount =
         Money { amount_minor: MinorUnits(110_600), currency: Currency::new("CNY").unwrap() };
-    PaymentRecord::decided(&Capture { key, order: order(), attempt: None, amount }, outcome, NOW)
+    PaymentRecord::decided(&Capture { key, order: order(), amount, attempt: None }, outcome, NOW)
 }
 
 #[tokio::test]

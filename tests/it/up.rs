@@ -275,7 +275,7 @@ async fn money_that_comes_too_late_is_sent_back_and_the_buyer_sees_it() {
     let payment = format!("pi_{number}");
     provider.capture(&payment, number.parse().unwrap(), amount(&order), Timestamp::now()).unwrap();
     let callback = body(caller.pay(&order).await, StatusCode::OK).await;
-    assert_eq!(callback, json!({ "outcome": "refund", "reason": "too_late" }));
+    assert_eq!(callback, json!({ "outcome": "refund", "reason": "cancelled" }));
     let is_back = async || caller.order_of("alice", number).await["state"] == "refunded";
     until("the money is back", is_back).await;
     let shown = caller.order_of("alice", number).await;

@@ -1,45 +1,68 @@
-//! An attempt to pay an order at a provider: what is asked of the provider, and what it answers.
+//! Attempts: the payments that were started for an order, and what is known of each.
 //!
-//! The attempt has its name before it is made: [`AttemptKey`], by which the provider knows it too, so that
-//! a lost answer is found by sending the very same request again.
+//! An attempt is written on its order before the provider is asked for it, with every parameter of that
+//! request. The order's number and the attempt's are the idempotency key, and the provider's own name of
+//! it: an answer that was lost is found by sending the very same request again. One attempt is open at a
+//! time, so that a buyer who goes to another provider cannot pay at both.
 
-use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
-use super::ids::{InvalidId, PaymentId, ProviderId};
+use serde::{Deserialize, Serialize};
+
+use super::guard::{Guard, stands};
+use super::ids::{PaymentId, ProviderId};
+use super::money::Currency;
 use super::number::OrderNumber;
-use super::order::{Capture, Order};
+use super::order::{Capture, Order, OrderState};
 use super::time::Timestamp;
 
-/// Most attempts of one order.
+/// Most attempts of one order. A buyer who has begun so many has the last one to pay by.
 pub const MAX_ATTEMPTS: u8 = 8;
-/// Most bytes of a [`ReturnUrl`]; Alipay takes no more.
-/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
-pub const MAX_RETURN_URL_BYTES: usize = 256;
+/// Seconds for which an attempt that was answered once is answered again; after that another one is made.
+/// Stripe keeps an idempotency key for a day.
+/// Source: <https://docs.stripe.com/api/idempotent_requests>
+const REPEATED_FOR_SECONDS: i64 = 20 * 60 * 60;
 
-/// The number of an attempt within its order: 1 to [`MAX_ATTEMPTS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// The number of an attempt within its order, from 1 to [`MAX_ATTEMPTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub struct AttemptNumber(u8);
+
+/// A number that no attempt has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an attempt's number is from 1 to {MAX_ATTEMPTS}")]
+pub struct InvalidAttempt;
 
 impl AttemptNumber {
     /// The first attempt of an order.
     pub const FIRST: Self = Self(1);
 
-    /// A number; `None` unless it is 1 to [`MAX_ATTEMPTS`].
-    #[must_use]
-    pub const fn new(number: u8) -> Option<Self> {
-        if number >= 1 && number <= MAX_ATTEMPTS { Some(Self(number)) } else { None }
-    }
-
-    /// Every number, the first one first.
-    pub fn all() -> impl Iterator<Item = Self> {
-        (1..=MAX_ATTEMPTS).map(Self)
-    }
-
     /// The number itself.
     #[must_use]
     pub const fn get(self) -> u8 {
         self.0
+    }
+}
+
+impl TryFrom<u8> for AttemptNumber {
+    type Error = InvalidAttempt;
+    fn try_from(number: u8) -> Result<Self, InvalidAttempt> {
+        (1..=MAX_ATTEMPTS).contains(&number).then_some(Self(number)).ok_or(InvalidAttempt)
+    }
+}
+
+impl From<AttemptNumber> for u8 {
+    fn from(number: AttemptNumber) -> Self {
+        number.0
+    }
+}
+
+impl FromStr for AttemptNumber {
+    type Err = InvalidAttempt;
+    fn from_str(text: &str) -> Result<Self, InvalidAttempt> {
+        let number: u8 = text.parse().map_err(|_| InvalidAttempt)?;
+        Self::try_from(number)
     }
 }
 
@@ -49,13 +72,12 @@ impl fmt::Display for AttemptNumber {
     }
 }
 
-/// The name of an attempt, unique among all orders, as text `<order>-<n>`: the idempotency key of its
-/// start, and the name by which its provider knows it.
+/// The name of an attempt among all orders, as providers know it: `<order>-<attempt>`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct AttemptKey {
     /// The order.
     pub order: OrderNumber,
-    /// The number of the attempt within it.
+    /// The attempt's number within it.
     pub number: AttemptNumber,
 }
 
@@ -65,40 +87,108 @@ impl fmt::Display for AttemptKey {
     }
 }
 
-impl std::str::FromStr for AttemptKey {
-    type Err = InvalidId;
-    /// Reads what `Display` writes, and nothing else: one attempt has one text.
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        let invalid = InvalidId { kind: "attempt", rule: "an order number, - and 1 to 8" };
-        let (order, number) = text.split_once('-').ok_or_else(|| invalid.clone())?;
-        let number = match number.as_bytes() {
-            [digit @ b'1'..=b'9'] => AttemptNumber::new(digit - b'0'),
-            _ => None,
-        };
-        Ok(Self { order: order.parse()?, number: number.ok_or(invalid)? })
+impl FromStr for AttemptKey {
+    type Err = InvalidAttempt;
+    fn from_str(text: &str) -> Result<Self, InvalidAttempt> {
+        let (order, number) = text.split_once('-').ok_or(InvalidAttempt)?;
+        let order = order.parse().map_err(|_| InvalidAttempt)?;
+        Ok(Self { order, number: number.parse()? })
     }
 }
 
-/// The page to which a provider sends the buyer back.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What a buyer pays with at a provider.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum PaymentMethod {
+    /// A page of the provider's to go to.
+    Page,
+    /// A form of the seller's own, which the provider's script fills with its fields.
+    Form,
+    /// A code for the provider's app to scan.
+    Code,
+}
+
+impl PaymentMethod {
+    /// Every method, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Page, Self::Form, Self::Code];
+
+    /// The method as it is written in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Page => "page",
+            Self::Form => "form",
+            Self::Code => "code",
+        }
+    }
+}
+
+/// What is known of an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AttemptState {
+    /// It may be paid, unless it has paid its order.
+    Open,
+    /// Its provider has closed it, or never had it: no money comes by it.
+    Closed,
+    /// Its provider did not close it in time. Money that comes by it is decided as any other that is late.
+    GivenUp,
+}
+
+impl AttemptState {
+    /// Every state, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Open, Self::Closed, Self::GivenUp];
+
+    /// The state as it is written in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Closed => "closed",
+            Self::GivenUp => "given_up",
+        }
+    }
+}
+
+/// The address that a buyer comes back to from a provider's page: absolute, `https` or `http`, of printable
+/// ASCII without quotation marks, `<`, `>`, `\` and blanks. Whose address it is is not looked at here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct ReturnUrl(String);
 
+/// A text that is no [`ReturnUrl`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "return_url must be an https or http address of at most {} printable ASCII characters",
+    ReturnUrl::MAX_BYTES
+)]
+pub struct InvalidReturnUrl;
+
 impl ReturnUrl {
-    /// Wraps a text that is an `http://` or `https://` address. Whether its origin is one of the
-    /// deployment's is for the caller to check.
+    /// The longest address, in bytes.
+    pub const MAX_BYTES: usize = 512;
+
+    /// Checks and wraps an address.
     ///
     /// # Errors
-    /// Refuses other schemes, more than [`MAX_RETURN_URL_BYTES`], and what is not printable ASCII.
-    pub fn new(text: impl Into<String>) -> Result<Self, InvalidId> {
+    /// [`InvalidReturnUrl`] for any other text.
+    pub fn new(text: impl Into<String>) -> Result<Self, InvalidReturnUrl> {
         let text = text.into();
-        let is_address = text.starts_with("https://") || text.starts_with("http://");
-        let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_address && is_plain && text.len() <= MAX_RETURN_URL_BYTES {
-            Ok(Self(text))
-        } else {
-            let rule = "an http:// or https:// address of at most 256 printable ASCII characters";
-            Err(InvalidId { kind: "return URL", rule })
-        }
+        let fits = |byte: u8| byte.is_ascii_graphic() && !b"\"'<>\\`".contains(&byte);
+        let is_web = text.starts_with("https://") || text.starts_with("http://");
+        let is_one = is_web && text.len() <= Self::MAX_BYTES && text.bytes().all(fits);
+        is_one.then_some(Self(text)).ok_or(InvalidReturnUrl)
     }
 
     /// The address.
@@ -108,143 +198,307 @@ impl ReturnUrl {
     }
 }
 
-/// How the buyer pays at the provider.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PaymentMethod {
-    /// On a page of the provider's, to which the buyer goes.
-    Page,
-    /// On a form of the seller's own, with a client secret.
-    Form,
-    /// By a QR code that the buyer scans.
-    Code,
-    /// In the provider's own app, with parameters for it.
-    InApp,
+impl TryFrom<String> for ReturnUrl {
+    type Error = InvalidReturnUrl;
+    fn try_from(text: String) -> Result<Self, InvalidReturnUrl> {
+        Self::new(text)
+    }
 }
 
-/// The state of an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum AttemptState {
-    /// Money may come of it.
-    Open,
-    /// No money can come of it any more.
-    Closed,
+impl FromStr for ReturnUrl {
+    type Err = InvalidReturnUrl;
+    fn from_str(text: &str) -> Result<Self, InvalidReturnUrl> {
+        Self::new(text)
+    }
 }
 
-/// One attempt to pay an order.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Attempt {
-    /// Its number within the order.
-    pub number: AttemptNumber,
+impl From<ReturnUrl> for String {
+    fn from(url: ReturnUrl) -> Self {
+        url.0
+    }
+}
+
+impl fmt::Display for ReturnUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a buyer chose to pay with.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PaymentChoice {
     /// The provider.
     pub provider: ProviderId,
-    /// How the buyer pays.
+    /// What is paid with there.
     pub method: PaymentMethod,
-    /// Where the provider sends the buyer afterwards, if it does.
+    /// Where the buyer comes back to; without a page nobody goes anywhere.
     pub return_url: Option<ReturnUrl>,
-    /// Time of its start.
+}
+
+/// A payment that was started, or is about to be.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempt {
+    /// Its number within its order.
+    pub number: AttemptNumber,
+    /// What the buyer chose.
+    pub choice: PaymentChoice,
+    /// The time at which it was written, before its provider was asked.
     pub started_at: Timestamp,
-    /// The time after which the provider takes no money for it, as the provider is told.
+    /// The time at which the provider itself ends it, if nobody else does: at its order's deadline, or
+    /// as soon after it as the provider allows.
     pub expires_at: Timestamp,
-    /// The provider's own name of it; `None` before the provider has answered.
+    /// The provider's name of it, once it has answered.
     pub reference: Option<PaymentId>,
-    /// Its state.
+    /// What is known of it.
     pub state: AttemptState,
 }
 
 impl Attempt {
-    /// Its name as an attempt of this order.
+    /// True if a request for this choice is answered with this very attempt.
     #[must_use]
-    pub fn key(&self, order: OrderNumber) -> AttemptKey {
-        AttemptKey { order, number: self.number }
+    pub fn answers(&self, choice: &PaymentChoice, now: Timestamp) -> bool {
+        self.choice == *choice && now < self.started_at.plus_seconds(REPEATED_FOR_SECONDS)
     }
 }
 
-/// What is asked of a provider to start an attempt; the amount is the order's total.
-#[derive(Debug, Clone, Copy)]
-pub struct StartPayment<'a> {
-    /// The order.
-    pub order: &'a Order,
-    /// The attempt.
-    pub attempt: &'a Attempt,
+/// The attempts of an order, each with its number in the order in which they were started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Attempts {
+    /// All of them; at most [`MAX_ATTEMPTS`].
+    pub all: Vec<Attempt>,
+    /// How often they were written: whoever changes them, or ends the order, says which it has seen.
+    pub version: u32,
+    /// The one that paid the order.
+    pub paid: Option<AttemptNumber>,
 }
 
-/// What the buyer's client does next.
+impl Attempts {
+    /// Those by which money may come, apart from the one that paid.
+    pub fn open(&self) -> impl Iterator<Item = &Attempt> {
+        let is_open = |attempt: &&Attempt| {
+            attempt.state == AttemptState::Open && Some(attempt.number) != self.paid
+        };
+        self.all.iter().filter(is_open)
+    }
+
+    /// True if money may come by one of them, apart from the one that paid.
+    #[must_use]
+    pub fn any_open(&self) -> bool {
+        self.open().next().is_some()
+    }
+
+    /// An attempt by its number.
+    #[must_use]
+    pub fn get(&self, number: AttemptNumber) -> Option<&Attempt> {
+        self.all.iter().find(|attempt| attempt.number == number)
+    }
+
+    /// The attempts with another one of this choice, open, which its provider ends at `expires_at`; and its
+    /// number. `None` if there are [`MAX_ATTEMPTS`] already.
+    #[must_use]
+    pub fn with_another(
+        &self,
+        choice: &PaymentChoice,
+        expires_at: Timestamp,
+        now: Timestamp,
+    ) -> Option<(Self, AttemptNumber)> {
+        let last = self.all.last().map_or(0, |attempt| attempt.number.get());
+        let number = AttemptNumber::try_from(last.checked_add(1)?).ok()?;
+        let another = Attempt {
+            number,
+            choice: choice.clone(),
+            started_at: now,
+            expires_at,
+            reference: None,
+            state: AttemptState::Open,
+        };
+        let all = self.all.iter().cloned().chain([another]).collect();
+        Some((self.next(all), number))
+    }
+
+    /// The attempts with the provider's name of one.
+    #[must_use]
+    pub fn with_reference(&self, number: AttemptNumber, reference: &PaymentId) -> Self {
+        self.changed(number, |attempt| attempt.reference = Some(reference.clone()))
+    }
+
+    /// The attempts with one of them in a state.
+    #[must_use]
+    pub fn with_state(&self, number: AttemptNumber, state: AttemptState) -> Self {
+        self.changed(number, |attempt| attempt.state = state)
+    }
+
+    fn changed(&self, number: AttemptNumber, change: impl Fn(&mut Attempt)) -> Self {
+        let mut all = self.all.clone();
+        all.iter_mut().filter(|attempt| attempt.number == number).for_each(change);
+        self.next(all)
+    }
+
+    /// These attempts, as the next write after `self`.
+    fn next(&self, all: Vec<Attempt>) -> Self {
+        Self { all, version: self.version.saturating_add(1), paid: self.paid }
+    }
+}
+
+/// A provider by which payments can be started here.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    /// The provider.
+    pub provider: ProviderId,
+    /// What can be paid with there, each with the shortest life of an attempt that the provider allows, in
+    /// seconds.
+    pub methods: Vec<(PaymentMethod, u32)>,
+    /// The only currencies that it takes; `None` if it takes every one.
+    pub currencies: Option<Vec<Currency>>,
+}
+
+impl Offer {
+    /// The time at which an attempt that starts now is to end at the provider: at its order's deadline, or
+    /// later if the provider allows no such short life. `None` if it does not offer this.
+    #[must_use]
+    pub fn expiry(
+        &self,
+        method: PaymentMethod,
+        order: &Order,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let takes = |currencies: &Vec<Currency>| currencies.contains(&order.total.currency);
+        if !self.currencies.as_ref().is_none_or(takes) {
+            return None;
+        }
+        let (_, seconds) = self.methods.iter().find(|(offered, _)| *offered == method)?;
+        Some(order.pay_by.max(now.plus_seconds((*seconds).into())))
+    }
+}
+
+/// What a buyer's client does next to pay.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum PaymentStep {
-    /// It goes to a page.
-    Page {
-        /// The address of the page.
-        url: String,
-    },
-    /// It shows a form.
-    Form {
-        /// The secret with which the form speaks to the provider.
-        client_secret: String,
-    },
-    /// It shows a QR code.
-    Code {
-        /// The text of the code.
-        text: String,
-    },
-    /// It calls the provider's app.
-    InApp {
-        /// The parameters of the call, by name.
-        parameters: BTreeMap<String, String>,
-    },
+    /// Goes to the page at this address.
+    Page(String),
+    /// Fills in a form with the provider's script, by this secret of the payment.
+    Form(String),
+    /// Shows this text as a code.
+    Code(String),
 }
 
-/// The provider's answer to a start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A provider's reply to a request to start an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum StartReply {
-    /// It waits for the buyer.
+    /// It can be paid.
     Started {
-        /// The provider's name of it.
+        /// The provider's name of the attempt.
         reference: PaymentId,
-        /// What the client does next.
+        /// What the buyer's client does next.
         step: PaymentStep,
     },
-    /// It will not, and says why.
+    /// The provider will not start it, and says why. Nothing was started.
     Refused(String),
 }
 
-/// The provider's answer to a close.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A provider's reply to a request to close an attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum CloseReply {
-    /// No money can come of it.
+    /// It is closed: no money comes by it.
     Closed,
-    /// It is paid.
+    /// It was paid.
     Paid(Capture),
-    /// It cannot be closed for now: ask again.
+    /// It cannot be closed for now.
     NotYet,
-    /// The provider knows no such trade, and may yet come to know it (Alipay, until the buyer opens it):
-    /// it counts as closed only after the attempt's `expires_at`.
+    /// The provider has none of this name, yet: it may come to be until its expiry.
     Absent,
+}
+
+impl CloseReply {
+    /// True if no money can come by an attempt of which this was said.
+    #[must_use]
+    pub fn is_final(&self, attempt: &Attempt, now: Timestamp) -> bool {
+        match self {
+            Self::Closed => true,
+            Self::Absent => attempt.expires_at <= now,
+            Self::Paid(_) | Self::NotYet => false,
+        }
+    }
+}
+
+impl Order {
+    /// True if an attempt at paying it may be started: it is pending, and its time is not up.
+    #[must_use]
+    pub fn may_start(&self, now: Timestamp) -> bool {
+        self.state == OrderState::Pending && (!stands(Guard::StartInTime) || now < self.pay_by)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_attempt_has_one_text() {
-        let key: AttemptKey = "169218430493097984-8".parse().unwrap();
-        assert_eq!((key.order.to_string().as_str(), key.number.get()), ("169218430493097984", 8));
-        assert_eq!(key.to_string(), "169218430493097984-8");
-        for bad in
-            ["", "7", "7-", "-1", "7-0", "7-9", "7-01", "7-1-1", "07-1", "7_1", "7-+1", "7- 1"]
-        {
-            assert!(bad.parse::<AttemptKey>().is_err(), "{bad:?} was taken as an attempt");
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn choice(provider: &str) -> PaymentChoice {
+        PaymentChoice {
+            provider: ProviderId::new(provider).unwrap(),
+            method: PaymentMethod::Page,
+            return_url: None,
         }
-        assert_eq!(AttemptNumber::all().count(), usize::from(MAX_ATTEMPTS));
-        assert_eq!((AttemptNumber::new(0), AttemptNumber::new(9)), (None, None));
     }
 
     #[test]
-    fn a_return_url_is_an_address() {
-        assert!(ReturnUrl::new("https://shop.example/paid?order=7").is_ok());
-        let long = format!("https://{}", "a".repeat(MAX_RETURN_URL_BYTES));
-        for bad in ["", "shop.example", "javascript:alert(1)", "https://a b", "https://é", &long] {
-            assert!(ReturnUrl::new(bad).is_err(), "{bad:?} was taken as a return URL");
+    fn attempts_are_numbered_and_bounded() {
+        let mut attempts = Attempts::default();
+        for expected in 1..=MAX_ATTEMPTS {
+            let (next, number) = attempts.with_another(&choice("stripe"), NOW, NOW).unwrap();
+            assert_eq!((number.get(), next.version), (expected, u32::from(expected)));
+            attempts = next;
         }
+        assert_eq!(attempts.with_another(&choice("stripe"), NOW, NOW), None);
+        assert_eq!(attempts.open().count(), usize::from(MAX_ATTEMPTS));
+        let paid = Attempts { paid: Some(AttemptNumber::FIRST), ..attempts.clone() };
+        assert_eq!(paid.open().count(), usize::from(MAX_ATTEMPTS) - 1, "it has done what it could");
+        let closed = attempts.with_state(AttemptNumber::FIRST, AttemptState::Closed);
+        assert_eq!(closed.open().count(), usize::from(MAX_ATTEMPTS) - 1);
+        assert_eq!(closed.version, attempts.version + 1);
+    }
+
+    #[test]
+    fn an_attempts_name_is_read_as_it_was_written() {
+        let key = AttemptKey { order: "42".parse().unwrap(), number: AttemptNumber::FIRST };
+        assert_eq!(key.to_string(), "42-1");
+        assert_eq!("42-1".parse(), Ok(key));
+        for other in ["42", "42-0", "42-9", "42-x", "x-1", "42-1-1", ""] {
+            assert_eq!(other.parse::<AttemptKey>(), Err(InvalidAttempt), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_address_to_return_to_is_one_of_the_web() {
+        let longest = format!("https://a.example/{}", "x".repeat(ReturnUrl::MAX_BYTES - 18));
+        for good in ["https://a.example/x?y=1#z", "http://127.0.0.1:8080/", &longest] {
+            assert!(ReturnUrl::new(good).is_ok(), "{good}");
+        }
+        let long = format!("{longest}x");
+        for bad in ["javascript:alert(1)", "//a.example", "https://a b", "https://a\"", "", &long] {
+            assert_eq!(ReturnUrl::new(bad), Err(InvalidReturnUrl), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_absent_attempt_counts_as_closed_once_it_has_expired() {
+        let (attempts, number) =
+            Attempts::default().with_another(&choice("a"), NOW.plus_seconds(60), NOW).unwrap();
+        let attempt = attempts.get(number).unwrap();
+        let is_final = |reply: CloseReply, after| reply.is_final(attempt, NOW.plus_seconds(after));
+        assert!(is_final(CloseReply::Closed, 0));
+        assert!(!is_final(CloseReply::Absent, 59) && is_final(CloseReply::Absent, 60));
+        assert!(!is_final(CloseReply::NotYet, 9999));
+    }
+
+    #[test]
+    fn the_same_choice_is_answered_with_the_same_attempt_for_less_than_a_day() {
+        let (attempts, number) = Attempts::default().with_another(&choice("a"), NOW, NOW).unwrap();
+        let attempt = attempts.get(number).unwrap();
+        assert!(attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS - 1)));
+        assert!(!attempt.answers(&choice("a"), NOW.plus_seconds(REPEATED_FOR_SECONDS)));
+        assert!(!attempt.answers(&choice("b"), NOW));
     }
 }

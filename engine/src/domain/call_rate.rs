@@ -58,6 +58,14 @@ impl CallRate {
         self.per_second
     }
 
+    /// A part of these calls, as `share` of `whole`: one a second at least.
+    #[must_use]
+    pub fn part(self, share: u32, whole: u32) -> Self {
+        let calls = u64::from(self.per_second) * u64::from(share) / u64::from(whole.max(1));
+        let per_second = u32::try_from(calls).unwrap_or(u32::MAX).clamp(1, Self::MAX_PER_SECOND);
+        Self { per_second }
+    }
+
     /// Time between two calls, in microseconds.
     #[must_use]
     pub fn interval_us(self) -> i64 {

@@ -184,6 +184,7 @@ impl Grace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::attempt::Attempts;
     use crate::domain::ids::{RequestFingerprint, SaleId, UserId};
     use crate::domain::money::{Currency, MinorUnits, Money};
     use crate::domain::order::OrderState;
@@ -208,6 +209,7 @@ mod tests {
             pay_by: at(60),
             changed_at: NOW,
             payment: None,
+            attempts: Attempts::default(),
             synced: false,
         }
     }

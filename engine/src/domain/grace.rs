@@ -6,6 +6,12 @@ use crate::domain::time::{BoundedSeconds, Timestamp};
 /// Seconds beyond the grace in which an unpaid order must have ended (I7): the sweeper runs every
 /// minute, and may fail once.
 const SWEEPS_SECONDS: u32 = 120;
+/// Seconds past its grace for which an order waits for its providers: the queue's delay, the limit on calls and
+/// a few tries. The first sweep after the grace hands it over once more, the second ends it.
+pub const FOR_THE_PROVIDER_SECONDS: i64 = 60;
+/// Seconds past its grace after which its providers are not asked any more: it is given back in time.
+pub const ASKED_FOR_SECONDS: i64 = 45;
+const _: () = assert!(ASKED_FOR_SECONDS < FOR_THE_PROVIDER_SECONDS);
 
 /// How long an order stays pending past its deadline unless its payment comes to light.
 ///

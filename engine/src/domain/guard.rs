@@ -69,6 +69,14 @@ pub enum Guard {
     AskProvider,
     /// An unpaid order waits for what the provider lists late before it expires.
     Grace,
+    /// No attempt is started after its order's deadline.
+    StartInTime,
+    /// An attempt is written on its order before its provider is asked for it.
+    WriteBeforeStart,
+    /// An order with an open attempt is closed at the provider before it expires.
+    CloseBeforeEnd,
+    /// An order ends only with the attempts that were seen (DynamoDB).
+    AttemptsSeen,
     /// What a provider has listed late is found: each pass over its list reads the last minutes again.
     ReadAgain,
     /// What a pass has read counts as read only up to the lag of the list.
@@ -111,7 +119,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], for the test that removes each.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 41] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -141,6 +149,10 @@ impl Guard {
         Self::Deadline,
         Self::AskProvider,
         Self::Grace,
+        Self::StartInTime,
+        Self::WriteBeforeStart,
+        Self::CloseBeforeEnd,
+        Self::AttemptsSeen,
         Self::ReadAgain,
         Self::ListLag,
         Self::AmountCheck,

@@ -9,6 +9,7 @@ pub use super::payment::{
     decide_payment,
 };
 
+use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{Attendee, AttendeeHash};
 use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
@@ -16,6 +17,10 @@ use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
+
+/// Time after an order's last change of state by which what follows from it should be finished, in seconds:
+/// until then the sweeper leaves it to the messages.
+pub const FOLLOW_UP_SECONDS: i64 = 60;
 
 /// The state of an order.
 #[derive(
@@ -87,9 +92,9 @@ pub enum OrderEvent {
     Cancel,
     /// Its payment window ended.
     Expire,
-    /// Its amount was captured after its end, and its seats could be claimed again.
+    /// Its amount was captured after it had expired, and its seats could be claimed again.
     Rescue,
-    /// Its amount was captured after its end, and its seats are gone.
+    /// Its amount was captured after its end, and goes back: it was cancelled, or its seats are gone.
     PayTooLate,
     /// A paid order is to be refunded.
     Refund,
@@ -119,7 +124,7 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
         (State::Pending, Event::Pay) => Some(State::Paid),
         (State::Pending, Event::Cancel) => Some(State::Cancelled),
         (State::Pending, Event::Expire) => Some(State::Expired),
-        (State::Cancelled | State::Expired, Event::Rescue) => Some(State::Paid),
+        (State::Expired, Event::Rescue) => Some(State::Paid),
         (State::Cancelled | State::Expired, Event::PayTooLate) | (State::Paid, Event::Refund) => {
             Some(State::RefundDue)
         }
@@ -137,6 +142,7 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             | Event::PayTooLate
             | Event::RefundConfirmed,
         )
+        | (State::Cancelled, Event::Rescue)
         | (
             State::Cancelled | State::Expired,
             Event::Pay | Event::Cancel | Event::Expire | Event::Refund | Event::RefundConfirmed,
@@ -217,6 +223,8 @@ pub struct Order {
     pub changed_at: Timestamp,
     /// The payment that paid it; `None` before.
     pub payment: Option<PaymentKey>,
+    /// The payments that were started for it.
+    pub attempts: Attempts,
     /// True once it is counted in its sale's statistics; never before it is paid.
     pub synced: bool,
 }
@@ -233,6 +241,27 @@ impl Order {
     pub fn after(&self, event: OrderEvent, now: Timestamp) -> Option<Self> {
         let state = transition(self.state, event)?;
         Some(Self { state, changed_at: now, ..self.clone() })
+    }
+
+    /// The time at which work on it is overdue: while it is pending, its deadline; a paid one that is not
+    /// counted, or one with an open attempt, [`FOLLOW_UP_SECONDS`] after its last change of state.
+    #[must_use]
+    pub fn due_at(&self) -> Option<Timestamp> {
+        let is_unfinished = match self.state {
+            OrderState::Pending => return Some(self.pay_by),
+            OrderState::Paid => !self.synced || self.attempts.any_open(),
+            OrderState::Cancelled
+            | OrderState::Expired
+            | OrderState::RefundDue
+            | OrderState::Refunded => self.attempts.any_open(),
+        };
+        is_unfinished.then(|| self.changed_at.plus_seconds(FOLLOW_UP_SECONDS))
+    }
+
+    /// True for an order of 0: it is paid as it is made.
+    #[must_use]
+    pub fn costs_nothing(&self) -> bool {
+        self.total.amount_minor == MinorUnits::ZERO && !self.is_tombstone()
     }
 
     /// True if it only blocks its number.
@@ -318,7 +347,7 @@ mod tests {
         const TABLE: &str = "
             pending    : paid cancelled expired - - - -
             paid       : - - - - - refund_due -
-            cancelled  : - - - paid refund_due - -
+            cancelled  : - - - - refund_due - -
             expired    : - - - paid refund_due - -
             refund_due : - - - - - - refunded
             refunded   : - - - - - - -";

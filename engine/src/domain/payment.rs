@@ -4,12 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::guard::{Guard, stands};
-use crate::domain::ids::{PaymentId, ProviderId};
+use crate::domain::ids::{InvalidId, PaymentId, ProviderId};
 use crate::domain::money::Money;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::refund::Refund;
 use crate::domain::time::Timestamp;
+use crate::ports::{StoreError, Stored};
 
 /// A payment: the provider and the provider's id of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -31,6 +32,29 @@ pub struct Capture {
     pub attempt: Option<AttemptNumber>,
     /// The amount that was captured.
     pub amount: Money,
+    /// The attempt of the order by which it was, if it was started here.
+    pub attempt: Option<AttemptNumber>,
+}
+
+/// The provider of what costs nothing: the name of no other.
+pub const NO_PROVIDER: &str = "free";
+
+impl Capture {
+    /// The payment of an order of 0.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if it costs something: nobody says that this was captured.
+    pub fn of_nothing(order: &Order) -> Stored<Self> {
+        let contract = |why: &str| StoreError::Contract(format!("order {}: {why}", order.number));
+        if !order.costs_nothing() {
+            return Err(contract("it costs something"));
+        }
+        let broken = |error: InvalidId| contract(&error.to_string());
+        let provider = ProviderId::new(NO_PROVIDER).map_err(broken)?;
+        let payment = PaymentId::new(order.number.to_string()).map_err(broken)?;
+        let key = PaymentKey { provider, payment };
+        Ok(Self { key, order: order.number, amount: order.total, attempt: None })
+    }
 }
 
 /// Why money is refunded.
@@ -59,16 +83,19 @@ pub enum RefundReason {
     SecondPayment,
     /// The order had ended and its seats are gone.
     TooLate,
+    /// Its buyer had cancelled the order.
+    Cancelled,
 }
 
 impl RefundReason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::UnknownOrder,
         Self::WrongAmount,
         Self::WrongCurrency,
         Self::SecondPayment,
         Self::TooLate,
+        Self::Cancelled,
     ];
 
     /// The reason as it is written in JSON and in the database.
@@ -80,6 +107,7 @@ impl RefundReason {
             Self::WrongCurrency => "wrong_currency",
             Self::SecondPayment => "second_payment",
             Self::TooLate => "too_late",
+            Self::Cancelled => "cancelled",
         }
     }
 }
@@ -124,8 +152,10 @@ impl PaymentRecord {
 pub enum PaymentDecision {
     /// Pay the pending order.
     Pay,
-    /// Claim the ended order's seats again and pay it; if they are gone, refund it.
+    /// Claim the expired order's seats again and pay it; if they are gone, refund it.
     Rescue,
+    /// Refund the cancelled order: its buyer gave its seats up.
+    RefundCancelled,
     /// Nothing: this very payment paid the order.
     AlreadyPaid,
     /// Send the money back; the order stays as it is.
@@ -155,7 +185,8 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
     }
     match order.state {
         OrderState::Pending => PaymentDecision::Pay,
-        OrderState::Cancelled | OrderState::Expired => PaymentDecision::Rescue,
+        OrderState::Expired => PaymentDecision::Rescue,
+        OrderState::Cancelled => PaymentDecision::RefundCancelled,
         OrderState::Paid | OrderState::RefundDue | OrderState::Refunded => {
             PaymentDecision::Refund(RefundReason::SecondPayment)
         }
@@ -165,6 +196,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::attempt::Attempts;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
     use crate::domain::money::MinorUnits;
     use crate::domain::order::{OrderLine, Ticket};
@@ -194,6 +226,7 @@ mod tests {
             pay_by: now.plus_seconds(60),
             changed_at: now,
             payment: paid_by.map(key),
+            attempts: Attempts::default(),
             synced: false,
         }
     }
@@ -211,7 +244,7 @@ mod tests {
         for amount_minor in [500, 501].map(MinorUnits) {
             let currency = crate::domain::money::Currency::new("CNY").unwrap();
             let amount = Money { amount_minor, currency };
-            let capture = Capture { key: key("p1"), order: order.number, attempt: None, amount };
+            let capture = Capture { key: key("p1"), order: order.number, amount, attempt: None };
             let refund = PaymentDecision::Refund(RefundReason::WrongCurrency);
             assert_eq!(decide_payment(Some(&order), &capture), refund);
         }
@@ -221,13 +254,13 @@ mod tests {
         let amount = Money { amount_minor: MinorUnits(amount), ..order.total };
         decide_payment(
             Some(order),
-            &Capture { key: key(id), order: order.number, attempt: None, amount },
+            &Capture { key: key(id), order: order.number, amount, attempt: None },
         )
     }
 
     #[test]
     fn every_capture_has_exactly_one_decision() {
-        use PaymentDecision::{AlreadyPaid, Pay, Refund, Rescue};
+        use PaymentDecision::{AlreadyPaid, Pay, Refund, RefundCancelled, Rescue};
         use RefundReason::{SecondPayment, UnknownOrder, WrongAmount};
         let cases = [
             (order(OrderState::Pending, None), 500, Pay),
@@ -235,7 +268,7 @@ mod tests {
             (order(OrderState::Paid, Some("p1")), 500, AlreadyPaid),
             (order(OrderState::Paid, Some("p0")), 500, Refund(SecondPayment)),
             (order(OrderState::Expired, None), 500, Rescue),
-            (order(OrderState::Cancelled, None), 500, Rescue),
+            (order(OrderState::Cancelled, None), 500, RefundCancelled),
             (order(OrderState::Expired, None), 501, Refund(WrongAmount)),
             (order(OrderState::RefundDue, None), 500, Refund(SecondPayment)),
             (

@@ -1,8 +1,8 @@
 //! Cancel: a buyer gives up a pending order.
 //!
-//! The provider is not asked, unlike before an order expires: the buyer says that they do not want
-//! it. If they paid all the same, the callback rescues the order or refunds the money
-//! ([`crate::flows::pay`]), as the seats allow.
+//! It frees at once: the buyer says that they do not want it. What was started to pay it is closed afterwards
+//! ([`crate::flows::close`]). If they paid all the same, the money goes back: nothing is rescued that its
+//! buyer gave up.
 
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::UserId;
@@ -10,6 +10,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, release};
+use crate::flows::pay::close_the_rest;
 use crate::ports::{ChangeReply, Orders, Ports, StoreError};
 
 /// Most attempts; an order that changed meanwhile is read again.
@@ -57,6 +58,7 @@ pub async fn cancel(
         match ports.orders().end(&end).await? {
             ChangeReply::Done => {
                 release(ports, &inventory_of(ports, &end).await?, number).await?;
+                close_the_rest(ports, &end).await;
                 return Ok(end);
             }
             ChangeReply::Conflict => {}

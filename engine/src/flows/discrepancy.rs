@@ -47,6 +47,8 @@ pub enum Discrepancy {
     Overdue(Box<Order>, HoldLookup),
     /// A paid order that is not counted in its sale's statistics.
     Uncounted(Box<Order>, HoldLookup),
+    /// An order that is not pending, with a payment that is open at its provider.
+    Unclosed(Box<Order>),
     /// A refund of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
     /// A hold past its deadline, with what DynamoDB has under its number.
@@ -116,6 +118,7 @@ impl Discrepancy {
             Self::NotLoaded { .. } | Self::Terms { .. } | Self::Leaked(_) => None,
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
+            | Self::Unclosed(order)
             | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
@@ -131,6 +134,7 @@ impl Discrepancy {
             Self::HoldOverdue(at, _, _) => Some(at.sale()),
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
+            | Self::Unclosed(order)
             | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)
@@ -178,6 +182,11 @@ impl Discrepancy {
                 "its sync message was lost, is late, or failed, or Redis could not be told",
                 "its seats are sold in Redis, and it is counted, once",
             ),
+            Self::Unclosed(_) => (
+                "unclosed",
+                "the message that has its payments closed was lost, is late, or failed",
+                "what is open is closed at its provider, or given up after the grace",
+            ),
             Self::Refund(..) => (
                 "refund",
                 "the request was lost, or its consumer failed, or the provider takes long",
@@ -224,7 +233,7 @@ impl Discrepancy {
             Self::NotLoaded { redis, .. } => named("no epoch", redis.as_ref()),
             Self::Terms { redis, .. } => terms(redis),
             Self::Overdue(_, hold) | Self::Uncounted(_, hold) => hold.text(),
-            Self::Refund(..) => "knows of no payments".to_owned(),
+            Self::Refund(..) | Self::Unclosed(_) => "knows of no payments".to_owned(),
             Self::HoldOverdue(..) => "a hold past its deadline".to_owned(),
             Self::HoldDiffers(_, _, record) => format!("holds {}", lines(&record.lines)),
             Self::Forgotten(..) => "no hold".to_owned(),
@@ -244,6 +253,7 @@ impl Discrepancy {
             Self::Terms { catalogue, .. } => terms(catalogue),
             Self::Overdue(order, _)
             | Self::Uncounted(order, _)
+            | Self::Unclosed(order)
             | Self::HoldDiffers(order, ..)
             | Self::Forgotten(order, _)
             | Self::HeldAndFree(order, _)

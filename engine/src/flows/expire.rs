@@ -1,25 +1,27 @@
 //! Expire: end an order that was not paid in time, and a hold that never became an order.
 //!
-//! A callback may be lost or late, so the provider's word is needed before a pending order ends. Where a
-//! reader goes over what the provider lists ([`crate::flows::captures`]), an order ends as soon as that was
-//! read past its deadline: what could have paid it is decided then, and nobody is asked.
+//! An order with an open attempt is closed at its provider before it ends: it is handed over, by a queue, to
+//! who speaks to providers ([`crate::flows::close`]), and comes back paid, or with nothing open. If it does
+//! not come back by the end of the [grace](crate::domain::grace) and a little longer, it ends unclosed. An
+//! order without one ends at its deadline, and nobody is asked.
 //!
-//! Otherwise the provider is asked what it has captured for the order. Money that is found is decided as
-//! if its callback had come. The answer may lack the last captures, so the order is asked about at its
-//! deadline, to find what is older, and again when the [grace](crate::domain::grace) is over: what was
-//! captured by the deadline is found then. Where lists are read, it is asked about at the end of the grace
-//! alone, if the reader has not come that far. While the limit on searches is used up, the order waits a
-//! little longer, `FOR_THE_LIMIT_SECONDS` at most; and if the provider does not answer by the end, the
-//! order ends unasked.
+//! Where payments are also started elsewhere, that is not enough: a callback may be lost or late. Where a
+//! reader goes over what the provider lists ([`crate::flows::captures`]), an order ends as soon as that was
+//! read past its deadline: what could have paid it is decided then. Otherwise it is handed over as well, and
+//! its provider is asked what it has captured. The answer may lack the last captures, so that this is done
+//! at the deadline, to find what is older, and again when the grace is over: what was captured by the
+//! deadline is found then. Where lists are read, it is done at the end of the grace alone, if the reader has
+//! not come that far. If no answer comes by [`FOR_THE_PROVIDER_SECONDS`] after the end, the order ends unasked.
 //! No money is lost by that: a capture that comes to light later is rescued or refunded
-//! ([`crate::flows::pay`]), as it is for a cancelled order, for which nobody is asked.
+//! ([`crate::flows::pay`]).
 
 use std::collections::BTreeMap;
 
 use futures_util::future::join_all;
 
+use crate::domain::attempt::Attempts;
 use crate::domain::captures::{Coverage, Listing};
-use crate::domain::grace::Grace;
+use crate::domain::grace::{FOR_THE_PROVIDER_SECONDS, Grace};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::InventoryId;
 use crate::domain::inventory::HoldRecord;
@@ -28,32 +30,46 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{align, release, sale_of, sell};
-use crate::flows::pay::pay;
+use crate::flows::pay::pay_nothing;
 use crate::ports::{
-    ChangeReply, Cursors, Freshness, Orders, Ports, Provider, Queue, Seats, StoreError, Stored,
+    ChangeReply, Cursors, Freshness, Orders, Ports, Queue, Seats, StoreError, Stored, messages,
 };
 
 /// Most attempts; an order that changed meanwhile is read again.
 const ATTEMPTS: usize = 4;
-/// Seconds after which a provider that did not answer is asked again.
-const ASK_AGAIN_SECONDS: i64 = 15;
 /// Parts of the grace after each of which an order whose providers' lists are being read is checked
 /// again, and the most seconds of one part.
 const RECHECKS_IN_GRACE: u32 = 8;
 const MAX_RECHECK_SECONDS: u32 = 15;
-/// Seconds past its grace that an order waits for the limit on searches. Within the two minutes beyond
-/// the grace of I7, with a minute for the sweeper.
-const FOR_THE_LIMIT_SECONDS: i64 = 30;
-/// Orders that are ended at once, each with a request to the provider.
+/// Orders that are ended at once.
 const TOGETHER: usize = 16;
+
+/// A number to be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expiry {
+    /// The inventory in which it may have a hold.
+    pub at: InventoryId,
+    /// The number.
+    pub number: OrderNumber,
+    /// The time by which what the order's providers list is decided, if they were asked.
+    pub heard_at: Option<Timestamp>,
+}
+
+impl From<&messages::Expiry> for Expiry {
+    fn from(message: &messages::Expiry) -> Self {
+        Self { at: message.inventory(), number: message.order, heard_at: message.heard_at }
+    }
+}
 
 /// Result of an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expired {
     /// The order, or the hold without an order, has ended now.
     Ended,
-    /// It still has time, or its grace, or waits for the provider's answer, until then.
+    /// It still has time, or its grace, until then.
     NotDue(Timestamp),
+    /// Its providers are being asked. Who asks them gives it back.
+    HandedOver,
     /// It had ended, or was paid; nothing is left to do.
     Resolved,
     /// There is neither an order nor a hold.
@@ -71,15 +87,20 @@ pub async fn expire(
     number: OrderNumber,
     now: Timestamp,
 ) -> Stored<Expired> {
-    let order = ports.orders().get(number).await?;
-    end(ports, at, number, order, now).await
+    let expiry = Expiry { at: at.clone(), number, heard_at: None };
+    expire_one(ports, &expiry, now).await
+}
+
+async fn expire_one(ports: &impl Ports, expiry: &Expiry, now: Timestamp) -> Stored<Expired> {
+    let order = ports.orders().get(expiry.number).await?;
+    end(ports, expiry, order, now).await
 }
 
 /// [`expire`] for many at once, which are read together: most of them are paid, and need no more than
 /// that. One outcome for each, in their order.
 pub async fn expire_all(
     ports: &impl Ports,
-    due: &[(InventoryId, OrderNumber)],
+    due: &[Expiry],
     now: Timestamp,
 ) -> Vec<Stored<Expired>> {
     let mut outcomes = Vec::with_capacity(due.len());
@@ -89,31 +110,28 @@ pub async fn expire_all(
     outcomes
 }
 
-async fn expire_some(
-    ports: &impl Ports,
-    due: &[(InventoryId, OrderNumber)],
-    now: Timestamp,
-) -> Vec<Stored<Expired>> {
-    let numbers: Vec<OrderNumber> = due.iter().map(|(_, number)| *number).collect();
+async fn expire_some(ports: &impl Ports, due: &[Expiry], now: Timestamp) -> Vec<Stored<Expired>> {
+    let numbers: Vec<OrderNumber> = due.iter().map(|expiry| expiry.number).collect();
     let orders = match ports.orders().get_many(&numbers).await {
         Ok(orders) => orders,
         // One that cannot be read must not hold the others up: each by itself.
         Err(_) => {
-            let each = due.iter().map(|(at, number)| expire(ports, at, *number, now));
+            let each = due.iter().map(|expiry| expire_one(ports, expiry, now));
             return join_all(each).await;
         }
     };
     let orders: BTreeMap<OrderNumber, Order> =
         orders.into_iter().map(|order| (order.number, order)).collect();
-    let ends = due.iter().map(|(at, number)| async {
-        match orders.get(number) {
+    let ends = due.iter().map(|expiry| async {
+        let at = &expiry.at;
+        match orders.get(&expiry.number) {
             // It was sold in Redis before it was counted. If Redis forgot, reconcile will find it.
             Some(order)
                 if order.state == OrderState::Paid && order.synced && own(at, order) == *at =>
             {
                 Ok(Expired::Resolved)
             }
-            order => end(ports, at, *number, order.cloned(), now).await,
+            order => end(ports, expiry, order.cloned(), now).await,
         }
     });
     join_all(ends).await
@@ -123,14 +141,15 @@ async fn expire_some(
 /// becomes of each, in their order. This is what the expiry queue's function does with its messages.
 pub async fn expire_or_requeue(
     ports: &impl Ports,
-    due: &[(InventoryId, OrderNumber)],
+    due: &[Expiry],
     now: Timestamp,
 ) -> Vec<Stored<()>> {
     let outcomes = expire_all(ports, due, now).await;
-    let requeued = due.iter().zip(outcomes).map(|((at, number), outcome)| async move {
+    let requeued = due.iter().zip(outcomes).map(|(expiry, outcome)| async move {
+        let Expiry { at, number, .. } = expiry;
         match outcome? {
             Expired::NotDue(due) => ports.queue().expire_later(at, *number, now, due).await,
-            Expired::Ended | Expired::Resolved | Expired::Nothing => Ok(()),
+            Expired::Ended | Expired::HandedOver | Expired::Resolved | Expired::Nothing => Ok(()),
         }
     });
     join_all(requeued).await
@@ -145,26 +164,30 @@ fn own(at: &InventoryId, order: &Order) -> InventoryId {
 /// Ends what is under this number, beginning with the order as it was read.
 async fn end(
     ports: &impl Ports,
-    at: &InventoryId,
-    number: OrderNumber,
+    expiry: &Expiry,
     mut order: Option<Order>,
     now: Timestamp,
 ) -> Stored<Expired> {
-    let mut finding = None;
+    let Expiry { at, number, heard_at } = expiry;
+    let (number, heard_at) = (*number, *heard_at);
     for attempt in 1..=ATTEMPTS {
-        if let Some(pending) = order.as_ref().filter(|order| is_overdue(order, now))
-            && finding.is_none()
-        {
-            // Boxed: what deciding a payment needs would be room in every expiry.
-            let found = Box::pin(inspect(ports, pending, now)).await?;
-            if found.is_decided {
-                order = ports.orders().get(number).await?;
+        if let Some(pending) = order.as_ref().filter(|order| order.state == OrderState::Pending) {
+            if pending.costs_nothing() {
+                let paid = pay_nothing(ports, pending.clone(), now).await?;
+                settle(ports, &paid, at).await?;
+                return Ok(Expired::Resolved);
             }
-            finding = Some(found);
-        }
-        let again = order.as_ref().and_then(|order| not_yet(order, finding.as_ref(), now));
-        if let Some(again) = again {
-            return Ok(Expired::NotDue(again));
+            if stands(Guard::Deadline) && now < pending.pay_by {
+                return Ok(Expired::NotDue(pending.pay_by));
+            }
+            match inspect(ports, pending, heard_at, now).await {
+                Finding::MayEnd => {}
+                Finding::Wait(again) => return Ok(Expired::NotDue(again)),
+                Finding::HandOver => {
+                    ports.queue().close(at, number, None).await?;
+                    return Ok(Expired::HandedOver);
+                }
+            }
         }
         let owner = order.as_ref().map_or_else(|| at.clone(), |order| own(at, order));
         let ended = match order {
@@ -216,82 +239,76 @@ async fn settle(ports: &impl Ports, order: &Order, at: &InventoryId) -> Stored<(
     align(ports, order, at).await
 }
 
-fn is_overdue(order: &Order, now: Timestamp) -> bool {
-    order.state == OrderState::Pending && order.pay_by <= now
+/// What is to be done with a pending order past its deadline.
+#[derive(Debug, Clone, Copy)]
+enum Finding {
+    /// It may end.
+    MayEnd,
+    /// It is checked again at this time.
+    Wait(Timestamp),
+    /// Its providers are to be asked first.
+    HandOver,
 }
 
-/// The time at which an order that may not end yet is checked again; `None` if it may end.
-fn not_yet(order: &Order, finding: Option<&Finding>, now: Timestamp) -> Option<Timestamp> {
-    if !stands(Guard::Deadline) || order.state != OrderState::Pending {
-        return None;
+/// Finds out if an order may end, from its attempts and from what was read of its providers' lists.
+/// `heard_at` is the time by which what its providers list is decided, if they were asked.
+async fn inspect(
+    ports: &impl Ports,
+    order: &Order,
+    heard_at: Option<Timestamp>,
+    now: Timestamp,
+) -> Finding {
+    let number = order.number;
+    if stands(Guard::CloseBeforeEnd) && order.attempts.any_open() {
+        let end = ports.grace().end_from(order.pay_by).plus_seconds(FOR_THE_PROVIDER_SECONDS);
+        if now <= end {
+            return Finding::HandOver;
+        }
+        tracing::error!(order = %number, "it ends with a payment that was not closed");
     }
-    let end = finding.map_or(order.pay_by, |finding| finding.end);
-    let again = finding.and_then(|finding| finding.recheck_at).unwrap_or(end);
-    (now < end).then(|| again.min(end))
-}
-
-/// What is known of a pending order past its deadline.
-#[derive(Debug)]
-struct Finding {
-    /// The time from which it may end.
-    end: Timestamp,
-    /// The time to check again before that, if it is worth it.
-    recheck_at: Option<Timestamp>,
-    /// True if money was found, of which it is now decided what it does.
-    is_decided: bool,
-}
-
-/// Finds out if an order may end: from what was read of its providers' lists, else by asking them.
-async fn inspect(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Finding> {
+    if !ports.started_elsewhere() {
+        return Finding::MayEnd;
+    }
     let (coverage, read_from) = coverage_of(ports, order, now).await;
     let end = ports.grace().end_of(order, coverage);
-    let mut finding = Finding { end, recheck_at: None, is_decided: false };
+    let was_heard = |since: Timestamp| heard_at.is_some_and(|heard| since <= heard);
     match coverage {
-        Coverage::Read => return Ok(finding),
+        Coverage::Read => Finding::MayEnd,
         Coverage::BeingRead if now < end => {
-            finding.recheck_at =
-                Some(now.max(read_from).plus_seconds(recheck_seconds(ports.grace())));
-            return Ok(finding);
+            let recheck_at = now.max(read_from).plus_seconds(recheck_seconds(ports.grace()));
+            Finding::Wait(recheck_at.min(end))
         }
         Coverage::BeingRead | Coverage::Unread if !stands(Guard::AskProvider) => {
-            return Ok(finding);
-        }
-        Coverage::BeingRead | Coverage::Unread => {}
-    }
-    let again = now.plus_seconds(ASK_AGAIN_SECONDS);
-    match decide_captures(ports, order, now).await? {
-        Money::None => {}
-        Money::Decided => finding.is_decided = true,
-        Money::Unknown => finding.recheck_at = Some(again),
-        Money::Limited(seconds) => {
-            finding.recheck_at = Some(again.max(now.plus_seconds(seconds.into())));
-            if end <= now {
-                finding.end = end.plus_seconds(FOR_THE_LIMIT_SECONDS);
+            if now < end {
+                Finding::Wait(end)
+            } else {
+                Finding::MayEnd
             }
         }
-    }
-    warn_of_silence(order, &finding, now);
-    Ok(finding)
-}
-
-/// Says that an order waits for its provider, or ends though the provider was not heard.
-fn warn_of_silence(order: &Order, finding: &Finding, now: Timestamp) {
-    let order = order.number;
-    match finding.recheck_at {
-        None => {}
-        Some(_) if now < finding.end => tracing::warn!(%order, "it waits for the provider"),
-        Some(_) => tracing::warn!(%order, "it ends though the provider was not heard"),
+        Coverage::Unread if now < end && was_heard(order.pay_by) => Finding::Wait(end),
+        Coverage::BeingRead | Coverage::Unread if was_heard(end) => Finding::MayEnd,
+        Coverage::BeingRead | Coverage::Unread => {
+            if end.plus_seconds(FOR_THE_PROVIDER_SECONDS) < now {
+                tracing::warn!(order = %number, "it ends though the provider was not heard");
+                return Finding::MayEnd;
+            }
+            Finding::HandOver
+        }
     }
 }
 
 /// Seconds until an order is checked again while its providers' lists are being read.
-fn recheck_seconds(grace: Grace) -> i64 {
+pub(crate) fn recheck_seconds(grace: Grace) -> i64 {
     (grace.seconds() / RECHECKS_IN_GRACE).clamp(1, MAX_RECHECK_SECONDS).into()
 }
 
 /// What was read of the lists of all providers that can be asked, and the time before which nobody can
 /// have read past the order's deadline.
-async fn coverage_of(ports: &impl Ports, order: &Order, now: Timestamp) -> (Coverage, Timestamp) {
+pub(crate) async fn coverage_of(
+    ports: &impl Ports,
+    order: &Order,
+    now: Timestamp,
+) -> (Coverage, Timestamp) {
     let mut read = Vec::new();
     let mut longest = 0;
     for Listing { provider, lag } in ports.listings() {
@@ -306,35 +323,6 @@ async fn coverage_of(ports: &impl Ports, order: &Order, now: Timestamp) -> (Cove
         longest = longest.max(lag.seconds());
     }
     (Coverage::of_order(order, &read, now), order.pay_by.plus_seconds(longest.into()))
-}
-
-/// What the provider says of an order that should end.
-enum Money {
-    /// It lists no capture, or cannot be asked.
-    None,
-    /// It has captured something, of which it is now decided what it does.
-    Decided,
-    /// It does not answer.
-    Unknown,
-    /// It is not asked for these seconds: the limit on searches is used up.
-    Limited(u32),
-}
-
-/// Asks the provider for captures of an order, and decides each as its callback would.
-async fn decide_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Money> {
-    let captures = match ports.provider().captures(order).await {
-        Ok(captures) => captures.unwrap_or_default(),
-        Err(StoreError::Limited(seconds)) => return Ok(Money::Limited(seconds)),
-        Err(error) => {
-            tracing::warn!(order = %order.number, %error, "the provider does not answer");
-            return Ok(Money::Unknown);
-        }
-    };
-    for capture in &captures {
-        let record = pay(ports, capture, now).await?;
-        tracing::warn!(?record, "found at the provider; its callback did not come in time");
-    }
-    Ok(if captures.is_empty() { Money::None } else { Money::Decided })
 }
 
 async fn tombstone(
@@ -357,6 +345,7 @@ async fn tombstone(
         pay_by: record.deadline,
         changed_at: now,
         payment: None,
+        attempts: Attempts::default(),
         synced: false,
     })
 }

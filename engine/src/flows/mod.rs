@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, pay, refund, cancel, expire, sync, publish, load, reconcile, archive,
+//! What happens, step by step: admit, reserve, start and close payments, pay, refund, cancel, expire, sync, publish, load, reconcile, archive,
 //! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
@@ -8,6 +8,7 @@ pub mod admit;
 pub mod archive;
 pub mod cancel;
 pub mod captures;
+pub mod close;
 pub mod discrepancy;
 pub mod expire;
 pub mod hold;
@@ -18,6 +19,7 @@ pub mod reconcile;
 pub mod refund;
 pub mod reserve;
 pub mod room;
+pub mod start;
 pub mod stuck;
 pub mod sync;
 pub mod tokens;

@@ -1,5 +1,6 @@
 //! Pay: one recorded decision for every capture, then everything that follows from it.
 
+use crate::domain::attempt::Attempts;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::order::{
     Capture, Order, OrderEvent, OrderState, PaymentDecision, PaymentOutcome, PaymentRecord,
@@ -25,7 +26,10 @@ const ATTEMPTS: usize = 6;
 pub async fn pay(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored<PaymentRecord> {
     let Decided { record, paid } = decide(ports, capture, now).await?;
     match paid {
-        Some(order) => hand_over(ports, &order, now).await?,
+        Some(order) => {
+            hand_over(ports, &order, now).await?;
+            close_the_rest(ports, &order).await;
+        }
         None => follow_up(ports, &record, now).await?,
     }
     Ok(record)
@@ -75,7 +79,10 @@ pub async fn pay_from_afar(
 ) -> Stored<PaymentRecord> {
     let Decided { record, paid } = decide(ports, capture, now).await?;
     match (paid, record.outcome) {
-        (Some(order), _) => bring_up(ports, &order, now, now).await,
+        (Some(order), _) => {
+            bring_up(ports, &order, now, now).await;
+            close_the_rest(ports, &order).await;
+        }
         (None, PaymentOutcome::Accepted) => {
             let order = ports.orders().get(record.capture.order).await?;
             let is_left = |order: &Order| order.state == OrderState::Paid && !order.synced;
@@ -86,6 +93,35 @@ pub async fn pay_from_afar(
         (None, PaymentOutcome::Refund(_)) => follow_up(ports, &record, now).await?,
     }
     Ok(record)
+}
+
+/// Pays an order of 0 as it is made: nobody captures anything, and its payment is recorded all the same.
+/// The order as it is then; one that is not pending stays as it is.
+///
+/// # Errors
+/// Fails if a store does; running it again finishes it.
+pub async fn pay_nothing(ports: &impl Ports, order: Order, now: Timestamp) -> Stored<Order> {
+    let (number, mut order) = (order.number, order);
+    let capture = Capture::of_nothing(&order)?;
+    for _ in 0..ATTEMPTS {
+        if order.state != OrderState::Pending {
+            return Ok(order);
+        }
+        let settlement = moved(Some(order), OrderEvent::Pay, &capture, now)?;
+        let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, now);
+        match ports.orders().settle(&record, &settlement, Tickets::NONE).await? {
+            SettleReply::Settled => {
+                let missing = || StoreError::Contract(format!("order {number}: paid and not"));
+                let paid = settlement.paid().ok_or_else(missing)?;
+                hand_over(ports, &paid, now).await?;
+                return Ok(paid);
+            }
+            SettleReply::Known(_) | SettleReply::Conflict | SettleReply::Gone => {}
+        }
+        let missing = || StoreError::Contract(format!("order {number} is lost"));
+        order = ports.orders().get(number).await?.ok_or_else(missing)?;
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")))
 }
 
 /// Decision on a payment.
@@ -131,6 +167,11 @@ async fn decide(ports: &impl Ports, capture: &Capture, now: Timestamp) -> Stored
                 let rescued = moved(order, OrderEvent::Rescue, capture, now)?;
                 (PaymentOutcome::Accepted, rescued, published.sale.limit())
             }
+            PaymentDecision::RefundCancelled => (
+                PaymentOutcome::Refund(RefundReason::Cancelled),
+                moved(order, OrderEvent::PayTooLate, capture, now)?,
+                none,
+            ),
             PaymentDecision::Rescue => (
                 PaymentOutcome::Refund(RefundReason::TooLate),
                 moved(order, OrderEvent::PayTooLate, capture, now)?,
@@ -163,7 +204,9 @@ fn moved(
 ) -> Stored<Settlement> {
     let impossible = || StoreError::Contract(format!("{event:?} cannot happen to the order"));
     let order = order.and_then(|order| order.after(event, now)).ok_or_else(impossible)?;
-    let order = Order { payment: Some(capture.key.clone()), ..order };
+    let attempt = capture.attempt.filter(|number| order.attempts.get(*number).is_some());
+    let attempts = Attempts { paid: attempt, ..order.attempts.clone() };
+    let order = Order { payment: Some(capture.key.clone()), attempts, ..order };
     match event {
         OrderEvent::Pay => Ok(Settlement::Pay(order)),
         OrderEvent::Rescue => Ok(Settlement::Rescue(order)),
@@ -216,6 +259,21 @@ async fn hand_over(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<
         sold => sold?,
     }
     if order.synced { Ok(()) } else { ports.queue().sync(order.number).await }
+}
+
+/// Has what is still open of a resolved order closed at its providers. If the message is lost, the sweeper
+/// finds the order: it is due while it has an open attempt.
+pub(crate) async fn close_the_rest(ports: &impl Ports, order: &Order) {
+    if !order.attempts.any_open() {
+        return;
+    }
+    let sent = async {
+        let inventory = inventory_of(ports, order).await?;
+        ports.queue().close(&inventory, order.number, None).await
+    };
+    if let Err(error) = sent.await {
+        tracing::warn!(order = %order.number, %error, "its payments are left to the sweeper");
+    }
 }
 
 /// Brings a paid order up in the expiry queue, whose consumer sells it and has it counted.

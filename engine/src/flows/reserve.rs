@@ -2,6 +2,7 @@
 
 use futures_util::future::join;
 
+use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{AttendeeHash, max_named};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{
@@ -18,6 +19,7 @@ use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::align_to;
 use crate::flows::load;
+use crate::flows::pay::pay_nothing;
 use crate::ports::{
     Catalogue, CreateReply, Freshness, Orders, Ports, Published, Queue, Seats, StoreError, Stored,
 };
@@ -141,10 +143,12 @@ pub async fn reserve(
             }
         };
         match claim(ports, reservation, &at, &record, now).await? {
-            Claimed::Created(order) => return Ok(Reserved { order, allowance }),
+            Claimed::Created(order) => return made_whole(ports, order, allowance, now).await,
             Claimed::Exists(existing) => {
                 align_to(ports, &existing, &at, &record).await?;
-                return found(*existing, reservation, &fingerprint, allowance);
+                let Reserved { order, allowance } =
+                    found(*existing, reservation, &fingerprint, allowance)?;
+                return made_whole(ports, order, allowance, now).await;
             }
             Claimed::SeatsTaken(lost) => {
                 give_up_lost(ports, reservation, &at, record, &lost).await?;
@@ -166,6 +170,20 @@ pub async fn reserve(
         }
     }
     Err(Refusal::Contended)
+}
+
+/// The reservation of an order that is there: one of 0 is paid with it. If that is cut off, the same request or
+/// the order's expiry does it.
+async fn made_whole(
+    ports: &impl Ports,
+    order: Order,
+    allowance: Option<Tickets>,
+    now: Timestamp,
+) -> Result<Reserved, Refusal> {
+    let is_to_be_paid = order.state == OrderState::Pending && order.costs_nothing();
+    // Boxed: few orders cost nothing, and the others need no room for that.
+    let order = if is_to_be_paid { Box::pin(pay_nothing(ports, order, now)).await? } else { order };
+    Ok(Reserved { order, allowance })
 }
 
 /// The order that an earlier attempt with this admission made, if one did. Holds nothing: for an
@@ -311,6 +329,7 @@ async fn claim(
         pay_by: record.deadline,
         changed_at: now,
         payment: None,
+        attempts: Attempts::default(),
         synced: false,
     };
     let limit = sale.limit();

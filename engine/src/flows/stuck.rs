@@ -33,6 +33,8 @@ pub enum Kind {
     Pending,
     /// A paid order that is not counted.
     Uncounted,
+    /// An order that is not pending, with a payment that is open at its provider.
+    Unclosed,
     /// Money that has not gone back.
     Refund,
     /// A hold without an order.
@@ -46,6 +48,7 @@ impl Kind {
         match self {
             Self::Pending => "pending",
             Self::Uncounted => "uncounted",
+            Self::Unclosed => "unclosed",
             Self::Refund => "refund",
             Self::Hold => "hold",
         }
@@ -157,6 +160,15 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
         | OrderState::Cancelled
         | OrderState::Expired
         | OrderState::RefundDue
+        | OrderState::Refunded
+            if order.attempts.any_open() =>
+        {
+            (Kind::Unclosed, order.changed_at)
+        }
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
         | OrderState::Refunded => return None,
     };
     let held = match inventory_of(ports, order).await {
@@ -167,6 +179,10 @@ async fn of_order(ports: &impl Ports, order: &Order) -> Option<Stuck> {
     if kind == Kind::Pending {
         why.push(captured(ports, order).await);
     }
+    why.extend(order.attempts.open().map(|attempt| {
+        let provider = &attempt.choice.provider;
+        format!("payment {} at {provider} was not closed", attempt.number)
+    }));
     let sale = Some(order.sale.clone());
     Some(Stuck { kind, sale, order: order.number, since: Some(since), why })
 }

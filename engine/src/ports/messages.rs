@@ -6,6 +6,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::domain::attempt::AttemptNumber;
 use crate::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::number::OrderNumber;
@@ -107,6 +108,7 @@ queue_messages! {
     Refund(Refund), "refund";
     Callback(Callback), "callback";
     Draw(Draw), "draw";
+    Close(ClosePayments), "close";
 }
 
 /// Check an order at its deadline: it may have to expire.
@@ -122,6 +124,9 @@ pub struct Expiry {
     pub order: OrderNumber,
     /// End of its payment window. A consumer that is early puts the message back with a delay.
     pub due_at: Timestamp,
+    /// The time by which what its providers list is decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard_at: Option<Timestamp>,
 }
 
 impl Expiry {
@@ -129,7 +134,7 @@ impl Expiry {
     #[must_use]
     pub fn new(inventory: &InventoryId, order: OrderNumber, due_at: Timestamp) -> Self {
         let (sale, tier) = (inventory.sale().clone(), inventory.tier().cloned());
-        Self { sale, tier, order, due_at }
+        Self { sale, tier, order, due_at, heard_at: None }
     }
 
     /// The inventory in which the number may have a hold.
@@ -158,6 +163,34 @@ pub struct LoadSale {
 pub struct Draw {
     /// The sale.
     pub sale: SaleId,
+}
+
+/// Close what was started for an order at its providers, and ask them what they have captured for it, as far as
+/// that is due; then give the order back to the expiry queue.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ClosePayments {
+    /// The order's sale.
+    pub sale: SaleId,
+    /// The tier in which the number may have a hold, as in [`Expiry`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tier: Option<TierId>,
+    /// The order.
+    pub order: OrderNumber,
+}
+
+impl ClosePayments {
+    /// The message about an order that may have a hold in an inventory.
+    #[must_use]
+    pub fn new(inventory: &InventoryId, order: OrderNumber) -> Self {
+        let (sale, tier) = (inventory.sale().clone(), inventory.tier().cloned());
+        Self { sale, tier, order }
+    }
+
+    /// The inventory in which the number may have a hold.
+    #[must_use]
+    pub fn inventory(&self) -> InventoryId {
+        InventoryId::from_parts(self.sale.clone(), self.tier.clone())
+    }
 }
 
 /// Refund a payment. The provider and its payment together name the refund: whoever carries it
@@ -212,21 +245,24 @@ pub struct Callback {
     pub amount_minor: MinorUnits,
     /// The currency it was captured in.
     pub currency: Currency,
+    /// The attempt of the order by which it was, if it was started here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<AttemptNumber>,
 }
 
 impl From<Capture> for Callback {
     fn from(capture: Capture) -> Self {
-        let Capture { key: PaymentKey { provider, payment }, order, attempt: _, amount } = capture;
+        let Capture { key: PaymentKey { provider, payment }, order, amount, attempt } = capture;
         let Money { amount_minor, currency } = amount;
-        Self { provider, payment, order, amount_minor, currency }
+        Self { provider, payment, order, amount_minor, currency, attempt }
     }
 }
 
 impl From<Callback> for Capture {
     fn from(message: Callback) -> Self {
-        let Callback { provider, payment, order, amount_minor, currency } = message;
+        let Callback { provider, payment, order, amount_minor, currency, attempt } = message;
         let amount = Money { amount_minor, currency };
-        Self { key: PaymentKey { provider, payment }, order, attempt: None, amount }
+        Self { key: PaymentKey { provider, payment }, order, amount, attempt }
     }
 }
 
@@ -238,6 +274,9 @@ mod tests {
     const OF_A_TIER: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z"}"#;
     const SYNC: &str = r#"{"order":"4611686018427387905"}"#;
     const LOAD: &str = r#"{"sale":"g1-2026-11-21"}"#;
+    const HEARD: &str = r#"{"sale":"g1-2026-11-21","order":"4611686018427387905","due_at":"2026-11-21T10:15:00.000Z","heard_at":"2026-11-21T10:15:01.000Z"}"#;
+    const CLOSE: &str = r#"{"sale":"g1-2026-11-21","tier":"floor","order":"4611686018427387905"}"#;
+    const BY_AN_ATTEMPT: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","attempt":2}"#;
     const DRAW: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
     const CALLBACK: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY"}"#;
@@ -260,6 +299,9 @@ mod tests {
         survives::<Sync>(SYNC);
         survives::<LoadSale>(LOAD);
         survives::<Draw>(DRAW);
+        survives::<ClosePayments>(CLOSE);
+        survives::<Expiry>(HEARD);
+        survives::<Callback>(BY_AN_ATTEMPT);
         survives::<Refund>(REFUND);
         survives::<Callback>(CALLBACK);
     }
@@ -276,7 +318,9 @@ mod tests {
         let sale = SaleId::new("s".repeat(SaleId::MAX_BYTES)).unwrap();
         let due_at = Timestamp::from_ms(1_800_000_000_000);
         let tier = Some(TierId::new("t".repeat(TierId::MAX_BYTES)).unwrap());
-        let expiry = Expiry { sale: sale.clone(), tier, order, due_at }.body().unwrap();
+        let expiry = Expiry { sale: sale.clone(), tier, order, due_at, heard_at: Some(due_at) }
+            .body()
+            .unwrap();
         let load = LoadSale { sale: sale.clone() }.body().unwrap();
         let draw = Draw { sale }.body().unwrap();
         assert!(expiry.len().max(load.len()).max(draw.len()) <= MAX_SALE_MESSAGE_BYTES);
@@ -291,7 +335,8 @@ mod tests {
             };
             assert!(refund.body().unwrap().len() <= MAX_REFUND_BYTES);
             let Refund { provider, payment, order, amount_minor, currency, .. } = refund;
-            let callback = Callback { provider, payment, order, amount_minor, currency };
+            let attempt = Some(AttemptNumber::FIRST);
+            let callback = Callback { provider, payment, order, amount_minor, currency, attempt };
             assert!(callback.body().unwrap().len() <= MAX_REFUND_BYTES);
         }
     }

@@ -8,6 +8,7 @@ pub use super::{
     Orders, Page, Ports, Provider, Published, Queue, RoomPorts, Rooms, SalesPage, Seats,
     SettleReply, Settlement, Shown, StoreError, Stored,
 };
+pub use crate::domain::attempt::{Attempt, CloseReply, StartReply};
 pub use crate::domain::captures::{CapturePage, Cursor, Listing};
 pub use crate::domain::gate::tokens::{AddTokens, AddTokensReply, TokenCounts, TokenSnapshot};
 pub use crate::domain::gate::{Admit, AdmitReply};
@@ -75,6 +76,7 @@ macro_rules! port_methods {
             Orders by orders {
                 Create: create(ref order: Order, copy limit: Tickets) -> CreateReply;
                 End: end(ref end: Order) -> ChangeReply;
+                KeepAttempts: keep_attempts(ref order: Order) -> ChangeReply;
                 WriteTombstone: write_tombstone(ref tombstone: Order) -> ChangeReply;
                 Settle: settle(
                     ref payment: PaymentRecord, ref settlement: Settlement, copy limit: Tickets
@@ -115,6 +117,8 @@ macro_rules! port_methods {
                 Send: send(ref message: QueueMessage, copy delay_seconds: Option<i32>) -> ();
             }
             Provider by provider {
+                StartPayment: start(ref order: Order, ref attempt: Attempt) -> StartReply;
+                ClosePayment: close(ref order: Order, ref attempt: Attempt) -> CloseReply;
                 Captures: captures(ref order: Order) -> Option<Vec<Capture>>;
                 ListCaptures: list_captures(
                     ref provider: ProviderId, copy from: Timestamp, option after: PageMark

@@ -17,6 +17,7 @@ mod room_board;
 mod rooms;
 mod seats;
 
+use crate::domain::attempt::Offer;
 use crate::domain::captures::Listing;
 use crate::domain::grace::Grace;
 use crate::domain::inventory::PartLimit;
@@ -108,4 +109,9 @@ pub trait Ports: Send + Sync {
     }
     /// The providers that can be asked, each with the lag of its list if it has one.
     fn listings(&self) -> Vec<Listing>;
+    /// The providers by which payments can be started.
+    fn offers(&self) -> Vec<Offer>;
+    /// True if orders are also paid by payments that were not started here: then an order without an open
+    /// attempt may have been paid all the same, and its providers are asked before it ends.
+    fn started_elsewhere(&self) -> bool;
 }

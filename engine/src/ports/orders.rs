@@ -7,6 +7,7 @@ use crate::domain::attendee::{AttendeeHash, MAX_ATTENDEE_KEYS};
 use crate::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
+pub use crate::domain::order::FOLLOW_UP_SECONDS;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
 use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use crate::domain::sale::MAX_LEGS;
@@ -34,9 +35,6 @@ const MAX_EXPRESSION_OPERATORS: usize = 300;
 const _: () = assert!("attribute_not_exists(#l63) AND ".len() * MAX_LEGS <= MAX_EXPRESSION_BYTES);
 const _: () = assert!(2 * MAX_LEGS <= MAX_EXPRESSION_OPERATORS);
 
-/// Time after the decision on a payment by which its follow-up should be finished, in seconds:
-/// until then the sweeper leaves it to the messages.
-pub const FOLLOW_UP_SECONDS: i64 = 60;
 /// Neighbouring seats of a tier that share a block: claims are kept, and read, by blocks.
 pub const SEATS_PER_BLOCK: u32 = 128;
 /// Shards of the index of due work; an order's shard is its number's counter modulo this.
@@ -113,7 +111,8 @@ pub enum SettleReply {
 /// Something that should have been finished by now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Due {
-    /// A pending order past its deadline, or a paid one that is not synced.
+    /// A pending order past its deadline, a paid one that is not synced, or one that is not pending and has
+    /// an open attempt.
     Order(OrderNumber),
     /// A refund that is not in the queue, or of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
@@ -169,9 +168,13 @@ pub trait Orders: Send + Sync {
         order: &Order,
         limit: Tickets,
     ) -> impl Future<Output = Stored<CreateReply>> + Send;
-    /// Pending to cancelled or expired (`end.state`), in one transaction with its claims.
-    /// `end` is the order as it shall be.
+    /// Pending to cancelled or expired (`end.state`), in one transaction with its claims, if its attempts
+    /// are still those that `end` has. `end` is the order as it shall be.
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Writes the attempts of an order as they shall be, if they are still those that these follow
+    /// ([`Attempts::version`](crate::domain::attempt::Attempts::version)), and the order is in the state
+    /// that `order` has, counted or not as it says.
+    fn keep_attempts(&self, order: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Writes an order without lines, in state expired, if the number is unused.
     fn write_tombstone(
         &self,

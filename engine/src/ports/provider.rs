@@ -3,6 +3,7 @@
 use std::future::Future;
 
 use super::Stored;
+use crate::domain::attempt::{Attempt, CloseReply, StartReply};
 use crate::domain::captures::CapturePage;
 use crate::domain::ids::{PageMark, ProviderId};
 use crate::domain::order::{Capture, Order, PaymentRecord};
@@ -15,6 +16,20 @@ use crate::domain::time::Timestamp;
 /// Every method fails with a [`StoreError`](super::StoreError): `Limited` if the limit on calls to the
 /// endpoint is used up, `Unknown` if a refund may have happened.
 pub trait Provider: Send + Sync {
+    /// Starts an attempt at paying an order, once however often it is asked: the order's number and the
+    /// attempt's are the idempotency key. Asked again, it gives the same answer.
+    fn start(
+        &self,
+        order: &Order,
+        attempt: &Attempt,
+    ) -> impl Future<Output = Stored<StartReply>> + Send;
+    /// Closes an attempt, so that no money comes by it, or says that it was paid. One whose provider never
+    /// answered is found by its name.
+    fn close(
+        &self,
+        order: &Order,
+        attempt: &Attempt,
+    ) -> impl Future<Output = Stored<CloseReply>> + Send;
     /// Every capture that a search finds for an order, oldest first. `None` if there is no provider that
     /// can be asked. An answer may lack the last captures, by the search's lag: the
     /// [grace](crate::domain::grace) is longer than that.

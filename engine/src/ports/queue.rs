@@ -43,6 +43,30 @@ pub trait Queue: Send + Sync {
         async move { self.send(&message, Some(delay_seconds(now, deadline))).await }
     }
 
+    /// Gives an order back at once, to be ended or to wait: what its providers list by `heard_at` is decided.
+    fn heard(
+        &self,
+        inventory: &InventoryId,
+        order: OrderNumber,
+        heard_at: Timestamp,
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<()>> + Send {
+        let heard_at = Some(heard_at);
+        let message = messages::Expiry { heard_at, ..messages::Expiry::new(inventory, order, now) };
+        async move { self.send(&message.into(), None).await }
+    }
+
+    /// Hands an order over to who speaks to its providers.
+    fn close(
+        &self,
+        inventory: &InventoryId,
+        order: OrderNumber,
+        delay_seconds: Option<i32>,
+    ) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::ClosePayments::new(inventory, order).into();
+        async move { self.send(&message, delay_seconds).await }
+    }
+
     /// Counts a paid order.
     fn sync(&self, order: OrderNumber) -> impl Future<Output = Stored<()>> + Send {
         async move { self.send(&messages::Sync { order }.into(), None).await }

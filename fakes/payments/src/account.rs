@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use engine::domain::attempt::AttemptNumber;
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::PROVIDER;
+use crate::attempts::Waiting;
 use crate::faults::{Fault, Plan, RequestKind};
 use crate::journal::Journal;
 use crate::ledger::{LedgerEntry, LedgerRefund};
@@ -31,14 +33,14 @@ pub(crate) struct Accounts {
 }
 
 #[derive(Debug)]
-struct Book {
-    state: State,
+pub(crate) struct Book {
+    pub(crate) state: State,
     journal: Option<Journal>,
     plan: Plan,
 }
 
 #[derive(Debug, Default)]
-struct State {
+pub(crate) struct State {
     intents: BTreeMap<PaymentId, Intent>,
     /// The payments in the order in which they were captured.
     by_time: BTreeSet<(i64, PaymentId)>,
@@ -46,19 +48,24 @@ struct State {
     by_order: BTreeMap<OrderNumber, BTreeSet<PaymentId>>,
     refunds: Vec<Refund>,
     keys: BTreeMap<String, Kept>,
+    /// The payments that wait for a buyer, or waited.
+    pub(crate) waiting: BTreeMap<PaymentId, Waiting>,
 }
 
 /// A captured payment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Intent {
-    id: PaymentId,
-    order: OrderNumber,
-    amount: Money,
-    created_ms: i64,
+    pub(crate) id: PaymentId,
+    pub(crate) order: OrderNumber,
+    pub(crate) amount: Money,
+    pub(crate) created_ms: i64,
+    /// The attempt of the order that it paid, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attempt: Option<AttemptNumber>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Refund {
+pub(crate) struct Refund {
     id: String,
     payment: PaymentId,
     amount_minor: MinorUnits,
@@ -68,18 +75,20 @@ struct Refund {
 
 /// The request and the answer of an idempotency key.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Kept {
+pub(crate) struct Kept {
     /// The parameters as they were sent.
     #[serde(rename = "asked")]
-    parameters: String,
-    status: u16,
-    body: Value,
+    pub(crate) parameters: String,
+    pub(crate) status: u16,
+    pub(crate) body: Value,
 }
 
 /// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Change {
+pub(crate) enum Change {
+    /// A payment that waits for a buyer, as it is now; one of the same name is replaced.
+    Waiting(Waiting),
     Captured(Intent),
     /// A refund as it is now; one of the same name is replaced.
     Refunded(Refund),
@@ -103,11 +112,20 @@ impl Intent {
     pub(crate) fn capture(&self) -> Result<Capture, Error> {
         let provider = ProviderId::new(PROVIDER).map_err(broken)?;
         let key = PaymentKey { provider, payment: self.id.clone() };
-        Ok(Capture { key, order: self.order, attempt: None, amount: self.amount })
+        let Self { order, amount, attempt, .. } = *self;
+        Ok(Capture { key, order, amount, attempt })
+    }
+
+    /// What the payment carries: Stripe's metadata are text.
+    fn metadata(&self) -> Value {
+        match self.attempt {
+            None => json!({ "order": self.order }),
+            Some(attempt) => json!({ "order": self.order, "attempt": attempt.to_string() }),
+        }
     }
 
     /// Source: <https://docs.stripe.com/api/events/object>
-    fn event(&self) -> Value {
+    pub(crate) fn event(&self) -> Value {
         json!({
             "id": format!("{EVENT_PREFIX}{}", self.id), "object": "event",
             "type": CAPTURED, "created": self.created_ms.div_euclid(1000),
@@ -121,7 +139,7 @@ impl Intent {
             "id": self.id, "object": "payment_intent", "status": "succeeded",
             "amount": self.amount.amount_minor, "amount_received": self.amount.amount_minor,
             "currency": lower(&self.amount), "created": self.created_ms.div_euclid(1000),
-            "metadata": { "order": self.order }, "livemode": false,
+            "metadata": self.metadata(), "livemode": false,
         })
     }
 }
@@ -146,7 +164,7 @@ impl Lags {
     }
 }
 
-fn lower(amount: &Money) -> String {
+pub(crate) fn lower(amount: &Money) -> String {
     amount.currency.to_string().to_ascii_lowercase()
 }
 
@@ -156,17 +174,25 @@ pub(crate) fn error(status: u16, kind: &str, code: Option<&str>, message: &str) 
     (status, json!({ "error": { "type": kind, "code": code, "message": message } }))
 }
 
-const INVALID: &str = "invalid_request_error";
+pub(crate) const INVALID: &str = "invalid_request_error";
 /// The type of the event of a capture, the only one that there is here.
 pub(crate) const CAPTURED: &str = "payment_intent.succeeded";
 
 impl State {
+    /// A captured payment.
+    pub(crate) fn intent(&self, id: &str) -> Option<&Intent> {
+        self.intents.get(&PaymentId::new(id).ok()?)
+    }
+
     fn apply(&mut self, change: Change) {
         match change {
             Change::Captured(intent) => {
                 self.by_time.insert((intent.created_ms, intent.id.clone()));
                 self.by_order.entry(intent.order).or_default().insert(intent.id.clone());
                 self.intents.insert(intent.id.clone(), intent);
+            }
+            Change::Waiting(waiting) => {
+                self.waiting.insert(waiting.id.clone(), waiting);
             }
             Change::Refunded(refund) => {
                 match self.refunds.iter_mut().find(|known| known.id == refund.id) {
@@ -204,8 +230,22 @@ impl State {
 }
 
 impl Book {
+    /// The answer that was kept under a key: the same request gets it again, another one is refused.
+    pub(crate) fn kept(&self, key: Option<&str>, parameters: &str) -> Option<Answer> {
+        let kept = self.state.keys.get(key?)?;
+        if kept.parameters != parameters {
+            let text = "Keys for idempotent requests can only be used with the same parameters \
+                        they were first used with.";
+            return Some(error(400, "idempotency_error", None, text));
+        }
+        Some((kept.status, kept.body.clone()))
+    }
+
     /// Writes changes to the file, all of them or none, then applies them.
-    fn change(&mut self, changes: impl IntoIterator<Item = Change>) -> Result<(), Error> {
+    pub(crate) fn change(
+        &mut self,
+        changes: impl IntoIterator<Item = Change>,
+    ) -> Result<(), Error> {
         let changes: Vec<Change> = changes.into_iter().collect();
         if let Some(journal) = &mut self.journal {
             let mut lines = Vec::new();
@@ -253,7 +293,7 @@ impl Book {
     }
 }
 
-fn broken(error: impl std::fmt::Display) -> Error {
+pub(crate) fn broken(error: impl std::fmt::Display) -> Error {
     Error::Provider(error.to_string())
 }
 
@@ -289,7 +329,7 @@ impl Accounts {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn book(&self) -> MutexGuard<'_, Book> {
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -310,7 +350,7 @@ impl Accounts {
         if let Some(known) = book.state.intents.get(&id) {
             return Ok(known.clone());
         }
-        let intent = Intent { id, order, amount, created_ms: now.ms() };
+        let intent = Intent { id, order, amount, created_ms: now.ms(), attempt: None };
         book.change([Change::Captured(intent.clone())])?;
         Ok(intent)
     }
@@ -372,13 +412,8 @@ impl Accounts {
     /// Refunds a payment, once for each idempotency key.
     pub(crate) fn refund(&self, request: RefundRequest, now: Timestamp) -> Result<Answer, Error> {
         let mut book = self.book();
-        if let Some(kept) = request.key.as_ref().and_then(|key| book.state.keys.get(key)) {
-            if kept.parameters != request.parameters {
-                let text = "Keys for idempotent requests can only be used with the same parameters \
-                            they were first used with.";
-                return Ok(error(400, "idempotency_error", None, text));
-            }
-            return Ok((kept.status, kept.body.clone()));
+        if let Some(answer) = book.kept(request.key.as_deref(), &request.parameters) {
+            return Ok(answer);
         }
         let fault = book.plan.take(RequestKind::Refund);
         let ((status, body), refund) = match fault {

@@ -6,14 +6,15 @@ use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
 use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
 use futures_util::stream;
-use http::header::{AUTHORIZATION, CONTENT_TYPE};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderMap, Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -25,7 +26,9 @@ use fake_limits::{Enforced, Now, Throttles};
 use crate::API_KEY;
 use crate::Error;
 use crate::account::{Accounts, Answer, CAPTURED, LOST, RefundRequest, error};
+use crate::attempts::{Kind, WaitingRequest};
 use crate::faults::Fault;
+use crate::page;
 
 /// The largest form; Stripe's are smaller.
 const MAX_BODY_BYTES: usize = 64 * 1024;
@@ -43,6 +46,13 @@ pub(crate) async fn serve(
     let router = Router::new()
         .route("/v1/payment_intents", post(create_intent))
         .route("/v1/payment_intents/search", get(search))
+        .route("/v1/payment_intents/{id}", get(show_intent))
+        .route("/v1/payment_intents/{id}/cancel", post(cancel_intent))
+        .route("/v1/payment_intents/{id}/confirm", post(confirm_intent))
+        .route("/v1/checkout/sessions", post(create_session))
+        .route("/v1/checkout/sessions/{id}", get(show_session))
+        .route("/v1/checkout/sessions/{id}/expire", post(expire_session))
+        .route("/pay/{id}", get(show_page).post(use_page))
         .route("/v1/refunds", post(create_refund).get(list_refunds))
         .route("/v1/events", get(list_events))
         .route("/ledger", get(ledger))
@@ -89,8 +99,13 @@ impl Rates {
 fn endpoint(method: &Method, path: &str) -> Option<Endpoint> {
     let mut parts = path.strip_prefix("/v1/")?.split('/');
     let (objects, object) = (parts.next()?, parts.next());
+    // Objects below another name: `checkout/sessions`.
+    let (objects, object) = match (objects, object) {
+        ("checkout", Some("sessions")) => ("checkout/sessions", parts.next()),
+        named => named,
+    };
     Some(match (objects, object) {
-        ("payment_intents", None) if method == Method::POST => Endpoint::Pay,
+        ("payment_intents" | "checkout/sessions", None) if method == Method::POST => Endpoint::Pay,
         (_, Some("search")) => Endpoint::Search,
         (_, None) => Endpoint::Other(format!("{method} {objects}")),
         (_, Some(_named)) => {
@@ -118,7 +133,8 @@ async fn throttle(State(rates): State<Arc<Rates>>, request: Request, next: Next)
 }
 
 async fn create_intent(State(accounts): Shared, request: Request) -> Response {
-    answered(request, |_, form| {
+    let base = base(&request);
+    answered(request, |headers, form| {
         let missing = |name: &str| {
             let text = format!("Missing or invalid required param: {name}.");
             error(400, "invalid_request_error", Some("parameter_missing"), &text)
@@ -132,10 +148,163 @@ async fn create_intent(State(accounts): Shared, request: Request) -> Response {
         let order = form.get("metadata[order]").and_then(|order| order.parse().ok());
         let Some(order) = order else { return Ok(missing("metadata[order]")) };
         let (id, amount) = (form.get("id"), Money { amount_minor, currency });
+        if let Some(attempt) = form.get("metadata[attempt]") {
+            let request = waiting(Kind::Intent, order, attempt, amount, headers, &form);
+            return accounts.wait(request, &base, Timestamp::now());
+        }
         let intent = accounts.capture(id.map(String::as_str), order, amount, Timestamp::now())?;
         Ok((200, intent.shown()))
     })
     .await
+}
+
+/// What a request that makes a payment which waits says.
+fn waiting(
+    kind: Kind,
+    order: OrderNumber,
+    attempt: &str,
+    amount: Money,
+    headers: &HeaderMap,
+    form: &Form,
+) -> WaitingRequest {
+    let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
+    WaitingRequest {
+        kind,
+        order,
+        attempt: attempt.parse().ok(),
+        amount,
+        expires_seconds: form.get("expires_at").and_then(|at| at.parse().ok()),
+        success_url: form.get("success_url").cloned(),
+        cancel_url: form.get("cancel_url").cloned(),
+        parameters: format!("{form:?}"),
+        key: key.map(str::to_owned),
+    }
+}
+
+/// The address that a request came to.
+fn base(request: &Request) -> String {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    format!("http://{}", host.unwrap_or("127.0.0.1"))
+}
+
+async fn create_session(State(accounts): Shared, request: Request) -> Response {
+    let base = base(&request);
+    answered(request, |headers, form| {
+        accounts.count("create_session");
+        let invalid = |name: &str| {
+            let text = format!("Missing or invalid required param: {name}.");
+            error(400, "invalid_request_error", Some("parameter_missing"), &text)
+        };
+        let price = |name: &str| form.get(&format!("line_items[0][price_data][{name}]"));
+        let amount = price("unit_amount").and_then(|text| text.parse::<MinorUnits>().ok());
+        let Some(amount_minor) = amount.filter(|amount| *amount > MinorUnits::ZERO) else {
+            return Ok(invalid("line_items[0][price_data][unit_amount]"));
+        };
+        let Some(currency) = price("currency").and_then(|code| Currency::new(code).ok()) else {
+            return Ok(invalid("line_items[0][price_data][currency]"));
+        };
+        if form.get("mode").is_none_or(|mode| mode != "payment") {
+            return Ok(invalid("mode"));
+        }
+        if !form.contains_key("success_url") {
+            return Ok(invalid("success_url"));
+        }
+        let of_payment = |name: &str| form.get(&format!("payment_intent_data[metadata][{name}]"));
+        let order = of_payment("order").and_then(|order| order.parse().ok());
+        let Some(order) = order else { return Ok(invalid("payment_intent_data[metadata][order]")) };
+        let attempt = of_payment("attempt").map(String::as_str).unwrap_or_default();
+        let amount = Money { amount_minor, currency };
+        let request = waiting(Kind::Session, order, attempt, amount, headers, &form);
+        accounts.wait(request, &base, Timestamp::now())
+    })
+    .await
+}
+
+async fn show_session(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let base = base(&request);
+    answered(request, |_, _| Ok(accounts.show(Kind::Session, &id, &base, Timestamp::now()))).await
+}
+
+async fn expire_session(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let base = base(&request);
+    answered(request, |_, _| {
+        accounts.count("expire_session");
+        accounts.close(Kind::Session, &id, &base, Timestamp::now())
+    })
+    .await
+}
+
+async fn show_intent(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let base = base(&request);
+    answered(request, |_, _| Ok(accounts.show(Kind::Intent, &id, &base, Timestamp::now()))).await
+}
+
+async fn cancel_intent(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    let base = base(&request);
+    answered(request, |_, _| {
+        accounts.count("cancel_intent");
+        accounts.close(Kind::Intent, &id, &base, Timestamp::now())
+    })
+    .await
+}
+
+/// The buyer's form confirms the payment, here with the account's key.
+async fn confirm_intent(
+    State(accounts): Shared,
+    Path(id): Path<String>,
+    request: Request,
+) -> Response {
+    answered(request, |_, _| match accounts.pay(&id, Timestamp::now())? {
+        Some(intent) => Ok((200, intent.shown())),
+        None => {
+            let code = Some("payment_intent_unexpected_state");
+            Ok(error(400, "invalid_request_error", code, "It cannot be confirmed."))
+        }
+    })
+    .await
+}
+
+/// The page of a session, for a person.
+async fn show_page(State(accounts): Shared, Path(id): Path<String>) -> Response {
+    match accounts.waiting(&id) {
+        Some(waiting) => page::show(&waiting, Timestamp::now()),
+        None => page::missing(),
+    }
+}
+
+/// What a person does on it.
+async fn use_page(State(accounts): Shared, Path(id): Path<String>, body: Bytes) -> Response {
+    let Some(waiting) = accounts.waiting(&id) else { return page::missing() };
+    let form: Form = form_urlencoded::parse(&body).into_owned().collect();
+    let back = |address: Option<&String>| page::back_to(address.map(String::as_str));
+    match form.get("action").map(String::as_str) {
+        Some("pay") => match accounts.pay(&id, Timestamp::now()) {
+            Ok(Some(_)) => back(waiting.success_url.as_ref()),
+            Ok(None) => page::show(&waiting, Timestamp::now()),
+            Err(failed) => {
+                tracing::error!(%failed, "the payment provider could not keep a payment");
+                written(error(500, "api_error", None, "The change could not be kept."))
+            }
+        },
+        Some("refuse") => page::declined(&waiting),
+        Some(_) | None => back(waiting.cancel_url.as_ref()),
+    }
 }
 
 async fn search(State(accounts): Shared, request: Request) -> Response {

@@ -3,7 +3,10 @@
 //!
 //! | request | as at Stripe |
 //! |---|---|
-//! | `POST /v1/payment_intents` | captures at once; `id` is our own addition, to choose it |
+//! | `POST /v1/payment_intents` | captures at once; `id` is our own addition, to choose it. With `metadata[attempt]` it waits for its buyer |
+//! | `GET /v1/payment_intents/{id}`, `POST …/cancel`, `POST …/confirm` | one that waits; confirming captures |
+//! | `POST /v1/checkout/sessions`, `GET …/{id}`, `POST …/{id}/expire` | with `Idempotency-Key`; `expires_at` half an hour to a day ahead |
+//! | `GET /pay/{id}`, `POST /pay/{id}` | the session's page, where a person pays, refuses or leaves |
 //! | `GET /v1/payment_intents/search` | only `metadata['order']:'<number>'` |
 //! | `GET /v1/events` | only `payment_intent.succeeded`, by `created[gte]`, `limit`, `starting_after` |
 //! | `POST /v1/refunds`, `GET /v1/refunds` | with `Idempotency-Key`; of one payment |
@@ -14,10 +17,12 @@
 //! events have everything at once unless it is started to lag, as Stripe's do.
 
 mod account;
+mod attempts;
 mod edge;
 mod faults;
 mod journal;
 mod ledger;
+mod page;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -170,6 +175,15 @@ impl PaymentProvider {
         now: Timestamp,
     ) -> Result<Capture, Error> {
         self.accounts.capture(Some(payment), order, amount, now)?.capture()
+    }
+
+    /// A buyer pays an open Checkout Session, or confirms a PaymentIntent, without a callback being sent:
+    /// what was captured; `None` if it is not open.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if it cannot be kept.
+    pub fn pay(&self, id: &str, now: Timestamp) -> Result<Option<Capture>, Error> {
+        self.accounts.pay(id, now)?.map(|intent| intent.capture()).transpose()
     }
 
     /// True if it serves no more though nobody has stopped it.

@@ -2,7 +2,7 @@
 
 use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::expire_or_requeue;
+use engine::flows::expire::{Expiry as Due, expire_or_requeue};
 use engine::ports::Stored;
 use engine::ports::messages::Expiry;
 use shared::runtime::app::App;
@@ -17,6 +17,6 @@ pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
 
 /// Ends the orders whose time is up; the messages of the others are requeued with a delay.
 async fn expire_orders(app: &App, messages: Vec<Expiry>, now: Timestamp) -> Vec<Stored<()>> {
-    let due: Vec<_> = messages.iter().map(|message| (message.inventory(), message.order)).collect();
+    let due: Vec<Due> = messages.iter().map(Due::from).collect();
     expire_or_requeue(&app.ports, &due, now).await
 }

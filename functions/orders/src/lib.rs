@@ -46,6 +46,7 @@ async fn answer(app: &App, request: &Request) -> Response<Body> {
             | Route::Admit(_)
             | Route::Reserve(_)
             | Route::CancelOrder(_)
+            | Route::StartPayment(_)
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )

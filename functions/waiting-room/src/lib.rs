@@ -64,6 +64,7 @@ async fn answer(app: &App, request: &Request, now: Timestamp) -> Response<Body> 
             | Route::ListOrders
             | Route::ShowOrder(_)
             | Route::CancelOrder(_)
+            | Route::StartPayment(_)
             | Route::PaymentCallback(_)
             | Route::TakeCallback(_),
         )

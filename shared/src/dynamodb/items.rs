@@ -9,6 +9,9 @@ use std::str::FromStr;
 use aws_sdk_dynamodb::types::AttributeValue;
 
 use super::tables;
+use engine::domain::attempt::{
+    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
+};
 use engine::domain::attendee::{Attendee, AttendeeHash};
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::money::Money;
@@ -19,7 +22,7 @@ use engine::domain::order::{
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
-use engine::ports::{FOLLOW_UP_SECONDS, StoreError, Stored, block_of, due_shard};
+use engine::ports::{StoreError, Stored, block_of, due_shard};
 
 /// The attribute of a ticket that has its attendee's id, until it is erased.
 pub(super) const ATTENDEE: &str = "attendee";
@@ -156,20 +159,6 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Time at which work on an order is overdue, as the `due` index has it: a pending order at its
-/// deadline, a paid one that is not synced a while after it was paid.
-fn order_due(order: &Order) -> Option<Timestamp> {
-    match order.state {
-        OrderState::Pending => Some(order.pay_by),
-        OrderState::Paid if !order.synced => Some(order.changed_at.plus_seconds(FOLLOW_UP_SECONDS)),
-        OrderState::Paid
-        | OrderState::Cancelled
-        | OrderState::Expired
-        | OrderState::RefundDue
-        | OrderState::Refunded => None,
-    }
-}
-
 /// The attributes that put an item into the `due` index.
 pub(super) fn due(order: OrderNumber, at: Timestamp) -> [(&'static str, AttributeValue); 2] {
     [("due_shard", number(due_shard(order))), ("due_ms", number(at.ms()))]
@@ -209,10 +198,74 @@ pub(super) fn order_item(order: &Order) -> Item {
     if !order.is_tombstone() {
         add(&mut item, [("by_user", text(tables::by_user_key(&order.user, order.number)))]);
     }
-    if let Some(at) = order_due(order) {
+    add(&mut item, attempts_attributes(&order.attempts));
+    add(&mut item, order.attempts.paid.map(|paid| ("paid_attempt", number(paid.get()))));
+    if let Some(at) = order.due_at() {
         add(&mut item, due(order.number, at));
     }
     item
+}
+
+/// The attempts of an order as attributes; none while there are none.
+pub(super) fn attempts_attributes(
+    attempts: &Attempts,
+) -> impl Iterator<Item = (&'static str, AttributeValue)> {
+    let list = || AttributeValue::L(attempts.all.iter().map(attempt_value).collect());
+    let written = (attempts.version > 0)
+        .then(|| [("attempts", list()), ("attempts_version", number(attempts.version))]);
+    written.into_iter().flatten()
+}
+
+fn attempt_value(attempt: &Attempt) -> AttributeValue {
+    let Attempt { number: of_order, choice, started_at, expires_at, reference, state } = attempt;
+    let PaymentChoice { provider, method, return_url } = choice;
+    let mut map = item([
+        ("number", number(of_order.get())),
+        ("provider", text(provider)),
+        ("method", text(method.as_str())),
+        ("started_ms", number(started_at.ms())),
+        ("expires_ms", number(expires_at.ms())),
+        ("state", text(state.as_str())),
+    ]);
+    add(&mut map, return_url.iter().map(|url| ("return_url", text(url))));
+    add(&mut map, reference.iter().map(|reference| ("reference", text(reference))));
+    AttributeValue::M(map)
+}
+
+fn read_attempts(fields: &Fields<'_>) -> Stored<Attempts> {
+    let version = fields.maybe_number("attempts_version")?.unwrap_or_default();
+    let all = if version == 0 { Vec::new() } else { fields.maps("attempts")? };
+    Ok(Attempts {
+        all: all.iter().map(read_attempt).collect::<Stored<_>>()?,
+        version,
+        paid: read_attempt_number(fields, "paid_attempt")?,
+    })
+}
+
+fn read_attempt_number(fields: &Fields<'_>, name: &str) -> Stored<Option<AttemptNumber>> {
+    let Some(number) = fields.maybe_number::<u8>(name)? else { return Ok(None) };
+    let number = AttemptNumber::try_from(number);
+    number.map(Some).map_err(|_| fields.broken(name, "is no attempt's number"))
+}
+
+fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
+    let missing = || fields.broken("number", "is absent");
+    let method: String = fields.text("method")?;
+    let method = PaymentMethod::ALL.into_iter().find(|known| known.as_str() == method);
+    let state: String = fields.text("state")?;
+    let state = AttemptState::ALL.into_iter().find(|known| known.as_str() == state);
+    Ok(Attempt {
+        number: read_attempt_number(fields, "number")?.ok_or_else(missing)?,
+        choice: PaymentChoice {
+            provider: fields.text("provider")?,
+            method: method.ok_or_else(|| fields.broken("method", "is no method"))?,
+            return_url: fields.maybe_text("return_url")?,
+        },
+        started_at: fields.time("started_ms")?,
+        expires_at: fields.time("expires_ms")?,
+        reference: fields.maybe_text("reference")?,
+        state: state.ok_or_else(|| fields.broken("state", "is no state"))?,
+    })
 }
 
 fn line_value(line: &OrderLine) -> AttributeValue {
@@ -261,6 +314,7 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
         pay_by: fields.time("pay_by_ms")?,
         changed_at: fields.time("changed_ms")?,
         payment,
+        attempts: read_attempts(&fields)?,
         synced: fields.flag("synced")?,
     })
 }
@@ -313,6 +367,7 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
             ("by_user", text(tables::ledger_key(capture.order, *decided_at))),
         ],
     );
+    add(&mut item, capture.attempt.map(|attempt| ("attempt", number(attempt.get()))));
     match outcome {
         PaymentOutcome::Accepted => add(&mut item, [("outcome", text("accepted"))]),
         PaymentOutcome::Refund(reason) => {
@@ -366,8 +421,8 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         capture: Capture {
             key,
             order: fields.text("order")?,
-            attempt: None,
             amount: read_money(&fields)?,
+            attempt: read_attempt_number(&fields, "attempt")?,
         },
         outcome,
         decided_at: fields.time("decided_ms")?,
@@ -421,6 +476,7 @@ mod tests {
             pay_by: now.plus_seconds(900),
             changed_at: now.plus_ms(7),
             payment: None,
+            attempts: Attempts::default(),
             synced: false,
         }
     }
@@ -469,8 +525,12 @@ mod tests {
     #[test]
     fn every_payment_is_read_as_it_was_written() {
         let order = order(OrderState::Pending);
-        let capture =
-            Capture { key: key(), order: order.number, attempt: None, amount: order.total };
+        let capture = Capture {
+            key: key(),
+            order: order.number,
+            amount: order.total,
+            attempt: Some(AttemptNumber::FIRST),
+        };
         let decided =
             |outcome| PaymentRecord::decided(&capture, outcome, order.created_at.plus_ms(3));
         let accepted = decided(PaymentOutcome::Accepted);

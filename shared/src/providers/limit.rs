@@ -27,10 +27,12 @@ const STALE_US: i64 = 1_000_000;
 /// What a provider is asked to do, each with a limit of its own: providers count by endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Operation {
-    /// To start an attempt to pay.
-    Start,
-    /// To close an attempt to pay.
-    Close,
+    /// To start a payment.
+    StartPayment,
+    /// To close a payment.
+    ClosePayment,
+    /// To read a payment that cannot be closed.
+    ReadPayment,
     /// To find an order's captures.
     SearchCaptures,
     /// To list captures by time.
@@ -43,21 +45,38 @@ pub enum Operation {
 
 impl Operation {
     /// Every operation.
-    pub const ALL: [Self; 6] = [
-        Self::Start,
-        Self::Close,
+    pub const ALL: [Self; 7] = [
+        Self::StartPayment,
+        Self::ClosePayment,
+        Self::ReadPayment,
         Self::SearchCaptures,
         Self::ListCaptures,
         Self::ListRefunds,
         Self::Refund,
     ];
 
+    /// The operation's part of the calls of an account, in hundredths. Starts come first: no order is sold
+    /// without one. The parts add up to the whole, so that nobody has to count the calls of an account
+    /// together: what one operation does not use is not another's.
+    #[must_use]
+    pub const fn share(self) -> u32 {
+        match self {
+            Self::StartPayment => 25,
+            Self::ClosePayment => 20,
+            Self::ReadPayment => 5,
+            Self::SearchCaptures => 15,
+            Self::ListCaptures => 5,
+            Self::ListRefunds | Self::Refund => 15,
+        }
+    }
+
     /// The operation as the table has it.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
-            Self::Start => "start",
-            Self::Close => "close",
+            Self::StartPayment => "start-payment",
+            Self::ClosePayment => "close-payment",
+            Self::ReadPayment => "read-payment",
             Self::SearchCaptures => "search-captures",
             Self::ListCaptures => "list-captures",
             Self::ListRefunds => "list-refunds",
@@ -101,7 +120,7 @@ impl Limits {
         Self::default()
     }
 
-    /// The same rate of calls for each operation of each provider.
+    /// These calls a second for an endpoint of each provider, of which each operation has its part.
     #[must_use]
     pub fn new(turns: Arc<dyn Turns>, rate: CallRate) -> Self {
         Self(Some((turns, rate)))
@@ -188,7 +207,7 @@ impl Shared {
             }
             let waiting = queue.waiting.load(Ordering::Relaxed).max(waiting);
             let calls = waiting.min(MAX_TURNS);
-            let (provider, rate) = (&self.provider, self.rate);
+            let (provider, rate) = (&self.provider, rate_of(self.rate, operation));
             let request = TurnRequest { provider, operation, rate, calls, now_us };
             match self.turns.take(request).await? {
                 Take::Calls { calls, first_us, .. } => {
@@ -202,9 +221,15 @@ impl Shared {
         }
         let at_us = taken.first_us;
         taken.calls -= 1;
-        taken.first_us += self.rate.interval_us();
+        taken.first_us += rate_of(self.rate, operation).interval_us();
         Ok(at_us)
     }
+}
+
+/// The calls of an operation, from those of an endpoint: five endpoints' calls are an account's, as at Stripe.
+/// Source: <https://docs.stripe.com/rate-limits>
+fn rate_of(endpoint: CallRate, operation: Operation) -> CallRate {
+    endpoint.part(operation.share() * 5, 100)
 }
 
 fn limited(for_us: i64) -> StoreError {
@@ -249,6 +274,15 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_parts_of_all_operations_are_the_account() {
+        assert_eq!(Operation::ALL.map(Operation::share).iter().sum::<u32>(), 100);
+        let rate = |operation| rate_of(CallRate::DEFAULT, operation).per_second();
+        assert_eq!((rate(Operation::StartPayment), rate(Operation::ListCaptures)), (25, 5));
+        let least = CallRate::from_per_second(1).unwrap();
+        assert_eq!(rate_of(least, Operation::ListCaptures).per_second(), 1, "never none");
+    }
+
     #[tokio::test]
     async fn turns_are_shared_by_processes_and_refused_beyond_two_seconds() {
         let memory = Arc::new(Memory::default());
@@ -256,7 +290,8 @@ mod tests {
         let limits = Limits::new(Arc::<Memory>::clone(&memory), rate);
         let provider = ProviderId::new("stripe").unwrap();
         let processes: Vec<Limit> = (0..4).map(|_| limits.of(&provider)).collect();
-        let search = Operation::SearchCaptures;
+        let search = Operation::StartPayment;
+        let rate = rate_of(rate, search);
         let asked = processes.iter().flat_map(|process| {
             let shared = process.0.as_ref().unwrap();
             (0..100).map(move |_| shared.turn_at(search))

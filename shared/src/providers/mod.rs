@@ -30,8 +30,7 @@ use self::stripe::Stripe;
 use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
-use crate::runtime::merchants::{Merchant, Merchants};
-use engine::domain::attempt::{Attempt, CloseReply, StartReply};
+use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::{CapturePage, ListLag, Listing};
 use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
@@ -64,6 +63,31 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// Returns an [`EventDefect`] if a capture lacks what it must say.
     fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect>;
+
+    /// What can be paid with here; `None` if no payment is started here.
+    fn offer(&self) -> Option<Offer> {
+        None
+    }
+
+    /// Starts an attempt at paying an order; see [`Provider::start`].
+    ///
+    /// # Errors
+    /// As [`Provider::start`].
+    fn start<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<StartReply>>;
+
+    /// Closes an attempt; see [`Provider::close`].
+    ///
+    /// # Errors
+    /// As [`Provider::close`].
+    fn close<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<CloseReply>>;
 
     /// Every capture of an order that the provider's search finds.
     ///
@@ -276,6 +300,19 @@ impl Providers {
         asked.map(listing).collect()
     }
 
+    /// The providers by which payments can be started, each with what can be paid with there.
+    #[must_use]
+    pub fn offers(&self) -> Vec<Offer> {
+        let asked = self.by_name.values().filter(|configured| configured.has_key);
+        asked.filter_map(|configured| configured.provider.offer()).collect()
+    }
+
+    /// A provider that can be asked.
+    fn asked(&self, name: &ProviderId) -> Stored<&dyn PaymentProvider> {
+        let configured = self.by_name.get(name).filter(|configured| configured.has_key);
+        configured.map(|configured| &*configured.provider).ok_or_else(|| no_key(name))
+    }
+
     /// Checks the signature of a callback of a provider.
     ///
     /// # Errors
@@ -305,6 +342,14 @@ impl Providers {
 }
 
 impl Provider for Providers {
+    async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {
+        self.asked(&attempt.choice.provider)?.start(order, attempt).await
+    }
+
+    async fn close(&self, order: &Order, attempt: &Attempt) -> Stored<CloseReply> {
+        self.asked(&attempt.choice.provider)?.close(order, attempt).await
+    }
+
     async fn captures(&self, order: &Order) -> Stored<Option<Vec<Capture>>> {
         let mut each = Vec::new();
         for configured in self.by_name.values().filter(|configured| configured.is_searched()) {
@@ -322,18 +367,11 @@ impl Provider for Providers {
         from: Timestamp,
         after: Option<&PageMark>,
     ) -> Stored<CapturePage> {
-        match self.by_name.get(provider).filter(|configured| configured.has_key) {
-            Some(configured) => configured.provider.list_captures(from, after).await,
-            None => Err(no_key(provider)),
-        }
+        self.asked(provider)?.list_captures(from, after).await
     }
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<RefundReply> {
-        let name = &payment.capture.key.provider;
-        match self.by_name.get(name).filter(|configured| configured.has_key) {
-            Some(configured) => configured.provider.refund(payment).await,
-            None => Err(no_key(name)),
-        }
+        self.asked(&payment.capture.key.provider)?.refund(payment).await
     }
 }
 
@@ -418,6 +456,7 @@ mod tests {
             order: "7".parse().unwrap(),
             attempt: None,
             amount: Money { amount_minor: MinorUnits(5), currency: Currency::new("EUR").unwrap() },
+            attempt: None,
         };
         for provider in ["stripe", "nobody"] {
             let outcome = PaymentOutcome::Refund(RefundReason::TooLate);

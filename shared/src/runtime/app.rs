@@ -22,6 +22,7 @@ use crate::dynamodb::{
     StoreConfig,
 };
 use crate::http::attendees::AttendeeKeys;
+use crate::http::origin::Origin;
 use crate::http::tokens::AdmissionKeys;
 use crate::providers::{Limits, Providers, TurnRequest, Turns};
 use crate::redis::availability::Availability;
@@ -37,6 +38,7 @@ use crate::runtime::given_up::Reported;
 use crate::runtime::merchants::MerchantsDefect;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
+use engine::domain::attempt::Offer;
 use engine::domain::call_rate::Take;
 use engine::domain::capacity::CacheKind;
 use engine::domain::captures::Listing;
@@ -126,6 +128,8 @@ pub struct LivePorts {
     beacon: DrandBeacon,
     grace: Grace,
     listings: Vec<Listing>,
+    offers: Vec<Offer>,
+    started_elsewhere: bool,
 }
 
 #[derive(Debug)]
@@ -199,6 +203,8 @@ impl LivePorts {
             store,
             queue: LazyLock::new(Box::new(move || Counted(SqsQueue::new(&of_queue, https, queue)))),
             listings: provider.listings(config.providers.list_lag),
+            offers: provider.offers(),
+            started_elsewhere: !config.providers.only_started_here,
             provider,
             beacon,
             grace: config.providers.grace,
@@ -277,6 +283,14 @@ impl Ports for LivePorts {
     fn listings(&self) -> Vec<Listing> {
         self.listings.clone()
     }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.offers.clone()
+    }
+
+    fn started_elsewhere(&self) -> bool {
+        self.started_elsewhere
+    }
 }
 
 impl RoomPorts for LivePorts {
@@ -323,6 +337,8 @@ pub struct App {
     pub challenges: Challenges,
     /// The entry of callbacks.
     pub callbacks: CallbackEntry,
+    /// The origins that buyers may come back to from a provider's page.
+    pub return_origins: Vec<Origin>,
     /// Counts what comes of each request.
     pub metrics: Metrics,
     /// Days after its closing at which a sale is archived by itself; `None` never.
@@ -383,6 +399,7 @@ impl App {
             room_memory: Mutex::default(),
             attendees: attendee_keys(&config.attendees),
             callbacks: config.callbacks.clone(),
+            return_origins: config.providers.return_origins.clone(),
             metrics: Metrics::new(&config.metrics),
             archive_after_days: config.sales.archive_after_days,
         })

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::beacon::{Chain, Chains};
 use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
+use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
 use crate::runtime::merchants::{MERCHANTS_FILE, MerchantsSource};
@@ -22,6 +23,7 @@ use engine::domain::challenge::SiteverifyProvider;
 use engine::domain::grace::Grace;
 use engine::domain::ids::ProviderId;
 use engine::domain::network::Network;
+use engine::domain::payment::NO_PROVIDER;
 
 /// Fewest bytes of a key of admissions, attendees or challenges: those of a SHA-256 (RFC 7518, section 3.2).
 pub const MIN_KEY_BYTES: usize = 32;
@@ -179,6 +181,11 @@ pub struct ProvidersConfig {
     pub call_rate: CallRate,
     /// The longest that a provider's list has a capture late.
     pub list_lag: ListLag,
+    /// True if no payment is started but by `POST /orders/{order}/payments`: then an order without an open
+    /// attempt ends at its deadline, and nobody is asked.
+    pub only_started_here: bool,
+    /// The origins that buyers may come back to from a provider's page.
+    pub return_origins: Vec<Origin>,
 }
 
 /// The API of a payment provider: its address and its key.
@@ -491,8 +498,7 @@ impl PaymentConfig {
     fn read<F: Fn(&str) -> Option<String>>(variables: &Variables<F>) -> Result<Self, Defect> {
         let variable = "ONSALE_PAYMENT_SECRETS";
         let secret = |(provider, secret): (String, String)| {
-            let provider = ProviderId::new(provider)
-                .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })?;
+            let provider = provider_named(variable, provider)?;
             Ok((provider, Secret(secret.into_bytes())))
         };
         let secrets =
@@ -506,6 +512,16 @@ impl PaymentConfig {
         };
         Ok(Self { secrets, tolerance_seconds })
     }
+}
+
+/// A provider's name; not that of what costs nothing, of which nobody may say that it was captured.
+fn provider_named(variable: &'static str, name: String) -> Result<ProviderId, Defect> {
+    let provider = ProviderId::new(name)
+        .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })?;
+    if provider.as_str() == NO_PROVIDER {
+        return Err(Defect { variable, rule: "must not name a provider free" });
+    }
+    Ok(provider)
 }
 
 fn callback_entry<F: Fn(&str) -> Option<String>>(
@@ -534,10 +550,9 @@ impl ProvidersConfig {
         const GRACE: &str = "ONSALE_PAYMENT_GRACE_SECONDS";
         const CALLS: &str = "ONSALE_PROVIDER_CALLS_PER_SECOND";
         const LIST_LAG: &str = "ONSALE_PROVIDER_LIST_LAG_SECONDS";
-        let provider = |variable: &'static str, name: String| {
-            ProviderId::new(name)
-                .map_err(|_| Defect { variable, rule: "must name providers by a-z, 0-9 and -" })
-        };
+        const ONLY_HERE: &str = "ONSALE_PAYMENTS_ONLY_STARTED_HERE";
+        const ORIGINS: &str = "ONSALE_RETURN_ORIGINS";
+        let provider = provider_named;
         let mut apis: Vec<ProviderApi> = Vec::new();
         for (name, key) in variables.pairs(KEYS)? {
             let provider = provider(KEYS, name)?;
@@ -565,10 +580,20 @@ impl ProvidersConfig {
         let rule = "must be a whole number of seconds, at most 240";
         let list_lag = variables.number(LIST_LAG, rule, ListLag::from_seconds)?;
         let (call_rate, list_lag) = (call_rate.unwrap_or_default(), list_lag.unwrap_or_default());
-        let merchants = MerchantsSource::read(|variable| variables.optional(variable));
-        let rule = "must not be set beside ONSALE_MERCHANTS";
-        let merchants = merchants.map_err(|_| Defect { variable: MERCHANTS_FILE, rule })?;
-        Ok(Self { apis, merchants, grace, call_rate, list_lag })
+        let only_started_here = match variables.optional(ONLY_HERE).as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                return Err(Defect { variable: ONLY_HERE, rule: "must be true or false" });
+            }
+        };
+        let origin = |text: String| {
+            let rule = "must be origins such as https://shop.example, separated by commas";
+            Origin::new(&text).ok_or(Defect { variable: ORIGINS, rule })
+        };
+        let return_origins =
+            variables.list(ORIGINS).into_iter().map(origin).collect::<Result<_, _>>()?;
+        Ok(Self { apis, grace, call_rate, list_lag, only_started_here, return_origins })
     }
 }
 

@@ -126,6 +126,8 @@ queues! {
     Callback: callback, "ONSALE_CALLBACK_QUEUE_URL";
     /// Waiting rooms to draw.
     Draw: draw, "ONSALE_DRAW_QUEUE_URL";
+    /// Orders whose payments are to be closed at their providers.
+    Close: close, "ONSALE_CLOSE_QUEUE_URL";
 }
 
 impl QueueName {
@@ -235,6 +237,7 @@ functions! {
     Reserve: "reserve", Trigger::Http, [Redis, Sales, Queues, AdmissionKeys, AttendeeKeys], 256 MiB, 10 s;
     Orders: "orders", Trigger::Http, [Sales], 256 MiB, 10 s;
     Cancel: "cancel", Trigger::Http, [Redis, Sales], 256 MiB, 10 s;
+    StartPayment: "start-payment", Trigger::Http, [Order], 256 MiB, 20 s;
     PayCallback: "pay-callback",
         Trigger::Http, [Redis, Sales, Queues, PaymentSecrets], 256 MiB, 10 s;
     TakeCallback: "take-callback",
@@ -245,6 +248,7 @@ functions! {
     LoadSale: "load-sale", queue(QueueName::Load, 10, 0, 2), [Redis, Sales], 1024 MiB, 120 s;
     DecidePayment: "decide-payment",
         queue(QueueName::Callback, 10, 0, 10), [Redis, Sales, Queues], 256 MiB, 30 s;
+    ClosePayments: "close-payments", queue(QueueName::Close, 10, 0, 4), [Order, Queues], 256 MiB, 60 s;
     Refund: "refund", queue(QueueName::Refund, 10, 0, 2), [Order], 256 MiB, 30 s;
     Draw: "draw", queue(QueueName::Draw, 1, 0, 2), [Queues], 1024 MiB, 120 s;
     ReadCaptures: "read-captures",

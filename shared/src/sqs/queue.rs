@@ -132,6 +132,7 @@ impl Queue for SqsQueue {
             QueueMessage::Expiry(_)
             | QueueMessage::Sync(_)
             | QueueMessage::Refund(_)
+            | QueueMessage::Close(_)
             | QueueMessage::Callback(_)
             | QueueMessage::Draw(_) => true,
         };
@@ -169,6 +170,7 @@ mod tests {
         // A quotation mark is two bytes in JSON.
         let payment = longest('"', &|text| PaymentId::new(text).is_ok());
         let capture = Capture {
+            attempt: None,
             key: PaymentKey {
                 provider: ProviderId::new(provider).unwrap(),
                 payment: PaymentId::new(payment).unwrap(),
@@ -187,7 +189,9 @@ mod tests {
             let refund = Refund::from_record(&record).unwrap().body().unwrap();
             assert!(refund.len() <= MAX_MESSAGE_BYTES, "{} bytes", refund.len());
         }
-        let expiry = Expiry { sale: sale.clone(), tier: None, order, due_at: now }.body().unwrap();
+        let expiry = Expiry { sale: sale.clone(), tier: None, order, due_at: now, heard_at: None }
+            .body()
+            .unwrap();
         let load = LoadSale { sale: sale.clone() }.body().unwrap();
         let draw = Draw { sale }.body().unwrap();
         let sync = Sync { order }.body().unwrap();

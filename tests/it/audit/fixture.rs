@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::flows::ended::ended;
 use engine::domain::gate::{Admit, AdmitReply, Share, shard_of};
 use engine::domain::ids::UserId;
 use engine::domain::inventory::{Hold, HoldReply};
@@ -12,7 +13,7 @@ use engine::domain::requested::{RequestedLine, fingerprint};
 use engine::domain::sale::Sale;
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::cancel;
-use engine::flows::expire::{Expired, expire};
+use engine::flows::expire::Expired;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
 use engine::flows::reserve::{Reservation, reserve};
@@ -152,15 +153,15 @@ impl Fixture {
         let capture = Capture {
             key: payment(name),
             order,
-            attempt: None,
             amount: sale.money(MinorUnits(amount)),
+            attempt: None,
         };
         pay(&self.engine, &capture, LATER).await.unwrap().outcome
     }
 
-    pub(super) async fn expire(&self, sale: &Sale, order: OrderNumber) {
+    pub(super) async fn ended(&self, sale: &Sale, order: OrderNumber) {
         let expired =
-            expire(&self.engine, &sale.inventories()[0], order, NOW.plus_seconds(600)).await;
+            ended(&self.engine, &sale.inventories()[0], order, NOW.plus_seconds(600)).await;
         assert_eq!(expired, Ok(Expired::Ended));
     }
 
@@ -183,18 +184,18 @@ impl Fixture {
         assert_eq!(self.pay(&train, paid, "pi_again", 100).await, second);
 
         let late = self.reserve(&g1, "carol", requested("a", (0, 1), best(1), 50), NOW).await;
-        self.expire(&train, late).await;
+        self.ended(&train, late).await;
         let quick = self.reserve(&g1, "dora", requested("a", (0, 1), seats(&[2]), 50), NOW).await;
         assert_eq!(self.pay(&train, quick, "pi_quick", 50).await, PaymentOutcome::Accepted);
         let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
         assert_eq!(self.pay(&train, late, "pi_late", 50).await, too_late);
 
         let rescued = self.reserve(&g1, "erin", requested("a", (1, 2), seats(&[2]), 50), NOW).await;
-        self.expire(&train, rescued).await;
+        self.ended(&train, rescued).await;
         assert_eq!(self.pay(&train, rescued, "pi_rescue", 50).await, PaymentOutcome::Accepted);
 
         let tombstone = self.hold_only(&train, "fay").await;
-        self.expire(&train, tombstone).await;
+        self.ended(&train, tombstone).await;
         let unknown = self.mint.mint(NOW, &id("gil"));
         let nobodys = PaymentOutcome::Refund(RefundReason::UnknownOrder);
         assert_eq!(self.pay(&train, unknown, "pi_unknown", 50).await, nobodys);

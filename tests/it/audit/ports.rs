@@ -1,5 +1,6 @@
 //! The engine's adapters over the audited stores.
 
+use engine::domain::attempt::Offer;
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::ports::messages::QueueMessage;
@@ -63,5 +64,11 @@ impl Ports for Engine {
     }
     fn listings(&self) -> Vec<Listing> {
         Vec::new()
+    }
+    fn offers(&self) -> Vec<Offer> {
+        self.provider.offers()
+    }
+    fn started_elsewhere(&self) -> bool {
+        true
     }
 }

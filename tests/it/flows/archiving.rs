@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, Ordering};
 
+use super::ended::ended;
 use aws_sdk_dynamodb::primitives::Blob;
 use aws_sdk_dynamodb::types::{AttributeValue, PutRequest, WriteRequest};
 use bench::cost::watch::Proxy;
@@ -20,7 +21,7 @@ use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::flows::archive::{Archived, Refusal, archive, by_age};
 use engine::flows::cancel::cancel;
-use engine::flows::expire::{Expired, expire};
+use engine::flows::expire::Expired;
 use engine::flows::load::{Loaded, load};
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{reconcile_all, run_until};
@@ -132,7 +133,7 @@ fn capture(order: &Order, payment: &str) -> Capture {
         provider: ProviderId::new("stripe").unwrap(),
         payment: PaymentId::new(payment).unwrap(),
     };
-    Capture { key, order: order.number, attempt: None, amount: order.total }
+    Capture { key, order: order.number, amount: order.total, attempt: None }
 }
 
 fn undecided(found: Undecided) -> Result<Archived, Refusal> {
@@ -156,7 +157,7 @@ async fn every_tier_that_is_kept_apart_leaves_redis() {
     let found = Undecided { holds: 1, pending: 1, ..Undecided::default() };
     assert_eq!(gone.archive("a1", AFTER).await, undecided(found), "one of its tiers has a hold");
     let hall = apart.inventory_of(&TierId::new("hall").unwrap());
-    assert_eq!(expire(gone.ports(), &hall, pending.number, AFTER).await, Ok(Expired::Ended));
+    assert_eq!(ended(gone.ports(), &hall, pending.number, AFTER).await, Ok(Expired::Ended));
     let keys = gone.keys().await;
     assert!(
         ["{apart/hall}:sale", "{apart/balcony}:sale"]
@@ -187,7 +188,8 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
     assert_eq!(gone.archive("a2", AFTER).await, undecided(found));
     pay(ports, &capture(&paid, "pi_paid"), NOW).await.unwrap();
     assert_eq!(
-        expire(ports, &InventoryId::whole(gone.sale.clone()), pending.number, AFTER).await,
+        super::ended::ended(ports, &InventoryId::whole(gone.sale.clone()), pending.number, AFTER)
+            .await,
         Ok(Expired::Ended)
     );
     assert_eq!(gone.archive("a3", AFTER).await, undecided(Undecided { uncounted: 1, ..none }));
@@ -225,7 +227,7 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
 
     // Money that comes late is decided, and nothing is loaded for it.
     let late = pay(ports, &capture(&ended, "pi_late"), AFTER).await.unwrap();
-    assert_eq!(late.outcome, PaymentOutcome::Refund(RefundReason::TooLate));
+    assert_eq!(late.outcome, PaymentOutcome::Refund(RefundReason::Cancelled));
     assert_eq!(fixture.state(ended.number).await, Some(OrderState::RefundDue));
     let again = pay(ports, &capture(&paid, "pi_again"), AFTER).await.unwrap();
     assert_eq!(again.outcome, PaymentOutcome::Refund(RefundReason::SecondPayment));
@@ -240,7 +242,13 @@ async fn nothing_undecided_is_archived_and_what_is_archived_stays_so() {
             assert_eq!(sync(ports, &[late.number]).await, Ok(1));
         } else {
             assert_eq!(
-                expire(ports, &InventoryId::whole(gone.sale.clone()), late.number, AFTER).await,
+                super::ended::ended(
+                    ports,
+                    &InventoryId::whole(gone.sale.clone()),
+                    late.number,
+                    AFTER
+                )
+                .await,
                 Ok(Expired::Ended)
             );
         }

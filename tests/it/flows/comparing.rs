@@ -99,7 +99,7 @@ impl Fixture {
             provider: ProviderId::new("stripe").unwrap(),
             payment: PaymentId::new(format!("pi_{}", order.number)).unwrap(),
         };
-        let capture = Capture { key, order: order.number, attempt: None, amount: order.total };
+        let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         pay(&self.ports, &capture, NOW).await.unwrap();
         sync(&self.ports, &[order.number]).await.unwrap();
     }

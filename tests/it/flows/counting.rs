@@ -55,7 +55,7 @@ async fn orders_whose_messages_were_lost_are_counted_by_shards_not_one_by_one() 
         let order = reserve(&ports, &reservation, NOW).await.unwrap().order;
         let payment = PaymentId::new(format!("pi_{buyer}")).unwrap();
         let key = PaymentKey { provider: ProviderId::new("stripe").unwrap(), payment };
-        let capture = Capture { key, order: number, attempt: None, amount: order.total };
+        let capture = Capture { key, order: number, amount: order.total, attempt: None };
         pay(&ports, &capture, NOW).await.unwrap();
     }
     let later = NOW.plus_seconds(120);

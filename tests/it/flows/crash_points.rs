@@ -1,12 +1,12 @@
 //! Every flow is cut off at every call it makes, before it and after it, and then repeated.
 
+use super::ended::ended;
 use engine::domain::choice::Choice;
 use engine::domain::ids::{PaymentId, ProviderId, Seat};
 use engine::domain::order::{Capture, OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::sale::{Sale, SaleFile, SaleState};
 use engine::domain::tickets::Tickets;
 use engine::flows::cancel::cancel;
-use engine::flows::expire::expire;
 use engine::flows::load::load;
 use engine::flows::pay::pay;
 use engine::flows::publish::publish;
@@ -157,7 +157,7 @@ async fn a_payment_is_carried_out_from_any_crash_point_on() {
             provider: ProviderId::new("stripe").unwrap(),
             payment: PaymentId::new(format!("pi_{user}")).unwrap(),
         };
-        let capture = Capture { key, order: order.number, attempt: None, amount: order.total };
+        let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
         let crashing = Crashing::at(&fixture.ports, call, cut);
         let _ = pay(&crashing, &capture, NOW).await;
         let record = pay(&fixture.ports, &capture, NOW).await.unwrap();
@@ -197,8 +197,8 @@ async fn an_order_ends_from_any_crash_point_on_and_its_seats_come_back() {
                 let _ = cancel(&crashing, &order.user, order.number, NOW).await;
                 cancel(&fixture.ports, &order.user, order.number, NOW).await.unwrap();
             } else {
-                let _ = expire(&crashing, &inventory(), order.number, late).await;
-                expire(&fixture.ports, &inventory(), order.number, late).await.unwrap();
+                let _ = ended(&crashing, &inventory(), order.number, late).await;
+                ended(&fixture.ports, &inventory(), order.number, late).await.unwrap();
             }
             assert_eq!(fixture.state(order.number).await, Some(end), "{user}");
             crashing.has_died()

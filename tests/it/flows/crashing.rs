@@ -4,6 +4,7 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use engine::domain::attempt::Offer;
 use engine::domain::grace::Grace;
 use engine::ports::methods::*;
 use engine::{port_argument, port_methods};
@@ -134,6 +135,12 @@ macro_rules! each_call_is_a_step {
             fn listings(&self) -> Vec<Listing> {
                 self.inner.listings()
             }
+            fn offers(&self) -> Vec<Offer> {
+                self.inner.offers()
+            }
+            fn started_elsewhere(&self) -> bool {
+                self.inner.started_elsewhere()
+            }
         }
 
         $(impl<P: Ports> $trait for Crashing<'_, P> {
@@ -183,6 +190,12 @@ macro_rules! some_reads_are_refused {
             }
             fn listings(&self) -> Vec<Listing> {
                 self.inner.listings()
+            }
+            fn offers(&self) -> Vec<Offer> {
+                self.inner.offers()
+            }
+            fn started_elsewhere(&self) -> bool {
+                self.inner.started_elsewhere()
             }
         }
 

@@ -87,7 +87,7 @@ impl Fixture {
     /// [`Fixture::start`], with a grace.
     pub async fn with_grace(grace: Grace) -> Self {
         let Servers { stack, provider, beacon, endpoints, queues, sqs: _, dynamo } =
-            backends::servers().await;
+            Box::pin(backends::servers()).await;
         let config = Config {
             redis: RedisConfig { topology: Topology::Single(endpoints.redis), kind: None },
             sales: SalesConfig::default(),
@@ -106,8 +106,8 @@ impl Fixture {
             metrics: MetricsConfig::Off,
             ca_file: None,
         };
-        let ports = App::from_config(&config).await.unwrap().ports;
-        publish(&ports, &sale(), &epoch("first"), NOW).await.unwrap();
+        let ports = Box::pin(App::from_config(&config)).await.unwrap().ports;
+        Box::pin(publish(&ports, &sale(), &epoch("first"), NOW)).await.unwrap();
         Self { stack, ports, provider, beacon, config, dynamo, mint: Mint::new(7) }
     }
 

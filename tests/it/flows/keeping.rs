@@ -37,6 +37,7 @@ fn capture() -> Capture {
         order: "1024".parse().unwrap(),
         attempt: None,
         amount: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
+        attempt: None,
     }
 }
 
@@ -54,6 +55,7 @@ async fn called_back(
         | Message::Sync(_)
         | Message::Load(_)
         | Message::Refund(_)
+        | Message::Close(_)
         | Message::Draw(_) => None,
     });
     let kept = kept.collect();

@@ -9,6 +9,7 @@ mod counting;
 mod crash_points;
 pub mod crashing;
 mod draws;
+pub mod ended;
 mod environment;
 mod keeping;
 mod limited;

@@ -39,7 +39,7 @@ fn capture(order: &Order, payment: &str) -> Capture {
         provider: ProviderId::new("stripe").unwrap(),
         payment: PaymentId::new(payment).unwrap(),
     };
-    Capture { key, order: order.number, attempt: None, amount: order.total }
+    Capture { key, order: order.number, amount: order.total, attempt: None }
 }
 
 /// What a test does to Redis that no engine does.

@@ -1,6 +1,7 @@
 //! Money that goes back, and money that nobody was told of: each flow cut off at every call, and a
 //! provider that fails in every way it can.
 
+use super::ended::ended;
 use engine::domain::grace::Grace;
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{
@@ -8,7 +9,7 @@ use engine::domain::order::{
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::{Expired, expire};
+use engine::flows::expire::Expired;
 use engine::flows::pay::pay;
 use engine::flows::reconcile::{dry_run, reconcile};
 use engine::flows::refund::refund;
@@ -50,7 +51,7 @@ impl Fixture {
     }
 
     async fn expired(&self, order: &Order, now: Timestamp) -> Expired {
-        expire(&self.ports, &inventory(), order.number, now).await.unwrap()
+        ended(&self.ports, &inventory(), order.number, now).await.unwrap()
     }
 
     async fn refunded(&self, capture: &Capture, now: Timestamp) -> Refund {
@@ -204,7 +205,7 @@ async fn an_order_whose_callback_is_lost_is_paid_when_it_should_expire_from_any_
         let whole = fixture.captured(&format!("pi_2_{name}"), &order, order.total);
         let second = fixture.captured(&format!("pi_3_{name}"), &order, order.total);
         let crashing = Crashing::at(&fixture.ports, call, cut);
-        let _ = expire(&crashing, &inventory(), order.number, LATE).await;
+        let _ = ended(&crashing, &inventory(), order.number, LATE).await;
         assert_eq!(fixture.expired(&order, LATE).await, Expired::Resolved, "{name}");
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid), "{name}");
         // A process that died may have left what follows from its decisions to the provider's
@@ -234,16 +235,17 @@ async fn an_order_waits_out_its_grace_for_a_provider_that_does_not_answer() {
     let capture = fixture.captured("pi_patient", &order, order.total);
     let end = Grace::DEFAULT.end_from(LATE);
     for (now, again) in [
-        (LATE, LATE.plus_seconds(15)),
-        (end.plus_seconds(-20), end.plus_seconds(-5)),
+        (LATE, LATE.plus_seconds(5)),
         (end.plus_seconds(-5), end),
+        (end, end.plus_seconds(5)),
+        (end.plus_seconds(44), end.plus_seconds(45)),
     ] {
         fixture.provider.next(Fault::FailSearch);
         assert_eq!(fixture.expired(&order, now).await, Expired::NotDue(again));
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Pending));
     }
     fixture.provider.next(Fault::FailSearch);
-    assert_eq!(fixture.expired(&order, end).await, Expired::Ended);
+    assert_eq!(fixture.expired(&order, end.plus_seconds(45)).await, Expired::Ended);
     // The money comes to light all the same, and the seats are still free.
     let record = pay(&fixture.ports, &capture, end).await.unwrap();
     assert_eq!(record.outcome, PaymentOutcome::Accepted);
@@ -279,9 +281,8 @@ async fn an_order_that_was_paid_in_time_is_paid_though_the_provider_lists_it_lat
             // Its message is lost.
             let swept = reconcile(&fixture.ports, &epoch("late"), end).await.unwrap();
             assert_eq!((swept.expired, swept.failed), (0, 0), "{swept:?}");
-        } else {
-            assert_eq!(fixture.expired(&order, end).await, Expired::Resolved);
         }
+        assert_eq!(fixture.expired(&order, end).await, Expired::Resolved);
         assert_eq!(fixture.state(order.number).await, Some(OrderState::Paid));
         assert_eq!(fixture.record(&capture).await.outcome, PaymentOutcome::Accepted);
         assert!(fixture.sent_back(&capture).is_empty());

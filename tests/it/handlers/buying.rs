@@ -193,7 +193,7 @@ async fn one_token_is_one_order() {
 
     // Money for the cancelled order whose seats are gone goes back.
     let late = fixture.callback("pi_late", &json!(number), 5000).await.ok(200);
-    assert_eq!(late, json!({ "outcome": "refund", "reason": "too_late" }));
+    assert_eq!(late, json!({ "outcome": "refund", "reason": "cancelled" }));
     assert_eq!(fixture.get(alice, &target).await.ok(200)["state"], "refund_due");
 }
 

@@ -207,7 +207,7 @@ impl Fixture {
     /// Servers, tables, queues, and the engine on them.
     pub async fn start() -> Self {
         let Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo } =
-            backends::servers().await;
+            Box::pin(backends::servers()).await;
         let tables = dynamo.config().tables.clone();
         let (dynamodb, orders_table) = (dynamo.client().clone(), tables.orders.clone());
         let urls = queues.urls();
@@ -238,7 +238,7 @@ impl Fixture {
             metrics: MetricsConfig::Off,
             ca_file: None,
         };
-        let app = App::from_config(&config).await.unwrap();
+        let app = Box::pin(App::from_config(&config)).await.unwrap();
         Self {
             app,
             config,
@@ -302,7 +302,7 @@ impl Fixture {
 
     /// Another instance of a function, on the same servers.
     pub async fn another_process(&self) -> App {
-        App::from_config(&self.config).await.unwrap()
+        Box::pin(App::from_config(&self.config)).await.unwrap()
     }
 
     /// How often Redis has run a command.
@@ -324,13 +324,13 @@ impl Fixture {
         if !has_queues {
             config.sqs.endpoint = closed();
         }
-        App::from_config(&config).await.unwrap()
+        Box::pin(App::from_config(&config)).await.unwrap()
     }
 
     /// The engine reaches DynamoDB no longer.
     pub async fn lose_dynamodb(&mut self) {
         self.config.dynamodb.endpoint = Some("http://127.0.0.1:1".to_owned());
-        self.app = App::from_config(&self.config).await.unwrap();
+        self.app = Box::pin(App::from_config(&self.config)).await.unwrap();
     }
 
     /// Number of messages that wait in a queue, delayed ones included.

@@ -27,7 +27,7 @@ async fn money_that_goes_back_is_asked_of_the_provider_and_shown() {
     );
     let payment = &shown["payments"][0];
     assert_eq!((&payment["payment"], &payment["outcome"]), (&json!("pi_late"), &json!("refund")));
-    assert_eq!((&payment["reason"], &payment["amount_minor"]), (&json!("too_late"), &json!(5000)));
+    assert_eq!((&payment["reason"], &payment["amount_minor"]), (&json!("cancelled"), &json!(5000)));
     assert_eq!(payment["refund"]["state"], "requested");
 
     let euros = Money { amount_minor: MinorUnits(5000), currency: Currency::new("EUR").unwrap() };

@@ -1,8 +1,8 @@
 //! Orders of others, what is done twice, and pages of lists.
 
+use crate::flows::ended::ended;
 use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::time::Timestamp;
-use engine::flows::expire::expire;
 use serde_json::json;
 
 use super::Expected::{Fine, Problem};
@@ -37,7 +37,7 @@ impl Fixture {
         let later = Timestamp::now().plus_seconds(3600);
         let late_number = late["order"].as_str().unwrap().parse().unwrap();
         let inventory = InventoryId::whole(SaleId::new("hall").unwrap());
-        expire(&self.engine.app().ports, &inventory, late_number, later).await.unwrap();
+        ended(&self.engine.app().ports, &inventory, late_number, later).await.unwrap();
 
         // One who is called the same in another normal form is somebody else.
         let composed = self.buy("zo\u{eb}", &other).await;

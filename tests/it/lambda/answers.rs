@@ -71,14 +71,14 @@ struct Fixtures {
 impl Fixtures {
     async fn start() -> Self {
         let Servers { stack, provider, beacon, endpoints, queues, sqs, dynamo: _ } =
-            backends::servers().await;
+            Box::pin(backends::servers()).await;
         let data_dir = DataDir::temporary().unwrap();
         let secrets = data_dir.secrets().unwrap();
         let config = up::config(stack.topology(), &endpoints, &queues, &secrets).unwrap();
         let variables = variables(&config);
         // What the functions read is what the gateway runs on.
         let read = Config::read(|name| variables.get(name).cloned()).unwrap();
-        let app = Arc::new(App::from_config(&read).await.unwrap());
+        let app = Arc::new(Box::pin(App::from_config(&read)).await.unwrap());
         let identity = Identity::new(secrets.identity.as_bytes());
         let gateway = Gateway::start(Arc::clone(&app), identity, 0, Routes::Api).await.unwrap();
         let http = reqwest::Client::new();

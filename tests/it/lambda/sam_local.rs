@@ -51,9 +51,9 @@ async fn sam_local_gives_a_function_all_but_the_secrets_of_others() {
             "ReserveFunction" => &[admission, attendee],
             "PayCallbackFunction" => &[payment],
             "TakeCallbackFunction" => &[key, sources, payment],
-            "ExpireOrdersFunction"
+            "StartPaymentFunction"
+            | "ClosePaymentsFunction"
             | "ReadCapturesFunction"
-            | "ReconcileFunction"
             | "RefundFunction" => &[provider],
             _ => &[],
         };

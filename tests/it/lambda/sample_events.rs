@@ -115,8 +115,9 @@ fn callback(secret: &[u8], target: String) -> Request<'static> {
 /// Every event, in the order in which they are sent.
 pub fn samples() -> Vec<Sample> {
     use Function::{
-        Cancel, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback, ReadCaptures,
-        Reconcile, Refund, Reserve, Sales, SyncDb, TakeCallback, TokenGate, WaitingRoom,
+        Cancel, ClosePayments, DecidePayment, Draw, ExpireOrders, LoadSale, Orders, PayCallback,
+        ReadCaptures, Reconcile, Refund, Reserve, Sales, StartPayment, SyncDb, TakeCallback,
+        TokenGate, WaitingRoom,
     };
     let put = |sender| Request::json(sender, "PUT", "/sales/sample", &sale());
     let put_room = Request::json(Sender::Operator, "PUT", "/sales/sample-room", &sale_with_room());
@@ -135,6 +136,12 @@ pub fn samples() -> Vec<Sample> {
         let target = format!("/orders/{}/cancel", number(buyer));
         Request { method: "POST", ..Request::get(Sender::Buyer(buyer), target) }
     };
+    let begin = |return_url: &str| {
+        let target = format!("/orders/{}/payments", number(SECOND_BUYER));
+        let body = json!({ "provider": "stripe", "return_url": return_url });
+        Request::json(Sender::Buyer(SECOND_BUYER), "POST", target, &body)
+    };
+    let begins = "POST /orders/{order}/payments";
     let show = Request::get(Sender::Buyer(BUYER), format!("/orders/{}", number(BUYER)));
     let list = Request::get(Sender::Buyer(BUYER), "/orders?limit=10");
     let key = SAMPLE_KEY.1;
@@ -155,6 +162,7 @@ pub fn samples() -> Vec<Sample> {
     let count = json!({ "order": number(BUYER) }).to_string();
     let expiry =
         json!({ "sale": SALE, "order": number(SECOND_BUYER), "due_at": "2026-11-21T10:15:00Z" });
+    let closing = json!({ "sale": SALE, "order": number(SECOND_BUYER) });
     let kept = json!({ "provider": "stripe", "payment": "pi_sample", "order": number(BUYER),
         "amount_minor": PRICE_MINOR * i64::from(TICKETS), "currency": "EUR" });
     let refund = json!({ "provider": "stripe", "payment": "pi_unknown", "order": number(BUYER),
@@ -209,8 +217,16 @@ pub fn samples() -> Vec<Sample> {
             batch("sync", &[count, "no message at all".to_owned()]),
         ),
         (Reserve, "reserve-second", "201", reserve(SECOND_BUYER, key).event(make)),
+        (StartPayment, "start-payment", "200", begin("http://localhost:3000/back").event(begins)),
+        (
+            StartPayment,
+            "start-payment-elsewhere",
+            "422",
+            begin("https://evil.example/").event(begins),
+        ),
         (Cancel, "cancel", "200", cancel(SECOND_BUYER).event(give_up)),
         (Cancel, "cancel-paid", "409", cancel(BUYER).event(give_up)),
+        (ClosePayments, "close-payments", "no failure", batch("close", &[closing.to_string()])),
         (ExpireOrders, "expire-orders", "no failure", batch("expiry", &[expiry.to_string()])),
         (
             LoadSale,

@@ -18,7 +18,7 @@ use engine::domain::room::log::Record;
 use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
-use engine::flows::expire::expire_or_requeue;
+use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::ports::{ChangeReply, Orders as _, Ports as _, RoomPorts as _, Rooms as _, Seats as _};
 use fake_payments::Fault;
 use local::handlers::{draw, load_sale, reconcile, refund};
@@ -127,6 +127,8 @@ async fn each_outcome_of_an_order_is_counted_once() {
     let ports = &fixture.app.ports;
     let after = Timestamp::now().plus_seconds(901);
     let expired = async |now| {
+        let heard_at = Some(now);
+        let due = due.clone().map(|(at, number)| Expiry { at, number, heard_at });
         let work = expire_or_requeue(ports, &due, now);
         fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await
     };
@@ -267,8 +269,8 @@ async fn what_reconcile_finds_is_counted() {
     let next = fixture.buy("bob", "hall", best("vip", 1)).await.ok(201);
     lines.take();
     reconciled(app, Timestamp::now().plus_seconds(901)).await;
-    let soon: Vec<_> = [(drift, 0), (pending, 0)].into_iter().chain(ended).collect();
-    expect("pending, and not past its bound", &soon);
+    let soon = [(drift, 0), (pending, 0), ("Available hall", 19)];
+    expect("handed over, and not past its bound", &soon);
 
     fixture.lose_redis().await;
     reconcile::handle(app, event()).await.unwrap();
@@ -302,6 +304,9 @@ async fn a_batch_of_two_sales_is_two_records() {
         due.push((InventoryId::whole(SaleId::new(sale).unwrap()), number_of(&order)));
     }
     lines.take();
+    let heard_at = Some(Timestamp::now().plus_seconds(901));
+    let due = due.into_iter().map(|(at, number)| Expiry { at, number, heard_at });
+    let due: Vec<Expiry> = due.collect();
     let work = expire_or_requeue(&fixture.app.ports, &due, Timestamp::now().plus_seconds(901));
     fixture.app.metrics.of(Function::ExpireOrders, Box::pin(work)).await;
     let records = lines.take();

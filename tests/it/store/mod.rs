@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use chaos::proxy::http::{Act, HttpProxy, Request};
+use engine::domain::attempt::Attempts;
 use engine::domain::ids::{
     Leg, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
@@ -102,6 +103,7 @@ impl Fixture {
             pay_by: NOW.plus_seconds(900),
             changed_at: NOW,
             payment: None,
+            attempts: Attempts::default(),
             synced: false,
         }
     }
@@ -183,7 +185,7 @@ fn after(order: &Order, event: OrderEvent, payment: Option<&str>) -> Order {
 }
 
 fn record(order: &Order, id: &str, outcome: PaymentOutcome) -> PaymentRecord {
-    let capture = Capture { key: key(id), order: order.number, attempt: None, amount: order.total };
+    let capture = Capture { key: key(id), order: order.number, amount: order.total, attempt: None };
     PaymentRecord::decided(&capture, outcome, NOW.plus_seconds(5))
 }
 

@@ -148,6 +148,7 @@ impl Sequence {
         }
         ask! {
             Call::Create { order, limit } => Create: orders.create(order, *limit),
+            Call::KeepAttempts { order } => KeepAttempts: orders.keep_attempts(order),
             Call::End { end } => End: orders.end(end),
             Call::WriteTombstone { tombstone } => WriteTombstone: orders.write_tombstone(tombstone),
             Call::Settle { payment, settlement, limit } =>

@@ -1,6 +1,9 @@
 //! Random calls of the orders and the catalogue, drawn so that refusals, replays and conflicts are
 //! frequent.
 
+use engine::domain::attempt::{
+    AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
+};
 use engine::domain::gate::tokens::{TokenCounts, TokenSnapshot};
 use engine::domain::ids::{
     Epoch, Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
@@ -134,6 +137,7 @@ impl SeededRng {
             pay_by: self.now.plus_ms(window),
             changed_at: self.now,
             payment: None,
+            attempts: Attempts::default(),
             synced: false,
         }
     }
@@ -150,6 +154,26 @@ impl SeededRng {
         PaymentKey { provider: provider.unwrap(), payment: payment.unwrap() }
     }
 
+    /// A change of an order's attempts, sometimes of such as somebody else has changed.
+    fn attempt(&mut self, stores: &Stores) -> Call {
+        let order = self.known(stores);
+        let provider = ProviderId::new("bank").unwrap();
+        let choice = PaymentChoice { provider, method: PaymentMethod::Page, return_url: None };
+        let expires_at = self.now.plus_seconds(1860);
+        let first = AttemptNumber::FIRST;
+        let attempts = match self.rng.random_range(0..4) {
+            0 => order.attempts.with_state(first, self.of(&AttemptState::ALL)),
+            1 => order.attempts.with_reference(first, &PaymentId::new("cs_1").unwrap()),
+            _ => match order.attempts.with_another(&choice, expires_at, self.now) {
+                Some((attempts, _)) => attempts,
+                None => order.attempts.with_state(first, AttemptState::Closed),
+            },
+        };
+        let skips = u32::from(self.once_in(6));
+        let version = attempts.version + skips;
+        Call::KeepAttempts { order: Order { attempts: Attempts { version, ..attempts }, ..order } }
+    }
+
     fn settle(&mut self, stores: &Stores) -> Call {
         let key = self.key();
         let order = self.known(stores);
@@ -157,6 +181,10 @@ impl SeededRng {
             state,
             changed_at: self.now,
             payment: Some(key.clone()),
+            attempts: Attempts {
+                paid: order.attempts.open().next().map(|attempt| attempt.number),
+                ..order.attempts.clone()
+            },
             ..order.clone()
         };
         let too_late = PaymentOutcome::Refund(RefundReason::TooLate);
@@ -177,7 +205,8 @@ impl SeededRng {
                 (Settlement::RefundOnly, PaymentOutcome::Refund(reason))
             }
         };
-        let capture = Capture { key, order: order.number, attempt: None, amount: order.total };
+        let attempt = order.attempts.open().next().map(|attempt| attempt.number);
+        let capture = Capture { key, order: order.number, amount: order.total, attempt };
         let payment = PaymentRecord::decided(&capture, outcome, self.now);
         Call::Settle { payment, settlement, limit: Tickets::new(self.of(&[1, 3, 6])) }
     }
@@ -330,6 +359,7 @@ impl SeededRng {
                 Call::WriteTombstone { tombstone: Order { lines, state, ..order } }
             }
             8..=10 => self.settle(stores),
+            11 if self.once_in(2) => self.attempt(stores),
             11 => self.refund(stores).unwrap_or_else(|| self.read()),
             12 => {
                 let orders = (0..3).map(|_| self.known(stores)).collect();

@@ -23,15 +23,19 @@ use engine::domain::room::log::Record;
 use engine::domain::room::serving::{Room, Settings};
 use engine::domain::time::Timestamp;
 use engine::flows;
+use engine::flows::expire::Expiry;
 use engine::flows::reserve::Reservation;
+use engine::ports::messages::ClosePayments;
 use engine::ports::{Catalogue as _, Freshness, Ports as _, RoomPorts, Rooms as _, StoreError};
 use fake_payments::API_KEY;
+use fake_payments::Fault;
 use lambda_http::{Body, Response};
 use local::handlers::consume;
 use local::handlers::{
     cancel, decide_payment, draw, expire_orders, load_sale, orders, pay_callback, read_captures,
     reconcile, refund, reserve, sales, sync_db, take_callback, token_gate, waiting_room,
 };
+use local::handlers::{close_payments, start_payment};
 use local::queues::Queues;
 use local::servers::{FakeBeacon, PaymentProvider, Stack};
 use redis::aio::MultiplexedConnection;
@@ -133,6 +137,7 @@ impl Deployed {
                 ("ONSALE_BEACON_URLS", beacon.url()),
                 ("ONSALE_BEACON_CHAINS", format!("{}:{}", fake_beacon::hash(), fake_beacon::key())),
                 ("ONSALE_PROVIDER_URLS", format!("stripe:{}", provider.url())),
+                ("ONSALE_RETURN_ORIGINS", "https://shop.example".to_owned()),
             ]);
             let url = |queue: QueueName| (queue.url_variable(), queues.get(queue).url.clone());
             variables.extend(QueueName::ALL.map(url));
@@ -156,6 +161,7 @@ impl Deployed {
             "orders" => orders::handle(app, request).await,
             "reserve" => reserve::handle(app, request).await,
             "sales" => sales::handle(app, request).await,
+            "start-payment" => start_payment::handle(app, request).await,
             "token-gate" => token_gate::handle(app, request).await,
             "waiting-room" => waiting_room::handle(app, request).await,
             other => panic!("{other} takes no such requests"),
@@ -274,6 +280,7 @@ impl Deployed {
             order: order.parse().unwrap(),
             attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+            attempt: None,
         };
         let away = Err(StoreError::Unavailable("away".to_owned()));
         let answered = flows::pay::answer(&self.app(function).ports, &capture, away).await;
@@ -313,8 +320,7 @@ impl Deployed {
 
     /// Ends orders at another time than that of the clock; what failed.
     async fn expire_at(&self, orders: &[OrderNumber], now: Timestamp) -> Vec<StoreError> {
-        let due: Vec<_> =
-            orders.iter().map(|number| (InventoryId::whole(sale()), *number)).collect();
+        let due: Vec<_> = orders.iter().map(|number| due_for(*number, now)).collect();
         let ports = &self.app("expire-orders").ports;
         let outcomes = flows::expire::expire_or_requeue(ports, &due, now).await;
         outcomes.into_iter().filter_map(Result::err).collect()
@@ -337,6 +343,8 @@ impl Deployed {
         self.buyers().await;
         self.journeys().await;
         self.payments().await;
+        self.starts().await;
+        self.gift().await;
         self.kept("pay-callback", "pi_kept", "1024").await;
         self.kept("take-callback", "pi_kept", "1024").await;
         self.other_payments(Function::DecidePayment, 2).await;
@@ -614,11 +622,11 @@ impl Deployed {
             &sync_db::handle(self.app("sync-db"), self.batch(&self.queues.sync.url).await).await,
         );
         let rescued = self.buy("dave", "2-2").await;
-        self.cancel(&rescued).await;
+        self.end(&rescued).await;
         let decided = self.callback("pi_3", &rescued.number, PRICE).await;
         assert_eq!(decided["outcome"], "accepted");
         let late = self.buy("erin", "2-3").await;
-        self.cancel(&late).await;
+        self.end(&late).await;
         self.buy("frank", "2-3").await;
         let decided = self.callback("pi_4", &late.number, PRICE).await;
         assert_eq!(decided["reason"], "too_late");
@@ -632,20 +640,99 @@ impl Deployed {
         refund::handle(self.app("refund"), batch).await;
     }
 
+    /// Ends an order as the queue of its expiry would.
+    async fn end(&self, made: &Made) {
+        let later = Timestamp::now().plus_seconds(2000);
+        assert_eq!(self.expire_at(&[made.number()], later).await, []);
+    }
+
+    /// Begins to pay an order; the provider's name of the payment.
+    async fn begin(&self, made: &Made, method: &str) -> String {
+        let mut body = json!({ "provider": "stripe", "method": method });
+        if method == "page" {
+            body["return_url"] = json!("https://shop.example/back");
+        }
+        let line = format!("POST /orders/{}/payments", made.number);
+        let begun = self.http("start-payment", Sender::Buyer(&made.user), &line, &body).await;
+        let url = begun["url"].as_str().and_then(|url| url.rsplit('/').next());
+        let secret = begun["client_secret"].as_str();
+        let name = url.or_else(|| secret.and_then(|secret| secret.strip_suffix("_secret_onsale")));
+        name.unwrap_or_else(|| panic!("{begun:#}")).to_owned()
+    }
+
+    /// Has an order's payments closed at another time than that of the clock.
+    async fn close_at(&self, number: OrderNumber, now: Timestamp) {
+        let at = InventoryId::whole(sale());
+        flows::close::close(&self.app("close-payments").ports, &at, number, now).await.unwrap();
+    }
+
+    /// Payments are begun, in another way, paid meanwhile, given up, and found after the end.
+    async fn starts(&self) {
+        let paid = self.buy("nora", "4-8").await;
+        self.begin(&paid, "page").await;
+        let form = self.begin(&paid, "form").await;
+        self.provider.pay(&form, Timestamp::now()).unwrap().unwrap();
+        let body = json!({ "provider": "stripe", "return_url": "https://shop.example/back" });
+        let line = format!("POST /orders/{}/payments", paid.number);
+        let refused = self.http("start-payment", Sender::Buyer("nora"), &line, &body).await;
+        assert_eq!(refused["state"], "paid", "{refused:#}");
+
+        let cancelled = self.buy("nick", "4-9").await;
+        self.begin(&cancelled, "page").await;
+        self.cancel(&cancelled).await;
+        let batch = self.batch(&self.queues.close.url).await;
+        all_done(&close_payments::handle(self.app("close-payments"), batch).await);
+
+        let rescued = self.buy("nils", "4-10").await;
+        let page = self.begin(&rescued, "page").await;
+        self.end(&rescued).await;
+        self.provider.pay(&page, Timestamp::now()).unwrap().unwrap();
+        let later = Timestamp::now().plus_seconds(2000);
+        self.close_at(rescued.number(), later).await;
+
+        let unheard = self.buy("nino", "4-11").await;
+        self.provider.next(Fault::FailSearch);
+        let message = ClosePayments::new(&InventoryId::whole(sale()), unheard.number());
+        let ports = &self.app("close-payments").ports;
+        let soon = Timestamp::now().plus_seconds(1000);
+        assert_eq!(flows::close::close_or_requeue(ports, &message, soon).await, Ok(()));
+        let other = self.buy("nell", "4-12").await;
+        self.begin(&other, "page").await;
+        self.callback("pi_40", &other.number, PRICE).await;
+    }
+
+    /// What costs nothing is paid as it is made.
+    async fn gift(&self) {
+        self.put(&json!({
+            "sale": "gift", "title": "Gift", "currency": "EUR",
+            "opens_at": "2020-01-01T00:00:00Z", "closes_at": "2100-01-01T00:00:00Z",
+            "limit_per_buyer": 4, "pay_window_seconds": 900, "gate": { "shards": 1 },
+            "tiers": [{ "tier": "all", "name": "all", "price_minor": 0, "general_admission": 8 }]
+        }))
+        .await;
+        let admission = self.ask("gina", "gift", 1).await["token"].clone();
+        let body =
+            json!({ "admission": admission, "lines": [{ "tier": "all", "best": { "count": 1 } }] });
+        let line = "POST /sales/gift/orders";
+        let made = self.http("reserve", Sender::Buyer("gina"), line, &body).await;
+        assert_eq!(made["state"], "paid", "{made:#}");
+    }
+
     /// Captures that come another way, whatever their order is.
     async fn other_payments(&self, by: Function, row: u32) {
         let seat = |seat: u32| format!("{row}-{seat}");
         let [user, payment] =
             ["buyer", "pi"].map(|kind| move |index: u32| format!("{kind}_{row}{index}"));
         let paid = self.buy(&user(1), &seat(11)).await;
+        self.begin(&paid, "page").await;
         for index in [1, 1, 2] {
             self.report(by, &payment(index), &paid.number).await;
         }
         let rescued = self.buy(&user(2), &seat(12)).await;
-        self.cancel(&rescued).await;
+        self.end(&rescued).await;
         self.report(by, &payment(3), &rescued.number).await;
         let late = self.buy(&user(3), &seat(13)).await;
-        self.cancel(&late).await;
+        self.end(&late).await;
         self.buy(&user(4), &seat(13)).await;
         self.report(by, &payment(4), &late.number).await;
         for (index, order) in [(2, &paid), (4, &late)] {
@@ -666,6 +753,15 @@ impl Deployed {
         self.captured("pi_6", captured.number());
         self.captured("pi_7", captured.number());
         let held = self.hold_without_order("ivan").await;
+        let soon = Timestamp::now().plus_seconds(1000);
+        let overdue = Expiry { heard_at: None, ..due_for(ends.number(), soon) };
+        let ports = &self.app("expire-orders").ports;
+        assert_eq!(flows::expire::expire_or_requeue(ports, &[overdue], soon).await, [Ok(())]);
+        // One that cannot be read with the others is read alone.
+        flows::expire::expire(ports, &InventoryId::whole(sale()), ends.number(), soon)
+            .await
+            .unwrap();
+        self.close_at(captured.number(), soon).await;
         let due = [ends.number(), captured.number(), held];
         assert_eq!(self.expire_at(&due, later).await, []);
     }
@@ -695,6 +791,7 @@ impl Deployed {
         self.report(Function::DecidePayment, "pi_35", &kept.number).await;
         self.report(Function::TakeCallback, "pi_36", &taken.number).await;
         // It is paid, and comes again to be sold.
+        self.close_at(captured.number(), later).await;
         let comes_again = self.expire_at(&[captured.number()], later).await;
         assert_eq!(comes_again.len(), 1);
         self.ask("mia", SALE, 1).await;
@@ -721,12 +818,21 @@ impl Deployed {
             order: uncounted.number(),
             attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
+            attempt: None,
         };
         let now = Timestamp::now();
         // The process dies when the payment is decided and its refund not yet asked for.
         let dying = Crashing::at(&self.app("pay-callback").ports, 2, Cut::BeforeTheCall);
         flows::pay::pay(&dying, &refunded, now).await.unwrap_err();
         self.hold_without_order("rita").await;
+        self.reconcile_at(now.plus_seconds(1050)).await;
+        // An order that was due and is paid by now, without Redis knowing.
+        let at = InventoryId::whole(sale());
+        let ports = &self.app("reconcile").ports;
+        let afar = self.buy("quill", "4-13").await;
+        self.captured("pi_15", afar.number());
+        self.close_at(afar.number(), now.plus_seconds(1000)).await;
+        flows::expire::expire(ports, &at, afar.number(), now).await.unwrap();
         let later = now.plus_seconds(2000);
         self.reconcile_at(later).await;
 
@@ -749,8 +855,9 @@ impl Deployed {
     /// back, once there is a turn for it.
     async fn reads(&self) {
         let paid = self.buy("tess", "4-5").await;
+        self.begin(&paid, "page").await;
         let rescued = self.buy("uri", "4-6").await;
-        self.cancel(&rescued).await;
+        self.end(&rescued).await;
         self.captured("pi_20", paid.number());
         self.captured("pi_21", rescued.number());
         self.captured("pi_22", "2048".parse().unwrap());
@@ -820,6 +927,11 @@ pub async fn user(redis: &mut MultiplexedConnection, name: &str, access: &str) {
 
 fn sale() -> SaleId {
     SaleId::new(SALE).unwrap()
+}
+
+/// An order whose providers were heard.
+fn due_for(number: OrderNumber, now: Timestamp) -> Expiry {
+    Expiry { at: InventoryId::whole(sale()), number, heard_at: Some(now) }
 }
 
 fn all_done(response: &SqsBatchResponse) {

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 
+use engine::domain::attempt::Offer;
 use engine::domain::gate::GateShard;
 use engine::domain::grace::Grace;
 use engine::domain::room::join::BUCKETS;
@@ -37,6 +38,17 @@ pub trait Driver: Send + Sync {
     /// The providers that can be asked: none that lists its captures, unless the driver says so.
     fn listings(&self) -> Vec<Listing> {
         Vec::new()
+    }
+
+    /// The providers by which payments can be started: none, unless the driver says so.
+    fn offers(&self) -> Vec<Offer> {
+        Vec::new()
+    }
+
+    /// True if orders are also paid by payments that were not started here: so it is, unless the driver says
+    /// otherwise.
+    fn started_elsewhere(&self) -> bool {
+        true
     }
 
     /// The number of buckets of a room: as in a deployment, unless the driver says so.
@@ -158,6 +170,14 @@ macro_rules! all_ports {
             fn listings(&self) -> Vec<Listing> {
                 self.0.listings()
             }
+
+            fn offers(&self) -> Vec<Offer> {
+                self.0.offers()
+            }
+
+            fn started_elsewhere(&self) -> bool {
+                self.0.started_elsewhere()
+            }
         }
     };
 }
@@ -200,7 +220,7 @@ pub enum Effect {
     Catalogue,
     /// A queue: a message is sent.
     Message,
-    /// The payment provider: money goes back.
+    /// The payment provider: a payment is started or closed, or money goes back.
     Money,
     /// How far captures were read, in DynamoDB.
     Cursor,
@@ -226,6 +246,7 @@ impl Call {
             Self::Admit { .. } | Self::AddTokens { .. } | Self::CloseGate { .. } => Effect::Gate,
             Self::Create { .. }
             | Self::End { .. }
+            | Self::KeepAttempts { .. }
             | Self::WriteTombstone { .. }
             | Self::Settle { .. }
             | Self::RecordRefund { .. }
@@ -238,7 +259,9 @@ impl Call {
             | Self::Delist { .. }
             | Self::KeepTokens { .. } => Effect::Catalogue,
             Self::Send { .. } => Effect::Message,
-            Self::Refund { .. } => Effect::Money,
+            Self::StartPayment { .. } | Self::ClosePayment { .. } | Self::Refund { .. } => {
+                Effect::Money
+            }
             Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
             Self::KeepSecret { .. }
             | Self::Append { .. }
@@ -364,6 +387,13 @@ impl Stores {
             }
             Call::Create { order, limit } => Reply::Create(self.orders.create(order, *limit)?),
             Call::End { end } => Reply::End(self.orders.end(end)?),
+            Call::KeepAttempts { order } => Reply::KeepAttempts(self.orders.keep_attempts(order)?),
+            Call::StartPayment { order, attempt } => {
+                Reply::StartPayment(self.provider.start(order, attempt))
+            }
+            Call::ClosePayment { order, attempt } => {
+                Reply::ClosePayment(self.provider.close(order, attempt))
+            }
             Call::WriteTombstone { tombstone } => {
                 Reply::WriteTombstone(self.orders.write_tombstone(tombstone)?)
             }

@@ -27,7 +27,7 @@ pub use catalogue::{CatalogueModel, Listed};
 pub use cursors::{CursorsModel, KeptCursor};
 pub use orders::{OrdersModel, Place};
 pub use people::attendee;
-pub use provider::{InList, ProviderModel};
+pub use provider::{AtProvider, InList, ProviderModel};
 pub use queues::{Message, QueuesModel, Sent};
 pub use rooms::{BeaconModel, Counter, RoomsModel};
 pub use seats::SeatsModel;

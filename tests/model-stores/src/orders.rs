@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::attempt::Attempts;
 use engine::domain::attendee::{AttendeeHash, may_name};
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
@@ -15,10 +16,10 @@ use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTo
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
+use engine::ports::MAX_TRANSACTION_ITEMS;
 use engine::ports::{
     ChangeReply, Claim, CreateReply, Due, Page, SettleReply, Settlement, StoreError, Stored,
 };
-use engine::ports::{FOLLOW_UP_SECONDS, MAX_TRANSACTION_ITEMS};
 use engine::ports::{block_of, due_shard};
 
 /// A seat-leg of a sale: what can be claimed.
@@ -242,7 +243,8 @@ impl OrdersModel {
         must_fit(end, 1)?;
         let Some(order) = self.orders.get(&end.number) else { return Ok(ChangeReply::Conflict) };
         let is_pending = order.state == OrderState::Pending;
-        if stands(Guard::StateCondition) && !is_pending {
+        let is_seen = order.attempts.version == end.attempts.version;
+        if stands(Guard::StateCondition) && !is_pending || stands(Guard::AttemptsSeen) && !is_seen {
             return Ok(ChangeReply::Conflict);
         }
         if !self.owns_its_claims(end) {
@@ -254,8 +256,35 @@ impl OrdersModel {
             order.state = end.state;
             order.changed_at = end.changed_at;
         }
-        self.no_longer_due(&Due::Order(end.number));
+        self.due_again(end);
         Ok(ChangeReply::Done)
+    }
+
+    /// Writes an order's attempts, if nobody has changed them, its state or that it is counted.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn keep_attempts(&mut self, order: &Order) -> Stored<ChangeReply> {
+        must(order, order.attempts.version > 0, "keeps attempts that follow none")?;
+        let follows = |stored: &&mut Order| {
+            stored.state == order.state
+                && stored.synced == order.synced
+                && stored.attempts.version + 1 == order.attempts.version
+        };
+        let Some(stored) = self.orders.get_mut(&order.number).filter(follows) else {
+            return Ok(ChangeReply::Conflict);
+        };
+        let paid = stored.attempts.paid;
+        stored.attempts = Attempts { paid, ..order.attempts.clone() };
+        self.due_again(order);
+        Ok(ChangeReply::Done)
+    }
+
+    /// Puts an order into the index of what is due where it says, or takes it out.
+    fn due_again(&mut self, order: &Order) {
+        let work = Due::Order(order.number);
+        self.no_longer_due(&work);
+        self.due.extend(order.due_at().map(|at| (at, work)));
     }
 
     /// Writes a tombstone if its number is unused.
@@ -308,9 +337,11 @@ impl OrdersModel {
         if let Some(known) = self.known(payment) {
             return Ok(SettleReply::Known(known));
         }
+        let attempts_version = order.attempts.version;
         let fits = |order: &&mut Order| {
             let is_as_read = from.contains(&order.state) && order.payment.is_none();
-            !stands(Guard::StateCondition) || is_as_read
+            let is_seen = to == OrderState::Paid || order.attempts.version == attempts_version;
+            (!stands(Guard::StateCondition) || is_as_read) && is_seen
         };
         if is_rescue && self.conflict(order, limit, false).is_some() {
             let is_there = self.orders.get_mut(&order.number).filter(fits).is_some();
@@ -322,11 +353,8 @@ impl OrdersModel {
         stored.state = order.state;
         stored.changed_at = order.changed_at;
         stored.payment = Some(payment.capture.key.clone());
-        if to == OrderState::Paid {
-            let work = Due::Order(order.number);
-            self.no_longer_due(&work);
-            self.due.insert((payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS), work));
-        }
+        stored.attempts.paid = order.attempts.paid.or(stored.attempts.paid);
+        self.due_again(order);
         if is_rescue {
             self.claim(order);
         }
@@ -427,12 +455,16 @@ impl OrdersModel {
         let mut counted = Vec::new();
         for order in orders.iter().filter(|order| order.state == OrderState::Paid && !order.synced)
         {
-            let is_new = |order: &&mut Order| {
-                order.state == OrderState::Paid && !(stands(Guard::SyncOnce) && order.synced)
+            let is_new = |stored: &&mut Order| {
+                let is_new = !(stands(Guard::SyncOnce) && stored.synced);
+                stored.state == OrderState::Paid
+                    && is_new
+                    && stored.attempts.version == order.attempts.version
             };
             let Some(stored) = self.orders.get_mut(&order.number).filter(is_new) else { continue };
             stored.synced = true;
-            self.no_longer_due(&Due::Order(order.number));
+            let now_counted = stored.clone();
+            self.due_again(&now_counted);
             for (key, sum) in totals([order]) {
                 let total = self.counters.entry(key).or_default();
                 total.tickets += sum.tickets;

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::domain::attempt::{Attempt, AttemptKey, CloseReply, PaymentStep, StartReply};
 use engine::domain::captures::CapturePage;
 use engine::domain::guard::{Guard, stands};
-use engine::domain::ids::PageMark;
+use engine::domain::ids::{PageMark, PaymentId, ProviderId};
 use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order::{Capture, Order, PaymentKey};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 
@@ -27,6 +28,8 @@ pub struct InList {
 /// refund.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ProviderModel {
+    /// The attempts that were started, or closed before they were.
+    pub attempts: BTreeMap<AttemptKey, AtProvider>,
     /// The captures.
     pub captured: BTreeMap<PaymentKey, Capture>,
     /// The times from which its search finds captures; one without a time it finds at once.
@@ -39,7 +42,78 @@ pub struct ProviderModel {
     pub refunded_again: BTreeSet<PaymentKey>,
 }
 
+/// An attempt as its provider has it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AtProvider {
+    /// It can be paid until its expiry.
+    Open {
+        /// The provider.
+        provider: ProviderId,
+        /// The amount that pays it.
+        amount: Money,
+        /// The time at which it ends by itself.
+        expires_at: Timestamp,
+    },
+    /// It was closed.
+    Closed,
+    /// It was paid by this payment.
+    Paid(PaymentKey),
+}
+
+/// The provider's name of an attempt, and of the payment that pays it.
+fn name_of(key: AttemptKey) -> PaymentId {
+    PaymentId::new(key.to_string()).unwrap_or_else(|invalid| panic!("{invalid}"))
+}
+
 impl ProviderModel {
+    /// Starts an attempt, once: asked again, the answer is the same whatever became of it.
+    pub fn start(&mut self, order: &Order, attempt: &Attempt) -> StartReply {
+        let key = AttemptKey { order: order.number, number: attempt.number };
+        self.attempts.entry(key).or_insert_with(|| AtProvider::Open {
+            provider: attempt.choice.provider.clone(),
+            amount: order.total,
+            expires_at: attempt.expires_at,
+        });
+        let reference = name_of(key);
+        StartReply::Started { step: PaymentStep::Page(reference.to_string()), reference }
+    }
+
+    /// Closes an attempt; one that was never started will not be.
+    pub fn close(&mut self, order: &Order, attempt: &Attempt) -> CloseReply {
+        let key = AttemptKey { order: order.number, number: attempt.number };
+        match self.attempts.get(&key) {
+            Some(AtProvider::Paid(payment)) => {
+                let capture = self.captured.get(payment).cloned();
+                capture.map_or(CloseReply::NotYet, CloseReply::Paid)
+            }
+            Some(AtProvider::Open { .. } | AtProvider::Closed) | None => {
+                self.attempts.insert(key, AtProvider::Closed);
+                CloseReply::Closed
+            }
+        }
+    }
+
+    /// A buyer pays an attempt that is open, and the provider captures it; nothing happens to another one.
+    pub fn pay(&mut self, key: AttemptKey, now: Timestamp) -> Option<Capture> {
+        let Some(AtProvider::Open { provider, amount, expires_at }) = self.attempts.get(&key)
+        else {
+            return None;
+        };
+        if *expires_at <= now {
+            return None;
+        }
+        let payment = PaymentKey { provider: provider.clone(), payment: name_of(key) };
+        let capture = Capture {
+            key: payment.clone(),
+            order: key.order,
+            amount: *amount,
+            attempt: Some(key.number),
+        };
+        self.attempts.insert(key, AtProvider::Paid(payment));
+        self.capture(capture.clone());
+        Some(capture)
+    }
+
     /// A buyer pays, and the provider lists the capture at once.
     pub fn capture(&mut self, capture: Capture) {
         self.captured.insert(capture.key.clone(), capture);

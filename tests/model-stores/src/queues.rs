@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use engine::domain::ids::{InventoryId, SaleId};
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
-use engine::ports::messages::{Callback, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync};
+use engine::ports::messages::{
+    Callback, ClosePayments, Draw, Expiry, LoadSale, QueueMessage, Refund, Sync,
+};
 
 /// A message of any queue.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,7 +22,11 @@ pub enum Message {
         order: OrderNumber,
         /// Until when it may be paid.
         due_at: Timestamp,
+        /// When its providers were last asked.
+        heard_at: Option<Timestamp>,
     },
+    /// Close an order's payments at their providers.
+    Close(ClosePayments),
     /// Count a paid order.
     Sync(OrderNumber),
     /// Load a sale that Redis has lost.
@@ -39,14 +45,16 @@ impl Message {
     pub fn from_engine(message: &QueueMessage) -> Self {
         match message.clone() {
             QueueMessage::Expiry(expiry) => {
-                let (inventory, Expiry { order, due_at, .. }) = (expiry.inventory(), expiry);
-                Self::Expiry { inventory, order, due_at }
+                let inventory = expiry.inventory();
+                let Expiry { order, due_at, heard_at, .. } = expiry;
+                Self::Expiry { inventory, order, due_at, heard_at }
             }
             QueueMessage::Sync(Sync { order }) => Self::Sync(order),
             QueueMessage::Load(LoadSale { sale }) => Self::Load(sale),
             QueueMessage::Refund(refund) => Self::Refund(refund),
             QueueMessage::Callback(callback) => Self::Callback(callback),
             QueueMessage::Draw(Draw { sale }) => Self::Draw(sale),
+            QueueMessage::Close(close) => Self::Close(close),
         }
     }
 }

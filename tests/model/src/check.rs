@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::ids::{InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{Inventory, SeatLeg};
-use engine::domain::order::{Order, OrderState, PaymentOutcome, totals};
+use engine::domain::order::{Order, OrderState, PaymentOutcome, RefundReason, totals};
 use engine::domain::tickets::Tickets;
 use model_stores::{Place, Stores};
 
@@ -196,6 +196,26 @@ pub fn unforgotten(scenario: &Scenario, state: &State) -> Checked {
     Ok(())
 }
 
+/// Where every payment is started here and nothing goes wrong, money pays its order in time or does not come:
+/// none is rescued, and none goes back but what a buyer paid who cancelled.
+///
+/// # Errors
+/// Says which money came after all.
+pub fn closed(scenario: &Scenario, state: &State) -> Checked {
+    if !scenario.has_starts() || !state.is_fault_free(scenario) {
+        return Ok(());
+    }
+    must(state.rescued.is_empty(), || format!("paid after it had ended: {:?}", state.rescued))?;
+    for record in state.stores.orders.payments.values() {
+        let is_right = matches!(
+            record.outcome,
+            PaymentOutcome::Accepted | PaymentOutcome::Refund(RefundReason::Cancelled)
+        );
+        must(is_right, || format!("money came that was closed: {record:?}"))?;
+    }
+    Ok(())
+}
+
 /// I4: Redis equals DynamoDB: taken is claimed, sold is paid, held is pending, bought is counted.
 ///
 /// # Errors
@@ -265,6 +285,8 @@ pub fn rest(scenario: &Scenario, stores: &Stores) -> Checked {
     self::stores(stores)?;
     for order in stores.orders.orders.values() {
         must(order.state != OrderState::Pending, || format!("I7: still pending: {order:?}"))?;
+        let is_closed = !order.attempts.any_open();
+        must(is_closed, || format!("a payment stays open: {order:?}"))?;
         let is_back = order.state != OrderState::RefundDue;
         must(is_back, || format!("I5: its money is back and it does not say so: {order:?}"))?;
         let is_counted = order.state != OrderState::Paid || order.synced;

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::attempt::Offer;
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::domain::inventory::PartLimit;
@@ -47,6 +48,14 @@ impl Driver for Direct<'_> {
 
     fn listings(&self) -> Vec<Listing> {
         self.deployment.listings.clone()
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.deployment.offers.clone()
+    }
+
+    fn started_elsewhere(&self) -> bool {
+        self.deployment.started_elsewhere
     }
 
     fn buckets(&self) -> u16 {

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use engine::domain::attempt::AttemptKey;
 use engine::domain::guard::without;
 use engine::domain::ids::Epoch;
 use engine::domain::order::{PaymentKey, PaymentOutcome};
 use engine::ports::due_shard;
 use engine::ports::{SettleReply, Settlement, StoreError, Stored};
-use model_stores::{Call, InList, Message, Reply, SeatsModel, Sent};
+use model_stores::{AtProvider, Call, InList, Message, Reply, SeatsModel, Sent};
 use stateright::{Model, Property};
 
 use crate::check;
@@ -65,6 +66,10 @@ pub enum Action {
     Cancel(usize),
     /// A buyer pays; the provider has the money. True: and lists it late.
     Pay(usize, bool),
+    /// A buyer begins to pay.
+    Start(usize),
+    /// A buyer pays what was begun: a page that is still open.
+    PayAttempt(AttemptKey),
     /// The provider calls back.
     Callback(PaymentKey),
     /// A message is delivered; true: besides, and not instead.
@@ -129,7 +134,10 @@ impl Engine {
     fn put(&self, state: &mut State, task: Task) {
         let now = state.now(&self.scenario);
         let task = task.settled(&self.scenario, |call| {
-            self.is_settled(call).then(|| Arc::make_mut(&mut state.stores).apply(now, call))
+            // A message waits by itself: who sends it need not.
+            let is_sent = matches!(call, Call::Send { .. }) && state.left.faults == 0;
+            (is_sent || self.is_settled(call))
+                .then(|| Arc::make_mut(&mut state.stores).apply(now, call))
         });
         match task.outcome.clone() {
             None => state.add(task),
@@ -179,6 +187,7 @@ impl Engine {
             Flow::Consume { sent, is_copy, .. } => sent == message && !is_copy,
             Flow::Reserve { .. }
             | Flow::Cancel { .. }
+            | Flow::Start { .. }
             | Flow::Pay { .. }
             | Flow::Load { .. }
             | Flow::Read { .. }
@@ -210,6 +219,9 @@ impl Engine {
             if seen.requests < buyer.requests && seen.ordered.is_none() {
                 actions.push(Action::Request(index));
             }
+            if seen.starts < buyer.starts && seen.ordered.is_some() {
+                actions.push(Action::Start(index));
+            }
             if seen.cancels < buyer.cancels && seen.ordered.is_some() {
                 actions.push(Action::Cancel(index));
             }
@@ -220,6 +232,9 @@ impl Engine {
                 }
             }
         }
+        let open = state.stores.provider.attempts.iter();
+        let open = open.filter(|(_, attempt)| matches!(attempt, AtProvider::Open { .. }));
+        actions.extend(open.map(|(key, _)| Action::PayAttempt(*key)));
         let callbacks = state.callbacks.iter().filter(|(_, left)| **left > 0);
         actions.extend(callbacks.map(|(key, _)| Action::Callback(key.clone())));
     }
@@ -300,6 +315,14 @@ impl Engine {
         }
     }
 
+    /// A buyer begins to pay, the second time by another choice.
+    fn start(&self, state: &mut State, buyer: usize) {
+        let starts = &mut state.buyer_states[buyer].starts;
+        *starts += 1;
+        let (is_other, now) = (*starts > 1, state.now(&self.scenario));
+        self.begin(state, Flow::Start { buyer, is_other, now });
+    }
+
     /// The state after an action, unchecked.
     fn step(&self, before: &State, action: &Action) -> Option<State> {
         let mut state = before.clone();
@@ -317,6 +340,11 @@ impl Engine {
             }
             Action::Pay(buyer, is_listed_late) => {
                 self.pay(&mut state, *buyer, *is_listed_late);
+            }
+            Action::Start(buyer) => self.start(&mut state, *buyer),
+            Action::PayAttempt(key) => {
+                let capture = Arc::make_mut(&mut state.stores).provider.pay(*key, now)?;
+                state.callbacks.insert(capture.key, state.left.callbacks);
             }
             Action::Callback(key) => {
                 *state.callbacks.get_mut(key)? -= 1;
@@ -374,6 +402,7 @@ impl Engine {
         check::stores(&state.stores)?;
         check::acknowledged(&self.scenario, state)?;
         check::unforgotten(&self.scenario, state)?;
+        check::closed(&self.scenario, state)?;
         self.rest.check(&self.scenario, state)
     }
 
@@ -394,6 +423,7 @@ fn epoch_of(message: &Message, state: &mut State) -> Epoch {
         | Message::Sync(_)
         | Message::Refund(_)
         | Message::Callback(_)
+        | Message::Close(_)
         | Message::Draw(_) => epoch(0),
     }
 }

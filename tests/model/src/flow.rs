@@ -5,12 +5,14 @@ use engine::domain::order::{Capture, Order, PaymentKey, PaymentOutcome};
 use engine::domain::time::Timestamp;
 use engine::flows::cancel::{self, cancel};
 use engine::flows::captures::read_captures;
-use engine::flows::expire::expire_or_requeue;
+use engine::flows::close::close_or_requeue;
+use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::flows::load::load;
 use engine::flows::pay::{Answered, answer, pay};
 use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund;
 use engine::flows::reserve::{self, reserve};
+use engine::flows::start::{self, start};
 use engine::flows::sync::sync;
 use engine::ports::{Ports, StoreError, Stored};
 use model_stores::{Message, Sent};
@@ -36,6 +38,15 @@ pub enum Flow {
     Cancel {
         /// The index of the buyer.
         buyer: usize,
+        /// The time of the request.
+        now: Timestamp,
+    },
+    /// A buyer begins to pay.
+    Start {
+        /// The index of the buyer.
+        buyer: usize,
+        /// True for the second choice: another method.
+        is_other: bool,
         /// The time of the request.
         now: Timestamp,
     },
@@ -95,6 +106,8 @@ pub enum Outcome {
     Cancelled,
     /// The cancellation was refused.
     NotCancelled(cancel::Refusal),
+    /// No payment was started.
+    NotStarted(start::Refusal),
     /// It is done, and nothing is acknowledged to anyone.
     Done,
     /// A store failed; whoever asked will ask again.
@@ -108,6 +121,7 @@ impl Outcome {
         let error = match self {
             Self::Refused(reserve::Refusal::Store(error))
             | Self::NotCancelled(cancel::Refusal::Store(error))
+            | Self::NotStarted(start::Refusal::Store(error))
             | Self::Failed(error) => error,
             Self::Ordered(_)
             | Self::Refused(_)
@@ -115,6 +129,7 @@ impl Outcome {
             | Self::Kept
             | Self::Cancelled
             | Self::NotCancelled(_)
+            | Self::NotStarted(_)
             | Self::Done => return None,
         };
         match error {
@@ -149,6 +164,13 @@ impl Flow {
                     Err(refusal) => Outcome::NotCancelled(refusal),
                 }
             }
+            Self::Start { buyer, is_other, now } => {
+                let (buyer, choice) = (&scenario.buyers[*buyer], scenario.choice(*is_other));
+                match start(ports, &buyer.user, buyer.number, &choice, *now).await {
+                    Ok(_) => Outcome::Done,
+                    Err(refusal) => Outcome::NotStarted(refusal),
+                }
+            }
             Self::Pay { capture, now } => {
                 let decision = pay(ports, capture, *now).await;
                 let answered = match scenario.keeps {
@@ -174,8 +196,8 @@ impl Flow {
 /// What the functions behind the queues do with one message.
 async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp) -> Stored<()> {
     match &sent.message {
-        Message::Expiry { inventory, order, due_at: _ } => {
-            let due = [(inventory.clone(), *order)];
+        Message::Expiry { inventory, order, due_at: _, heard_at } => {
+            let due = [Expiry { at: inventory.clone(), number: *order, heard_at: *heard_at }];
             expire_or_requeue(ports, &due, now).await.into_iter().collect()
         }
         Message::Sync(order) => sync(ports, &[*order]).await.map(|_counted| ()),
@@ -186,6 +208,7 @@ async fn consume(ports: &impl Ports, sent: &Sent, epoch: &Epoch, now: Timestamp)
             refund(ports, message.order, &key, now).await.map(|_refund| ())
         }
         Message::Callback(kept) => pay(ports, &kept.clone().into(), now).await.map(|_record| ()),
+        Message::Close(message) => close_or_requeue(ports, message, now).await,
         // The model of rooms runs draws by itself.
         Message::Draw(_) => Ok(()),
     }

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use engine::domain::archive::Lifecycle;
+use engine::domain::attempt::{Offer, PaymentChoice, PaymentMethod};
 use engine::domain::captures::{ListLag, Listing};
 use engine::domain::choice::Choice;
 use engine::domain::grace::Grace;
@@ -37,6 +38,8 @@ pub const PAY_WINDOW_SECONDS: i64 = 60;
 pub const LAG_SECONDS: i64 = 100;
 /// Seconds by which its list then has a capture late; below the lag that is stated.
 pub const LIST_LAG_SECONDS: i64 = 50;
+/// The shortest life of a page, in seconds: longer than a payment window and its grace.
+pub const PAGE_SECONDS: u32 = 1860;
 /// The price of a ticket.
 pub const PRICE_MINOR: MinorUnits = MinorUnits(500);
 
@@ -55,6 +58,8 @@ pub struct Buyer {
     pub cancels: u8,
     /// The amounts that the buyer pays once the order is acknowledged, each a payment.
     pub payments: Vec<MinorUnits>,
+    /// The number of times that the buyer begins to pay; the last of several times by another choice.
+    pub starts: u8,
 }
 
 /// The number of times that each thing may happen.
@@ -89,6 +94,8 @@ pub struct Delivers {
     pub refund: bool,
     /// Captures that are kept until they can be decided.
     pub callback: bool,
+    /// Orders whose payments are to be closed.
+    pub close: bool,
 }
 
 impl Delivers {
@@ -101,6 +108,7 @@ impl Delivers {
             Message::Load(_) => self.load,
             Message::Refund(_) => self.refund,
             Message::Callback(_) => self.callback,
+            Message::Close(_) => self.close,
             Message::Draw(_) => false,
         }
     }
@@ -203,7 +211,15 @@ impl Buyer {
         let number = OrderNumber::compose(START, attempt, 0, Gene::from_text(user.as_str()));
         let line = Line { tier: tier(), legs: Legs::new(legs.0, legs.1).unwrap(), choice };
         let requested = RequestedLine { line, price_minor: PRICE_MINOR, attendees: Vec::new() };
-        Self { user, number, lines: vec![requested], requests: 1, cancels: 0, payments: Vec::new() }
+        Self {
+            user,
+            number,
+            lines: vec![requested],
+            requests: 1,
+            cancels: 0,
+            payments: Vec::new(),
+            starts: 0,
+        }
     }
 
     /// A buyer of this very seat.
@@ -238,6 +254,12 @@ impl Buyer {
         Self { cancels: 1, ..self }
     }
 
+    /// This buyer, beginning to pay so often.
+    #[must_use]
+    pub fn starts(self, starts: u8) -> Self {
+        Self { starts, ..self }
+    }
+
     /// This buyer, paying these amounts.
     #[must_use]
     pub fn pays(self, payments: &[MinorUnits]) -> Self {
@@ -251,7 +273,8 @@ impl Setting for Scenario {
 
     fn deployment(&self) -> Deployment {
         let (grace, part_limit, listings) = (self.grace, self.part_limit, self.listings());
-        Deployment { grace, part_limit, listings, buckets: BUCKETS }
+        let (offers, started_elsewhere) = (self.offers(), !self.has_starts());
+        Deployment { grace, part_limit, listings, offers, started_elsewhere, buckets: BUCKETS }
     }
 
     fn run<D: Driver>(&self, flow: &Flow, ports: &Caller<D>) -> impl Future<Output = Outcome> {
@@ -327,6 +350,12 @@ impl Scenario {
         Self { grace: Grace::DEFAULT, lags: true, ..self }
     }
 
+    /// This scenario with the grace of a deployment.
+    #[must_use]
+    pub fn graced(self) -> Self {
+        Self { grace: Grace::DEFAULT, ..self }
+    }
+
     /// Redis has lost everything before the start, and loads are in as many parts as they can be.
     #[must_use]
     pub fn lost_and_loaded_in_parts(mut self) -> Self {
@@ -357,6 +386,27 @@ impl Scenario {
     #[must_use]
     pub fn listings(&self) -> Vec<Listing> {
         self.lists.map(|lag| Listing { provider: provider(), lag: Some(lag) }).into_iter().collect()
+    }
+
+    /// True if payments are started here, and nowhere else.
+    #[must_use]
+    pub fn has_starts(&self) -> bool {
+        self.buyers.iter().any(|buyer| buyer.starts > 0)
+    }
+
+    /// What can be paid with: a page that outlives the order's deadline.
+    #[must_use]
+    pub fn offers(&self) -> Vec<Offer> {
+        let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
+        let offer = Offer { provider: provider(), methods, currencies: None };
+        self.has_starts().then_some(offer).into_iter().collect()
+    }
+
+    /// What a buyer chooses to pay with.
+    #[must_use]
+    pub fn choice(&self, is_other: bool) -> PaymentChoice {
+        let method = if is_other { PaymentMethod::Form } else { PaymentMethod::Page };
+        PaymentChoice { provider: provider(), method, return_url: None }
     }
 
     /// A buyer has an order at the start, and knows it.
@@ -399,7 +449,7 @@ impl Scenario {
             payment: PaymentId::new(format!("p{}.{}", buyer + 1, payment + 1)).unwrap(),
         };
         let amount = Money { amount_minor: payments[payment], ..self.sale.money(MinorUnits::ZERO) };
-        Capture { key, order: *number, attempt: None, amount }
+        Capture { key, order: *number, amount, attempt: None }
     }
 
     /// The sale's id.

@@ -32,10 +32,16 @@ fn second() -> Buyer {
 }
 
 /// No queue delivers.
-const NONE: Delivers =
-    Delivers { expiry: false, sync: false, load: false, refund: false, callback: false };
-/// The expiry queue alone delivers.
-const EXPIRY: Delivers = Delivers { expiry: true, ..NONE };
+const NONE: Delivers = Delivers {
+    expiry: false,
+    sync: false,
+    load: false,
+    refund: false,
+    callback: false,
+    close: false,
+};
+/// The expiry queue delivers, and the one by which orders are handed over.
+const EXPIRY: Delivers = Delivers { expiry: true, close: true, ..NONE };
 /// The load queue alone delivers.
 const LOAD: Delivers = Delivers { load: true, ..NONE };
 /// The sync queue alone delivers.
@@ -45,19 +51,18 @@ const CALLBACK: Delivers = Delivers { callback: true, ..NONE };
 /// The refund queue alone delivers.
 const REFUND: Delivers = Delivers { refund: true, ..NONE };
 
-/// A pending order's time runs out while its payment comes in; the expiry message may come twice,
-/// and anything may fail once.
+/// A pending order's time runs out while its payment comes in; a message may come twice.
 #[must_use]
 pub fn expiry_against_payment() -> Scenario {
     Scenario::new("expiry against payment", 2, vec![first().pays(&[PRICE_MINOR])])
         .with_order(0)
         .until(&[PAST_THE_DEADLINE])
         .delivering(EXPIRY)
-        .budget(Budget { callbacks: 1, copies: 1, faults: 1, ..Budget::default() })
+        .budget(Budget { callbacks: 1, copies: 1, ..Budget::default() })
 }
 
 /// A pending order's time runs out, and then its grace, while its payment comes in at a provider that
-/// may list it late; anything may fail once.
+/// may list it late.
 #[must_use]
 pub fn payment_listed_late() -> Scenario {
     Scenario::new("payment that is listed late", 2, vec![first().pays(&[PRICE_MINOR])])
@@ -65,7 +70,7 @@ pub fn payment_listed_late() -> Scenario {
         .lagging()
         .until(&[PAST_THE_DEADLINE, PAST_THE_GRACE])
         .delivering(EXPIRY)
-        .budget(Budget { callbacks: 1, faults: 1, ..Budget::default() })
+        .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
 /// A provider's list is read once, while a payment comes in that it may have late and of which nobody
@@ -132,7 +137,7 @@ pub fn kept_against_expiry() -> Scenario {
         .with_order(0)
         .keeping()
         .until(&[BEFORE_THE_DEADLINE, PAST_THE_DEADLINE])
-        .delivering(Delivers { expiry: true, ..CALLBACK })
+        .delivering(Delivers { callback: true, ..EXPIRY })
         .budget(Budget { callbacks: 1, faults: 2, ..Budget::default() })
 }
 
@@ -146,6 +151,63 @@ pub fn kept_twice() -> Scenario {
         .until(&[BEFORE_THE_DEADLINE])
         .delivering(CALLBACK)
         .budget(Budget { callbacks: 1, copies: 1, faults: 2, ..Budget::default() })
+}
+
+/// A buyer begins to pay in the last moment, and pays while the order is closed and ends.
+#[must_use]
+pub fn start_against_expiry() -> Scenario {
+    Scenario::new("start against expiry", 2, vec![first().starts(1)])
+        .with_order(0)
+        .graced()
+        .until(&[PAST_THE_DEADLINE])
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// The same, and the message of the expiry comes twice.
+#[must_use]
+pub fn expiry_that_comes_twice() -> Scenario {
+    let budget = Budget { callbacks: 1, copies: 1, ..Budget::default() };
+    Scenario { name: "start against expiries", ..start_against_expiry() }.budget(budget)
+}
+
+/// The same, while something fails, until the grace is over.
+#[must_use]
+pub fn close_that_fails() -> Scenario {
+    let budget = Budget { faults: 1, ..Budget::default() };
+    Scenario { name: "start against expiry while something fails", ..start_against_expiry() }
+        .until(&[PAST_THE_GRACE + 61])
+        .budget(budget)
+}
+
+/// A buyer goes to another page while the first is paid.
+#[must_use]
+pub fn two_starts() -> Scenario {
+    Scenario::new("two starts", 2, vec![first().starts(2)])
+        .with_order(0)
+        .graced()
+        .delivering(EXPIRY)
+        .budget(Budget { callbacks: 1, ..Budget::default() })
+}
+
+/// A start fails at any step, and the buyer asks again.
+#[must_use]
+pub fn start_that_fails() -> Scenario {
+    Scenario::new("two starts while something fails", 2, vec![first().starts(2)])
+        .with_order(0)
+        .graced()
+        .delivering(NONE)
+        .budget(Budget { faults: 1, ..Budget::default() })
+}
+
+/// A buyer begins to pay and gives the order up.
+#[must_use]
+pub fn start_against_cancel() -> Scenario {
+    Scenario::new("start against cancellation", 2, vec![first().starts(1).cancels()])
+        .with_order(0)
+        .graced()
+        .delivering(Delivers { close: true, ..NONE })
+        .budget(Budget { callbacks: 1, ..Budget::default() })
 }
 
 /// Two buyers want the same seat; each asks again when an answer is lost.
@@ -309,6 +371,12 @@ pub fn small() -> Vec<Scenario> {
         refund(),
         kept_against_expiry(),
         kept_twice(),
+        start_against_expiry(),
+        expiry_that_comes_twice(),
+        close_that_fails(),
+        two_starts(),
+        start_that_fails(),
+        start_against_cancel(),
         two_buyers_for_one_seat(),
         two_buyers_over_legs(),
         forgetting_against_claims(),
@@ -339,6 +407,12 @@ pub fn large() -> Vec<Scenario> {
     vec![
         named("large: expiry, payment and its repetition", {
             more(expiry_against_payment(), |budget| budget.callbacks = 2)
+        }),
+        named("large: expiry and payment while something fails", {
+            more(expiry_against_payment(), |budget| (budget.copies, budget.faults) = (0, 1))
+        }),
+        named("large: a payment listed late while something fails", {
+            more(payment_listed_late(), |budget| budget.faults = 1)
         }),
         named("large: a payment listed late and a message that comes twice", {
             more(payment_listed_late(), |budget| budget.copies = 1)

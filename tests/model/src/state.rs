@@ -20,6 +20,8 @@ pub struct BuyerState {
     pub requests: u8,
     /// The number of cancellations.
     pub cancels: u8,
+    /// The number of times that the buyer began to pay.
+    pub starts: u8,
     /// The number of payments made.
     pub payments: usize,
     /// True once a payment was made before the deadline.

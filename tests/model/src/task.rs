@@ -12,6 +12,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
+use engine::domain::attempt::Offer;
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::domain::inventory::PartLimit;
@@ -29,6 +30,10 @@ pub struct Deployment {
     pub part_limit: PartLimit,
     /// The providers that can be asked.
     pub listings: Vec<Listing>,
+    /// The providers by which payments can be started.
+    pub offers: Vec<Offer>,
+    /// True if orders are also paid by payments that were not started here.
+    pub started_elsewhere: bool,
     /// The number of buckets of a room.
     pub buckets: u16,
 }
@@ -272,6 +277,14 @@ impl Driver for Script {
 
     fn listings(&self) -> Vec<Listing> {
         self.deployment.listings.clone()
+    }
+
+    fn offers(&self) -> Vec<Offer> {
+        self.deployment.offers.clone()
+    }
+
+    fn started_elsewhere(&self) -> bool {
+        self.deployment.started_elsewhere
     }
 
     fn buckets(&self) -> u16 {

@@ -38,6 +38,8 @@ fn step(engine: &Engine, state: &State, action: &Action) -> String {
         Action::Pay(buyer, true) => {
             format!("buyer {} pays at the provider, which lists it {LAG_SECONDS} s late", buyer + 1)
         }
+        Action::Start(buyer) => format!("buyer {} begins to pay", buyer + 1),
+        Action::PayAttempt(key) => format!("payment {} is paid", key.number),
         Action::Callback(key) => format!("the provider calls back about {}", key.payment),
         Action::Deliver(sent, false) => {
             format!("{} is delivered", message(scenario, &sent.message))
@@ -95,6 +97,9 @@ fn message(scenario: &Scenario, message: &Message) -> String {
         Message::Refund(refund) => format!("the message to send {} back", refund.payment),
         Message::Callback(callback) => format!("the message to decide {}", callback.payment),
         Message::Draw(_) => "the message to draw the waiting room".to_owned(),
+        Message::Close(close) => {
+            format!("the message to close the payments of {}", order(scenario, close.order))
+        }
     }
 }
 
@@ -102,6 +107,7 @@ fn who(scenario: &Scenario, flow: &Flow) -> String {
     match flow {
         Flow::Reserve { buyer, .. } => format!("request of buyer {}", buyer + 1),
         Flow::Cancel { buyer, .. } => format!("cancellation of buyer {}", buyer + 1),
+        Flow::Start { buyer, .. } => format!("start of a payment by buyer {}", buyer + 1),
         Flow::Pay { capture, .. } => format!("callback of {}", capture.key.payment),
         Flow::Consume { sent, .. } => format!("consumer of {}", message(scenario, &sent.message)),
         Flow::Load { epoch, .. } => format!("loader of {epoch}"),

@@ -46,6 +46,12 @@ races! {
     refund
     kept_against_expiry
     kept_twice
+    start_against_expiry
+    expiry_that_comes_twice
+    close_that_fails
+    two_starts
+    start_that_fails
+    start_against_cancel
     two_buyers_for_one_seat
     two_buyers_over_legs
     forgetting_against_claims
@@ -63,7 +69,7 @@ races! {
 }
 
 /// The guards that so small a scenario can show, each with a scenario that shows it.
-const PLANTED: [(Guard, fn() -> Scenario); 22] = [
+const PLANTED: [(Guard, fn() -> Scenario); 25] = [
     (Guard::ClaimCondition, scenarios::rescue_against_another_buyer),
     (Guard::StateCondition, scenarios::second_and_wrong_payments),
     (Guard::NumberOnce, scenarios::two_buyers_for_one_seat),
@@ -84,6 +90,9 @@ const PLANTED: [(Guard, fn() -> Scenario); 22] = [
     (Guard::KeepBeforeAnswer, scenarios::kept_twice),
     (Guard::AskProvider, scenarios::expiry_against_payment),
     (Guard::Grace, scenarios::payment_listed_late),
+    (Guard::CloseBeforeEnd, scenarios::start_against_expiry),
+    (Guard::AttemptsSeen, scenarios::start_against_expiry),
+    (Guard::WriteBeforeStart, scenarios::start_against_expiry),
     (Guard::ReadAgain, scenarios::captures_that_are_read_again),
     (Guard::ListLag, scenarios::captures_that_are_read),
 ];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use engine::domain::archive::{Lifecycle, NotYet};
-use engine::domain::ids::{Epoch, InventoryId, ReaderId};
+use engine::domain::ids::{Epoch, ReaderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, OrderState};
 use engine::domain::room::bytes::Secret;
@@ -13,7 +13,8 @@ use engine::domain::sale::{Sale, SaleState};
 use engine::domain::time::Timestamp;
 use engine::flows::archive::{self, archive};
 use engine::flows::captures::read_captures;
-use engine::flows::expire::expire_or_requeue;
+use engine::flows::close::close_or_requeue;
+use engine::flows::expire::{Expiry, expire_or_requeue};
 use engine::flows::load::load;
 use engine::flows::pay::{Answered, answer, pay};
 use engine::flows::publish::{Refusal, publish, publish_with_room};
@@ -21,7 +22,7 @@ use engine::flows::reconcile::reconcile;
 use engine::flows::refund::refund_or_requeue;
 use engine::flows::room::request::draw_or_requeue;
 use engine::flows::sync::sync;
-use engine::ports::messages::{Callback, Refund};
+use engine::ports::messages::{Callback, ClosePayments, Refund};
 use engine::ports::{Due, StoreError, Stored};
 use model_stores::{Message, Sent};
 
@@ -278,6 +279,7 @@ enum Queue {
     Load,
     Callback,
     Draw,
+    Close,
 }
 
 /// A message in a queue.
@@ -335,6 +337,7 @@ impl Queues {
             Message::Load(_) => Queue::Load,
             Message::Callback(_) => Queue::Callback,
             Message::Draw(_) => Queue::Draw,
+            Message::Close(_) => Queue::Close,
         };
         let visible_at = sent.visible_at.plus_ms(delay_ms);
         let message = sent.message.clone();
@@ -403,15 +406,17 @@ async fn consume(
     match queue {
         Queue::Expiry => {
             let expiry = |message| match message {
-                Message::Expiry { inventory, order, .. } => Some((inventory, order)),
+                Message::Expiry { inventory, order, due_at: _, heard_at } => {
+                    Some(Expiry { at: inventory, number: order, heard_at })
+                }
                 Message::Sync(_)
                 | Message::Refund(_)
                 | Message::Load(_)
                 | Message::Callback(_)
-                | Message::Draw(_) => None,
+                | Message::Draw(_)
+                | Message::Close(_) => None,
             };
-            let due: Vec<(InventoryId, OrderNumber)> =
-                messages.into_iter().filter_map(expiry).collect();
+            let due: Vec<Expiry> = messages.into_iter().filter_map(expiry).collect();
             executor
                 .invoke("expire".to_owned(), place, |ports, now| async move {
                     expire_or_requeue(&ports, &due, now).await
@@ -425,7 +430,8 @@ async fn consume(
                 | Message::Refund(_)
                 | Message::Load(_)
                 | Message::Callback(_)
-                | Message::Draw(_) => None,
+                | Message::Draw(_)
+                | Message::Close(_) => None,
             };
             let numbers: Vec<OrderNumber> = messages.into_iter().filter_map(number).collect();
             let done =
@@ -438,6 +444,7 @@ async fn consume(
         }
         Queue::Refund => send_back(executor, messages, place).await,
         Queue::Callback => decide_kept(executor, messages, place).await,
+        Queue::Close => close_payments(executor, messages, place).await,
         Queue::Draw => {
             let done = executor
                 .invoke_in(Pool::Room, "draw".to_owned(), place, |ports, _| async move {
@@ -476,7 +483,8 @@ async fn send_back(
         | Message::Sync(_)
         | Message::Load(_)
         | Message::Callback(_)
-        | Message::Draw(_) => None,
+        | Message::Draw(_)
+        | Message::Close(_) => None,
     };
     let requests: Vec<Refund> = messages.into_iter().filter_map(request).collect();
     executor
@@ -484,6 +492,33 @@ async fn send_back(
             let mut done = Vec::new();
             for request in requests {
                 done.push(refund_or_requeue(&ports, request, now).await.map(|_| ()));
+            }
+            done
+        })
+        .await
+}
+
+/// The function of the close queue.
+async fn close_payments(
+    executor: &Executor,
+    messages: Vec<Message>,
+    place: u64,
+) -> Option<Vec<Stored<()>>> {
+    let request = |message| match message {
+        Message::Close(request) => Some(request),
+        Message::Expiry { .. }
+        | Message::Sync(_)
+        | Message::Load(_)
+        | Message::Refund(_)
+        | Message::Callback(_)
+        | Message::Draw(_) => None,
+    };
+    let requests: Vec<ClosePayments> = messages.into_iter().filter_map(request).collect();
+    executor
+        .invoke("close".to_owned(), place, |ports, now| async move {
+            let mut done = Vec::new();
+            for request in requests {
+                done.push(close_or_requeue(&ports, &request, now).await);
             }
             done
         })
@@ -502,7 +537,8 @@ async fn decide_kept(
         | Message::Sync(_)
         | Message::Load(_)
         | Message::Refund(_)
-        | Message::Draw(_) => None,
+        | Message::Draw(_)
+        | Message::Close(_) => None,
     };
     let kept: Vec<Callback> = messages.into_iter().filter_map(kept).collect();
     executor

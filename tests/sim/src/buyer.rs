@@ -1,5 +1,6 @@
 //! The buyers: what they request, and what they do when they get it or not.
 
+use engine::domain::attempt::{AttemptKey, PaymentChoice, PaymentMethod};
 use engine::domain::attendee::Attendee;
 use engine::domain::choice::{Choice, Offset, Together};
 use engine::domain::ids::{Legs, PaymentId, Seat, UserId};
@@ -16,6 +17,7 @@ use engine::flows::cancel::{self, cancel};
 use engine::flows::reserve::{Refusal, Reservation, Reserved, reserve};
 use engine::flows::room::published;
 use engine::flows::room::slot::{Became, MayAsk, may_ask, report};
+use engine::flows::start::{self, start};
 use engine::ports::{Catalogue as _, Freshness, StoreError};
 use model_stores::{Caller, InList};
 
@@ -283,6 +285,12 @@ impl Buyer {
         let left = order.pay_by.ms_since(self.executor.environment.lock().now);
         let think = if self.is_storm { rng.between(1, 300) } else { rng.between(100, 15_000) };
         let behaviour = if self.is_storm { rng.pick(&[1, 1, 1, 2, 6, 6]) } else { rng.below(10) };
+        if behaviour > 1 {
+            if behaviour == 7 {
+                self.executor.sleep(left + rng.between(-1_500, 500)).await;
+            }
+            self.start(rng, &order).await;
+        }
         match behaviour {
             // Never heard of again.
             0 => {}
@@ -293,7 +301,7 @@ impl Buyer {
             // Pays and cancels at once.
             2 => {
                 self.executor.sleep(think).await;
-                self.pay(rng, &order, 0);
+                self.pay_somehow(rng, &order);
                 self.executor.sleep(rng.between(0, 300)).await;
                 self.cancel(&order).await;
             }
@@ -302,20 +310,20 @@ impl Buyer {
                 self.executor.sleep(think).await;
                 self.cancel(&order).await;
                 self.executor.sleep(rng.between(0, 60_000)).await;
-                self.pay(rng, &order, 0);
+                self.pay_somehow(rng, &order);
             }
             // Pays when the time is up, or long after.
             4 => {
                 self.executor.sleep(left + rng.between(-3_000, 3_000)).await;
-                self.pay(rng, &order, 0);
+                self.pay_somehow(rng, &order);
             }
             5 => {
                 self.executor.sleep(left + rng.between(1_000, 400_000)).await;
-                self.pay(rng, &order, 0);
+                self.pay_somehow(rng, &order);
             }
             _ => {
                 self.executor.sleep(think.min(left / 2)).await;
-                self.pay(rng, &order, 0);
+                self.pay_somehow(rng, &order);
             }
         }
         if rng.chance(100) && !self.is_storm {
@@ -363,6 +371,85 @@ impl Buyer {
         }
     }
 
+    /// Begins to pay, where payments are started by the engine: perhaps in two ways.
+    async fn start(&self, rng: &mut SeededRng, order: &Order) {
+        if !self.executor.environment.lock().plan.only_here {
+            return;
+        }
+        let methods = [PaymentMethod::Page, PaymentMethod::Form, PaymentMethod::Page];
+        let ways = if rng.chance(250) { rng.between(2, 3) as usize } else { 1 };
+        for (way, method) in methods.into_iter().take(ways).enumerate() {
+            let choice = PaymentChoice { provider: provider_id(), method, return_url: None };
+            for turn in 0..3 {
+                let (user, number, choice) = (self.user.clone(), order.number, choice.clone());
+                let place = mix(self.key, 800 + 10 * way as u64 + turn);
+                let done = self
+                    .executor
+                    .invoke(self.name("start"), place, |ports, now| async move {
+                        start(&ports, &user, number, &choice, now).await
+                    })
+                    .await;
+                let outcome = match &done {
+                    None => "start unheard".to_owned(),
+                    Some(Ok(_)) => "started".to_owned(),
+                    Some(Err(refusal)) => format!("not started: {}", debug_head(refusal)),
+                };
+                self.executor.environment.lock().tally.reach(&outcome);
+                match done {
+                    Some(Err(start::Refusal::Store(_) | start::Refusal::BeingClosed)) | None => {
+                        self.executor.sleep(rng.between(500, 4_000)).await;
+                    }
+                    Some(Ok(_)) => break,
+                    Some(Err(_)) => return,
+                }
+            }
+            if rng.chance(300) {
+                self.executor.sleep(rng.between(0, 4_000)).await;
+            }
+        }
+    }
+
+    /// Pays what was started, or at the provider's where that is another's business.
+    fn pay_somehow(&self, rng: &mut SeededRng, order: &Order) {
+        let mut environment = self.executor.environment.lock();
+        if !environment.plan.only_here {
+            drop(environment);
+            return self.pay(rng, order, 0);
+        }
+        let now = environment.now;
+        let provider = &mut environment.stores.provider;
+        let keys: Vec<AttemptKey> = provider.attempts.keys().copied().collect();
+        let own = keys.into_iter().filter(|key| key.order == order.number);
+        let captures: Vec<Capture> = own.filter_map(|key| provider.pay(key, now)).collect();
+        let Some(capture) = captures.into_iter().next() else {
+            return environment.tally.reach("nothing to pay: closed or never started");
+        };
+        environment.tally.reach("an attempt is paid");
+        let place = mix(self.key, 900);
+        let lag_ms = SeededRng::from_label(place, 9).between(0, MAX_LAG_MS);
+        let list_lag_ms = SeededRng::from_label(place, 10).between(0, MAX_LIST_LAG_MS);
+        let (made_at, from) = (now, now.plus_ms(list_lag_ms));
+        let provider = &mut environment.stores.provider;
+        provider.listed_at.insert(capture.key.clone(), now.plus_ms(lag_ms));
+        provider.in_list.insert(capture.key.clone(), InList { made_at, from });
+        let amount = capture.amount;
+        let number = capture.order;
+        environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
+        if now < order.pay_by {
+            environment.oracle.paid_in_time.insert(number);
+        }
+        environment.changes += 1;
+        let mut strikes = |fault, label| environment.strikes(fault, mix(place, label), rng);
+        let (late, never) = (strikes(Fault::CallLate, 3), strikes(Fault::CallNever, 4));
+        drop(environment);
+        if never {
+            self.executor.act(never_call(self.executor.clone(), capture, mix(place, 6)));
+        } else {
+            let wait = if late { rng.between(60_000, 20_000_000) } else { rng.between(50, 4_000) };
+            self.executor.act(call_back(self.executor.clone(), capture, wait, mix(place, 6)));
+        }
+    }
+
     /// Money is captured, and the provider will tell of it.
     fn pay(&self, rng: &mut SeededRng, order: &Order, turn: u64) {
         let place = mix(self.key, 600 + turn);
@@ -380,7 +467,7 @@ impl Buyer {
         } else {
             order.number
         };
-        let capture = Capture { key, order: number, attempt: None, amount };
+        let capture = Capture { key, order: number, amount, attempt: None };
         environment.record(|| format!("PAYMENT {} of {amount} for {number}", capture.key.payment));
         if number == order.number && !is_wrong && environment.now < order.pay_by {
             environment.oracle.paid_in_time.insert(number);

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use engine::domain::archive::Lifecycle;
+use engine::domain::attempt::{Offer, PaymentMethod};
 use engine::domain::captures::Listing;
 use engine::domain::grace::Grace;
 use engine::domain::ids::InventoryId;
@@ -24,7 +25,7 @@ use model_stores::{Call, Driver, Effect, Reply, Stores};
 
 use crate::fault::Fault;
 use crate::oracle::Oracle;
-use crate::plan::{GRACE, LIST_LAG, Plan, START, provider_id, sale_id};
+use crate::plan::{GRACE, LIST_LAG, PAGE_SECONDS, Plan, START, provider_id, sale_id};
 use crate::random::{SeededRng, mix};
 use crate::redis_log::RedisLog;
 use crate::room::{BUCKETS, Kept, latest_round};
@@ -267,6 +268,15 @@ impl Driver for PortHandle {
         let lists = self.environment.lock().plan.lists;
         vec![Listing { provider: provider_id(), lag: lists.then_some(LIST_LAG) }]
     }
+
+    fn offers(&self) -> Vec<Offer> {
+        let methods = PaymentMethod::ALL.map(|method| (method, PAGE_SECONDS)).to_vec();
+        vec![Offer { provider: provider_id(), methods, currencies: None }]
+    }
+
+    fn started_elsewhere(&self) -> bool {
+        !self.environment.lock().plan.only_here
+    }
 }
 
 /// True for a script of Redis that writes a sale's inventory.
@@ -483,11 +493,21 @@ impl Environment {
             Fault::Twice => writes_redis(call) || sends(call) || writes_room(call),
             Fault::IndexBehind => matches!(call, Call::Due { .. }),
             Fault::RefundFault => matches!(call, Call::Refund { .. }),
-            Fault::Silence => matches!(call, Call::Captures { .. } | Call::ListCaptures { .. }),
+            Fault::Silence => matches!(
+                call,
+                Call::Captures { .. }
+                    | Call::ListCaptures { .. }
+                    | Call::StartPayment { .. }
+                    | Call::ClosePayment { .. }
+            ),
             Fault::Limited => {
                 let limited =
                     |call: &Call| matches!(call, Call::Captures { .. } | Call::ListCaptures { .. });
-                limited(call) || matches!(call, Call::Refund { .. })
+                limited(call)
+                    || matches!(
+                        call,
+                        Call::Refund { .. } | Call::StartPayment { .. } | Call::ClosePayment { .. }
+                    )
             }
             _ => true,
         };

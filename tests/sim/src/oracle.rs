@@ -10,6 +10,7 @@ use std::fmt::{self, Write as _};
 
 use engine::domain::archive::Lifecycle;
 use engine::domain::attendee::{AttendeeHash, max_named};
+use engine::domain::grace::FOR_THE_PROVIDER_SECONDS;
 use engine::domain::ids::{Epoch, InventoryId, Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::{
     HeldLine, HoldRecord, HoldReply, Inventory, LoadPart, LoadReply, MarkReply, ReleaseReply,
@@ -27,7 +28,7 @@ use model_stores::{Call, Place, Reply};
 
 use crate::environment::{Environment, inventory_of, writes_orders, writes_redis};
 use crate::fault::Fault;
-use crate::plan::{LIST_LAG, provider_id, sale_id};
+use crate::plan::{GRACE, LIST_LAG, provider_id, sale_id};
 use crate::room::rules::RoomOracle;
 
 /// The error of a clock at most, in milliseconds: an order may expire that much early.
@@ -471,6 +472,33 @@ impl Environment {
         }
     }
 
+    /// An order with an open attempt does not end before its grace and what follows are over.
+    fn check_closed(&mut self, end: &Order) {
+        let bound = GRACE.end_from(end.pay_by).plus_seconds(FOR_THE_PROVIDER_SECONDS);
+        if end.attempts.any_open() && end.changed_at <= bound {
+            let what = format!("order {} ends while a payment of it is open", end.number);
+            self.broken("closed", what);
+        }
+    }
+
+    /// What a provider has started stands on its order, and was written before the order's deadline.
+    fn attempts_disagree(&self) -> Option<(&'static str, String)> {
+        for key in self.stores.provider.attempts.keys() {
+            let order = self.stores.orders.orders.get(&key.order);
+            if order.is_none_or(|order| order.attempts.get(key.number).is_none()) {
+                return Some(("written", format!("{key} is started, and no order has it")));
+            }
+        }
+        for order in self.stores.orders.orders.values() {
+            let late = order.attempts.all.iter().find(|one| order.pay_by <= one.started_at);
+            if let Some(late) = late {
+                let what = format!("{} of {} is started late", late.number, order.number);
+                return Some(("start in time", what));
+            }
+        }
+        None
+    }
+
     /// An order that was paid in time does not end as unpaid, however late the provider lists and
     /// calls, if it answers at all; and whatever goes wrong, not if its list was read past the deadline.
     fn check_not_paid_in_time(&mut self, end: &Order) {
@@ -497,7 +525,8 @@ impl Environment {
 
     /// DynamoDB agrees with itself, and with what was acknowledged.
     fn check_orders(&mut self) {
-        let (rule, what) = match self.orders_disagree() {
+        let disagree = self.orders_disagree().or_else(|| self.attempts_disagree());
+        let (rule, what) = match disagree {
             Some(violation) => violation,
             None => return self.remember_orders(),
         };
@@ -594,7 +623,7 @@ impl Environment {
                     let has_its_price = order.is_some_and(|o| o.total == record.capture.amount);
                     is_its_own && has_its_price
                 }
-                PaymentOutcome::Refund(RefundReason::TooLate) => {
+                PaymentOutcome::Refund(RefundReason::TooLate | RefundReason::Cancelled) => {
                     order.is_none_or(|order| order.state != OrderState::Paid || !is_its_own)
                 }
                 PaymentOutcome::Refund(
@@ -653,6 +682,7 @@ impl Environment {
             if order.state == OrderState::Expired {
                 self.check_not_early(&order);
                 self.check_not_paid_in_time(&order);
+                self.check_closed(&order);
             }
         }
     }
@@ -816,6 +846,9 @@ impl Environment {
         for order in db.orders.values() {
             if order.state == OrderState::Pending {
                 return Some(("I7", format!("{} is pending at rest", order.number)));
+            }
+            if order.attempts.any_open() {
+                return Some(("closed", format!("{} has an open payment at rest", order.number)));
             }
             if order.state == OrderState::Paid && !order.synced {
                 return Some(("I6", format!("{} is paid and not counted at rest", order.number)));

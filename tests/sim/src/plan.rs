@@ -32,6 +32,9 @@ pub(crate) const LIST_LAG: ListLag = ListLag::DEFAULT;
 /// that are wrong.
 pub(crate) const MAX_LIST_LAG_MS: i64 = 50_000;
 
+/// The shortest life of a provider's page, in seconds: longer than some payment windows.
+pub(crate) const PAGE_SECONDS: u32 = 300;
+
 /// What a run leaves out: nothing, unless a failure is being made small.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Without {
@@ -75,6 +78,8 @@ pub(crate) struct Plan {
     pub buyers: u64,
     /// True if the provider lists its captures, and a reader goes over its list.
     pub lists: bool,
+    /// True if every payment is started by the engine, and an order without an open one ends unasked.
+    pub only_here: bool,
     /// True if the sweeper runs all the time, and buyers come again and again.
     pub is_storm: bool,
     /// How much one part of a load carries: in half of the runs loads are in many parts.
@@ -165,6 +170,7 @@ impl Plan {
             sale,
             buyers,
             lists,
+            only_here: SeededRng::from_label(seed, 0x15).chance(400),
             is_storm,
             part_limit,
             first_sweep_ms,
@@ -190,10 +196,11 @@ impl Plan {
         !Fault::ALL.iter().any(upsets) && !self.numbers_clash()
     }
 
-    /// True if a question to the provider is always answered: an order ends unasked only if it is not.
+    /// True if a question to the provider is always answered, and the message that has it asked comes in time: an
+    /// order ends unasked only if it is not.
     pub(crate) fn provider_answers(&self) -> bool {
         let (lost, refused) = ([Fault::LoseRequest, Fault::LoseReply], [Fault::Refuse]);
-        let unheard = [Fault::Silence, Fault::Limited];
+        let unheard = [Fault::Silence, Fault::Limited, Fault::LoseMessage, Fault::DelayMessage];
         lost.into_iter().chain(refused).chain(unheard).all(|fault| self.rates.of_fault(fault) == 0)
     }
 

@@ -282,5 +282,6 @@ fn sent(message: &Message) -> String {
         Message::Load(_) => "load the sale".to_owned(),
         Message::Callback(callback) => format!("decide {}", callback.payment),
         Message::Draw(_) => "draw the room".to_owned(),
+        Message::Close(close) => format!("close the payments of {}", close.order),
     }
 }

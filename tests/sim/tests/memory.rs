@@ -16,6 +16,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use engine::domain::archive::Lifecycle;
+use engine::domain::attempt::Attempts;
 use engine::domain::ids::{
     Epoch, Leg, Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId,
 };
@@ -97,6 +98,7 @@ impl Full {
             pay_by: NOW.plus_seconds(60),
             changed_at: NOW,
             payment: None,
+            attempts: Attempts::default(),
             synced: !is_pending,
         }
     }

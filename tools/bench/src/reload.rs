@@ -183,7 +183,7 @@ async fn fill(app: &App, seats: u64) -> Result<u64, Failure> {
             let key = PaymentKey { provider: ProviderId::new(PROVIDER)?, payment };
             pay(
                 &app.ports,
-                &Capture { key, order: number, attempt: None, amount: order.total },
+                &Capture { key, order: number, amount: order.total, attempt: None },
                 now,
             )
             .await?;

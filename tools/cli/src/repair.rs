@@ -115,6 +115,7 @@ fn summary(report: &Report) -> String {
         expired,
         synced,
         refunds,
+        closing,
         loaded,
         terms,
         aligned,
@@ -126,7 +127,7 @@ fn summary(report: &Report) -> String {
         left: _,
     } = report;
     format!(
-        "ended {expired}, counted {synced}, refunds requested {refunds}, sales loaded {loaded}, \
+        "ended {expired}, counted {synced}, refunds requested {refunds}, payments to close {closing}, sales loaded {loaded}, \
          terms told {terms}, holds aligned {aligned}, restored {restored}, sold {sold}, seats \
          freed {freed}, archived sales unloaded {unloaded}, failed {failed}"
     )

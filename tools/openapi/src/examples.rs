@@ -162,6 +162,17 @@ pub(super) fn order_with_payments() -> Value {
     order
 }
 
+pub(super) fn payment_choice() -> Value {
+    json!({ "provider": "stripe", "return_url": "https://shop.example/orders/back" })
+}
+
+pub(super) fn payment_started() -> Value {
+    json!({
+        "order": ORDER, "attempt": 1, "provider": "stripe", "method": "page",
+        "url": "https://checkout.stripe.com/c/pay/cs_test_1", "pay_by": "2026-11-20T02:10:04.002Z"
+    })
+}
+
 pub(super) fn page() -> Value {
     let allowances = json!([{ "sale": SALE, "held": 2, "remaining": 3, "limit": 5 }]);
     json!({ "orders": [order_shown("paid")], "allowances": allowances, "next": ORDER })

@@ -8,6 +8,7 @@ use shared::http::admission::{AdmissionBody, AdmissionReply};
 use shared::http::checks::{MAX_BODY_BYTES, MAX_SALE_FILE_BYTES};
 use shared::http::order_reply::{OrderReply, PageReply};
 use shared::http::payment_reply::CallbackReply;
+use shared::http::payment_start::{PaymentBody, StartedReply};
 use shared::http::reservation::ReservationBody;
 use shared::http::routes::RouteName;
 use shared::http::sale_reply::{AvailabilityReply, SaleReply};
@@ -106,6 +107,7 @@ pub(super) fn operation(route: RouteName) -> Operation {
         RouteName::ListOrders => list_orders(),
         RouteName::ShowOrder => show_order(),
         RouteName::CancelOrder => cancel_order(),
+        RouteName::StartPayment => start_payment(),
         RouteName::PaymentCallback | RouteName::TakeCallback => payment_callback(),
     }
 }
@@ -388,6 +390,32 @@ fn cancel_order() -> Operation {
             examples: || {
                 vec![("cancelled", "A cancelled order", examples::order_shown("cancelled"))]
             },
+        },
+    }
+}
+
+fn start_payment() -> Operation {
+    Operation {
+        id: "startPayment",
+        tag: "payments",
+        summary: "Begin to pay an order",
+        description: "The reply says what the buyer's client does next: go to a page of the provider's, or fill in a \
+                      form with the provider's script. The same choice is answered with the same payment; another \
+                      one closes the former first. None is started after `pay_by`. Whether it was paid, the order \
+                      says, never the address that the provider sends the buyer back to. No card number comes here.",
+        parameters: Vec::new(),
+        body: Some(Body {
+            schema: Schemas::read::<PaymentBody>,
+            most_bytes: MAX_BODY_BYTES,
+            examples: || vec![("page", "A page of the provider's", examples::payment_choice())],
+        }),
+        success: Success {
+            status: 200,
+            description: "The payment.",
+            caching: &[NOT_KEPT],
+            media_type: JSON,
+            schema: Schemas::written::<StartedReply>,
+            examples: || vec![("page", "A page to go to", examples::payment_started())],
         },
     }
 }

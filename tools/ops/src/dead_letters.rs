@@ -18,7 +18,7 @@ use engine::domain::order::{OrderState, PaymentKey, PaymentOutcome};
 use engine::domain::refund::RefundState;
 use engine::domain::time::Timestamp;
 use engine::ports::messages::{
-    Callback, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync,
+    Callback, ClosePayments, Draw, Expiry, LoadSale, Malformed, QueueMessage, Refund, Sync,
 };
 use engine::ports::{Catalogue, Freshness, Orders, Ports, StoreError, Stored};
 use futures_util::future::try_join_all;
@@ -350,6 +350,7 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
             Ok(QueueMessage::Refund(message)) => self.refund(message).await,
             Ok(QueueMessage::Callback(message)) => self.callback(message).await,
             Ok(QueueMessage::Draw(message)) => self.draw(message).await,
+            Ok(QueueMessage::Close(message)) => self.close(message).await,
             Err(malformed) => Ok(Judged::malformed(&malformed)),
         };
         judged.unwrap_or_else(|error: StoreError| Judged {
@@ -376,6 +377,20 @@ impl<'a, P: Ports> DeadLetterQueues<'a, P> {
                 | OrderState::RefundDue
                 | OrderState::Refunded,
             ) => "its order was finished without it; moved back it does nothing",
+        };
+        Ok(Judged::about(Some(sale), Some(number), why))
+    }
+
+    async fn close(&self, message: ClosePayments) -> Stored<Judged> {
+        let ClosePayments { sale, order: number, .. } = message;
+        let order = self.ports.orders().get(number).await?;
+        let why = match order {
+            None => "there is no such order; moved back it does nothing",
+            Some(order) if order.attempts.any_open() => {
+                "a payment of its order is open: DynamoDB was out of reach, or a bug stops its end; \
+                 moved back it is closed, as reconcile asks for each minute"
+            }
+            Some(_) => "nothing of its order is open any more; moved back it does nothing",
         };
         Ok(Judged::about(Some(sale), Some(number), why))
     }

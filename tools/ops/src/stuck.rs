@@ -54,6 +54,7 @@ fn queue_of(kind: Kind) -> QueueName {
     match kind {
         Kind::Pending | Kind::Hold => QueueName::Expiry,
         Kind::Uncounted => QueueName::Sync,
+        Kind::Unclosed => QueueName::Close,
         Kind::Refund => QueueName::Refund,
     }
 }

@@ -122,6 +122,8 @@ fn unfinished(order: Order, hold: HoldLookup) -> Option<Discrepancy> {
         | OrderState::Cancelled
         | OrderState::Expired
         | OrderState::RefundDue
-        | OrderState::Refunded => None,
+        | OrderState::Refunded => {
+            order.attempts.any_open().then(|| Discrepancy::Unclosed(Box::new(order)))
+        }
     }
 }

@@ -277,6 +277,7 @@ impl<'a, P: Ports> Pass<'a, P> {
                 | Discrepancy::Overdue(..)
                 | Discrepancy::Uncounted(..)
                 | Discrepancy::Refund(..)
+                | Discrepancy::Unclosed(_)
                 | Discrepancy::HoldOverdue(..)
                 | Discrepancy::HoldDiffers(..)
                 | Discrepancy::Forgotten(..)
@@ -378,6 +379,7 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
         Discrepancy::Overdue(..)
         | Discrepancy::Uncounted(..)
         | Discrepancy::Refund(..)
+        | Discrepancy::Unclosed(_)
         | Discrepancy::HoldOverdue(..) => false,
     }
 }

@@ -15,7 +15,7 @@ use crate::flows::hold::{align, inventory_of, sell};
 use crate::flows::load::{Loaded, load};
 use crate::flows::publish::replace_terms;
 use crate::flows::refund;
-use crate::ports::{Orders, Ports, Seats, StoreError, Stored};
+use crate::ports::{Orders, Ports, Queue, Seats, StoreError, Stored};
 
 /// Pieces of due work that are done at once.
 const TOGETHER: usize = 16;
@@ -116,6 +116,10 @@ pub(super) async fn repair_discrepancy(
                 None => Ok(0),
             }
         }
+        Discrepancy::Unclosed(order) => {
+            let at = inventory_of(ports, order).await?;
+            ports.queue().close(&at, order.number, None).await.map(|()| 1)
+        }
         Discrepancy::HoldDiffers(order, at, _) => align(ports, order, at).await.map(|()| 1),
         Discrepancy::NotSold(order) => sell(ports, order).await.map(|()| 1),
         Discrepancy::Forgotten(_, restore) | Discrepancy::HeldAndFree(_, restore) => {
@@ -141,6 +145,6 @@ async fn ended(
 ) -> Stored<u32> {
     Ok(match expire(ports, at, number, now).await? {
         Expired::Ended => 1,
-        Expired::NotDue(_) | Expired::Resolved | Expired::Nothing => 0,
+        Expired::NotDue(_) | Expired::HandedOver | Expired::Resolved | Expired::Nothing => 0,
     })
 }

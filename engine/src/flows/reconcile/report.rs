@@ -16,6 +16,8 @@ pub struct Report {
     pub synced: u32,
     /// Refunds that nothing was heard of in time, requested (again).
     pub refunds: u32,
+    /// Resolved orders with a payment that was open, asked to be closed again.
+    pub closing: u32,
     /// Sales that were loaded again.
     pub loaded: u32,
     /// Sales whose terms were written to Redis again.
@@ -57,6 +59,7 @@ impl Report {
             Discrepancy::Overdue(..) | Discrepancy::HoldOverdue(..) => &mut self.expired,
             Discrepancy::Uncounted(..) => &mut self.synced,
             Discrepancy::Refund(..) => &mut self.refunds,
+            Discrepancy::Unclosed(_) => &mut self.closing,
             Discrepancy::HoldDiffers(..) => &mut self.aligned,
             Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,
             Discrepancy::NotSold(_) => &mut self.sold,

@@ -1,7 +1,8 @@
 //! Orders that end unpaid.
 
+use super::attempts::{attempts_seen, due_of};
 use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
-use crate::dynamodb::expressions::update;
+use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{number, order_key, text};
 use engine::domain::order::{Order, OrderState};
 use engine::ports::{ChangeReply, StoreError, Stored};
@@ -10,16 +11,21 @@ impl DynamoOrders {
     pub(super) async fn end(&self, end: &Order) -> Stored<ChangeReply> {
         let ends = matches!(end.state, OrderState::Cancelled | OrderState::Expired);
         must(end, ends, "is ended in another state")?;
+        let (seen, version) = attempts_seen(&end.attempts);
+        let mut with: Vec<Value> = vec![
+            ("state", text(end.state.as_str())),
+            ("changed", number(end.changed_at.ms())),
+            ("pending", text(OrderState::Pending.as_str())),
+        ];
+        with.extend(version);
+        let (due, at) = due_of(end);
+        with.extend(at);
         let change = update(
             self.orders(),
             order_key(end.number),
-            "SET #state = :state, #changed_ms = :changed REMOVE #due_shard, #due_ms",
-            "#state = :pending",
-            [
-                ("state", text(end.state.as_str())),
-                ("changed", number(end.changed_at.ms())),
-                ("pending", text(OrderState::Pending.as_str())),
-            ],
+            &format!("SET #state = :state, #changed_ms = :changed{due}"),
+            &format!("#state = :pending AND {seen}"),
+            with,
         )?;
         let mut plan = vec![(Part::Order, change)];
         plan.extend(self.frees_of(end)?);

@@ -1,10 +1,11 @@
 //! The orders in DynamoDB: every change of an order is one transaction with the claims it makes or
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
-//! A file for each subject: `create` and `end` of an order, `settle` of its payments, `sync` of the
+//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `sync` of the
 //! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
+mod attempts;
 mod claims;
 mod create;
 mod end;
@@ -128,6 +129,10 @@ impl Orders for DynamoOrders {
 
     fn end(&self, end: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send {
         Self::end(self, end)
+    }
+
+    fn keep_attempts(&self, order: &Order) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::keep_attempts(self, order)
     }
 
     fn write_tombstone(

@@ -2,16 +2,17 @@
 
 use aws_sdk_dynamodb::types::TransactWriteItem;
 
+use super::attempts::{attempts_seen, due_of};
 use super::claims::Naming;
 use super::{Committed, DynamoOrders, Part, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    due, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
+    number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
 };
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
 use engine::domain::refund::RefundState;
 use engine::domain::tickets::Tickets;
-use engine::ports::{ChangeReply, FOLLOW_UP_SECONDS, SettleReply, Settlement, StoreError, Stored};
+use engine::ports::{ChangeReply, SettleReply, Settlement, StoreError, Stored};
 
 impl DynamoOrders {
     pub(super) async fn settle(
@@ -89,12 +90,22 @@ impl DynamoOrders {
             ("one", one),
             ("other", other),
         ];
-        if order.state == OrderState::Paid {
-            expression.push_str(", #due_shard = :due_shard, #due_ms = :due_ms");
-            with.extend(due(order.number, payment.decided_at.plus_seconds(FOLLOW_UP_SECONDS)));
+        if let Some(attempt) = order.attempts.paid {
+            expression.push_str(", #paid_attempt = :attempt");
+            with.push(("attempt", number(attempt.get())));
         }
-        let condition = "#state IN (:one, :other) AND attribute_not_exists(#payment_id)";
-        update(self.orders(), order_key(order.number), &expression, condition, with)
+        let mut condition =
+            "#state IN (:one, :other) AND attribute_not_exists(#payment_id)".to_owned();
+        if order.state != OrderState::Paid {
+            // Nothing else takes it out of the index of due work, once what was open has paid it.
+            let (seen, version) = attempts_seen(&order.attempts);
+            condition = format!("{condition} AND {seen}");
+            with.extend(version);
+        }
+        let (due, at) = due_of(order);
+        expression.push_str(due);
+        with.extend(at);
+        update(self.orders(), order_key(order.number), &expression, &condition, with)
     }
 
     /// Writes into a payment where its refund stands, over a state that it may follow.

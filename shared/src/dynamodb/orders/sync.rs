@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 
+use super::attempts::{attempts_seen, due_of};
 use super::{Committed, DynamoOrders, Part, Plan, must};
-use crate::dynamodb::expressions::update;
+use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{item, number, order_key, text};
 use crate::dynamodb::tables;
 use crate::dynamodb::transaction::Reason;
@@ -50,13 +51,21 @@ impl DynamoOrders {
         let Some(first) = batch.first() else { return Ok(Synced::All) };
         let mut plan: Plan<'_> = Vec::new();
         for order in batch {
-            let with =
-                [("paid", text(OrderState::Paid.as_str())), ("yes", AttributeValue::Bool(true))];
+            // One with an open attempt stays due until that is closed.
+            let counted = Order { synced: true, ..Order::clone(order) };
+            let (due, at) = due_of(&counted);
+            let (seen, version) = attempts_seen(&order.attempts);
+            let mut with: Vec<Value> = vec![
+                ("paid", text(OrderState::Paid.as_str())),
+                ("yes", AttributeValue::Bool(true)),
+            ];
+            with.extend(version);
+            with.extend(at);
             let mark = update(
                 self.orders(),
                 order_key(order.number),
-                "SET #synced = :yes REMOVE #due_shard, #due_ms",
-                "#state = :paid AND attribute_not_exists(#synced)",
+                &format!("SET #synced = :yes{due}"),
+                &format!("#state = :paid AND attribute_not_exists(#synced) AND {seen}"),
                 with,
             )?;
             plan.push((Part::Order, mark));

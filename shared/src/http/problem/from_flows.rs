@@ -6,7 +6,7 @@ use engine::domain::order::OrderState;
 use engine::domain::room::serving;
 use engine::domain::rules::Refusal;
 use engine::flows::room::join;
-use engine::flows::{admit, cancel, publish, reserve};
+use engine::flows::{admit, cancel, publish, reserve, start};
 use engine::ports::StoreError;
 
 /// Delay before the next attempt after a store failed, in milliseconds.
@@ -120,6 +120,26 @@ impl From<cancel::Refusal> for Problem {
         match refusal {
             Refusal::NotFound => no_such_order(),
             Refusal::Resolved(state) => resolved(state),
+            Refusal::Store(error) => error.into(),
+        }
+    }
+}
+
+impl From<start::Refusal> for Problem {
+    fn from(refusal: start::Refusal) -> Self {
+        use start::Refusal;
+        let detail = refusal.to_string();
+        match refusal {
+            Refusal::NotFound => no_such_order(),
+            Refusal::Resolved(state) => resolved(state),
+            Refusal::TooLate(pay_by) => Self::new(Kind::PaymentOver, detail).with("pay_by", pay_by),
+            Refusal::NotOffered => Self::new(Kind::PaymentNotOffered, detail),
+            Refusal::TooMany => Self::new(Kind::TooManyPayments, detail),
+            Refusal::BeingClosed => {
+                let retry_ms = i64::from(start::CLOSE_AGAIN_SECONDS) * 1000;
+                Self::new(Kind::PaymentBeingClosed, detail).retry_after_ms(retry_ms)
+            }
+            Refusal::Refused => Self::new(Kind::PaymentNotStarted, detail),
             Refusal::Store(error) => error.into(),
         }
     }
@@ -321,6 +341,19 @@ mod tests {
             (
                 shown(cancel::Refusal::Resolved(OrderState::Paid)),
                 (409, "order-resolved", None, json!({ "state": "paid" })),
+            ),
+            (shown(start::Refusal::NotFound), (404, "not-found", None, none())),
+            (
+                shown(start::Refusal::TooLate(opens_at)),
+                (410, "payment-over", None, json!({ "pay_by": "2027-01-15T08:00:00.000Z" })),
+            ),
+            (shown(start::Refusal::NotOffered), (422, "payment-not-offered", None, none())),
+            (shown(start::Refusal::TooMany), (409, "too-many-payments", None, none())),
+            (shown(start::Refusal::BeingClosed), (409, "payment-being-closed", Some(5), none())),
+            (shown(start::Refusal::Refused), (502, "payment-not-started", None, none())),
+            (
+                shown(start::Refusal::Resolved(OrderState::Cancelled)),
+                (409, "order-resolved", None, json!({ "state": "cancelled" })),
             ),
             (shown(publish::Refusal::SeatsDiffer), (409, "seats-differ", None, none())),
             (shown(publish::Refusal::RoomDiffers), (409, "room-differs", None, none())),

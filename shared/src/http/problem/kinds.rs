@@ -101,12 +101,12 @@ problems! {
     /// The body is not declared as JSON.
     UnsupportedMediaType:
         UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type", "The body must be JSON", final,
-        by [PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve];
+        by [PublishSale, JoinRoom, BringRound, CommandRoom, Admit, Reserve, StartPayment];
     /// The request breaks a rule.
     Invalid: UNPROCESSABLE_ENTITY, "invalid", "The request breaks a rule", final,
         by [
             PublishSale, ListSales, ShowAvailability, JoinRoom, ShowRoomLog, BringRound, CommandRoom,
-            Admit, Reserve, ListOrders, PaymentCallback,
+            Admit, Reserve, ListOrders, StartPayment, PaymentCallback,
         ],
         with [sometimes "at": part_of_request, sometimes "defects": of::<Vec<Defect>>];
     /// The order has seats of several tiers of a sale that keeps its tiers apart.
@@ -122,7 +122,7 @@ problems! {
     NotAuthenticated: UNAUTHORIZED, "not-authenticated", "The sender is not known", final,
         by [
             PublishSale, JoinRoom, CommandRoom, Admit, Reserve, ListOrders, ShowOrder, CancelOrder,
-            PaymentCallback,
+            StartPayment, PaymentCallback,
         ];
     /// The buyer is not admitted.
     NotAdmitted: FORBIDDEN, "not-admitted", "An admission is needed", final, by [Reserve],
@@ -171,7 +171,7 @@ problems! {
         by [
             PublishSale, ShowSale, ShowAvailability, JoinRoom, ShowRoom, ShowRoomLog, ShowRoomLeaves,
             ShowRoomWindow, BringRound, CommandRoom, Admit, Reserve, ShowOrder, CancelOrder,
-            PaymentCallback,
+            StartPayment, PaymentCallback,
         ];
     /// The path exists, but not for this method.
     MethodNotAllowed:
@@ -193,8 +193,26 @@ problems! {
         with [always "tier": of::<TierId>];
     /// The order has ended, or is paid.
     OrderResolved: CONFLICT, "order-resolved", "The order is decided", final,
-        by [Reserve, CancelOrder],
+        by [Reserve, CancelOrder, StartPayment],
         with [always "state": of::<OrderState>];
+    /// The order's deadline has passed, and it is about to end.
+    PaymentOver: GONE, "payment-over", "The time to pay is over", final, by [StartPayment],
+        with [always "pay_by": of::<Timestamp>];
+    /// The order cannot be paid with what was chosen.
+    PaymentNotOffered:
+        UNPROCESSABLE_ENTITY, "payment-not-offered", "The order cannot be paid with this", final,
+        by [StartPayment];
+    /// Another payment of the order is open, and its provider does not close it for now.
+    PaymentBeingClosed:
+        CONFLICT, "payment-being-closed", "Another payment is being closed", retry,
+        by [StartPayment];
+    /// As many payments were started for the order as it may have.
+    TooManyPayments:
+        CONFLICT, "too-many-payments", "Too many payments were started", final, by [StartPayment];
+    /// The provider does not start a payment of the order.
+    PaymentNotStarted:
+        BAD_GATEWAY, "payment-not-started", "The provider starts no payment", final,
+        by [StartPayment];
     /// The sale's seats, stops and currency cannot change.
     SeatsDiffer: CONFLICT, "seats-differ", "The seats of a sale cannot change", final,
         by [PublishSale];

@@ -25,7 +25,7 @@ const MAX_PAGES: usize = 10;
 
 /// The API of one account.
 #[derive(Debug)]
-pub(super) struct Api(Account);
+pub(super) struct Api(pub(super) Account);
 
 impl Api {
     pub(super) fn new(api: &ProviderApi, https: Https, limits: &Limits) -> Stored<Self> {
@@ -104,7 +104,7 @@ impl Api {
         Ok(page)
     }
 
-    async fn get(&self, operation: Operation, path: &str) -> Stored<Answer> {
+    pub(super) async fn get(&self, operation: Operation, path: &str) -> Stored<Answer> {
         let head = Request::builder().uri(format!("{}{path}", self.0.url));
         self.0.ask(operation, head, Bytes::new(), Effect::Read).await
     }
@@ -112,7 +112,7 @@ impl Api {
 
 /// True for an answer by which the provider says that it will not do what was asked of this
 /// payment, and would not if asked again.
-fn is_refusal(status: StatusCode) -> bool {
+pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_REQUEST | StatusCode::PAYMENT_REQUIRED | StatusCode::NOT_FOUND)
 }
 
@@ -126,11 +126,11 @@ fn refused(answer: &Answer) -> RefundReply {
 }
 
 /// What an answer says that is an error.
-fn words(answer: &Answer) -> String {
+pub(super) fn words(answer: &Answer) -> String {
     error_of(answer).text()
 }
 
-fn error_of(answer: &Answer) -> forms::ApiError {
+pub(super) fn error_of(answer: &Answer) -> forms::ApiError {
     serde_json::from_slice(&answer.body).map(|Refusal { error }| error).unwrap_or_default()
 }
 

@@ -3,10 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::amounts;
 use crate::http::checks::{Refusal, parse};
 use crate::providers::{EventDefect, VerifiedCallback};
+use engine::domain::attempt::AttemptNumber;
 use engine::domain::ids::{PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey};
 
@@ -59,6 +61,8 @@ struct PaymentIntent {
 struct Metadata {
     /// The order that it pays; a payment without one is none of ours.
     order: Option<OrderNumber>,
+    /// The attempt of the order, if it was started here.
+    attempt: Option<String>,
 }
 
 /// The capture that an event reports; `None` for an event of another kind, or of a payment that
@@ -91,6 +95,11 @@ pub(super) fn listed(
     of_event(provider, event.map_err(|error| EventDefect(error.to_string()))?)
 }
 
+/// The attempt that metadata name. A shop may use the word for something of its own: that is no attempt.
+pub(super) fn attempt_named(text: Option<&str>) -> Option<AttemptNumber> {
+    text.and_then(|text| text.parse().ok())
+}
+
 fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture>, EventDefect> {
     let PaymentIntent { id, amount_received, currency, metadata } = event.data.object;
     if amount_received < MinorUnits::ZERO {
@@ -99,8 +108,8 @@ fn of_event(provider: &ProviderId, event: CaptureEvent) -> Result<Option<Capture
     Ok(metadata.order.map(|order| Capture {
         key: PaymentKey { provider: provider.clone(), payment: id },
         order,
-        attempt: None,
-        amount: Money { amount_minor: amount_received, currency },
+        amount: amounts::read(amount_received, currency),
+        attempt: attempt_named(metadata.attempt.as_deref()),
     }))
 }
 

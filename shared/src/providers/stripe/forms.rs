@@ -4,9 +4,11 @@
 
 use serde::Deserialize;
 
+use super::amounts;
+use super::event::attempt_named;
 use crate::providers::account::escaped;
 use engine::domain::ids::{PageMark, PaymentId, ProviderId};
-use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
 use engine::domain::refund::RefundReply;
@@ -70,6 +72,7 @@ pub(super) struct PaymentIntent {
 #[derive(Debug, Default, Deserialize)]
 struct Metadata {
     order: Option<OrderNumber>,
+    attempt: Option<String>,
 }
 
 /// Source: <https://docs.stripe.com/api/refunds/object>
@@ -157,8 +160,8 @@ pub(super) fn captures(
     let capture = |payment: PaymentIntent| Capture {
         key: PaymentKey { provider: provider.clone(), payment: payment.id },
         order,
-        attempt: None,
-        amount: Money { amount_minor: payment.amount_received, currency: payment.currency },
+        amount: amounts::read(payment.amount_received, payment.currency),
+        attempt: attempt_named(payment.metadata.attempt.as_deref()),
     };
     payments.into_iter().map(capture).collect()
 }

@@ -1,6 +1,8 @@
 //! Stripe: the signature and the events of its callbacks, and its API.
 
+mod amounts;
 mod api;
+mod attempts;
 pub mod event;
 mod forms;
 pub mod signature;
@@ -11,10 +13,11 @@ use http::HeaderMap;
 use self::api::Api;
 use self::signature::PaymentSecrets;
 use super::{EventDefect, PaymentProvider, Settings, SignatureDefect, VerifiedCallback, no_key};
+use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::CapturePage;
 use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Capture, PaymentRecord};
+use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
@@ -59,6 +62,26 @@ impl PaymentProvider for Stripe {
 
     fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
         event::capture(callback)
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        self.api.as_ref().map(|_| attempts::offer(&self.name))
+    }
+
+    fn start<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<StartReply>> {
+        Box::pin(async move { self.api()?.start(order, attempt).await })
+    }
+
+    fn close<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<CloseReply>> {
+        Box::pin(async move { self.api()?.close(order, attempt).await })
     }
 
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {

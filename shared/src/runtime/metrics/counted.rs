@@ -185,6 +185,7 @@ impl<T: Queue> Queue for Counted<T> {
             QueueMessage::Expiry(_)
             | QueueMessage::Sync(_)
             | QueueMessage::Load(_)
+            | QueueMessage::Close(_)
             | QueueMessage::Draw(_) => {}
         }
         Ok(())

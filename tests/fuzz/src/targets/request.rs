@@ -12,6 +12,8 @@ use serde_json::{Value, json};
 use shared::http::admission::AdmissionBody;
 use shared::http::attendees::AttendeeKeys;
 use shared::http::identity::{Buyer, Operator};
+use shared::http::origin::Origin;
+use shared::http::payment_start::PaymentBody;
 use shared::http::place::PlaceBody;
 use shared::http::problem::{Kind, Problem};
 use shared::http::reservation::{ReservationBody, journey};
@@ -109,6 +111,7 @@ fn answer(request: &Request, route: &Route) -> Result<(), Problem> {
             Ok(())
         }
         Route::ShowOrder(_) | Route::CancelOrder(_) => Ok(Buyer::from_request(request).map(drop)?),
+        Route::StartPayment(_) => start_payment(request),
         Route::PaymentCallback(_) | Route::TakeCallback(_) => callback(request),
     }
 }
@@ -119,6 +122,21 @@ fn availability(request: &Request, sale: &Sale) -> Result<(), Problem> {
     let legs = journey(sale, "from", from.as_ref(), to.as_ref())?;
     assert!(legs.to() <= sale.leg_count());
     assert_eq!(sale.stop(legs.from()), from.as_ref());
+    Ok(())
+}
+
+/// Whoever is let through comes back to an origin that is listed, whatever a browser makes of the address.
+fn start_payment(request: &Request) -> Result<(), Problem> {
+    Buyer::from_request(request)?;
+    let body: PaymentBody = checks::json_body(request, checks::MAX_BODY_BYTES)?;
+    let listed = Origin::new("https://shop.example");
+    let choice = body.choice(listed.as_slice())?;
+    if let Some(url) = choice.return_url {
+        let rest = must(url.as_str().get(20..).ok_or("too short"), "an address is long enough");
+        assert!(url.as_str()[..20].eq_ignore_ascii_case("https://shop.example"), "{url}");
+        let ends = rest.is_empty() || rest.starts_with(['/', '?', '#']) || rest.starts_with(":443");
+        assert!(ends, "{url}");
+    }
     Ok(())
 }
 
@@ -252,6 +270,7 @@ fn check_route(request: &Request, route: &Route) {
         Route::ListOrders => ("GET", "/orders".to_owned()),
         Route::ShowOrder(order) => ("GET", format!("/orders/{order}")),
         Route::CancelOrder(order) => ("POST", format!("/orders/{order}/cancel")),
+        Route::StartPayment(order) => ("POST", format!("/orders/{order}/payments")),
         Route::PaymentCallback(provider) => ("POST", format!("/payments/{provider}/callback")),
         Route::TakeCallback(address) => {
             let (key, provider) = (address.key(), address.provider());

@@ -5,7 +5,7 @@ use shared::redis::{Bounds, Connection};
 use shared::runtime::config::Config;
 use shared::runtime::functions::QueueName;
 
-use super::{ASK_PROVIDER, Check, edit, is_true, is_without_redis, number, text, unless};
+use super::{Check, edit, is_true, is_without_redis, number, text, unless};
 use crate::repository::read;
 use crate::template::stack::{Stack, name_in};
 
@@ -196,8 +196,7 @@ fn secrets(stack: &Stack) -> Vec<String> {
                 .get(name)
                 .is_some_and(|value| text(value).contains("{{resolve:secretsmanager:"))
         };
-        let asks = ["read-captures", "refund"].contains(&binary)
-            || (ASK_PROVIDER.contains(&binary) && has_way_out);
+        let asks = ["start-payment", "close-payments", "read-captures", "refund"].contains(&binary);
         let is_revised = text(&function["Description"]).contains("(secrets 1)");
         faults.extend(unless(
             binary,

@@ -39,9 +39,6 @@ fn is_without_redis(binary: &str) -> bool {
     function.is_some_and(|function| !function.needs().contains(&Need::Redis))
 }
 
-/// What asks the payment provider from within the network.
-const ASK_PROVIDER: [&str; 2] = ["expire-orders", "reconcile"];
-
 /// The rules, by their subjects.
 const CHECKS: [&[Check]; 9] = [
     queues::CHECKS,

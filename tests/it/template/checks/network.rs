@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{ASK_PROVIDER, Check, edit, is_true, is_without_redis, number, text, unless};
+use super::{Check, edit, is_true, is_without_redis, number, text, unless};
 use crate::template::permissions::list;
 use crate::template::stack::Stack;
 
@@ -37,7 +37,7 @@ pub(super) const CHECKS: &[Check] = &[
         ],
     },
     Check {
-        rule: "functions reach their stores and nothing else; two of them the payment provider",
+        rule: "functions reach their stores and nothing else; two of them a provider of challenges",
         faults: ways_out,
         with: &[],
         mistakes: &[
@@ -60,11 +60,6 @@ pub(super) const CHECKS: &[Check] = &[
                 "  ReserveFunction:",
                 "[!Ref FunctionSecurityGroup]",
                 "[!Ref FunctionSecurityGroup, !Ref ProviderSecurityGroup]",
-            ),
-            edit(
-                "  ReconcileFunction:",
-                ", !If [HasWayOut, !Ref ProviderSecurityGroup, !Ref AWS::NoValue]",
-                "",
             ),
             edit("  SqsEndpoint:", "Action: sqs:SendMessage", "Action: \"sqs:*\""),
             edit("  DynamoDbEndpoint:", "${Stage}-onsale-*", "*"),
@@ -143,7 +138,7 @@ fn ways_out(stack: &Stack) -> Vec<String> {
             groups.is_some_and(|groups| groups.contains(&json!(format!("${{{group}}}"))))
         };
         let verifies = ["token-gate", "waiting-room"].contains(&binary) && has_siteverify;
-        let asks = (ASK_PROVIDER.contains(&binary) || verifies) && has_way_out;
+        let asks = verifies && has_way_out;
         faults.extend(unless(
             binary,
             [

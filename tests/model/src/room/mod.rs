@@ -501,7 +501,9 @@ impl Setting for Scenario {
 
     fn deployment(&self) -> Deployment {
         let (grace, part_limit) = (Grace::NONE, PartLimit::STANDARD);
-        Deployment { grace, part_limit, listings: Vec::new(), buckets: self.buckets }
+        let (listings, offers) = (Vec::new(), Vec::new());
+        let started_elsewhere = true;
+        Deployment { grace, part_limit, listings, offers, started_elsewhere, buckets: self.buckets }
     }
 
     async fn run<D: Driver>(&self, flow: &Flow, ports: &Caller<D>) -> Outcome {

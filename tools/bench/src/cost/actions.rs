@@ -582,6 +582,7 @@ fn expiry(made: &[Made]) -> Result<Work, Failure> {
         tier: None,
         order: made.number,
         due_at: made.pay_by.min(due_at),
+        heard_at: None,
     };
     Ok(Work::Expire(batch(&made.iter().map(message).collect::<Vec<_>>())?))
 }

@@ -81,7 +81,9 @@ impl Environment {
         let dynamo = stores::dynamo(&endpoints);
         create_tables(dynamo.client(), &dynamo.config().tables).await?;
         let topology = Topology::Single(redis.url());
-        let config = up::config(topology, &endpoints, &queues, &secrets)?;
+        let mut config = up::config(topology, &endpoints, &queues, &secrets)?;
+        // An order that nobody has begun to pay ends unasked.
+        config.providers.only_started_here = true;
         Ok(Self {
             dynamodb,
             sqs,

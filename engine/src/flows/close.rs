@@ -1,0 +1,200 @@
+//! Close: speak to the providers of an order that is about to end, or has ended.
+//!
+//! What holds seats has no way to a provider: expiry hands an order over by a queue, and gets it back once
+//! nothing can come by its attempts any more. An attempt that was paid pays the order; one that is closed
+//! brings nothing. A provider that cannot close, or does not answer, is asked again until the
+//! [grace](crate::domain::grace) is over, and [`ASKED_FOR_SECONDS`] longer; then the attempt is given up,
+//! and what comes by it is decided like any other late capture ([`crate::flows::pay`]).
+//!
+//! An order that is paid, or was cancelled, has the rest of its attempts closed in the same way. Where
+//! payments are also started elsewhere, the providers are asked here what they have captured.
+
+use crate::domain::attempt::{AttemptState, Attempts, CloseReply};
+use crate::domain::captures::Coverage;
+use crate::domain::grace::ASKED_FOR_SECONDS;
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::InventoryId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::time::Timestamp;
+use crate::flows::expire::{coverage_of, recheck_seconds};
+use crate::flows::pay::pay_from_afar;
+use crate::ports::{
+    ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
+};
+
+/// Most tries; an order that changed meanwhile is read again.
+const TRIES: usize = 4;
+/// Seconds after which a provider that did not close, or did not answer, is asked again.
+const ASK_AGAIN_SECONDS: i64 = 5;
+
+/// Result of closing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closing {
+    /// Nothing is left to ask for; a pending order is given back.
+    Done,
+    /// Its providers are to be asked again at this time.
+    Again(Timestamp),
+}
+
+/// What closing an order's open attempts came to.
+enum Asked {
+    /// None is open.
+    Final,
+    /// The order changed: it was paid, or somebody else has changed it.
+    Changed,
+    /// Some are open, and to be asked about again at this time.
+    Open(Timestamp),
+}
+
+/// Closes what is open of an order at its providers, and asks them for its captures where that is needed;
+/// `at` is the inventory in which the number may have a hold. Running it twice changes nothing twice.
+///
+/// # Errors
+/// Fails if a store does; running it again goes on. A provider that fails is asked again later.
+pub async fn close(
+    ports: &impl Ports,
+    at: &InventoryId,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Stored<Closing> {
+    for _ in 0..TRIES {
+        let Some(order) = ports.orders().get(number).await? else { return Ok(Closing::Done) };
+        let is_pending = order.state == OrderState::Pending;
+        if is_pending && stands(Guard::Deadline) && now < order.pay_by {
+            return Ok(Closing::Done);
+        }
+        match close_open(ports, &order, now).await? {
+            Asked::Changed => continue,
+            Asked::Open(again) => return Ok(Closing::Again(again)),
+            Asked::Final => {}
+        }
+        if !is_pending {
+            return Ok(Closing::Done);
+        }
+        let heard_at = match ports.started_elsewhere() {
+            false => now,
+            true => match ask_for_captures(ports, &order, now).await? {
+                Heard::To(heard_at) => heard_at,
+                Heard::Not(again) => return Ok(Closing::Again(again)),
+            },
+        };
+        ports.queue().heard(at, number, heard_at, now).await?;
+        return Ok(Closing::Done);
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")))
+}
+
+/// [`close`] as a message asks for it: one that is to come again is put back with a delay.
+///
+/// # Errors
+/// As [`close`].
+pub async fn close_or_requeue(
+    ports: &impl Ports,
+    message: &messages::ClosePayments,
+    now: Timestamp,
+) -> Stored<()> {
+    let at = message.inventory();
+    match close(ports, &at, message.order, now).await? {
+        Closing::Done => Ok(()),
+        Closing::Again(again) => {
+            ports.queue().close(&at, message.order, Some(delay_seconds(now, again))).await
+        }
+    }
+}
+
+/// Asks about each open attempt, and writes what became of them.
+async fn close_open(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Asked> {
+    let mut attempts = order.attempts.clone();
+    let mut again = None;
+    let is_over = given_up_at(ports, order) <= now;
+    for attempt in order.attempts.open() {
+        let (reply, seconds) = match ports.provider().close(order, attempt).await {
+            Ok(CloseReply::Paid(capture)) => {
+                let record = pay_from_afar(ports, &capture, now).await?;
+                tracing::info!(?record, "found paid as it was closed");
+                // It has done what it could: as far as it did not pay the order, it is over.
+                attempts = attempts.with_state(attempt.number, AttemptState::Closed);
+                continue;
+            }
+            Ok(reply) => (reply, ASK_AGAIN_SECONDS),
+            Err(StoreError::Limited(seconds)) => (CloseReply::NotYet, i64::from(seconds)),
+            Err(error) => {
+                tracing::warn!(order = %order.number, %error, "a payment was not closed");
+                (CloseReply::NotYet, ASK_AGAIN_SECONDS)
+            }
+        };
+        if reply.is_final(attempt, now) {
+            attempts = attempts.with_state(attempt.number, AttemptState::Closed);
+        } else if is_over {
+            tracing::error!(order = %order.number, attempt = %attempt.number, "it stays unclosed");
+            attempts = attempts.with_state(attempt.number, AttemptState::GivenUp);
+        } else {
+            again = Some(now.plus_seconds(seconds.max(ASK_AGAIN_SECONDS)));
+        }
+    }
+    if attempts.version != order.attempts.version {
+        let attempts = Attempts { version: order.attempts.version.saturating_add(1), ..attempts };
+        let closed = Order { attempts, ..order.clone() };
+        return Ok(match ports.orders().keep_attempts(&closed).await? {
+            ChangeReply::Done => again.map_or(Asked::Changed, Asked::Open),
+            ChangeReply::Conflict => Asked::Changed,
+        });
+    }
+    Ok(again.map_or(Asked::Final, Asked::Open))
+}
+
+/// The time from which an attempt that cannot be closed is given up.
+fn given_up_at(ports: &impl Ports, order: &Order) -> Timestamp {
+    let since = match order.state {
+        OrderState::Pending => order.pay_by,
+        OrderState::Paid
+        | OrderState::Cancelled
+        | OrderState::Expired
+        | OrderState::RefundDue
+        | OrderState::Refunded => order.changed_at,
+    };
+    ports.grace().end_from(since).plus_seconds(ASKED_FOR_SECONDS)
+}
+
+/// How much is known of the captures of an order.
+enum Heard {
+    /// Those that providers list by this time are decided.
+    To(Timestamp),
+    /// They are to be asked at this time.
+    Not(Timestamp),
+}
+
+/// Asks every provider what it has captured for a pending order, and decides each capture as its callback
+/// would. Where lists are being read, that is waited for first.
+async fn ask_for_captures(ports: &impl Ports, order: &Order, now: Timestamp) -> Stored<Heard> {
+    let (coverage, read_from) = coverage_of(ports, order, now).await;
+    let end = ports.grace().end_of(order, coverage);
+    match coverage {
+        Coverage::Read => return Ok(Heard::To(now.max(ports.grace().end_from(order.pay_by)))),
+        Coverage::BeingRead if now < end => {
+            let recheck_at = now.max(read_from).plus_seconds(recheck_seconds(ports.grace()));
+            return Ok(Heard::Not(recheck_at.min(end)));
+        }
+        Coverage::BeingRead | Coverage::Unread => {}
+    }
+    let last = end.plus_seconds(ASKED_FOR_SECONDS);
+    let wait = |seconds: i64| {
+        if now < last { Heard::Not(now.plus_seconds(seconds).min(last)) } else { Heard::To(now) }
+    };
+    let captures = match ports.provider().captures(order).await {
+        Ok(captures) => captures.unwrap_or_default(),
+        Err(StoreError::Limited(seconds)) => {
+            return Ok(wait(ASK_AGAIN_SECONDS.max(seconds.into())));
+        }
+        Err(error) => {
+            tracing::warn!(order = %order.number, %error, "the provider does not answer");
+            return Ok(wait(ASK_AGAIN_SECONDS));
+        }
+    };
+    for capture in &captures {
+        let record = pay_from_afar(ports, capture, now).await?;
+        tracing::warn!(?record, "found at the provider; its callback did not come in time");
+    }
+    Ok(Heard::To(now))
+}

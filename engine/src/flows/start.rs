@@ -1,0 +1,212 @@
+//! Start: begin a payment of a pending order at a provider.
+//!
+//! The attempt is written on the order before the provider is asked, with every parameter of the request,
+//! so that whoever ends the order finds it and closes it first. An answer that was lost is found by making
+//! the very same request again: the buyer's client repeats it, and gets the same page or secret. Who chooses
+//! something else gets another attempt once the former one is closed.
+
+use crate::domain::attempt::{
+    Attempt, AttemptNumber, AttemptState, Attempts, CloseReply, PaymentChoice, PaymentStep,
+    StartReply,
+};
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::{PaymentId, UserId};
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::time::Timestamp;
+use crate::flows::pay::pay_from_afar;
+use crate::ports::{ChangeReply, Orders, Ports, Provider, StoreError, Stored};
+
+/// Most tries; an order that changed meanwhile is read again.
+const TRIES: usize = 6;
+/// Seconds after which a buyer may ask again whose former attempt cannot be closed for now.
+pub const CLOSE_AGAIN_SECONDS: u32 = 5;
+
+/// A payment that was started, now or by an earlier request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Started {
+    /// The order, with the attempt.
+    pub order: Order,
+    /// The attempt.
+    pub number: AttemptNumber,
+    /// What the buyer's client does next.
+    pub step: PaymentStep,
+}
+
+/// Why no payment was started.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The buyer has no such order.
+    #[error("there is no such order")]
+    NotFound,
+    /// It is paid, or has ended.
+    #[error("the order is {}", .0.as_str())]
+    Resolved(OrderState),
+    /// Its deadline has passed; it is about to end.
+    #[error("the order was to be paid by {0}")]
+    TooLate(Timestamp),
+    /// Nothing can be paid with this here, or not in the order's currency.
+    #[error("the order cannot be paid with this")]
+    NotOffered,
+    /// As many attempts as an order may have were made, and none is open.
+    #[error("too many payments were started for the order")]
+    TooMany,
+    /// Another payment of the order is open, and its provider does not close it for now.
+    #[error("another payment of the order is being closed; try again")]
+    BeingClosed,
+    /// The provider will not start it. What it said is in the log alone.
+    #[error("the provider does not start a payment of this order")]
+    Refused,
+    /// A store or the provider failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Starts a payment of the buyer's own pending order, or finds the one that an earlier request of the same
+/// choice started.
+///
+/// # Errors
+/// Returns a [`Refusal`]; another buyer's order is not found. After one of `Store` the same request finds
+/// out what happened.
+pub async fn start(
+    ports: &impl Ports,
+    user: &UserId,
+    number: OrderNumber,
+    choice: &PaymentChoice,
+    now: Timestamp,
+) -> Result<Started, Refusal> {
+    let offers = ports.offers();
+    let offer = offers.iter().find(|offer| offer.provider == choice.provider);
+    for _ in 0..TRIES {
+        let order = payable(ports, user, number, now).await?;
+        let expires_at = offer.and_then(|offer| offer.expiry(choice.method, &order, now));
+        let expires_at = expires_at.ok_or(Refusal::NotOffered)?;
+        if let Some(open) = order.attempts.open().next() {
+            if open.answers(choice, now) {
+                return ask(ports, &order, open).await;
+            }
+            close_former(ports, &order, open, now).await?;
+            continue;
+        }
+        let (attempts, attempt) =
+            order.attempts.with_another(choice, expires_at, now).ok_or(Refusal::TooMany)?;
+        let order = Order { attempts, ..order };
+        if !stands(Guard::WriteBeforeStart) {
+            let asked = asked(ports, &order, attempt).await?;
+            let _ = ports.orders().keep_attempts(&order).await?;
+            return Ok(asked);
+        }
+        match ports.orders().keep_attempts(&order).await? {
+            ChangeReply::Done => return asked(ports, &order, attempt).await,
+            ChangeReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
+}
+
+/// The buyer's own order, if it can still be paid.
+async fn payable(
+    ports: &impl Ports,
+    user: &UserId,
+    number: OrderNumber,
+    now: Timestamp,
+) -> Result<Order, Refusal> {
+    let order = ports.orders().get(number).await?;
+    let is_own = |order: &Order| !stands(Guard::BuyerCheck) || order.user == *user;
+    let order = order.filter(|order| is_own(order) && !order.is_tombstone());
+    let order = order.ok_or(Refusal::NotFound)?;
+    if order.state != OrderState::Pending {
+        return Err(Refusal::Resolved(order.state));
+    }
+    if !order.may_start(now) {
+        return Err(Refusal::TooLate(order.pay_by));
+    }
+    Ok(order)
+}
+
+async fn asked(
+    ports: &impl Ports,
+    order: &Order,
+    number: AttemptNumber,
+) -> Result<Started, Refusal> {
+    let missing = || StoreError::Contract(format!("order {}: an attempt is lost", order.number));
+    let attempt = order.attempts.get(number).ok_or_else(missing)?;
+    ask(ports, order, attempt).await
+}
+
+/// Asks the provider to start an attempt that is written, and writes what it calls it.
+async fn ask(ports: &impl Ports, order: &Order, attempt: &Attempt) -> Result<Started, Refusal> {
+    match ports.provider().start(order, attempt).await? {
+        StartReply::Started { reference, step } => {
+            let order = match &attempt.reference {
+                Some(_) => order.clone(),
+                None => name(ports, order, attempt.number, &reference).await?,
+            };
+            Ok(Started { order, number: attempt.number, step })
+        }
+        StartReply::Refused(why) => {
+            let provider = &attempt.choice.provider;
+            tracing::warn!(order = %order.number, %provider, why, "a payment was not started");
+            let closed = order.attempts.with_state(attempt.number, AttemptState::Closed);
+            // If somebody else has changed the order meanwhile, they find it closed at the provider.
+            let _ = keep(ports, order, closed).await?;
+            Err(Refusal::Refused)
+        }
+    }
+}
+
+/// Writes the provider's name of an attempt. An order that changed meanwhile keeps the attempt without it:
+/// whoever closes that asks the provider once more, with the very same request.
+async fn name(
+    ports: &impl Ports,
+    order: &Order,
+    number: AttemptNumber,
+    reference: &PaymentId,
+) -> Stored<Order> {
+    let named = order.attempts.with_reference(number, reference);
+    let written = keep(ports, order, named).await;
+    match written {
+        Ok(Some(order)) => Ok(order),
+        Ok(None) => Ok(order.clone()),
+        Err(error) => {
+            tracing::warn!(order = %order.number, %error, "a payment's name was not written");
+            Ok(order.clone())
+        }
+    }
+}
+
+/// Writes attempts; `None` if the order changed meanwhile.
+async fn keep(ports: &impl Ports, order: &Order, attempts: Attempts) -> Stored<Option<Order>> {
+    let order = Order { attempts, ..order.clone() };
+    Ok(match ports.orders().keep_attempts(&order).await? {
+        ChangeReply::Done => Some(order),
+        ChangeReply::Conflict => None,
+    })
+}
+
+/// Closes the attempt that is open, so that another one may be started; the order is then read again.
+async fn close_former(
+    ports: &impl Ports,
+    order: &Order,
+    open: &Attempt,
+    now: Timestamp,
+) -> Result<(), Refusal> {
+    let reply = match ports.provider().close(order, open).await {
+        Ok(reply) => reply,
+        Err(error) if error.retryable() => {
+            tracing::warn!(order = %order.number, %error, "a former payment was not closed");
+            return Err(Refusal::BeingClosed);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if let CloseReply::Paid(capture) = &reply {
+        pay_from_afar(ports, capture, now).await?;
+        return Ok(());
+    }
+    if !reply.is_final(open, now) {
+        return Err(Refusal::BeingClosed);
+    }
+    let closed = order.attempts.with_state(open.number, AttemptState::Closed);
+    let _ = keep(ports, order, closed).await?;
+    Ok(())
+}

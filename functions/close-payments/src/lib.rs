@@ -1,0 +1,24 @@
+//! The close queue: close payments at their providers, and give orders back that are to end.
+
+use aws_lambda_events::event::sqs::{SqsBatchResponse, SqsEvent};
+use engine::domain::time::Timestamp;
+use engine::flows::close::close_or_requeue;
+use engine::ports::Stored;
+use engine::ports::messages::ClosePayments;
+use futures_util::future::join_all;
+use shared::runtime::app::App;
+use shared::runtime::functions::Function;
+use shared::sqs::batch;
+
+/// Handles one batch, its messages side by side, at the time of the system clock.
+pub async fn handle(app: &App, event: SqsEvent) -> SqsBatchResponse {
+    let work = batch::each(event, |messages| close(app, messages, Timestamp::now()));
+    app.metrics.of(Function::ClosePayments, work).await
+}
+
+/// Closes what is open of each order. What cannot be closed for now is put back with a delay, and is no
+/// failure of the message.
+async fn close(app: &App, messages: Vec<ClosePayments>, now: Timestamp) -> Vec<Stored<()>> {
+    let closings = messages.iter().map(|message| close_or_requeue(&app.ports, message, now));
+    join_all(closings).await
+}

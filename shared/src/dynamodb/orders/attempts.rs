@@ -1,0 +1,60 @@
+//! The attempts at paying an order: written under the condition that nobody has changed them, nor the order.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+
+use super::{Committed, DynamoOrders, Part, must};
+use crate::dynamodb::expressions::{Value, update};
+use crate::dynamodb::items::{attempts_attributes, due, number, order_key, text};
+use engine::domain::attempt::Attempts;
+use engine::domain::order::Order;
+use engine::ports::{ChangeReply, Stored};
+
+/// The condition that an order has still these attempts, and what it compares with.
+pub(super) fn attempts_seen(attempts: &Attempts) -> (&'static str, Option<Value>) {
+    match attempts.version {
+        0 => ("attribute_not_exists(#attempts_version)", None),
+        version => ("#attempts_version = :seen", Some(("seen", number(version)))),
+    }
+}
+
+/// The end of an expression that puts an order into the index of due work, or takes it out, and what it puts
+/// there.
+pub(super) fn due_of(order: &Order) -> (&'static str, impl Iterator<Item = Value> + use<>) {
+    let at = order.due_at().map(|at| due(order.number, at));
+    let expression = match at {
+        Some(_) => ", #due_shard = :due_shard, #due_ms = :due_ms",
+        None => " REMOVE #due_shard, #due_ms",
+    };
+    (expression, at.into_iter().flatten())
+}
+
+impl DynamoOrders {
+    pub(super) async fn keep_attempts(&self, order: &Order) -> Stored<ChangeReply> {
+        let attempts = &order.attempts;
+        must(order, attempts.version > 0, "keeps attempts that follow none")?;
+        let before = Attempts { version: attempts.version - 1, ..Attempts::default() };
+        let (seen, version) = attempts_seen(&before);
+        let mut with: Vec<Value> = attempts_attributes(attempts).collect();
+        with.push(("state", text(order.state.as_str())));
+        with.extend(version);
+        let counted = if order.synced {
+            with.push(("yes", AttributeValue::Bool(true)));
+            "#synced = :yes"
+        } else {
+            "attribute_not_exists(#synced)"
+        };
+        let (due, at) = due_of(order);
+        with.extend(at);
+        let change = update(
+            self.orders(),
+            order_key(order.number),
+            &format!("SET #attempts = :attempts, #attempts_version = :attempts_version{due}"),
+            &format!("#state = :state AND {counted} AND {seen}"),
+            with,
+        )?;
+        Ok(match self.commit(1, vec![(Part::Order, change)]).await? {
+            Committed::Done => ChangeReply::Done,
+            Committed::Cancelled(_) => ChangeReply::Conflict,
+        })
+    }
+}
