@@ -28,8 +28,6 @@ pub struct Capture {
     pub key: PaymentKey,
     /// The number of the order that it is meant for.
     pub order: OrderNumber,
-    /// The attempt that it came of; `None` if nobody says so.
-    pub attempt: Option<AttemptNumber>,
     /// The amount that was captured.
     pub amount: Money,
     /// The attempt of the order by which it was, if it was started here.

@@ -1,6 +1,7 @@
 //! Times as WeChat Pay and Alipay write them: those of Beijing, eight hours ahead of UTC all year, to the
 //! second, rounded down.
 
+use engine::domain::money::Currency;
 use engine::domain::time::Timestamp;
 
 const AHEAD_SECONDS: i64 = 8 * 60 * 60;
@@ -21,6 +22,11 @@ fn to_the_second(at: Timestamp) -> String {
     let text = at.plus_seconds(AHEAD_SECONDS).to_string();
     // Shorter only for a moment beyond the calendar, which no attempt has.
     text.get(..TO_THE_SECOND).unwrap_or(&text).to_owned()
+}
+
+/// The only currency that is taken there.
+pub(super) fn yuan() -> Vec<Currency> {
+    Currency::new("CNY").into_iter().collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,9 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::limit::Limits;
 use crate::runtime::connections::{Https, Trust};
-use engine::domain::attempt::{Attempt, AttemptNumber, AttemptState, PaymentMethod, ReturnUrl};
+use engine::domain::attempt::{
+    Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod, ReturnUrl,
+};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::RefundReason;
 use engine::domain::order::{
@@ -124,6 +126,7 @@ pub(super) fn order(total: Money) -> Order {
         pay_by: now.plus_seconds(900),
         changed_at: now,
         payment: None,
+        attempts: Attempts::default(),
         synced: false,
     }
 }
@@ -133,9 +136,11 @@ pub(super) fn attempt(method: PaymentMethod, seconds: i64) -> Attempt {
     let now = Timestamp::now();
     Attempt {
         number: AttemptNumber::FIRST,
-        provider: "cn".parse().unwrap(),
-        method,
-        return_url: Some(ReturnUrl::new("https://shop.example/paid?order=7").unwrap()),
+        choice: PaymentChoice {
+            provider: "cn".parse().unwrap(),
+            method,
+            return_url: Some(ReturnUrl::new("https://shop.example/paid?order=7").unwrap()),
+        },
         started_at: now,
         expires_at: now.plus_seconds(seconds),
         reference: None,

@@ -30,6 +30,7 @@ use self::stripe::Stripe;
 use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
+use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::{CapturePage, ListLag, Listing};
 use engine::domain::ids::{PageMark, ProviderId};
@@ -124,33 +125,6 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Provider::refund`].
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>>;
-
-    /// Starts an attempt to pay an order; its name is the idempotency key. A provider that starts none
-    /// refuses.
-    ///
-    /// # Errors
-    /// [`StoreError`]: `Unknown` if it may be started; the very same start says so then.
-    fn start<'a>(
-        &'a self,
-        _order: &'a Order,
-        _attempt: &'a Attempt,
-    ) -> BoxFuture<'a, Stored<StartReply>> {
-        let why = || StartReply::Refused("the provider starts no payments".to_owned());
-        Box::pin(async move { Ok(why()) })
-    }
-
-    /// Closes an attempt, so that no money can come of it.
-    ///
-    /// # Errors
-    /// [`StoreError`]: `Contract` if the provider starts none; `Unknown` if it may be closed.
-    fn close<'a>(
-        &'a self,
-        _order: &'a Order,
-        _attempt: &'a Attempt,
-    ) -> BoxFuture<'a, Stored<CloseReply>> {
-        let none = || StoreError::Contract("the provider starts no payments".to_owned());
-        Box::pin(async move { Err(none()) })
-    }
 
     /// The text with which a callback must be answered that is taken; `None` if any success will do.
     fn acknowledgement(&self) -> Option<&'static str> {
@@ -454,7 +428,6 @@ mod tests {
         let capture = |provider: &str| Capture {
             key: PaymentKey { provider: name(provider), payment: PaymentId::new("pi_1").unwrap() },
             order: "7".parse().unwrap(),
-            attempt: None,
             amount: Money { amount_minor: MinorUnits(5), currency: Currency::new("EUR").unwrap() },
             attempt: None,
         };

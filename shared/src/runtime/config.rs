@@ -593,7 +593,10 @@ impl ProvidersConfig {
         };
         let return_origins =
             variables.list(ORIGINS).into_iter().map(origin).collect::<Result<_, _>>()?;
-        Ok(Self { apis, grace, call_rate, list_lag, only_started_here, return_origins })
+        let merchants = MerchantsSource::read(|variable| variables.optional(variable));
+        let rule = "must not be set beside ONSALE_MERCHANTS";
+        let merchants = merchants.map_err(|_| Defect { variable: MERCHANTS_FILE, rule })?;
+        Ok(Self { apis, merchants, grace, call_rate, list_lag, only_started_here, return_origins })
     }
 }
 

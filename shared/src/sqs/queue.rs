@@ -176,7 +176,6 @@ mod tests {
                 payment: PaymentId::new(payment).unwrap(),
             },
             order,
-            attempt: None,
             amount: Money {
                 amount_minor: MinorUnits(i64::MIN),
                 currency: Currency::new("EUR").unwrap(),

@@ -35,7 +35,6 @@ fn capture() -> Capture {
     Capture {
         key: PaymentKey { provider: "stripe".parse().unwrap(), payment: "pi_1".parse().unwrap() },
         order: "1024".parse().unwrap(),
-        attempt: None,
         amount: Money { amount_minor: MinorUnits(500), currency: Currency::new("EUR").unwrap() },
         attempt: None,
     }

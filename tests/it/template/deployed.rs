@@ -278,7 +278,6 @@ impl Deployed {
                 payment: payment.parse().unwrap(),
             },
             order: order.parse().unwrap(),
-            attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
             attempt: None,
         };
@@ -816,7 +815,6 @@ impl Deployed {
                 payment: "pi_13".parse().unwrap(),
             },
             order: uncounted.number(),
-            attempt: None,
             amount: Money { amount_minor: PRICE, currency: Currency::new("EUR").unwrap() },
             attempt: None,
         };

@@ -133,11 +133,10 @@ impl Api {
         let number = trade_number(attempt.key(order.number));
         let reference = PaymentId::new(number.as_str())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
-        let step = match attempt.method {
+        let step = match attempt.choice.method {
             PaymentMethod::Page => Ok(self.page(number, total_amount, attempt)?),
             PaymentMethod::Code => self.code(number, total_amount, attempt, now).await?,
             PaymentMethod::Form => return refused("Alipay has no form of the seller's own"),
-            PaymentMethod::InApp => return refused("payments in Alipay's app are not offered"),
         };
         Ok(match step {
             Ok(step) => StartReply::Started { reference, step },
@@ -164,11 +163,11 @@ impl Api {
             method: "alipay.trade.page.pay",
             at: attempt.started_at,
             notify_url: Some(notify_url),
-            return_url: attempt.return_url.as_ref().map(ReturnUrl::as_str),
+            return_url: attempt.choice.return_url.as_ref().map(ReturnUrl::as_str),
             business: &self.business(&parameters)?,
         };
         let query = signed.signed(&self.key).map_err(|error| self.unsigned(error))?;
-        Ok(PaymentStep::Page { url: format!("{}?{query}", self.account.url) })
+        Ok(PaymentStep::Page(format!("{}?{query}", self.account.url)))
     }
 
     async fn code(
@@ -186,12 +185,12 @@ impl Api {
             time_expire: beijing::plain(attempt.expires_at),
             qr_code_timeout_express: format!("{minutes}m"),
         };
-        let call = Call::new(Operation::Start, Effect::Write, "alipay.trade.precreate");
+        let call = Call::new(Operation::StartPayment, Effect::Write, "alipay.trade.precreate");
         let call = Call { notify_url: Some(&self.shop.notify_url), ..call };
         let made: Result<Precreated, Failure> = self.call(call, &parameters).await?;
         match made {
             Ok(made) if made.out_trade_no == out_trade_no => {
-                Ok(Ok(PaymentStep::Code { text: made.qr_code }))
+                Ok(Ok(PaymentStep::Code(made.qr_code)))
             }
             Ok(_) => Err(self.contract("it answered with another trade")),
             Err(failure) => Ok(Err(failure)),
@@ -201,7 +200,7 @@ impl Api {
     /// Closes an attempt. "Not there" is not "closed": a page that the buyer has not opened may still be.
     pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
         let out_trade_no = trade_number(key);
-        let call = Call::new(Operation::Close, Effect::Write, "alipay.trade.close");
+        let call = Call::new(Operation::ClosePayment, Effect::Write, "alipay.trade.close");
         let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
         let closed: Result<Closed, Failure> = self.call(call, &parameters).await?;
         match closed {
@@ -270,7 +269,7 @@ impl Api {
     /// The trade of an attempt; `None` if Alipay knows none.
     async fn query(&self, key: AttemptKey) -> Stored<Option<Trade>> {
         let out_trade_no = trade_number(key);
-        let call = Call::new(Operation::SearchCaptures, Effect::Read, "alipay.trade.query");
+        let call = Call::new(Operation::ReadPayment, Effect::Read, "alipay.trade.query");
         let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
         let found: Result<Trade, Failure> = self.call(call, &parameters).await?;
         match found {

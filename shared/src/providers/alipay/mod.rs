@@ -11,12 +11,13 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use self::api::Api;
+use super::beijing::yuan;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::AlipayMerchant;
-use engine::domain::attempt::{Attempt, CloseReply, StartReply};
+use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
 use engine::domain::ids::ProviderId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
@@ -27,6 +28,9 @@ use engine::ports::Stored;
 /// What a notification must be answered with, exactly; anything else is sent again.
 /// Source: <https://opendocs.alipay.com/open/270/105902>
 const TAKEN: &str = "success";
+
+/// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.
+const MIN_LIFE_SECONDS: u32 = 120;
 
 /// One account at Alipay.
 #[derive(Debug)]
@@ -60,6 +64,14 @@ impl PaymentProvider for Alipay {
 
     fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
         self.0.notified(callback.body())
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        let methods = [PaymentMethod::Page, PaymentMethod::Code]
+            .map(|method| (method, MIN_LIFE_SECONDS))
+            .to_vec();
+        let provider = self.0.provider().clone();
+        Some(Offer { provider, methods, currencies: Some(yuan()) })
     }
 
     fn has_search(&self) -> bool {

@@ -79,7 +79,7 @@ async fn a_page_is_an_address_that_we_sign_and_the_same_one_each_time() {
     let (order, attempt) = (order(yuan(110_600)), attempt(PaymentMethod::Page, 900));
     let started = alipay.start(&order, &attempt).await.unwrap();
     assert_eq!(alipay.start(&order, &attempt).await, Ok(started.clone()));
-    let StartReply::Started { reference, step: PaymentStep::Page { url } } = started else {
+    let StartReply::Started { reference, step: PaymentStep::Page(url) } = started else {
         panic!("{started:?}")
     };
     assert_eq!(reference.as_str(), TRADE);
@@ -114,7 +114,7 @@ async fn a_code_is_asked_for() {
         .start(&order(yuan(1)), &attempt(PaymentMethod::Code, 899))
         .await
         .unwrap();
-    let step = PaymentStep::Code { text: qr_code.to_owned() };
+    let step = PaymentStep::Code(qr_code.to_owned());
     assert_eq!(started, StartReply::Started { reference: TRADE.parse().unwrap(), step });
     let [asked] = fake.asked().try_into().unwrap();
     let parameters = believed(&asked.body);
@@ -144,7 +144,6 @@ async fn what_cannot_be_paid_so_is_refused_unasked() {
         (order(yuan(1)), attempt(PaymentMethod::Code, 69)),
         (order(yuan(1)), attempt(PaymentMethod::Page, 69)),
         (order(yuan(1)), attempt(PaymentMethod::Form, 900)),
-        (order(yuan(1)), attempt(PaymentMethod::InApp, 900)),
     ];
     for currency in ["EUR", "JPY", "KWD"] {
         tries.push((order(money(500, currency)), attempt(PaymentMethod::Page, 900)));

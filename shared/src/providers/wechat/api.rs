@@ -133,14 +133,15 @@ impl Api {
         }
         let Shop { description, notify_url, .. } = &self.shop;
         let placed = NativeOrder::new(self.payee(), description, notify_url, order, attempt);
-        let answer = self.post(Operation::Start, "/v3/pay/transactions/native", &placed).await?;
+        let answer =
+            self.post(Operation::StartPayment, "/v3/pay/transactions/native", &placed).await?;
         if is_refusal(answer.status) {
             return Ok(StartReply::Refused(words(&answer)));
         }
         let NativeReply { code_url } = self.account.read(&answer, Effect::Write, words)?;
         let reference = PaymentId::new(attempt.key(order.number).to_string())
             .map_err(|error| StoreError::Contract(error.to_string()))?;
-        Ok(StartReply::Started { reference, step: PaymentStep::Code { text: code_url } })
+        Ok(StartReply::Started { reference, step: PaymentStep::Code(code_url) })
     }
 
     /// Closes an attempt. A close is answered in the same way if there is no such order, and its code says
@@ -149,7 +150,7 @@ impl Api {
     pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
         let target = format!("/v3/pay/transactions/out-trade-no/{key}/close");
         let close = Close { mchid: &self.signer.merchant_id };
-        let answer = self.post(Operation::Close, &target, &close).await?;
+        let answer = self.post(Operation::ClosePayment, &target, &close).await?;
         // 202 is `USER_PAYING`.
         let is_told = answer.status.is_success() || is_refusal(answer.status);
         if !is_told {
@@ -199,7 +200,7 @@ impl Api {
     async fn query(&self, key: AttemptKey) -> Stored<Option<Transaction>> {
         let mchid = escaped(&self.signer.merchant_id);
         let target = format!("/v3/pay/transactions/out-trade-no/{key}?mchid={mchid}");
-        let answer = self.get(Operation::SearchCaptures, &target).await?;
+        let answer = self.get(Operation::ReadPayment, &target).await?;
         if is_absent(&answer) {
             return Ok(None);
         }
@@ -274,12 +275,11 @@ impl Api {
 
 /// Why an attempt is not even asked for.
 fn refusal(order: &Order, attempt: &Attempt, now: Timestamp) -> Option<&'static str> {
-    match attempt.method {
+    match attempt.choice.method {
         PaymentMethod::Code => {}
         PaymentMethod::Page => {
             return Some("a page (H5) needs the payer's address, which is not known");
         }
-        PaymentMethod::InApp => return Some("JSAPI needs the payer's openid, which is not known"),
         PaymentMethod::Form => return Some("WeChat Pay has no form of the seller's own"),
     }
     if order.total.currency.to_string() != CURRENCY {

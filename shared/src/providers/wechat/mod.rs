@@ -11,18 +11,22 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 
 use self::api::Api;
+use super::beijing::yuan;
 use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
 use crate::http::checks::MAX_BODY_BYTES;
 use crate::providers::limit::Limits;
 use crate::runtime::connections::Https;
 use crate::runtime::merchants::WechatMerchant;
-use engine::domain::attempt::{Attempt, CloseReply, StartReply};
+use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
 use engine::domain::ids::ProviderId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
+
+/// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.
+const MIN_LIFE_SECONDS: u32 = 120;
 
 /// One account at WeChat Pay.
 #[derive(Debug)]
@@ -56,6 +60,12 @@ impl PaymentProvider for Wechat {
 
     fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
         self.0.notified(callback.body())
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        let methods = vec![(PaymentMethod::Code, MIN_LIFE_SECONDS)];
+        let provider = self.0.provider().clone();
+        Some(Offer { provider, methods, currencies: Some(yuan()) })
     }
 
     fn has_search(&self) -> bool {
