@@ -11,6 +11,7 @@ use shared::runtime::config::{
     AdmissionConfig, Config, MetricsConfig, PaymentConfig, ProviderApi, Secret,
 };
 use shared::runtime::functions::QueueName;
+use shared::runtime::merchants::{MERCHANTS, MERCHANTS_FILE, MerchantsSource};
 
 /// The key that the admissions in `tests/events/` are signed with, and its id. Published: nothing but
 /// a function that is tried on one machine may accept it.
@@ -52,6 +53,7 @@ pub fn variables(config: &Config) -> Variables {
         MetricsConfig::Off => Default::default(),
         MetricsConfig::Emf { stage } => ("emf".to_owned(), stage.clone()),
     };
+    let (merchants, merchants_file) = merchants(&config.providers.merchants);
     let archive_after = config.sales.archive_after_days;
     let archive_after = archive_after.map_or_else(|| "never".to_owned(), |days| days.to_string());
     let queues = QueueName::ALL.map(|queue| (queue.url_variable(), urls.get(queue).clone()));
@@ -82,6 +84,8 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_RETURN_ORIGINS", origins.join(",")),
         ("ONSALE_PROVIDER_KEYS", pairs(keys)),
         ("ONSALE_PROVIDER_URLS", pairs(addresses)),
+        (MERCHANTS, merchants),
+        (MERCHANTS_FILE, merchants_file),
         ("ONSALE_BEACON_URLS", config.beacon.urls.join(",")),
         ("ONSALE_BEACON_CHAINS", chains.join(",")),
         ("ONSALE_CATALOGUE_BYTES", config.sales.memory_bytes.to_string()),
@@ -91,6 +95,17 @@ pub fn variables(config: &Config) -> Variables {
         ("ONSALE_CA_FILE", config.ca_file.clone().unwrap_or_default()),
     ];
     queues.into_iter().chain(others).collect()
+}
+
+/// The document of merchants, and the file that has it: one of them at most is not empty.
+fn merchants(source: &MerchantsSource) -> (String, String) {
+    match source {
+        MerchantsSource::Absent => Default::default(),
+        MerchantsSource::Text(Secret(text)) => {
+            (String::from_utf8_lossy(text).into_owned(), String::new())
+        }
+        MerchantsSource::File(file) => (String::new(), file.clone()),
+    }
 }
 
 /// The variables as a file for `cargo lambda watch --env-file`, which cannot read an empty value or a
@@ -182,6 +197,7 @@ mod tests {
                     url: Some("http://127.0.0.1:4".to_owned()),
                     key: Secret(b"sk_1".to_vec()),
                 }],
+                merchants: MerchantsSource::File("merchants.json".to_owned()),
                 grace: Grace::NONE,
                 call_rate: CallRate::from_per_second(7).unwrap(),
                 list_lag: ListLag::from_seconds(3).unwrap(),

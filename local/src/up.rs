@@ -29,6 +29,7 @@ use shared::runtime::config::{
     ProvidersConfig, RedisConfig, SalesConfig, Secret, SqsConfig,
 };
 use shared::runtime::functions::{Function, Trigger};
+use shared::runtime::merchants::MerchantsSource;
 
 use crate::concurrency::Concurrency;
 use crate::data_dir::{self, DataDir, Secrets};
@@ -503,6 +504,7 @@ pub fn config(
                 url: Some(endpoints.provider.clone()),
                 key: secret(fake_payments::API_KEY),
             }],
+            merchants: MerchantsSource::default(),
             grace: endpoints.grace(),
             call_rate: CallRate::default(),
             list_lag: endpoints.list_lag(),

@@ -38,6 +38,11 @@ impl AttemptNumber {
     /// The first attempt of an order.
     pub const FIRST: Self = Self(1);
 
+    /// Every number, lowest first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (1..=MAX_ATTEMPTS).map(Self)
+    }
+
     /// The number itself.
     #[must_use]
     pub const fn get(self) -> u8 {
@@ -256,6 +261,12 @@ pub struct Attempt {
 }
 
 impl Attempt {
+    /// Its name among all orders.
+    #[must_use]
+    pub const fn key(&self, order: OrderNumber) -> AttemptKey {
+        AttemptKey { order, number: self.number }
+    }
+
     /// True if a request for this choice is answered with this very attempt.
     #[must_use]
     pub fn answers(&self, choice: &PaymentChoice, now: Timestamp) -> bool {

@@ -3,8 +3,8 @@
 use engine::domain::time::Timestamp;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::http::payment_reply::CallbackReply;
-use shared::http::respond::{Answer, respond};
+use shared::http::callback::CallbackAnswer;
+use shared::http::respond::respond;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::{Problem, callback};
 use shared::runtime::app::App;
@@ -21,7 +21,7 @@ async fn pay_callback(
     app: &App,
     request: &Request,
     now: Timestamp,
-) -> Result<Answer<CallbackReply>, Problem> {
+) -> Result<CallbackAnswer, Problem> {
     let Route::PaymentCallback(provider) = Route::from_request(request)? else {
         return Err(NoRoute.into());
     };

@@ -4,8 +4,8 @@
 use engine::domain::time::Timestamp;
 use lambda_http::http::Response;
 use lambda_http::{Body, Request};
-use shared::http::payment_reply::CallbackReply;
-use shared::http::respond::{Answer, respond};
+use shared::http::callback::CallbackAnswer;
+use shared::http::respond::respond;
 use shared::http::routes::{NoRoute, Route};
 use shared::http::{Problem, callback};
 use shared::runtime::app::App;
@@ -23,7 +23,7 @@ async fn take_callback(
     app: &App,
     request: &Request,
     now: Timestamp,
-) -> Result<Answer<CallbackReply>, Problem> {
+) -> Result<CallbackAnswer, Problem> {
     let Route::TakeCallback(address) = Route::from_request(request)? else {
         return Err(NoRoute.into());
     };

@@ -49,6 +49,10 @@ pub struct Document {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Immutable<T>(pub T);
 
+/// `200 OK` with a text that whoever called asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlainText(pub &'static str);
+
 /// `200 OK` with a text that is JSON.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonText {
@@ -106,6 +110,15 @@ impl Reply for Document {
 impl<T: Serialize> Reply for Immutable<T> {
     fn into_response(self) -> Response<Body> {
         for_ever(json(StatusCode::OK, &self.0))
+    }
+}
+
+impl Reply for PlainText {
+    fn into_response(self) -> Response<Body> {
+        let mut response = json_text(StatusCode::OK, self.0);
+        let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+        response.headers_mut().insert(CONTENT_TYPE, plain);
+        response
     }
 }
 

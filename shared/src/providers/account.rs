@@ -7,7 +7,7 @@ use std::time::Duration;
 use aws_smithy_types::body::SdkBody;
 use aws_smithy_types::error::display::DisplayErrorContext;
 use http::header::AUTHORIZATION;
-use http::{HeaderValue, Request, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, request};
 use hyper::body::Bytes;
 use serde::de::DeserializeOwned;
 
@@ -26,14 +26,18 @@ pub(super) struct Account {
     pub(super) provider: ProviderId,
     /// Address of the API, without a slash at its end.
     pub(super) url: String,
-    authorization: HeaderValue,
+    /// The header with its key; `None` if each request is signed by itself.
+    authorization: Option<HeaderValue>,
+    /// Most bytes of an answer; `None` for as many as the client takes.
+    max_answer_bytes: Option<usize>,
     https: Https,
     limit: Limit,
 }
 
-/// An answer: its status and its body.
+/// An answer.
 pub(super) struct Answer {
     pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
 }
 
@@ -48,7 +52,7 @@ pub(super) enum Effect {
 
 impl Effect {
     /// The error of an answer that leaves open what happened.
-    fn lost(self, text: String) -> StoreError {
+    pub(super) fn lost(self, text: String) -> StoreError {
         match self {
             Self::Read => StoreError::Unavailable(text),
             Self::Write => StoreError::Unknown(text),
@@ -76,10 +80,26 @@ impl Account {
         let url = api.url.as_deref().unwrap_or(default_url).trim_end_matches('/').to_owned();
         let provider = api.provider.clone();
         let limit = limits.of(&provider);
-        Ok(Self { provider, url, authorization, https, limit })
+        let authorization = Some(authorization);
+        Ok(Self { provider, url, authorization, max_answer_bytes: None, https, limit })
     }
 
-    /// Makes one request when it is its turn, with the key added to its head.
+    /// The account of a provider whose requests are signed one by one, by the caller; answers of more than
+    /// `max_answer_bytes` are broken off.
+    pub(super) fn unsigned(
+        provider: ProviderId,
+        url: &str,
+        max_answer_bytes: usize,
+        https: Https,
+        limits: &Limits,
+    ) -> Self {
+        let limit = limits.of(&provider);
+        let url = url.trim_end_matches('/').to_owned();
+        let max_answer_bytes = Some(max_answer_bytes);
+        Self { provider, url, authorization: None, max_answer_bytes, https, limit }
+    }
+
+    /// Makes one request when it is its turn, with the key, if there is one, added to its head.
     ///
     /// # Errors
     /// As [`Effect`] says, unless the request never left; [`StoreError::Limited`] if its turn would come
@@ -91,16 +111,25 @@ impl Account {
         body: Bytes,
         effect: Effect,
     ) -> Stored<Answer> {
+        let head = match &self.authorization {
+            Some(key) => head.header(AUTHORIZATION, key),
+            None => head,
+        };
         let request: Request<SdkBody> = head
-            .header(AUTHORIZATION, &self.authorization)
             .body(SdkBody::from(body))
             .map_err(|error| StoreError::Unavailable(error.to_string()))?;
         self.limit.turn(operation).await?;
-        let answered = tokio::time::timeout(REQUEST_TIMEOUT, self.https.request(request)).await;
+        let asked = async {
+            match self.max_answer_bytes {
+                Some(most) => self.https.request_within(request, most).await,
+                None => self.https.request(request).await,
+            }
+        };
+        let answered = tokio::time::timeout(REQUEST_TIMEOUT, asked).await;
         let answered =
             answered.map_err(|_| effect.lost(format!("no answer within {REQUEST_TIMEOUT:?}")))?;
         let (head, body) = answered.map_err(|broken| broken_off(broken, effect))?.into_parts();
-        Ok(Answer { status: head.status, body })
+        Ok(Answer { status: head.status, headers: head.headers, body })
     }
 
     /// Reads an answer; `why` finds the provider's words in one that is an error.
@@ -113,13 +142,22 @@ impl Account {
         effect: Effect,
         why: fn(&Answer) -> String,
     ) -> Stored<T> {
-        let said = |what: &str| format!("provider {}: {} {what}", self.provider, answer.status);
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body)
-                .map_err(|error| StoreError::Contract(said(&error.to_string())));
+                .map_err(|error| StoreError::Contract(self.said(answer, &error.to_string())));
         }
-        let text = said(&why(answer));
-        Err(match answer.status {
+        Err(self.error(answer, effect, why))
+    }
+
+    /// The error that an answer is which is no success.
+    pub(super) fn error(
+        &self,
+        answer: &Answer,
+        effect: Effect,
+        why: fn(&Answer) -> String,
+    ) -> StoreError {
+        let text = self.said(answer, &why(answer));
+        match answer.status {
             // A key of ours in use, too many requests, a key of the account that is not accepted
             // (yet): nothing happened.
             StatusCode::CONFLICT
@@ -128,7 +166,11 @@ impl Account {
             | StatusCode::FORBIDDEN => StoreError::Unavailable(text),
             status if status.is_server_error() => effect.lost(text),
             _ => StoreError::Contract(text),
-        })
+        }
+    }
+
+    fn said(&self, answer: &Answer, what: &str) -> String {
+        format!("provider {}: {} {what}", self.provider, answer.status)
     }
 }
 

@@ -7,9 +7,17 @@
 //! configured, nobody is asked: orders expire without a question, and refunds wait.
 
 pub(crate) mod account;
+pub mod alipay;
+mod beijing;
 pub(crate) mod callback;
+#[cfg(test)]
+mod fake;
 mod limit;
+pub mod rsa;
 pub mod stripe;
+#[cfg(test)]
+pub(crate) mod vectors;
+pub mod wechat;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,9 +25,12 @@ use std::fmt;
 use futures_util::future::{BoxFuture, try_join_all};
 use http::HeaderMap;
 
+use self::alipay::Alipay;
 use self::stripe::Stripe;
+use self::wechat::Wechat;
 use crate::runtime::config::{PaymentConfig, ProviderApi, ProvidersConfig};
 use crate::runtime::connections::Https;
+use crate::runtime::merchants::{Merchant, Merchants};
 use engine::domain::attempt::{Attempt, CloseReply, Offer, StartReply};
 use engine::domain::captures::{CapturePage, ListLag, Listing};
 use engine::domain::ids::{PageMark, ProviderId};
@@ -85,6 +96,12 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// As [`Provider::captures`].
     fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>>;
 
+    /// True if it finds captures by the order alone, however the payment was started. One that does not is
+    /// asked by attempt ([`PaymentProvider::close`]): no order waits for a search of it.
+    fn has_search(&self) -> bool {
+        true
+    }
+
     /// True if it lists its captures by time; else its orders are searched one by one.
     fn has_list(&self) -> bool {
         false
@@ -108,6 +125,11 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Provider::refund`].
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>>;
+
+    /// The text with which a callback must be answered that is taken; `None` if any success will do.
+    fn acknowledgement(&self) -> Option<&'static str> {
+        None
+    }
 }
 
 /// The configuration of one provider.
@@ -138,6 +160,13 @@ struct Configured {
     has_secret: bool,
     has_key: bool,
     provider: Box<dyn PaymentProvider>,
+}
+
+impl Configured {
+    /// True if it can be asked about any order.
+    fn is_searched(&self) -> bool {
+        self.has_key && self.provider.has_search()
+    }
 }
 
 /// The payment providers that are configured.
@@ -190,16 +219,54 @@ impl Providers {
         Ok(Self { by_name })
     }
 
+    /// These and the accounts of merchants, whose callbacks are trusted and whose APIs can be asked.
+    ///
+    /// # Errors
+    /// [`StoreError::Contract`] if a provider has an account and a secret or key as well.
+    pub fn with_merchants(
+        mut self,
+        merchants: Merchants,
+        tolerance_seconds: u32,
+        https: &Https,
+        limits: &Limits,
+    ) -> Stored<Self> {
+        for (name, merchant) in merchants.by_name {
+            if self.by_name.contains_key(&name) {
+                let text = format!("provider {name} is configured twice");
+                return Err(StoreError::Contract(text));
+            }
+            let https = https.clone();
+            let provider: Box<dyn PaymentProvider> = match merchant {
+                Merchant::Wechat(merchant) => {
+                    Box::new(Wechat::new(name.clone(), merchant, tolerance_seconds, https, limits))
+                }
+                Merchant::Alipay(merchant) => {
+                    Box::new(Alipay::new(name.clone(), merchant, https, limits))
+                }
+            };
+            self.by_name.insert(name, Configured { has_secret: true, has_key: true, provider });
+        }
+        Ok(self)
+    }
+
+    /// The text with which a callback of a provider must be answered that is taken; see
+    /// [`PaymentProvider::acknowledgement`].
+    #[must_use]
+    pub fn acknowledgement(&self, provider: &ProviderId) -> Option<&'static str> {
+        self.by_name.get(provider).and_then(|configured| configured.provider.acknowledgement())
+    }
+
     /// True if callbacks of any provider are trusted.
     #[must_use]
     pub fn take_callbacks(&self) -> bool {
         self.by_name.values().any(|configured| configured.has_secret)
     }
 
-    /// The providers that can be asked; those that list their captures with the lag of their lists.
+    /// The providers that can be asked about any order; those that list their captures with the lag of their
+    /// lists.
     #[must_use]
     pub fn listings(&self, lag: ListLag) -> Vec<Listing> {
-        let asked = self.by_name.iter().filter(|(_, configured)| configured.has_key);
+        let asked = self.by_name.iter().filter(|(_, configured)| configured.is_searched());
         let listing = |(name, configured): (&ProviderId, &Configured)| Listing {
             provider: name.clone(),
             lag: configured.provider.has_list().then_some(lag),
@@ -259,10 +326,8 @@ impl Provider for Providers {
 
     async fn captures(&self, order: &Order) -> Stored<Option<Vec<Capture>>> {
         let mut each = Vec::new();
-        for Configured { has_key, provider, .. } in self.by_name.values() {
-            if *has_key {
-                each.push(provider.captures(order.number));
-            }
+        for configured in self.by_name.values().filter(|configured| configured.is_searched()) {
+            each.push(configured.provider.captures(order.number));
         }
         if each.is_empty() {
             return Ok(None);
@@ -302,6 +367,40 @@ mod tests {
 
     fn name(name: &str) -> ProviderId {
         ProviderId::new(name).unwrap()
+    }
+
+    #[tokio::test]
+    async fn accounts_of_merchants_are_trusted_and_asked_by_attempt_only() {
+        use super::vectors::{alipay_settings, wechat_settings};
+        let none = PaymentConfig { secrets: Vec::new(), tolerance_seconds: 300 };
+        let https = Https::new(&Trust::public());
+        let document = serde_json::json!({ "alipay": alipay_settings(), "wx": wechat_settings() });
+        let merchants = || Merchants::read(document.to_string().as_bytes()).unwrap();
+        let with = |callbacks: &PaymentConfig| {
+            let others = Providers::new(callbacks, &ProvidersConfig::default(), &https).unwrap();
+            others.with_merchants(merchants(), 300, &https, &Limits::none())
+        };
+        let providers = with(&none).unwrap();
+        assert!(providers.take_callbacks());
+        let texts = ["alipay", "wx", "nobody"].map(|one| providers.acknowledgement(&name(one)));
+        assert_eq!(texts, [Some("success"), None, None]);
+        for (provider, form) in [("wx", "wechat"), ("alipay", "alipay")] {
+            let notification = &vectors::vectors()[form]["notifications"][0];
+            let headers = match notification.get("headers") {
+                Some(headers) => vectors::headers(headers),
+                None => HeaderMap::new(),
+            };
+            let body = vectors::text(&notification["body"]).into_bytes();
+            let verified = providers.verify(&name(provider), &headers, &body, NOW).unwrap();
+            let capture = providers.capture(&verified).unwrap().unwrap();
+            assert_eq!(capture.key.provider.as_str(), provider);
+        }
+        // No order waits for a search that there is not, and nobody is asked.
+        assert_eq!(providers.listings(ListLag::DEFAULT), []);
+        assert_eq!(providers.captures(&fake::order(fake::yuan(1))).await, Ok(None));
+        let secrets = vec![(name("wx"), Secret(b"whsec".to_vec()))];
+        let twice = with(&PaymentConfig { secrets, tolerance_seconds: 300 });
+        assert!(matches!(twice, Err(StoreError::Contract(_))), "{twice:?}");
     }
 
     #[tokio::test]

@@ -35,6 +35,7 @@ use crate::runtime::config::{
 use crate::runtime::connections::{Https, Trust};
 use crate::runtime::functions::Function;
 use crate::runtime::given_up::Reported;
+use crate::runtime::merchants::MerchantsDefect;
 use crate::runtime::metrics::{Counted, Metrics};
 use crate::sqs::{QueueConfig, SqsQueue};
 use engine::domain::attempt::Offer;
@@ -98,6 +99,9 @@ pub enum Error {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] Defect),
+    /// The accounts of merchants are wrong.
+    #[error(transparent)]
+    Merchants(#[from] MerchantsDefect),
     /// A client could not be built.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -184,7 +188,10 @@ impl LivePorts {
         let store = Arc::new(store);
         let turns = Arc::new(StoredTurns(Arc::clone(&store)));
         let limits = Limits::new(turns, config.providers.call_rate);
-        let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?;
+        let merchants = config.providers.merchants.load()?;
+        let tolerance_seconds = config.payments.tolerance_seconds;
+        let provider = Providers::limited(&config.payments, &config.providers, &https, &limits)?
+            .with_merchants(merchants, tolerance_seconds, &https, &limits)?;
         let beacon = DrandBeacon::new(&config.beacon, https.clone());
         Ok(Self {
             seats: RedisSeats::new(redis.clone()),

@@ -13,6 +13,7 @@ use crate::dynamodb::{DEFAULT_CATALOGUE_BYTES, Tables};
 use crate::http::origin::Origin;
 use crate::redis::Topology;
 use crate::runtime::callbacks::{CallbackEntry, is_key};
+use crate::runtime::merchants::{MERCHANTS_FILE, MerchantsSource};
 use crate::sqs::QueueUrls;
 use engine::domain::attendee::MAX_ATTENDEE_KEYS;
 use engine::domain::call_rate::CallRate;
@@ -172,6 +173,8 @@ pub struct PaymentConfig {
 pub struct ProvidersConfig {
     /// One for each provider.
     pub apis: Vec<ProviderApi>,
+    /// The accounts at WeChat Pay and Alipay, of which callbacks are taken as well.
+    pub merchants: MerchantsSource,
     /// How long an unpaid order waits past its deadline.
     pub grace: Grace,
     /// Calls a second to each operation of each provider.
@@ -590,7 +593,10 @@ impl ProvidersConfig {
         };
         let return_origins =
             variables.list(ORIGINS).into_iter().map(origin).collect::<Result<_, _>>()?;
-        Ok(Self { apis, grace, call_rate, list_lag, only_started_here, return_origins })
+        let merchants = MerchantsSource::read(|variable| variables.optional(variable));
+        let rule = "must not be set beside ONSALE_MERCHANTS";
+        let merchants = merchants.map_err(|_| Defect { variable: MERCHANTS_FILE, rule })?;
+        Ok(Self { apis, merchants, grace, call_rate, list_lag, only_started_here, return_origins })
     }
 }
 
@@ -730,6 +736,19 @@ mod tests {
     }
 
     #[test]
+    fn merchants_come_as_text_or_from_a_file_and_not_both() {
+        let merchants = |changes: &[(&str, &str)]| {
+            read(changes).map(|config| config.providers.merchants).map_err(|defect| defect.variable)
+        };
+        let text = MerchantsSource::Text(Secret(b"{}".to_vec()));
+        assert_eq!(merchants(&[]), Ok(MerchantsSource::Absent));
+        assert_eq!(merchants(&[("ONSALE_MERCHANTS", "{}")]), Ok(text));
+        let file = ("ONSALE_MERCHANTS_FILE", "/opt/merchants.json");
+        assert_eq!(merchants(&[file]), Ok(MerchantsSource::File(file.1.to_owned())));
+        assert_eq!(merchants(&[("ONSALE_MERCHANTS", "{}"), file]), Err(MERCHANTS_FILE));
+    }
+
+    #[test]
     fn a_provider_of_challenges_is_asked_at_its_own_address_unless_told_where() {
         let changes = [
             ("ONSALE_SITEVERIFY_SECRETS", "turnstile:1x:00,hcaptcha:0x00"),
@@ -837,6 +856,7 @@ mod tests {
             ("ONSALE_CHALLENGE_KEYS", keys.as_str()),
             ("ONSALE_SITEVERIFY_SECRETS", "turnstile:hunter2"),
             ("ONSALE_PROVIDER_KEYS", "stripe:hunter2"),
+            ("ONSALE_MERCHANTS", "hunter2"),
             ("ONSALE_CALLBACK_KEYS", "hunter2hunter2hunter2hunter2hunter2"),
         ];
         let shown = format!("{:?}", read(&changes).unwrap());

@@ -7,4 +7,5 @@ pub mod config;
 pub mod connections;
 pub mod functions;
 pub mod given_up;
+pub mod merchants;
 pub mod metrics;

@@ -1,0 +1,338 @@
+//! The gateway, for one account: attempts, captures and refunds.
+//!
+//! An answer is believed only with Alipay's signature, be it a success or a failure.
+
+use futures_util::future::try_join_all;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, Method, StatusCode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::amount::{to_fen, to_yuan};
+use super::notification::{self, Payee};
+use super::request::{Request, business};
+use super::response::{self, Failure, Meaning};
+use super::trade::{
+    ByNumber, CURRENCY, Closed, PagePay, Precreate, Precreated, Refund, RefundFound, RefundQuery,
+    RefundStatus, Refunded, Trade, refund_number, trade_number,
+};
+use crate::providers::account::{Account, Answer, Effect};
+use crate::providers::limit::{Limits, Operation};
+use crate::providers::rsa::{SigningKey, Unsigned, VerifyingKey};
+use crate::providers::{EventDefect, SignatureDefect, beijing};
+use crate::runtime::connections::Https;
+use crate::runtime::merchants::{AlipayMerchant, Shop};
+use engine::domain::attempt::{
+    Attempt, AttemptKey, AttemptNumber, CloseReply, PaymentMethod, PaymentStep, ReturnUrl,
+    StartReply,
+};
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::{StoreError, Stored};
+
+/// Address of the gateway unless configured.
+/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
+const URL: &str = "https://openapi.alipay.com/gateway.do";
+/// Most bytes of an answer: a trade has some two thousand.
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
+/// Shortest life of an attempt, in milliseconds: a trade lives for a minute at least. A request may wait for
+/// its turn and its answer for ten seconds more.
+/// Source: <https://docs.open.alipay.com/api_1/alipay.trade.page.pay>
+const MIN_LIFE_MS: i64 = 70_000;
+/// The code of a trade that Alipay does not know: of a page or a code until the buyer has opened it.
+/// Source: <https://developer.aliyun.com/article/710933>
+const ABSENT: &str = "ACQ.TRADE_NOT_EXIST";
+/// The codes of a trade that is not waiting for its buyer.
+/// Source: <https://opendocs.alipay.com/open/ce0b4954_alipay.trade.close>
+const NOT_WAITING: [&str; 3] =
+    ["ACQ.TRADE_STATUS_ERROR", "ACQ.REASON_TRADE_STATUS_INVALID", "ACQ.REASON_ILLEGAL_STATUS"];
+const NOT_CNY: &str = "Alipay's gateway in China takes CNY only";
+
+/// The gateway, for one account.
+#[derive(Debug)]
+pub(super) struct Api {
+    account: Account,
+    shop: Shop,
+    seller_id: String,
+    key: SigningKey,
+    keys: Vec<VerifyingKey>,
+}
+
+/// One call: what it asks for, and what it means.
+struct Call<'a> {
+    operation: Operation,
+    effect: Effect,
+    method: &'a str,
+    notify_url: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    fn new(operation: Operation, effect: Effect, method: &'a str) -> Self {
+        Self { operation, effect, method, notify_url: None }
+    }
+}
+
+impl Api {
+    pub(super) fn new(
+        name: ProviderId,
+        merchant: AlipayMerchant,
+        https: Https,
+        limits: &Limits,
+    ) -> Self {
+        let AlipayMerchant { shop, seller_id, private_key, public_keys } = merchant;
+        let url = shop.url.as_deref().unwrap_or(URL);
+        let account = Account::unsigned(name, url, MAX_ANSWER_BYTES, https, limits);
+        Self { account, shop, seller_id, key: private_key, keys: public_keys }
+    }
+
+    pub(super) fn provider(&self) -> &ProviderId {
+        &self.account.provider
+    }
+
+    /// Checks the signature of a notification, which is in its body.
+    pub(super) fn verify(&self, _headers: &HeaderMap, body: &[u8]) -> Result<(), SignatureDefect> {
+        notification::verify(body, &self.keys)
+    }
+
+    /// The capture that a notification reports.
+    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Capture>, EventDefect> {
+        let (app_id, seller_id) = (&self.shop.app_id, &self.seller_id);
+        notification::capture(body, Payee { provider: self.provider(), app_id, seller_id })
+    }
+
+    /// Every capture of an order: of each attempt that it can have, as there is no search by order.
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+        let each = AttemptNumber::all().map(|number| async move {
+            match self.query(AttemptKey { order, number }).await? {
+                Some(trade) => self.captured(&trade),
+                None => Ok(None),
+            }
+        });
+        Ok(try_join_all(each).await?.into_iter().flatten().collect())
+    }
+
+    /// Starts an attempt: a page is an address that we sign ourselves, the same one however often; a code is
+    /// asked for.
+    pub(super) async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {
+        let refused = |why: &str| Ok(StartReply::Refused(why.to_owned()));
+        let now = Timestamp::now();
+        if order.total.currency.to_string() != CURRENCY {
+            return refused(NOT_CNY);
+        }
+        let Some(total_amount) = to_yuan(order.total.amount_minor) else {
+            return refused("Alipay takes 0.01 to 100000000.00 yuan");
+        };
+        if attempt.expires_at.ms_since(now) < MIN_LIFE_MS {
+            return refused(
+                "the attempt would end in little more than a minute, and no trade is that short",
+            );
+        }
+        let number = trade_number(attempt.key(order.number));
+        let reference = PaymentId::new(number.as_str())
+            .map_err(|error| StoreError::Contract(error.to_string()))?;
+        let step = match attempt.choice.method {
+            PaymentMethod::Page => Ok(self.page(number, total_amount, attempt)?),
+            PaymentMethod::Code => self.code(number, total_amount, attempt, now).await?,
+            PaymentMethod::Form => return refused("Alipay has no form of the seller's own"),
+        };
+        Ok(match step {
+            Ok(step) => StartReply::Started { reference, step },
+            Err(failure) => StartReply::Refused(failure.text()),
+        })
+    }
+
+    fn page(
+        &self,
+        out_trade_no: String,
+        total_amount: String,
+        attempt: &Attempt,
+    ) -> Stored<PaymentStep> {
+        let Shop { app_id, notify_url, description, .. } = &self.shop;
+        let parameters = PagePay {
+            out_trade_no,
+            product_code: "FAST_INSTANT_TRADE_PAY",
+            total_amount,
+            subject: description,
+            time_expire: beijing::plain(attempt.expires_at),
+        };
+        let signed = Request {
+            app_id,
+            method: "alipay.trade.page.pay",
+            at: attempt.started_at,
+            notify_url: Some(notify_url),
+            return_url: attempt.choice.return_url.as_ref().map(ReturnUrl::as_str),
+            business: &self.business(&parameters)?,
+        };
+        let query = signed.signed(&self.key).map_err(|error| self.unsigned(error))?;
+        Ok(PaymentStep::Page(format!("{}?{query}", self.account.url)))
+    }
+
+    async fn code(
+        &self,
+        out_trade_no: String,
+        total_amount: String,
+        attempt: &Attempt,
+        now: Timestamp,
+    ) -> Stored<Result<PaymentStep, Failure>> {
+        let minutes = attempt.expires_at.ms_since(now).div_euclid(60_000);
+        let parameters = Precreate {
+            out_trade_no: out_trade_no.clone(),
+            total_amount,
+            subject: &self.shop.description,
+            time_expire: beijing::plain(attempt.expires_at),
+            qr_code_timeout_express: format!("{minutes}m"),
+        };
+        let call = Call::new(Operation::StartPayment, Effect::Write, "alipay.trade.precreate");
+        let call = Call { notify_url: Some(&self.shop.notify_url), ..call };
+        let made: Result<Precreated, Failure> = self.call(call, &parameters).await?;
+        match made {
+            Ok(made) if made.out_trade_no == out_trade_no => {
+                Ok(Ok(PaymentStep::Code(made.qr_code)))
+            }
+            Ok(_) => Err(self.contract("it answered with another trade")),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// Closes an attempt. "Not there" is not "closed": a page that the buyer has not opened may still be.
+    pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
+        let out_trade_no = trade_number(key);
+        let call = Call::new(Operation::ClosePayment, Effect::Write, "alipay.trade.close");
+        let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
+        let closed: Result<Closed, Failure> = self.call(call, &parameters).await?;
+        match closed {
+            Ok(Closed { out_trade_no: Some(other) }) if other != out_trade_no => {
+                return Err(self.contract("it closed another trade"));
+            }
+            Ok(_) => return Ok(CloseReply::Closed),
+            Err(failure) if failure.sub_code() == ABSENT => return Ok(CloseReply::Absent),
+            Err(failure) if !NOT_WAITING.contains(&failure.sub_code()) => {
+                return Err(self.contract(&failure.text()));
+            }
+            Err(_) => {}
+        }
+        let Some(trade) = self.query(key).await? else { return Ok(CloseReply::Absent) };
+        if let Some(capture) = self.captured(&trade)? {
+            return Ok(CloseReply::Paid(capture));
+        }
+        Ok(if trade.trade_status.is_closed() { CloseReply::Closed } else { CloseReply::NotYet })
+    }
+
+    /// Sends a whole payment back, or says how far that is. It is asked about first; the request has one
+    /// number however often it is made, and moves money once.
+    pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+        let capture = &record.capture;
+        let payment = &capture.key.payment;
+        let whole = to_yuan(capture.amount.amount_minor);
+        let whole = whole.filter(|_| capture.amount.currency.to_string() == CURRENCY);
+        let Some(refund_amount) = whole else {
+            return Ok(RefundReply::Refused(NOT_CNY.to_owned()));
+        };
+        let out_request_no = refund_number(payment);
+        let method = "alipay.trade.fastpay.refund.query";
+        let call = Call::new(Operation::ListRefunds, Effect::Read, method);
+        let parameters = RefundQuery { trade_no: payment, out_request_no: out_request_no.clone() };
+        let found: Result<RefundFound, Failure> = self.call(call, &parameters).await?;
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) => return Ok(RefundReply::Refused(failure.text())),
+        };
+        let amount = found.refund_amount.as_deref().map(to_fen);
+        let is_whole = amount == Some(Some(capture.amount.amount_minor));
+        let is_ours = found.out_request_no.as_ref().is_none_or(|number| *number == out_request_no);
+        if !is_ours || (amount.is_some() && !is_whole) {
+            return Err(self.contract("it answered with another refund"));
+        }
+        match found.refund_status {
+            Some(RefundStatus::Success) => return Ok(RefundReply::Refunded),
+            Some(RefundStatus::Processing) => return Ok(RefundReply::Pending),
+            Some(RefundStatus::Failed) | None => {}
+        }
+        let call = Call::new(Operation::Refund, Effect::Write, "alipay.trade.refund");
+        let parameters = Refund { trade_no: payment, refund_amount, out_request_no };
+        let made: Result<Refunded, Failure> = self.call(call, &parameters).await?;
+        match made {
+            Ok(made) if made.trade_no != *payment => {
+                Err(self.contract("it refunded another trade"))
+            }
+            Ok(made) if made.fund_change.as_deref() == Some("Y") => Ok(RefundReply::Refunded),
+            // Nothing moved now. An older form of the query has no status, and an amount once it is done.
+            Ok(_) if is_whole => Ok(RefundReply::Refunded),
+            Ok(_) => Ok(RefundReply::Pending),
+            Err(failure) => Ok(RefundReply::Refused(failure.text())),
+        }
+    }
+
+    /// The trade of an attempt; `None` if Alipay knows none.
+    async fn query(&self, key: AttemptKey) -> Stored<Option<Trade>> {
+        let out_trade_no = trade_number(key);
+        let call = Call::new(Operation::ReadPayment, Effect::Read, "alipay.trade.query");
+        let parameters = ByNumber { out_trade_no: out_trade_no.clone() };
+        let found: Result<Trade, Failure> = self.call(call, &parameters).await?;
+        match found {
+            Ok(trade) if trade.out_trade_no == out_trade_no => Ok(Some(trade)),
+            Ok(_) => Err(self.contract("it answered with another trade")),
+            Err(failure) if failure.sub_code() == ABSENT => Ok(None),
+            Err(failure) => Err(self.contract(&failure.text())),
+        }
+    }
+
+    fn captured(&self, trade: &Trade) -> Stored<Option<Capture>> {
+        trade.capture(self.provider()).map_err(|EventDefect(defect)| self.contract(&defect))
+    }
+
+    /// Signs and makes a request, and reads its answer: a success, or a failure that Alipay has decided on.
+    async fn call<T: DeserializeOwned>(
+        &self,
+        call: Call<'_>,
+        parameters: &(impl Serialize + Sync),
+    ) -> Stored<Result<T, Failure>> {
+        let Call { operation, effect, method, notify_url } = call;
+        let request = Request {
+            app_id: &self.shop.app_id,
+            method,
+            at: Timestamp::now(),
+            notify_url,
+            return_url: None,
+            business: &self.business(parameters)?,
+        };
+        let form = request.signed(&self.key).map_err(|error| self.unsigned(error))?;
+        let head = http::Request::builder()
+            .method(Method::POST)
+            .uri(&self.account.url)
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded;charset=utf-8");
+        let answer = self.account.ask(operation, head, form.into(), effect).await?;
+        if answer.status != StatusCode::OK {
+            return Err(self.account.error(&answer, effect, |_: &Answer| String::new()));
+        }
+        let value = response::verified(&answer.body, method, &self.keys);
+        let value = value.map_err(|error| effect.lost(self.said(&error.to_string())))?;
+        let read: Result<T, Failure> =
+            response::read(value).map_err(|error| self.contract(&error.to_string()))?;
+        let Err(failure) = &read else { return Ok(read) };
+        match failure.meaning() {
+            Meaning::Unknown => Err(effect.lost(self.said(&failure.text()))),
+            Meaning::NotLetIn => Err(StoreError::Unavailable(self.said(&failure.text()))),
+            Meaning::Refused => Ok(read),
+        }
+    }
+
+    fn business(&self, parameters: &impl Serialize) -> Stored<String> {
+        business(parameters).map_err(|error| self.contract(&error.to_string()))
+    }
+
+    fn unsigned(&self, error: Unsigned) -> StoreError {
+        StoreError::Unavailable(self.said(&error.to_string()))
+    }
+
+    fn contract(&self, what: &str) -> StoreError {
+        StoreError::Contract(self.said(what))
+    }
+
+    fn said(&self, what: &str) -> String {
+        format!("provider {}: {what}", self.provider())
+    }
+}

@@ -1,0 +1,111 @@
+//! Alipay's gateway in China (`alipay.trade.*`): payments on a page of its own and by QR code.
+
+mod amount;
+mod api;
+mod notification;
+mod request;
+mod response;
+mod trade;
+
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+
+use self::api::Api;
+use super::beijing::yuan;
+use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
+use crate::http::checks::MAX_BODY_BYTES;
+use crate::providers::limit::Limits;
+use crate::runtime::connections::Https;
+use crate::runtime::merchants::AlipayMerchant;
+use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
+use engine::domain::ids::ProviderId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
+
+/// What a notification must be answered with, exactly; anything else is sent again.
+/// Source: <https://opendocs.alipay.com/open/270/105902>
+const TAKEN: &str = "success";
+
+/// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.
+const MIN_LIFE_SECONDS: u32 = 120;
+
+/// One account at Alipay.
+#[derive(Debug)]
+pub(super) struct Alipay(Api);
+
+impl Alipay {
+    pub(super) fn new(
+        name: ProviderId,
+        merchant: AlipayMerchant,
+        https: Https,
+        limits: &Limits,
+    ) -> Self {
+        Self(Api::new(name, merchant, https, limits))
+    }
+}
+
+impl PaymentProvider for Alipay {
+    /// A notification is repeated for 25 hours as it was signed first, so its age says nothing.
+    fn verify<'a>(
+        &'a self,
+        headers: &HeaderMap,
+        body: &'a [u8],
+        _now: Timestamp,
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect> {
+        if body.len() > MAX_BODY_BYTES {
+            return Err(SignatureDefect::Malformed);
+        }
+        self.0.verify(headers, body)?;
+        Ok(VerifiedCallback::new(self.0.provider(), body))
+    }
+
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+        self.0.notified(callback.body())
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        let methods = [PaymentMethod::Page, PaymentMethod::Code]
+            .map(|method| (method, MIN_LIFE_SECONDS))
+            .to_vec();
+        let provider = self.0.provider().clone();
+        Some(Offer { provider, methods, currencies: Some(yuan()) })
+    }
+
+    fn has_search(&self) -> bool {
+        false
+    }
+
+    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
+        Box::pin(self.0.captures(order))
+    }
+
+    fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
+        Box::pin(self.0.refund(payment))
+    }
+
+    fn start<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<StartReply>> {
+        Box::pin(self.0.start(order, attempt))
+    }
+
+    fn close<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<CloseReply>> {
+        Box::pin(self.0.close(attempt.key(order.number)))
+    }
+
+    fn acknowledgement(&self) -> Option<&'static str> {
+        Some(TAKEN)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,319 @@
+//! The API of one account: attempts, captures and refunds.
+//!
+//! A request is signed; a success is believed only with WeChat Pay's signature, which also keeps an old
+//! answer from being played again. What is no success carries none for certain: it comes over TLS from the
+//! address of the API, and nothing is ever paid, closed or refunded by it.
+//! (<https://pay.weixin.qq.com/wiki/doc/api_external/en/wechatpay/wechatpay3_3.shtml>)
+
+use futures_util::future::try_join_all;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, Method, Request, StatusCode};
+use serde::{Deserialize, Serialize};
+
+use super::event;
+use super::refund::{self, Refund};
+use super::resource::ApiV3Key;
+use super::signature::{self, PlatformKeys, Signer};
+use super::transaction::{CURRENCY, Close, NativeOrder, NativeReply, Payee, Transaction};
+use crate::providers::account::{Account, Answer, Effect, escaped};
+use crate::providers::limit::{Limits, Operation};
+use crate::providers::rsa::Unsigned;
+use crate::providers::{EventDefect, SignatureDefect};
+use crate::runtime::connections::Https;
+use crate::runtime::merchants::{Shop, WechatMerchant};
+use engine::domain::attempt::{
+    Attempt, AttemptKey, AttemptNumber, CloseReply, PaymentMethod, PaymentStep, StartReply,
+};
+use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::MinorUnits;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::{StoreError, Stored};
+
+/// Address of the API unless configured.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791877>
+const URL: &str = "https://api.mch.weixin.qq.com";
+/// Most bytes of an answer: a transaction has some two thousand.
+const MAX_ANSWER_BYTES: usize = 256 * 1024;
+/// Shortest life of an attempt, in milliseconds: WeChat Pay moves an earlier end to one minute after the
+/// order is placed, and money could come when nobody expects it. A request may wait for its turn and its
+/// answer for ten seconds more.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012525171>
+const MIN_LIFE_MS: i64 = 70_000;
+/// What the API is told of us, which it demands.
+/// Source: <https://pay.weixin.qq.com/wiki/doc/apiv3/wechatpay/wechatpay2_0.shtml>
+const AGENT: &str = "onsale";
+
+/// The API of one account.
+#[derive(Debug)]
+pub(super) struct Api {
+    account: Account,
+    shop: Shop,
+    signer: Signer,
+    keys: PlatformKeys,
+    api_v3_keys: Vec<ApiV3Key>,
+}
+
+/// What an answer says that is an error.
+/// Source: <https://pay.weixin.qq.com/wiki/doc/apiv3/wechatpay/wechatpay2_0.shtml>
+#[derive(Debug, Default, Deserialize)]
+struct ApiError {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// One request: what it asks for, and what it means.
+struct Question<'a> {
+    operation: Operation,
+    effect: Effect,
+    method: Method,
+    /// Path and query.
+    target: &'a str,
+    body: String,
+}
+
+impl Api {
+    pub(super) fn new(
+        name: ProviderId,
+        merchant: WechatMerchant,
+        tolerance_seconds: u32,
+        https: Https,
+        limits: &Limits,
+    ) -> Self {
+        let WechatMerchant { shop, merchant_id, serial, private_key, public_keys, api_v3_keys } =
+            merchant;
+        let url = shop.url.as_deref().unwrap_or(URL);
+        Self {
+            account: Account::unsigned(name, url, MAX_ANSWER_BYTES, https, limits),
+            shop,
+            signer: Signer { merchant_id, serial, key: private_key },
+            keys: PlatformKeys::new(public_keys, tolerance_seconds),
+            api_v3_keys,
+        }
+    }
+
+    pub(super) fn provider(&self) -> &ProviderId {
+        &self.account.provider
+    }
+
+    /// Checks the signature of a notification.
+    pub(super) fn verify(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now: Timestamp,
+    ) -> Result<(), SignatureDefect> {
+        self.keys.verify(headers, body, now)
+    }
+
+    /// The capture that a notification reports.
+    pub(super) fn notified(&self, body: &[u8]) -> Result<Option<Capture>, EventDefect> {
+        event::capture(body, &self.api_v3_keys, self.payee())
+    }
+
+    /// Every capture of an order: of each attempt that it can have, as there is no search by order.
+    pub(super) async fn captures(&self, order: OrderNumber) -> Stored<Vec<Capture>> {
+        let each = AttemptNumber::all().map(|number| async move {
+            match self.query(AttemptKey { order, number }).await? {
+                Some(transaction) => self.captured(&transaction),
+                None => Ok(None),
+            }
+        });
+        Ok(try_join_all(each).await?.into_iter().flatten().collect())
+    }
+
+    /// Places the order of an attempt. Placed again, it is the same one.
+    pub(super) async fn start(&self, order: &Order, attempt: &Attempt) -> Stored<StartReply> {
+        if let Some(why) = refusal(order, attempt, Timestamp::now()) {
+            return Ok(StartReply::Refused(why.to_owned()));
+        }
+        let Shop { description, notify_url, .. } = &self.shop;
+        let placed = NativeOrder::new(self.payee(), description, notify_url, order, attempt);
+        let answer =
+            self.post(Operation::StartPayment, "/v3/pay/transactions/native", &placed).await?;
+        if is_refusal(answer.status) {
+            return Ok(StartReply::Refused(words(&answer)));
+        }
+        let NativeReply { code_url } = self.account.read(&answer, Effect::Write, words)?;
+        let reference = PaymentId::new(attempt.key(order.number).to_string())
+            .map_err(|error| StoreError::Contract(error.to_string()))?;
+        Ok(StartReply::Started { reference, step: PaymentStep::Code(code_url) })
+    }
+
+    /// Closes an attempt. A close is answered in the same way if there is no such order, and its code says
+    /// little if it fails: what became of it, a query tells.
+    /// (<https://developers.weixin.qq.com/community/pay/doc/00048a1efdc23011142d839d351800>)
+    pub(super) async fn close(&self, key: AttemptKey) -> Stored<CloseReply> {
+        let target = format!("/v3/pay/transactions/out-trade-no/{key}/close");
+        let close = Close { mchid: &self.signer.merchant_id };
+        let answer = self.post(Operation::ClosePayment, &target, &close).await?;
+        // 202 is `USER_PAYING`.
+        let is_told = answer.status.is_success() || is_refusal(answer.status);
+        if !is_told {
+            return Err(self.account.error(&answer, Effect::Write, words));
+        }
+        let Some(transaction) = self.query(key).await? else { return Ok(CloseReply::Absent) };
+        if transaction.trade_state.is_closed() {
+            return Ok(CloseReply::Closed);
+        }
+        match self.captured(&transaction)? {
+            Some(capture) => Ok(CloseReply::Paid(capture)),
+            None => Ok(CloseReply::NotYet),
+        }
+    }
+
+    /// Sends a whole payment back, or says how far that is. It is asked about first: a refund that was
+    /// closed or did not arrive stays so, and is not asked for again.
+    pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+        if record.capture.amount.currency.to_string() != CURRENCY {
+            return Ok(RefundReply::Refused(NOT_CNY.to_owned()));
+        }
+        let target = refund::path(&record.capture.key.payment);
+        let answer = self.get(Operation::ListRefunds, &target).await?;
+        if !is_absent(&answer) {
+            return self.refunded(&answer, Effect::Read, record);
+        }
+        let target = "/v3/refund/domestic/refunds";
+        let request = refund::Request::new(record);
+        let answer = self.post(Operation::Refund, target, &request).await?;
+        if is_refusal(answer.status) {
+            return Ok(RefundReply::Refused(words(&answer)));
+        }
+        self.refunded(&answer, Effect::Write, record)
+    }
+
+    fn refunded(
+        &self,
+        answer: &Answer,
+        effect: Effect,
+        record: &PaymentRecord,
+    ) -> Stored<RefundReply> {
+        let refund: Refund = self.account.read(answer, effect, words)?;
+        refund.reply(record).map_err(|defect| StoreError::Contract(self.said(defect)))
+    }
+
+    /// The transaction of an attempt; `None` if WeChat Pay knows none.
+    async fn query(&self, key: AttemptKey) -> Stored<Option<Transaction>> {
+        let mchid = escaped(&self.signer.merchant_id);
+        let target = format!("/v3/pay/transactions/out-trade-no/{key}?mchid={mchid}");
+        let answer = self.get(Operation::ReadPayment, &target).await?;
+        if is_absent(&answer) {
+            return Ok(None);
+        }
+        let transaction: Transaction = self.account.read(&answer, Effect::Read, words)?;
+        if transaction.out_trade_no != key.to_string() {
+            return Err(StoreError::Contract(self.said("it answered with another transaction")));
+        }
+        Ok(Some(transaction))
+    }
+
+    fn captured(&self, transaction: &Transaction) -> Stored<Option<Capture>> {
+        let capture = transaction.capture(self.payee());
+        capture.map_err(|EventDefect(defect)| StoreError::Contract(self.said(&defect)))
+    }
+
+    fn payee(&self) -> Payee<'_> {
+        let (merchant_id, app_id) = (&self.signer.merchant_id, &self.shop.app_id);
+        Payee { provider: self.provider(), merchant_id, app_id }
+    }
+
+    async fn get(&self, operation: Operation, target: &str) -> Stored<Answer> {
+        let (effect, method, body) = (Effect::Read, Method::GET, String::new());
+        self.ask(Question { operation, effect, method, target, body }).await
+    }
+
+    async fn post<T: Serialize + Sync>(
+        &self,
+        operation: Operation,
+        target: &str,
+        body: &T,
+    ) -> Stored<Answer> {
+        let body = serde_json::to_string(body)
+            .map_err(|error| StoreError::Contract(self.said(&error.to_string())))?;
+        let (effect, method) = (Effect::Write, Method::POST);
+        self.ask(Question { operation, effect, method, target, body }).await
+    }
+
+    /// Signs and makes a request, and checks the signature of an answer that is a success.
+    async fn ask(&self, question: Question<'_>) -> Stored<Answer> {
+        let Question { operation, effect, method, target, body } = question;
+        let unsigned = |error: Unsigned| StoreError::Unavailable(self.said(&error.to_string()));
+        let nonce = signature::nonce().map_err(unsigned)?;
+        let authorization = self
+            .signer
+            .authorization(method.as_str(), target, &nonce, Timestamp::now(), &body)
+            .map_err(unsigned)?;
+        let head = Request::builder()
+            .method(method)
+            .uri(format!("{}{target}", self.account.url))
+            .header(ACCEPT, "application/json")
+            .header(CONTENT_TYPE, "application/json")
+            .header(USER_AGENT, AGENT)
+            .header(AUTHORIZATION, authorization);
+        let head = match self.keys.id_for_answers() {
+            Some(id) => head.header("wechatpay-serial", id),
+            None => head,
+        };
+        let answer = self.account.ask(operation, head, body.into(), effect).await?;
+        if answer.status.is_success() {
+            let verified = self.keys.verify(&answer.headers, &answer.body, Timestamp::now());
+            verified.map_err(|defect| {
+                effect.lost(self.said(&format!("its answer is not believed: {defect}")))
+            })?;
+        }
+        Ok(answer)
+    }
+
+    fn said(&self, what: &str) -> String {
+        format!("provider {}: {what}", self.provider())
+    }
+}
+
+/// Why an attempt is not even asked for.
+fn refusal(order: &Order, attempt: &Attempt, now: Timestamp) -> Option<&'static str> {
+    match attempt.choice.method {
+        PaymentMethod::Code => {}
+        PaymentMethod::Page => {
+            return Some("a page (H5) needs the payer's address, which is not known");
+        }
+        PaymentMethod::Form => return Some("WeChat Pay has no form of the seller's own"),
+    }
+    if order.total.currency.to_string() != CURRENCY {
+        return Some(NOT_CNY);
+    }
+    if order.total.amount_minor <= MinorUnits::ZERO {
+        return Some("WeChat Pay takes no payment of nothing");
+    }
+    let is_short = attempt.expires_at.ms_since(now) < MIN_LIFE_MS;
+    is_short.then_some(
+        "the attempt would end in little more than a minute, and WeChat Pay would prolong it",
+    )
+}
+
+const NOT_CNY: &str = "WeChat Pay takes CNY only";
+
+/// True for an answer by which WeChat Pay says that it will not do what was asked.
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status, StatusCode::BAD_REQUEST | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND)
+}
+
+/// True for an answer that says so in words: any server can answer 404.
+fn is_absent(answer: &Answer) -> bool {
+    let code = error_of(answer).code;
+    let is_code = matches!(code.as_str(), "ORDER_NOT_EXIST" | "RESOURCE_NOT_EXISTS");
+    answer.status == StatusCode::NOT_FOUND && is_code
+}
+
+fn error_of(answer: &Answer) -> ApiError {
+    serde_json::from_slice(&answer.body).unwrap_or_default()
+}
+
+/// What an answer says that is an error.
+fn words(answer: &Answer) -> String {
+    let ApiError { code, message } = error_of(answer);
+    format!("{code}: {message}")
+}

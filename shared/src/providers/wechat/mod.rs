@@ -1,0 +1,101 @@
+//! WeChat Pay v3: payments by QR code (`native`) of a merchant in China.
+
+mod api;
+mod event;
+mod refund;
+pub(crate) mod resource;
+pub(in crate::providers) mod signature;
+mod transaction;
+
+use futures_util::future::BoxFuture;
+use http::HeaderMap;
+
+use self::api::Api;
+use super::beijing::yuan;
+use super::{EventDefect, PaymentProvider, SignatureDefect, VerifiedCallback};
+use crate::http::checks::MAX_BODY_BYTES;
+use crate::providers::limit::Limits;
+use crate::runtime::connections::Https;
+use crate::runtime::merchants::WechatMerchant;
+use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartReply};
+use engine::domain::ids::ProviderId;
+use engine::domain::number::OrderNumber;
+use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::refund::RefundReply;
+use engine::domain::time::Timestamp;
+use engine::ports::Stored;
+
+/// The shortest life of a payment that is begun here, in seconds: two of the least that the provider knows.
+const MIN_LIFE_SECONDS: u32 = 120;
+
+/// One account at WeChat Pay.
+#[derive(Debug)]
+pub(super) struct Wechat(Api);
+
+impl Wechat {
+    pub(super) fn new(
+        name: ProviderId,
+        merchant: WechatMerchant,
+        tolerance_seconds: u32,
+        https: Https,
+        limits: &Limits,
+    ) -> Self {
+        Self(Api::new(name, merchant, tolerance_seconds, https, limits))
+    }
+}
+
+impl PaymentProvider for Wechat {
+    fn verify<'a>(
+        &'a self,
+        headers: &HeaderMap,
+        body: &'a [u8],
+        now: Timestamp,
+    ) -> Result<VerifiedCallback<'a>, SignatureDefect> {
+        if body.len() > MAX_BODY_BYTES {
+            return Err(SignatureDefect::Malformed);
+        }
+        self.0.verify(headers, body, now)?;
+        Ok(VerifiedCallback::new(self.0.provider(), body))
+    }
+
+    fn capture(&self, callback: &VerifiedCallback<'_>) -> Result<Option<Capture>, EventDefect> {
+        self.0.notified(callback.body())
+    }
+
+    fn offer(&self) -> Option<Offer> {
+        let methods = vec![(PaymentMethod::Code, MIN_LIFE_SECONDS)];
+        let provider = self.0.provider().clone();
+        Some(Offer { provider, methods, currencies: Some(yuan()) })
+    }
+
+    fn has_search(&self) -> bool {
+        false
+    }
+
+    fn captures(&self, order: OrderNumber) -> BoxFuture<'_, Stored<Vec<Capture>>> {
+        Box::pin(self.0.captures(order))
+    }
+
+    fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
+        Box::pin(self.0.refund(payment))
+    }
+
+    fn start<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<StartReply>> {
+        Box::pin(self.0.start(order, attempt))
+    }
+
+    fn close<'a>(
+        &'a self,
+        order: &'a Order,
+        attempt: &'a Attempt,
+    ) -> BoxFuture<'a, Stored<CloseReply>> {
+        Box::pin(self.0.close(attempt.key(order.number)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

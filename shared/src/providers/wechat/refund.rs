@@ -1,0 +1,172 @@
+//! Money going back by WeChat Pay: whole payments, one refund each.
+
+use serde::{Deserialize, Serialize};
+
+use super::transaction::CURRENCY;
+use crate::providers::account::escaped;
+use engine::domain::ids::PaymentId;
+use engine::domain::money::{Currency, MinorUnits};
+use engine::domain::order::PaymentRecord;
+use engine::domain::refund::RefundReply;
+
+/// Our name of the refund of a payment, which makes it one however often it is asked for: a refund is made
+/// once under one number.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012556457>
+pub(super) fn number(payment: &PaymentId) -> String {
+    format!("refund-{payment}")
+}
+
+/// The path at which a refund is asked about.
+pub(super) fn path(payment: &PaymentId) -> String {
+    format!("/v3/refund/domestic/refunds/{}", escaped(&number(payment)))
+}
+
+/// The body of a request for a refund.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012556457>
+#[derive(Debug, Serialize)]
+pub(super) struct Request<'a> {
+    transaction_id: &'a PaymentId,
+    out_refund_no: String,
+    amount: RequestAmount,
+}
+
+#[derive(Debug, Serialize)]
+struct RequestAmount {
+    refund: MinorUnits,
+    total: MinorUnits,
+    currency: &'static str,
+}
+
+impl<'a> Request<'a> {
+    /// The request for a whole payment.
+    pub(super) fn new(record: &'a PaymentRecord) -> Self {
+        let whole = record.capture.amount.amount_minor;
+        let payment = &record.capture.key.payment;
+        Self {
+            transaction_id: payment,
+            out_refund_no: number(payment),
+            amount: RequestAmount { refund: whole, total: whole, currency: CURRENCY },
+        }
+    }
+}
+
+/// A refund, as a request and a query answer it.
+/// Source: <https://pay.weixin.qq.com/docs/merchant/apis/native-payment/query-by-out-refund-no.html>
+#[derive(Debug, Deserialize)]
+pub(super) struct Refund {
+    out_refund_no: String,
+    transaction_id: PaymentId,
+    status: Status,
+    amount: RefundAmount,
+}
+
+#[derive(Debug, Deserialize)]
+struct RefundAmount {
+    refund: MinorUnits,
+    currency: Currency,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+enum Status {
+    Success,
+    Closed,
+    Processing,
+    /// The payer's bank did not take it: the merchant must say on WeChat Pay's platform where it goes.
+    Abnormal,
+}
+
+impl Refund {
+    /// What it means for a payment; an error if it is another payment's or another amount.
+    pub(super) fn reply(&self, record: &PaymentRecord) -> Result<RefundReply, &'static str> {
+        let capture = &record.capture;
+        let payment = &capture.key.payment;
+        if self.transaction_id != *payment || self.out_refund_no != number(payment) {
+            return Err("the refund is another payment's");
+        }
+        let RefundAmount { refund, currency } = self.amount;
+        if refund != capture.amount.amount_minor || currency != capture.amount.currency {
+            return Err("the refund is of another amount");
+        }
+        let refused = |why: &str| Ok(RefundReply::Refused(why.to_owned()));
+        match self.status {
+            Status::Success => Ok(RefundReply::Refunded),
+            Status::Processing => Ok(RefundReply::Pending),
+            Status::Closed => refused("CLOSED: the refund was closed"),
+            Status::Abnormal => refused("ABNORMAL: the payer's bank did not take it"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::domain::money::Money;
+    use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+    use engine::domain::time::Timestamp;
+    use serde_json::{Value, json};
+
+    fn record() -> PaymentRecord {
+        let currency = Currency::new("CNY").unwrap();
+        let capture = Capture {
+            key: PaymentKey {
+                provider: "wechat".parse().unwrap(),
+                payment: "4200000000202701150000000001".parse().unwrap(),
+            },
+            order: "7".parse().unwrap(),
+            attempt: None,
+            amount: Money { amount_minor: MinorUnits(500), currency },
+        };
+        let outcome = PaymentOutcome::Refund(RefundReason::TooLate);
+        PaymentRecord::decided(&capture, outcome, Timestamp::from_ms(0))
+    }
+
+    fn reply(change: impl Fn(&mut Value)) -> Result<RefundReply, String> {
+        let mut refund = json!({
+            "refund_id": "50000000382019052709732678859", "status": "SUCCESS",
+            "out_refund_no": "refund-4200000000202701150000000001",
+            "transaction_id": "4200000000202701150000000001",
+            "amount": { "total": 500, "refund": 500, "payer_refund": 400, "currency": "CNY" },
+        });
+        change(&mut refund);
+        let refund: Refund = serde_json::from_value(refund).map_err(|error| error.to_string())?;
+        refund.reply(&record()).map_err(str::to_owned)
+    }
+
+    #[test]
+    fn each_status_has_its_meaning_and_an_unknown_one_none() {
+        let of = |status: &str| reply(|refund| refund["status"] = json!(status));
+        assert_eq!(of("SUCCESS"), Ok(RefundReply::Refunded));
+        assert_eq!(of("PROCESSING"), Ok(RefundReply::Pending));
+        for refused in ["CLOSED", "ABNORMAL"] {
+            assert!(
+                matches!(of(refused), Ok(RefundReply::Refused(why)) if why.starts_with(refused))
+            );
+        }
+        assert!(of("DONE").is_err());
+    }
+
+    #[test]
+    fn anothers_refund_is_not_ours() {
+        assert!(reply(|refund| refund["amount"]["refund"] = json!(499)).is_err());
+        assert!(reply(|refund| refund["amount"]["currency"] = json!("HKD")).is_err());
+        assert!(reply(|refund| refund["transaction_id"] = json!("42")).is_err());
+        assert!(reply(|refund| refund["out_refund_no"] = json!("42")).is_err());
+        assert!(reply(|refund| refund["amount"] = json!(null)).is_err());
+    }
+
+    #[test]
+    fn a_request_names_the_payment_and_its_refund() {
+        let body = serde_json::to_value(Request::new(&record())).unwrap();
+        let whole = json!({ "refund": 500, "total": 500, "currency": "CNY" });
+        assert_eq!(
+            body,
+            json!({
+                "transaction_id": "4200000000202701150000000001",
+                "out_refund_no": "refund-4200000000202701150000000001", "amount": whole,
+            })
+        );
+        let odd: PaymentId = "a/../b".parse().unwrap();
+        assert_eq!(path(&odd), "/v3/refund/domestic/refunds/refund-a%2F..%2Fb");
+    }
+}
