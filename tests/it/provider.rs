@@ -45,6 +45,7 @@ fn order(number: OrderNumber) -> Order {
         payment: None,
         attempts: Attempts::default(),
         synced: false,
+        refunds: engine::domain::order_refund::RefundCounts::default(),
     }
 }
 

@@ -211,6 +211,7 @@ mod tests {
             payment: None,
             attempts: Attempts::default(),
             synced: false,
+            refunds: crate::domain::order_refund::RefundCounts::default(),
         }
     }
 

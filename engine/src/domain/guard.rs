@@ -93,6 +93,19 @@ pub enum Guard {
     ArchiveDecided,
     /// A buyer cancels only an own order.
     BuyerCheck,
+    /// A ticket is refunded once.
+    TicketOnce,
+    /// What goes back of a payment is never more than was captured (DynamoDB).
+    RefundBound,
+    /// A refund goes from the refunds that were seen: two at once make two numbers (DynamoDB).
+    RefundsSeen,
+    /// Only what is counted is counted down.
+    CountedFirst,
+    /// A refund of seats is refused once a seat of their blocks was freed since its snapshot (Redis).
+    UnsellCounter,
+    /// Seats are marked sold without their hold only if none of their blocks was freed since the order was
+    /// read (Redis).
+    SellCounter,
     /// A buyer of a room is answered `Certain` only if no draw may have read the bucket before (its marker).
     RoomMarker,
     /// The first window of a room is closed once (DynamoDB).
@@ -119,7 +132,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], for the test that removes each.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 47] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -161,6 +174,12 @@ impl Guard {
         Self::FingerprintCheck,
         Self::ArchiveDecided,
         Self::BuyerCheck,
+        Self::TicketOnce,
+        Self::RefundBound,
+        Self::RefundsSeen,
+        Self::CountedFirst,
+        Self::UnsellCounter,
+        Self::SellCounter,
     ];
 
     /// The guards of a waiting room, for the same test in sales that have one.

@@ -19,6 +19,7 @@ pub mod money;
 pub mod network;
 pub mod number;
 pub mod order;
+pub mod order_refund;
 pub mod payment;
 pub mod places;
 pub mod refund;

@@ -15,6 +15,7 @@ use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierI
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
+use crate::domain::order_refund::{RefundCounts, RefundNumber, RefundTerms};
 use crate::domain::tickets::Tickets;
 use crate::domain::time::Timestamp;
 
@@ -96,7 +97,9 @@ pub enum OrderEvent {
     Rescue,
     /// Its amount was captured after its end, and goes back: it was cancelled, or its seats are gone.
     PayTooLate,
-    /// A paid order is to be refunded.
+    /// Some tickets of a paid order, or some of its money, go back.
+    RefundPart,
+    /// The last tickets of a paid order go back.
     Refund,
     /// The provider confirmed the refund.
     RefundConfirmed,
@@ -104,12 +107,13 @@ pub enum OrderEvent {
 
 impl OrderEvent {
     /// Every event, for tables and tests.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pay,
         Self::Cancel,
         Self::Expire,
         Self::Rescue,
         Self::PayTooLate,
+        Self::RefundPart,
         Self::Refund,
         Self::RefundConfirmed,
     ];
@@ -124,14 +128,18 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
         (State::Pending, Event::Pay) => Some(State::Paid),
         (State::Pending, Event::Cancel) => Some(State::Cancelled),
         (State::Pending, Event::Expire) => Some(State::Expired),
-        (State::Expired, Event::Rescue) => Some(State::Paid),
+        (State::Expired, Event::Rescue) | (State::Paid, Event::RefundPart) => Some(State::Paid),
         (State::Cancelled | State::Expired, Event::PayTooLate) | (State::Paid, Event::Refund) => {
             Some(State::RefundDue)
         }
         (State::RefundDue, Event::RefundConfirmed) => Some(State::Refunded),
         (
             State::Pending,
-            Event::Rescue | Event::PayTooLate | Event::Refund | Event::RefundConfirmed,
+            Event::Rescue
+            | Event::PayTooLate
+            | Event::RefundPart
+            | Event::Refund
+            | Event::RefundConfirmed,
         )
         | (
             State::Paid,
@@ -145,7 +153,12 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
         | (State::Cancelled, Event::Rescue)
         | (
             State::Cancelled | State::Expired,
-            Event::Pay | Event::Cancel | Event::Expire | Event::Refund | Event::RefundConfirmed,
+            Event::Pay
+            | Event::Cancel
+            | Event::Expire
+            | Event::RefundPart
+            | Event::Refund
+            | Event::RefundConfirmed,
         )
         | (
             State::RefundDue,
@@ -154,6 +167,7 @@ pub const fn transition(state: OrderState, event: OrderEvent) -> Option<OrderSta
             | Event::Expire
             | Event::Rescue
             | Event::PayTooLate
+            | Event::RefundPart
             | Event::Refund,
         )
         | (State::Refunded, _) => None,
@@ -169,6 +183,16 @@ pub struct Ticket {
     pub name: SeatName,
     /// The person who will use it, if named.
     pub attendee: Option<Attendee>,
+    /// The refund that took it back; `None` while it lives.
+    pub refund: Option<RefundNumber>,
+}
+
+impl Ticket {
+    /// True until it is refunded.
+    #[must_use]
+    pub fn is_live(&self) -> bool {
+        self.refund.is_none()
+    }
 }
 
 /// Tickets of one tier on one journey at one price.
@@ -180,18 +204,25 @@ pub struct OrderLine {
     pub legs: Legs,
     /// The price of each ticket.
     pub price_minor: MinorUnits,
-    /// The tickets.
+    /// Until when its buyer may give a ticket back, and for what fee; `None` if never.
+    pub terms: Option<RefundTerms>,
+    /// The tickets, live and refunded.
     pub tickets: Vec<Ticket>,
 }
 
 impl OrderLine {
-    /// Number of its tickets.
-    #[must_use]
-    pub fn count(&self) -> Tickets {
-        Tickets::of_seats(self.tickets.len())
+    /// The tickets that are not refunded.
+    pub fn live(&self) -> impl Iterator<Item = &Ticket> {
+        self.tickets.iter().filter(|ticket| ticket.is_live())
     }
 
-    /// The price of all its tickets.
+    /// Number of its live tickets.
+    #[must_use]
+    pub fn count(&self) -> Tickets {
+        Tickets::of_seats(self.live().count())
+    }
+
+    /// The price of its live tickets.
     #[must_use]
     pub fn total_minor(&self) -> MinorUnits {
         self.price_minor * self.count()
@@ -227,10 +258,17 @@ pub struct Order {
     pub attempts: Attempts,
     /// True once it is counted in its sale's statistics; never before it is paid.
     pub synced: bool,
+    /// Number of its refunds, and of those whose money is back.
+    pub refunds: RefundCounts,
 }
 
 impl Order {
-    /// Number of its tickets.
+    /// Each live ticket, with its line.
+    pub fn live_tickets(&self) -> impl Iterator<Item = (&OrderLine, &Ticket)> {
+        self.lines.iter().flat_map(|line| line.live().map(move |ticket| (line, ticket)))
+    }
+
+    /// Number of its live tickets.
     #[must_use]
     pub fn tickets(&self) -> Tickets {
         self.lines.iter().map(OrderLine::count).sum()
@@ -270,15 +308,21 @@ impl Order {
         self.lines.is_empty()
     }
 
-    /// Its seats, as the inventory knows them.
+    /// True once it is counted. Only what is counted can be counted down: a refund counts its order first.
+    #[must_use]
+    pub const fn is_counted(&self) -> bool {
+        self.synced
+    }
+
+    /// The seats of its live tickets, as the inventory knows them.
     #[must_use]
     pub fn held_lines(&self) -> Vec<HeldLine> {
-        let held = |line: &OrderLine| HeldLine {
-            tier: line.tier.clone(),
-            legs: line.legs,
-            seats: line.tickets.iter().map(|ticket| ticket.seat).collect(),
+        let held = |line: &OrderLine| {
+            let seats: Vec<Seat> = line.live().map(|ticket| ticket.seat).collect();
+            let (tier, legs) = (line.tier.clone(), line.legs);
+            (!seats.is_empty()).then_some(HeldLine { tier, legs, seats })
         };
-        self.lines.iter().map(held).collect()
+        self.lines.iter().filter_map(held).collect()
     }
 
     /// The hold that Redis should have while the order is pending.
@@ -292,12 +336,9 @@ impl Order {
         }
     }
 
-    /// Every attendee it names.
+    /// Every attendee that a live ticket names.
     pub fn attendees(&self) -> impl Iterator<Item = &Attendee> {
-        self.lines
-            .iter()
-            .flat_map(|line| &line.tickets)
-            .filter_map(|ticket| ticket.attendee.as_ref())
+        self.live_tickets().filter_map(|(_, ticket)| ticket.attendee.as_ref())
     }
 
     /// The hashes that it claims for them: of each attendee one by each key.
@@ -345,12 +386,12 @@ mod tests {
     #[test]
     fn the_table_of_states() {
         const TABLE: &str = "
-            pending    : paid cancelled expired - - - -
-            paid       : - - - - - refund_due -
-            cancelled  : - - - - refund_due - -
-            expired    : - - - paid refund_due - -
-            refund_due : - - - - - - refunded
-            refunded   : - - - - - - -";
+            pending    : paid cancelled expired - - - - -
+            paid       : - - - - - paid refund_due -
+            cancelled  : - - - - refund_due - - -
+            expired    : - - - paid refund_due - - -
+            refund_due : - - - - - - - refunded
+            refunded   : - - - - - - - -";
         let rows = TABLE.trim().lines().zip(OrderState::ALL);
         for (row, state) in rows {
             let (name, cells) = row.split_once(':').unwrap();

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::domain::attempt::AttemptNumber;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{InvalidId, PaymentId, ProviderId};
-use crate::domain::money::Money;
+use crate::domain::money::{MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::refund::Refund;
@@ -83,17 +83,20 @@ pub enum RefundReason {
     TooLate,
     /// Its buyer had cancelled the order.
     Cancelled,
+    /// A refund of a paid order: some of its tickets, or of its money. No decision on a capture.
+    Returned,
 }
 
 impl RefundReason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::UnknownOrder,
         Self::WrongAmount,
         Self::WrongCurrency,
         Self::SecondPayment,
         Self::TooLate,
         Self::Cancelled,
+        Self::Returned,
     ];
 
     /// The reason as it is written in JSON and in the database.
@@ -106,6 +109,7 @@ impl RefundReason {
             Self::SecondPayment => "second_payment",
             Self::TooLate => "too_late",
             Self::Cancelled => "cancelled",
+            Self::Returned => "returned",
         }
     }
 }
@@ -129,8 +133,11 @@ pub struct PaymentRecord {
     pub outcome: PaymentOutcome,
     /// Time of the decision.
     pub decided_at: Timestamp,
-    /// Its refund; `None` if it was accepted.
+    /// Its refund, whole; `None` if it was accepted.
     pub refund: Option<Refund>,
+    /// What goes back, or went back, of an accepted one by refunds of its order; never more than was
+    /// captured.
+    pub back: MinorUnits,
 }
 
 impl PaymentRecord {
@@ -141,7 +148,8 @@ impl PaymentRecord {
             PaymentOutcome::Accepted => None,
             PaymentOutcome::Refund(_) => Some(Refund::due(now)),
         };
-        Self { capture: capture.clone(), outcome, decided_at: now, refund }
+        let back = MinorUnits::ZERO;
+        Self { capture: capture.clone(), outcome, decided_at: now, refund, back }
     }
 }
 
@@ -195,8 +203,8 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
+    use crate::domain::order_refund::RefundCounts;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
-    use crate::domain::money::MinorUnits;
     use crate::domain::order::{OrderLine, Ticket};
 
     fn order(state: OrderState, paid_by: Option<&str>) -> Order {
@@ -212,10 +220,12 @@ mod tests {
                 tier: TierId::new("a").unwrap(),
                 legs: Legs::ONE,
                 price_minor: MinorUnits(500),
+                terms: None,
                 tickets: vec![Ticket {
                     seat: Seat(0),
                     name: SeatName::new("a1").unwrap(),
                     attendee: None,
+                    refund: None,
                 }],
             }],
             total: Money { amount_minor: MinorUnits(500), currency },
@@ -226,6 +236,7 @@ mod tests {
             payment: paid_by.map(key),
             attempts: Attempts::default(),
             synced: false,
+            refunds: RefundCounts::default(),
         }
     }
 

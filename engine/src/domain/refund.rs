@@ -121,23 +121,21 @@ pub enum RefundReply {
     Refused(String),
 }
 
-impl PaymentRecord {
-    /// The record with its refund requested (again) now; what the provider has said of it stays.
-    /// `None` if nothing is to be refunded, or it is refunded.
+impl Refund {
+    /// The refund with its request put into the queue (again) now; what the provider has said of it
+    /// stays. `None` if the money was refunded.
     #[must_use]
     pub fn requested(&self, now: Timestamp) -> Option<Self> {
-        let refund = self.refund.as_ref()?;
-        let state = match refund.state {
+        let state = match self.state {
             RefundState::Due | RefundState::Requested => RefundState::Requested,
             RefundState::Pending => RefundState::Pending,
             RefundState::Failed => RefundState::Failed,
             RefundState::Refunded => return None,
         };
-        Some(self.with_refund(Refund { state, changed_at: now, refusal: refund.refusal.clone() }))
+        Some(Self { state, changed_at: now, refusal: self.refusal.clone() })
     }
 
-    /// The record after what the provider said of its refund; `None` if nothing is to be refunded,
-    /// or it is refunded.
+    /// The refund after what the provider said of it; `None` if the money was refunded.
     #[must_use]
     pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
         let (state, refusal) = match reply {
@@ -145,8 +143,23 @@ impl PaymentRecord {
             RefundReply::Pending => (RefundState::Pending, None),
             RefundReply::Refused(why) => (RefundState::Failed, Some(one_line(why))),
         };
-        let may = self.refund.as_ref()?.state.may_become(state);
-        may.then(|| self.with_refund(Refund { state, changed_at: now, refusal }))
+        self.state.may_become(state).then_some(Self { state, changed_at: now, refusal })
+    }
+}
+
+impl PaymentRecord {
+    /// The record with its refund requested (again) now; what the provider has said of it stays.
+    /// `None` if nothing is to be refunded, or it is refunded.
+    #[must_use]
+    pub fn requested(&self, now: Timestamp) -> Option<Self> {
+        self.refund.as_ref()?.requested(now).map(|refund| self.with_refund(refund))
+    }
+
+    /// The record after what the provider said of its refund; `None` if nothing is to be refunded,
+    /// or it is refunded.
+    #[must_use]
+    pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
+        self.refund.as_ref()?.after_reply(reply, now).map(|refund| self.with_refund(refund))
     }
 
     fn with_refund(&self, refund: Refund) -> Self {
@@ -166,7 +179,7 @@ impl Order {
 }
 
 /// Text of others, fit to be stored and shown: printable, on one line, of bounded length.
-fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let printable = |character: char| if character.is_control() { ' ' } else { character };
     text.chars().map(printable).take(MAX_REFUSAL_CHARACTERS).collect()
 }

@@ -90,12 +90,14 @@ pub fn order_lines(
             sale.tier(&held.tier).filter(|_| held.tier == requested.line.tier && is_whole)?;
         let ticket = |(index, seat): (usize, &super::ids::Seat)| {
             let name: SeatName = tier.layout.name(*seat)?;
-            Some(Ticket { seat: *seat, name, attendee: requested.attendees.get(index).cloned() })
+            let attendee = requested.attendees.get(index).cloned();
+            Some(Ticket { seat: *seat, name, attendee, refund: None })
         };
         Some(OrderLine {
             tier: held.tier.clone(),
             legs: held.legs,
             price_minor: requested.price_minor,
+            terms: sale.refund_terms(&held.tier, requested.price_minor),
             tickets: held.seats.iter().enumerate().map(ticket).collect::<Option<_>>()?,
         })
     };

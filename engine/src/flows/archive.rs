@@ -77,6 +77,7 @@ impl OpenRefunds {
             let due = ports.orders().due(shard, now.plus_seconds(AHEAD_SECONDS), u16::MAX).await?;
             numbers.extend(due.into_iter().filter_map(|due| match due {
                 Due::Refund(order, _) => Some(order),
+                Due::OrderRefund(key) => Some(key.order),
                 Due::Order(_) => None,
             }));
         }

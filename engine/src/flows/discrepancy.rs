@@ -15,6 +15,7 @@ use crate::domain::inventory::{
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentKey};
+use crate::domain::order_refund::RefundKey;
 use crate::domain::sale::{Sale, Tier};
 use crate::flows::load::Owned;
 use crate::ports::{Claim, Orders, Ports, Published, Seats, Stored, block_of};
@@ -49,8 +50,10 @@ pub enum Discrepancy {
     Uncounted(Box<Order>, HoldLookup),
     /// An order that is not pending, with a payment that is open at its provider.
     Unclosed(Box<Order>),
-    /// A refund of which nothing was heard in time.
+    /// A refund of a whole payment of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
+    /// A refund of an order of which nothing was heard in time.
+    OrderRefund(RefundKey),
     /// A hold past its deadline, with what DynamoDB has under its number.
     HoldOverdue(InventoryId, OrderNumber, Option<Box<Order>>),
     /// A hold in an inventory that is not what its order says.
@@ -124,6 +127,7 @@ impl Discrepancy {
             | Self::HeldAndFree(order, _)
             | Self::NotSold(order) => Some(order.number),
             Self::Refund(order, _) | Self::HoldOverdue(_, order, _) => Some(*order),
+            Self::OrderRefund(key) => Some(key.order),
         }
     }
 
@@ -140,7 +144,7 @@ impl Discrepancy {
             | Self::HeldAndFree(order, _)
             | Self::NotSold(order) => Some(&order.sale),
             Self::Leaked(repair) => Some(repair.inventory.sale()),
-            Self::Refund(..) => None,
+            Self::Refund(..) | Self::OrderRefund(_) => None,
         }
     }
 
@@ -187,10 +191,10 @@ impl Discrepancy {
                 "the message that has its payments closed was lost, is late, or failed",
                 "what is open is closed at its provider, or given up after the grace",
             ),
-            Self::Refund(..) => (
+            Self::Refund(..) | Self::OrderRefund(_) => (
                 "refund",
                 "the request was lost, or its consumer failed, or the provider takes long",
-                "the refund is requested again; the payment is its idempotency key",
+                "the refund is requested again; its name is its idempotency key",
             ),
             Self::HoldOverdue(..) => (
                 "hold-overdue",
@@ -233,7 +237,7 @@ impl Discrepancy {
             Self::NotLoaded { redis, .. } => named("no epoch", redis.as_ref()),
             Self::Terms { redis, .. } => terms(redis),
             Self::Overdue(_, hold) | Self::Uncounted(_, hold) => hold.text(),
-            Self::Refund(..) | Self::Unclosed(_) => "knows of no payments".to_owned(),
+            Self::Refund(..) | Self::OrderRefund(_) | Self::Unclosed(_) => "knows of no payments".to_owned(),
             Self::HoldOverdue(..) => "a hold past its deadline".to_owned(),
             Self::HoldDiffers(_, _, record) => format!("holds {}", lines(&record.lines)),
             Self::Forgotten(..) => "no hold".to_owned(),
@@ -262,6 +266,9 @@ impl Discrepancy {
                 "payment {} {} goes back, and nothing was heard of it in time",
                 payment.provider, payment.payment
             ),
+            Self::OrderRefund(key) => {
+                format!("refund {key} goes back, and nothing was heard of it in time")
+            }
             Self::HoldOverdue(_, _, order) => {
                 order.as_ref().map_or_else(|| "no order".to_owned(), |order| state(order))
             }

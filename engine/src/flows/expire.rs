@@ -28,6 +28,7 @@ use crate::domain::inventory::HoldRecord;
 use crate::domain::money::MinorUnits;
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderEvent, OrderState};
+use crate::domain::order_refund::RefundCounts;
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{align, release, sale_of, sell};
 use crate::flows::pay::pay_nothing;
@@ -347,5 +348,6 @@ async fn tombstone(
         payment: None,
         attempts: Attempts::default(),
         synced: false,
+        refunds: RefundCounts::default(),
     })
 }

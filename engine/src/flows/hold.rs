@@ -1,12 +1,19 @@
 //! Bringing a hold in Redis to where its order is: the steps that several flows end with.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
 use crate::domain::ids::{Epoch, InventoryId, SaleId};
-use crate::domain::inventory::{HoldRecord, Release, ReleaseReply, Sell, SellReply};
+use crate::domain::inventory::{
+    HeldLine, HoldRecord, Release, ReleaseReply, Sell, SellReply, Unsell, UnsellReply,
+};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
 use crate::domain::sale::Sale;
 use crate::flows::load;
-use crate::ports::{Catalogue, Freshness, Ports, Published, Seats, StoreError, Stored};
+use crate::ports::{
+    Catalogue, Claim, Freshness, Orders, Ports, Published, Seats, StoreError, Stored, block_of,
+};
 
 /// Most attempts of a compare-and-set, after which the caller gets `Unavailable`.
 const ATTEMPTS: usize = 4;
@@ -77,30 +84,120 @@ pub async fn release(ports: &impl Ports, at: &InventoryId, order: OrderNumber) -
 }
 
 /// Marks the seats of a paid order sold, in the epoch that Redis has now. Of an archived sale Redis has
-/// nothing: there is nothing to mark.
+/// nothing: there is nothing to mark. The hold says whose the seats are. Where Redis has forgotten it, the
+/// order is read again once the counters of its seats' blocks are: its tickets may be refunded by now, and
+/// their seats be another's.
 ///
 /// # Errors
-/// `Unavailable` while the sale is being loaded again.
+/// `Unavailable` while the sale is being loaded again, or if seats around keep being freed.
 pub async fn sell(ports: &impl Ports, order: &Order) -> Stored<()> {
-    for freshness in [Freshness::Cached, Freshness::Fresh] {
+    let mut freshness = Freshness::Cached;
+    let (mut order, mut freed) = (Cow::Borrowed(order), None);
+    for _ in 0..ATTEMPTS {
         let published = sale_of(ports, &order.sale, freshness).await?;
         if published.lifecycle.is_over() {
             return Ok(());
         }
         let command = Sell {
-            inventory: inventory_in(&published.sale, order)?,
+            inventory: inventory_in(&published.sale, &order)?,
             epoch: epoch_of(&published)?.clone(),
             order: order.number,
             user: order.user.clone(),
             lines: order.held_lines(),
+            freed,
         };
         match ports.seats().sell(&command).await? {
             SellReply::Sold => return Ok(()),
-            SellReply::NotLoaded => {}
+            SellReply::NotHeld | SellReply::Conflict => {
+                let seen = freed_of(ports, &published.sale, &command.lines).await?;
+                let read = ports.orders().get(order.number).await?;
+                match read.filter(|order| order.state == OrderState::Paid) {
+                    Some(paid) if paid.held_lines() == command.lines => freed = Some(seen),
+                    Some(paid) => (order, freed) = (Cow::Owned(paid), None),
+                    None => return Ok(()),
+                }
+            }
+            SellReply::NotLoaded if freshness == Freshness::Fresh => {
+                load::ask(ports, &order.sale).await;
+                return Err(not_loaded(&order.sale));
+            }
+            SellReply::NotLoaded => (freshness, freed) = (Freshness::Fresh, None),
         }
     }
-    load::ask(ports, &order.sale).await;
-    Err(StoreError::Unavailable(format!("sale {} is not loaded", order.sale)))
+    Err(StoreError::Unavailable(format!("the seats around order {} keep changing", order.number)))
+}
+
+fn not_loaded(sale: &SaleId) -> StoreError {
+    StoreError::Unavailable(format!("sale {sale} is not loaded"))
+}
+
+/// The counters of the blocks of some lines' seats, line by line.
+async fn freed_of(ports: &impl Ports, sale: &Sale, lines: &[HeldLine]) -> Stored<Vec<Vec<u32>>> {
+    let mut freed = Vec::new();
+    for line in lines {
+        let at = sale.inventory_of(&line.tier);
+        let grid = ports.seats().grid(&at, &line.tier, sale.leg_count()).await?;
+        freed.push(grid.freed.of(line.seats.iter().copied()));
+    }
+    Ok(freed)
+}
+
+/// Frees the seats of tickets that were just refunded, unless somebody claims one of them by now: then
+/// Redis had them free, or somebody else has freed them. What is not freed now, because seats around are
+/// changing or Redis does not answer, is found by the comparison.
+///
+/// # Errors
+/// Fails if a store does.
+pub async fn unsell(ports: &impl Ports, order: &Order, lines: &[HeldLine]) -> Stored<()> {
+    let published = sale_of(ports, &order.sale, Freshness::Cached).await?;
+    if published.lifecycle.is_over() || lines.is_empty() {
+        return Ok(());
+    }
+    let sale = &published.sale;
+    for _ in 0..ATTEMPTS {
+        // First the counters and the bits, then the claims: `unsell` says why.
+        let mut freed = Vec::new();
+        for line in lines {
+            let at = sale.inventory_of(&line.tier);
+            let grid = ports.seats().grid(&at, &line.tier, sale.leg_count()).await?;
+            if !line.seat_legs().all(|at| grid.is_sold(at.leg, at.seat)) {
+                return Ok(());
+            }
+            freed.push(grid.freed.of(line.seats.iter().copied()));
+        }
+        if is_claimed(ports, sale, lines).await? {
+            return Ok(());
+        }
+        let command = Unsell {
+            inventory: inventory_in(sale, order)?,
+            epoch: epoch_of(&published)?.clone(),
+            user: order.user.clone(),
+            lines: lines.to_vec(),
+            freed,
+        };
+        match ports.seats().unsell(&command).await? {
+            UnsellReply::Unsold | UnsellReply::NotSold | UnsellReply::NotLoaded => return Ok(()),
+            UnsellReply::Conflict => {}
+        }
+    }
+    Ok(())
+}
+
+/// True if an order claims one of these seats.
+async fn is_claimed(ports: &impl Ports, sale: &Sale, lines: &[HeldLine]) -> Stored<bool> {
+    for line in lines {
+        let blocks: BTreeSet<u32> = line.seats.iter().map(|seat| block_of(*seat)).collect();
+        for block in blocks {
+            let claims = ports.orders().claims(sale.id(), &line.tier, block).await?;
+            let is_of_line = |claim: &Claim| {
+                line.seats.contains(&claim.seat) && line.legs.iter().any(|leg| leg == claim.leg)
+            };
+            if claims.iter().any(is_of_line) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Brings what Redis holds under an order's number in an inventory to what the order says: held while

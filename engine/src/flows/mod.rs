@@ -1,4 +1,4 @@
-//! What happens, step by step: admit, reserve, start and close payments, pay, refund, cancel, expire, sync, publish, load, reconcile, archive,
+//! What happens, step by step: admit, reserve, start and close payments, pay, refund, give back, cancel, expire, sync, publish, load, reconcile, archive,
 //! the reading of captures, and the flows of a waiting room.
 //!
 //! Each flow is written against [`crate::ports`], takes the time as an argument, and may be cut off
@@ -11,6 +11,7 @@ pub mod captures;
 pub mod close;
 pub mod discrepancy;
 pub mod expire;
+pub mod give_back;
 pub mod hold;
 pub mod load;
 pub mod pay;

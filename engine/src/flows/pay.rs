@@ -213,6 +213,7 @@ fn moved(
         OrderEvent::PayTooLate => Ok(Settlement::PayTooLate(order)),
         OrderEvent::Cancel
         | OrderEvent::Expire
+        | OrderEvent::RefundPart
         | OrderEvent::Refund
         | OrderEvent::RefundConfirmed => Err(impossible()),
     }

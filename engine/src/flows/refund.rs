@@ -2,6 +2,7 @@
 
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
+use crate::domain::order_refund::{OrderRefund, RefundKey};
 use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
 use crate::ports::{
@@ -68,9 +69,20 @@ pub async fn refund_or_requeue(
     message: messages::Refund,
     now: Timestamp,
 ) -> Stored<Option<Refund>> {
-    let messages::Refund { provider, payment, order, .. } = message.clone();
+    let messages::Refund { provider, payment, order, refund: part, .. } = message.clone();
     let key = PaymentKey { provider, payment };
-    match refund(ports, order, &key, now).await {
+    let done = match part {
+        None => refund(ports, order, &key, now).await,
+        Some(number) => match refund_part(ports, RefundKey { order, number }, now).await {
+            Ok(PartOutcome::Asked(refund)) => Ok(refund),
+            Ok(PartOutcome::TooEarly(at)) => {
+                let delay = Some(delay_seconds(now, at));
+                return ports.queue().send(&message.into(), delay).await.map(|()| None);
+            }
+            Err(error) => Err(error),
+        },
+    };
+    match done {
         Err(StoreError::Limited(seconds)) => {
             let delay = now.plus_seconds(AGAIN_SECONDS.max(seconds.into()));
             let delay = delay_seconds(now, delay);
@@ -78,6 +90,84 @@ pub async fn refund_or_requeue(
         }
         refund => refund.map(Some),
     }
+}
+
+/// Puts the request of a refund of an order into the queue, also where it was before and nothing was heard
+/// of it since. Nothing is done for one whose money is back.
+///
+/// # Errors
+/// As [`request`].
+pub async fn request_part(
+    ports: &impl Ports,
+    refund: &OrderRefund,
+    now: Timestamp,
+) -> Stored<()> {
+    let Some(requested) = refund.requested(now) else { return Ok(()) };
+    ports.queue().refund_part(refund, None).await?;
+    match ports.orders().record_order_refund(&requested, None).await? {
+        // A conflict: its consumer was quicker than this.
+        ChangeReply::Done | ChangeReply::Conflict => Ok(()),
+    }
+}
+
+/// What became of the request of a refund of an order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PartOutcome {
+    /// The provider was asked, now or before: what is known of it.
+    Asked(Refund),
+    /// It waits until then: the one before was asked for just now.
+    TooEarly(Timestamp),
+}
+
+/// Asks the provider for a refund of an order, records its answer, and with it, in one transaction, that its
+/// money is back. Running it twice sends nothing back twice: the refund's name is the idempotency key.
+///
+/// # Errors
+/// As [`refund`].
+pub async fn refund_part(
+    ports: &impl Ports,
+    key: RefundKey,
+    now: Timestamp,
+) -> Stored<PartOutcome> {
+    let missing = |what: &str| StoreError::Contract(format!("refund {key}: {what}"));
+    let mut reply = None;
+    for _ in 0..ATTEMPTS {
+        let refunds = ports.orders().order_refunds(key.order).await?;
+        let refund = refunds.iter().find(|refund| refund.key == key);
+        let refund = refund.ok_or_else(|| missing("it was never made"))?;
+        if refund.refund.state == RefundState::Refunded {
+            return Ok(PartOutcome::Asked(refund.refund.clone()));
+        }
+        let said = match &reply {
+            Some(said) => said,
+            None => {
+                if let Some(at) = refund.may_be_asked_at(&refunds).filter(|at| now < *at) {
+                    return Ok(PartOutcome::TooEarly(at));
+                }
+                let payment = ports.orders().payment(key.order, &refund.payment).await?;
+                let payment = payment.ok_or_else(|| missing("its payment is not there"))?;
+                reply.insert(ports.provider().refund_part(&payment, refund).await?)
+            }
+        };
+        let Some(after) = refund.after_reply(said, now) else { continue };
+        let order = match said {
+            RefundReply::Refunded => {
+                let order = ports.orders().get(key.order).await?;
+                let order = order.ok_or_else(|| missing("its order is not there"))?;
+                Some(order.after_part(now))
+            }
+            RefundReply::Pending => None,
+            RefundReply::Refused(why) => {
+                tracing::error!(refund = %key, why, "a refund was refused");
+                None
+            }
+        };
+        match ports.orders().record_order_refund(&after, order.as_ref()).await? {
+            ChangeReply::Done => return Ok(PartOutcome::Asked(after.refund)),
+            ChangeReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("refund {key} keeps changing")))
 }
 
 /// A payment that is being refunded, and its refund.

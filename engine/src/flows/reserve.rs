@@ -13,6 +13,7 @@ use crate::domain::inventory::{
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState};
+use crate::domain::order_refund::RefundCounts;
 use crate::domain::requested::{RequestedLine, fingerprint, order_lines, total_minor};
 use crate::domain::sale::Sale;
 use crate::domain::tickets::Tickets;
@@ -331,6 +332,7 @@ async fn claim(
         payment: None,
         attempts: Attempts::default(),
         synced: false,
+        refunds: RefundCounts::default(),
     };
     let limit = sale.limit();
     let (created, queued) = join(

@@ -10,7 +10,8 @@ use serde::Serialize;
 use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Order, OrderState, PaymentRecord};
-use crate::domain::refund::RefundState;
+use crate::domain::order_refund::OrderRefund;
+use crate::domain::refund::{Refund, RefundState};
 use crate::domain::time::Timestamp;
 use crate::flows::hold::{inventory_of, sale_of};
 use crate::ports::{
@@ -105,7 +106,7 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
                     }
                     Err(error) => found.unread.push(format!("order {number}: {error}")),
                 },
-                Due::Refund(..) => {}
+                Due::Refund(..) | Due::OrderRefund(_) => {}
             }
         }
         let ahead = now.plus_seconds(REFUNDS_AHEAD_SECONDS);
@@ -119,6 +120,12 @@ pub async fn stuck(ports: &impl Ports, bound_seconds: u32, now: Timestamp) -> St
                         Err(error) => found.unread.push(format!("payment of {order}: {error}")),
                     }
                 }
+                Due::OrderRefund(key) => match ports.orders().order_refund(key).await {
+                    Ok(refund) => {
+                        found.stuck.extend(refund.and_then(|it| of_order_refund(&it, bound)));
+                    }
+                    Err(error) => found.unread.push(format!("refund {key}: {error}")),
+                },
                 Due::Order(_) => {}
             }
         }
@@ -215,17 +222,33 @@ async fn captured(ports: &impl Ports, order: &Order) -> String {
 /// A refund, if it was refused, was decided before the bound and is not with the provider, or is with
 /// the provider for longer than it takes.
 fn of_refund(record: &PaymentRecord, bound: Timestamp) -> Option<Stuck> {
-    let refund = record.refund.as_ref()?;
     let payment = format!("payment {} {}", record.capture.key.provider, record.capture.key.payment);
+    let order = record.capture.order;
+    stuck_refund(record.refund.as_ref()?, &payment, order, record.decided_at, bound)
+}
+
+/// The same of a refund of an order.
+fn of_order_refund(refund: &OrderRefund, bound: Timestamp) -> Option<Stuck> {
+    let name = format!("refund {}", refund.key);
+    stuck_refund(&refund.refund, &name, refund.key.order, refund.made_at, bound)
+}
+
+fn stuck_refund(
+    refund: &Refund,
+    payment: &str,
+    order: OrderNumber,
+    decided_at: Timestamp,
+    bound: Timestamp,
+) -> Option<Stuck> {
     let says = match refund.state {
         RefundState::Refunded => return None,
         RefundState::Failed => {
             let refusal = refund.refusal.as_deref().unwrap_or("nothing more");
             format!("{payment}: the provider has refused, and says: {refusal}")
         }
-        RefundState::Due | RefundState::Requested if record.decided_at > bound => return None,
+        RefundState::Due | RefundState::Requested if decided_at > bound => return None,
         RefundState::Pending
-            if record.decided_at > bound.plus_seconds(-PROVIDER_FINISHES_SECONDS) =>
+            if decided_at > bound.plus_seconds(-PROVIDER_FINISHES_SECONDS) =>
         {
             return None;
         }
@@ -240,8 +263,8 @@ fn of_refund(record: &PaymentRecord, bound: Timestamp) -> Option<Stuck> {
     Some(Stuck {
         kind: Kind::Refund,
         sale: None,
-        order: record.capture.order,
-        since: Some(record.decided_at),
+        order,
+        since: Some(decided_at),
         why: vec![says],
     })
 }

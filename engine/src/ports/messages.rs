@@ -11,6 +11,7 @@ use crate::domain::ids::{InventoryId, PaymentId, ProviderId, SaleId, TierId};
 use crate::domain::money::{Currency, MinorUnits, Money};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason};
+use crate::domain::order_refund::{OrderRefund, RefundNumber};
 use crate::domain::time::Timestamp;
 
 /// The most bytes of a message, and of a batch of them (a quota of SQS: 256 KiB until August 2025, which
@@ -209,6 +210,10 @@ pub struct Refund {
     pub currency: Currency,
     /// The reason of the refund.
     pub reason: RefundReason,
+    /// The number of the refund within its order, if it is one of a paid order: `amount_minor` is what goes
+    /// back. Without it the whole payment does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refund: Option<RefundNumber>,
 }
 
 impl Refund {
@@ -226,8 +231,19 @@ impl Refund {
                 amount_minor,
                 currency,
                 reason,
+                refund: None,
             }),
         }
+    }
+}
+
+impl From<&OrderRefund> for Refund {
+    fn from(refund: &OrderRefund) -> Self {
+        let PaymentKey { provider, payment } = refund.payment.clone();
+        let Money { amount_minor, currency } = refund.amount;
+        let (order, reason) = (refund.key.order, RefundReason::Returned);
+        let refund = Some(refund.key.number);
+        Self { provider, payment, order, amount_minor, currency, reason, refund }
     }
 }
 
@@ -279,6 +295,7 @@ mod tests {
     const BY_AN_ATTEMPT: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","attempt":2}"#;
     const DRAW: &str = r#"{"sale":"g1-2026-11-21"}"#;
     const REFUND: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"too_late"}"#;
+    const OF_AN_ORDER: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY","reason":"returned","refund":2}"#;
     const CALLBACK: &str = r#"{"provider":"stripe","payment":"pi_1","order":"4611686018427387905","amount_minor":110600,"currency":"CNY"}"#;
 
     fn survives<M: Message>(body: &str) {
@@ -303,6 +320,7 @@ mod tests {
         survives::<Expiry>(HEARD);
         survives::<Callback>(BY_AN_ATTEMPT);
         survives::<Refund>(REFUND);
+        survives::<Refund>(OF_AN_ORDER);
         survives::<Callback>(CALLBACK);
     }
 
@@ -332,6 +350,7 @@ mod tests {
                 amount_minor: MinorUnits(i64::MIN),
                 currency: Currency::new("EUR").unwrap(),
                 reason,
+                refund: RefundNumber::try_from(50).ok(),
             };
             assert!(refund.body().unwrap().len() <= MAX_REFUND_BYTES);
             let Refund { provider, payment, order, amount_minor, currency, .. } = refund;

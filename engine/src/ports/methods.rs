@@ -18,9 +18,11 @@ pub use crate::domain::ids::{
 pub use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
+    Unsell, UnsellReply,
 };
 pub use crate::domain::number::OrderNumber;
 pub use crate::domain::order::{Capture, Order, PaymentKey, PaymentRecord, TierTotals};
+pub use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 pub use crate::domain::refund::RefundReply;
 pub use crate::domain::room::bytes::{Hash, Secret, Signature};
 pub use crate::domain::room::code::{CodeShard, CodeUses};
@@ -49,6 +51,7 @@ macro_rules! port_methods {
                 Load: load_part(ref part: LoadPart) -> LoadReply;
                 Hold: hold(ref command: Hold) -> HoldReply;
                 Sell: sell(ref command: Sell) -> SellReply;
+                Unsell: unsell(ref command: Unsell) -> UnsellReply;
                 Release: release(ref command: Release) -> ReleaseReply;
                 Mark: mark(ref command: Mark) -> MarkReply;
                 Restore: restore(ref command: Restore) -> RestoreReply;
@@ -83,12 +86,17 @@ macro_rules! port_methods {
                 ) -> SettleReply;
                 RecordRefund: record_refund(ref payment: PaymentRecord, option order: Order)
                     -> ChangeReply;
+                GiveBack: give_back(ref plan: RefundPlan) -> ChangeReply;
+                RecordOrderRefund: record_order_refund(ref refund: OrderRefund, option order: Order)
+                    -> ChangeReply;
                 Count: sync(slice orders: Order) -> Vec<OrderNumber>;
                 Order: get(copy number: OrderNumber) -> Option<Order>;
                 ManyOrders: get_many(slice numbers: OrderNumber) -> Vec<Order>;
                 Payment: payment(copy order: OrderNumber, ref payment: PaymentKey)
                     -> Option<PaymentRecord>;
                 Payments: payments(copy order: OrderNumber) -> Vec<PaymentRecord>;
+                OrderRefund: order_refund(copy key: RefundKey) -> Option<OrderRefund>;
+                OrderRefunds: order_refunds(copy order: OrderNumber) -> Vec<OrderRefund>;
                 OrdersOf: of_user(ref user: UserId, copy before: Option<OrderNumber>, copy most: u16)
                     -> Page;
                 TicketsOf: tickets_of(ref sale: SaleId, ref user: UserId) -> Tickets;
@@ -124,6 +132,8 @@ macro_rules! port_methods {
                     ref provider: ProviderId, copy from: Timestamp, option after: PageMark
                 ) -> CapturePage;
                 Refund: refund(ref payment: PaymentRecord) -> RefundReply;
+                RefundPart: refund_part(ref payment: PaymentRecord, ref refund: OrderRefund)
+                    -> RefundReply;
             }
             Cursors by cursors {
                 Cursor: cursor(ref provider: ProviderId) -> Option<Cursor>;

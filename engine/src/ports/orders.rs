@@ -9,6 +9,7 @@ use crate::domain::inventory::SeatLeg;
 use crate::domain::number::OrderNumber;
 pub use crate::domain::order::FOLLOW_UP_SECONDS;
 use crate::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use crate::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use crate::domain::requested::{MAX_LINES_PER_ORDER, MAX_SEATS_PER_ORDER};
 use crate::domain::sale::MAX_LEGS;
 use crate::domain::tickets::Tickets;
@@ -22,6 +23,12 @@ pub const MAX_TRANSACTION_ITEMS: usize = 100;
 /// seat are attributes of one item.
 const MAX_ITEMS_OF_ORDER: usize = 3 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER;
 const _: () = assert!(MAX_ITEMS_OF_ORDER <= MAX_TRANSACTION_ITEMS);
+
+/// Items of the largest refund of an order: the order, the refund, the payment, the buyer's count, for each
+/// ticket its seat and its attendee by each key, and the counter of each line's tier.
+const MAX_ITEMS_OF_REFUND: usize =
+    4 + (1 + MAX_ATTENDEE_KEYS) * MAX_SEATS_PER_ORDER + MAX_LINES_PER_ORDER;
+const _: () = assert!(MAX_ITEMS_OF_REFUND <= MAX_TRANSACTION_ITEMS);
 
 /// Items that one order adds to the transaction which counts it: the order, and the counter of each
 /// line's tier. A batch has at least one order.
@@ -114,8 +121,10 @@ pub enum Due {
     /// A pending order past its deadline, a paid one that is not synced, or one that is not pending and has
     /// an open attempt.
     Order(OrderNumber),
-    /// A refund that is not in the queue, or of which nothing was heard in time.
+    /// A refund of a whole payment that is not in the queue, or of which nothing was heard in time.
     Refund(OrderNumber, PaymentKey),
+    /// The same of a refund of an order.
+    OrderRefund(RefundKey),
 }
 
 /// One page of a buyer's orders.
@@ -196,6 +205,18 @@ pub trait Orders: Send + Sync {
         payment: &PaymentRecord,
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Makes a refund of a paid order, in one transaction: its tickets are marked, what they claim is freed,
+    /// and they are counted down; the refund is put, and the payment counts what goes back of it. Everything
+    /// is as it shall be. It is done if the order is paid, counted, and has the refunds before this one, and
+    /// if no more goes back of the payment than was captured.
+    fn give_back(&self, plan: &RefundPlan) -> impl Future<Output = Stored<ChangeReply>> + Send;
+    /// Records the state of a refund of an order, if what is recorded may become that; in the same
+    /// transaction writes the order whose money is back (the order as it shall be).
+    fn record_order_refund(
+        &self,
+        refund: &OrderRefund,
+        order: Option<&Order>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send;
     /// Counts paid orders in their sales' statistics, each exactly once however often it is given,
     /// one counter write per sale and tier; marks their seats sold. Returns those counted now.
     fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send;
@@ -215,6 +236,16 @@ pub trait Orders: Send + Sync {
         &self,
         order: OrderNumber,
     ) -> impl Future<Output = Stored<Vec<PaymentRecord>>> + Send;
+    /// A refund of an order, strongly consistent.
+    fn order_refund(
+        &self,
+        key: RefundKey,
+    ) -> impl Future<Output = Stored<Option<OrderRefund>>> + Send;
+    /// Every refund of an order, by number, strongly consistent.
+    fn order_refunds(
+        &self,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Vec<OrderRefund>>> + Send;
     /// A buyer's orders, newest first, strongly consistent, `before` a number.
     fn of_user(
         &self,

@@ -7,6 +7,7 @@ use crate::domain::attempt::{Attempt, CloseReply, StartReply};
 use crate::domain::captures::CapturePage;
 use crate::domain::ids::{PageMark, ProviderId};
 use crate::domain::order::{Capture, Order, PaymentRecord};
+use crate::domain::order_refund::OrderRefund;
 use crate::domain::refund::RefundReply;
 use crate::domain::time::Timestamp;
 
@@ -47,4 +48,11 @@ pub trait Provider: Send + Sync {
     /// Sends a captured payment back, whole, and once however often it is asked: the payment is the
     /// idempotency key. Asked again, it says how far it is.
     fn refund(&self, payment: &PaymentRecord) -> impl Future<Output = Stored<RefundReply>> + Send;
+    /// Sends a part of a captured payment back, once however often it is asked: the refund's name is the
+    /// idempotency key, and stands in the provider's record of it. Asked again, it says how far it is.
+    fn refund_part(
+        &self,
+        payment: &PaymentRecord,
+        refund: &OrderRefund,
+    ) -> impl Future<Output = Stored<RefundReply>> + Send;
 }

@@ -7,6 +7,7 @@ use super::{StoreError, Stored};
 use crate::domain::ids::{InventoryId, SaleId};
 use crate::domain::number::OrderNumber;
 use crate::domain::order::{Capture, PaymentRecord};
+use crate::domain::order_refund::OrderRefund;
 use crate::domain::time::Timestamp;
 
 /// The longest delay of a message, in seconds (a quota of SQS).
@@ -93,6 +94,16 @@ pub trait Queue: Send + Sync {
     fn keep(&self, capture: &Capture) -> impl Future<Output = Stored<()>> + Send {
         let message = messages::Callback::from(capture.clone()).into();
         async move { self.send(&message, Some(KEEP_SECONDS)).await }
+    }
+
+    /// Requests a refund of a paid order.
+    fn refund_part(
+        &self,
+        refund: &OrderRefund,
+        delay_seconds: Option<i32>,
+    ) -> impl Future<Output = Stored<()>> + Send {
+        let message = messages::Refund::from(refund).into();
+        async move { self.send(&message, delay_seconds).await }
     }
 
     /// Requests the refund of a payment. One that was accepted breaks the contract.

@@ -7,6 +7,7 @@ use crate::domain::ids::{Epoch, InventoryId, TierId};
 use crate::domain::inventory::{
     Hold, HoldRecord, HoldReply, Load, LoadPart, LoadReply, Mark, MarkReply, PartLimit, Release,
     ReleaseReply, Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
+    Unsell, UnsellReply,
 };
 use crate::domain::number::OrderNumber;
 use crate::domain::requested::MAX_LINES_PER_ORDER;
@@ -23,7 +24,7 @@ const PLAIN_ARGUMENTS: usize = 12;
 /// The most arguments of `hold`: for each line the tier, a bitmap a leg, and seven arguments.
 const MAX_HOLD_ARGUMENTS: usize = PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (1 + MAX_LEGS + 7);
 const _: () = assert!(MAX_HOLD_ARGUMENTS <= MAX_REQUEST_ARGUMENTS);
-/// The most arguments of `sell`, `release`, `mark` and `restore`: for each line the tier, its counters,
+/// The most arguments of `sell`, `unsell`, `release`, `mark` and `restore`: for each line the tier, its counters,
 /// two bitmaps a leg, and what was seen of the counters.
 const MAX_SETTLING_ARGUMENTS: usize =
     PLAIN_ARGUMENTS + MAX_LINES_PER_ORDER * (2 + 2 * MAX_LEGS + 1);
@@ -82,6 +83,8 @@ pub trait Seats: Send + Sync {
     fn hold(&self, command: &Hold) -> impl Future<Output = Stored<HoldReply>> + Send;
     /// Marks an order's seats sold.
     fn sell(&self, command: &Sell) -> impl Future<Output = Stored<SellReply>> + Send;
+    /// Frees the seats of tickets that were refunded.
+    fn unsell(&self, command: &Unsell) -> impl Future<Output = Stored<UnsellReply>> + Send;
     /// Gives a hold back.
     fn release(&self, command: &Release) -> impl Future<Output = Stored<ReleaseReply>> + Send;
     /// Gives a hold back, but for what others own.

@@ -71,6 +71,9 @@ pub(crate) struct Refund {
     amount_minor: MinorUnits,
     status: String,
     created_ms: i64,
+    /// The name that the seller gave to a part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refund: Option<String>,
 }
 
 /// The request and the answer of an idempotency key.
@@ -102,6 +105,8 @@ pub(crate) type Answer = (u16, Value);
 pub(crate) struct RefundRequest {
     pub(crate) payment: String,
     pub(crate) amount_minor: Option<MinorUnits>,
+    /// The name that the seller gives to a part, in the metadata.
+    pub(crate) refund: Option<String>,
     /// The parameters as they were sent, to tell whether a key is used for another request.
     pub(crate) parameters: String,
     pub(crate) key: Option<String>,
@@ -220,10 +225,14 @@ impl State {
     /// Source: <https://docs.stripe.com/api/refunds/object>
     fn shown(&self, refund: &Refund) -> Value {
         let currency = self.intents.get(&refund.payment).map(|intent| lower(&intent.amount));
+        let metadata = match &refund.refund {
+            None => json!({}),
+            Some(refund) => json!({ "refund": refund }),
+        };
         json!({
             "id": refund.id, "object": "refund", "amount": refund.amount_minor,
             "payment_intent": refund.payment, "status": refund.status, "currency": currency,
-            "created": refund.created_ms.div_euclid(1000), "metadata": {},
+            "created": refund.created_ms.div_euclid(1000), "metadata": metadata,
             "failure_reason": (refund.status == "failed").then_some("expired_or_canceled_card"),
         })
     }
@@ -288,6 +297,7 @@ impl Book {
             amount_minor,
             status: if pending { "pending" } else { "succeeded" }.to_owned(),
             created_ms: now.ms(),
+            refund: request.refund.clone(),
         };
         ((200, self.state.shown(&refund)), Some(refund))
     }
@@ -505,6 +515,7 @@ mod tests {
         let request = RefundRequest {
             payment: "pi_1".to_owned(),
             amount_minor: None,
+            refund: None,
             parameters: "pi_1".to_owned(),
             key: Some("key".to_owned()),
         };

@@ -390,6 +390,7 @@ async fn create_refund(State(accounts): Shared, request: Request) -> Response {
         let request = RefundRequest {
             payment: payment.clone(),
             amount_minor: amount(&form),
+            refund: form.get("metadata[refund]").cloned(),
             parameters: format!("{form:?}"),
             key: key.map(str::to_owned),
         };

@@ -14,11 +14,14 @@ use engine::domain::attempt::{
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
     Ticket,
+};
+use engine::domain::order_refund::{
+    AskedBy, OrderRefund, RefundCounts, RefundKey, RefundNumber, RefundTerms, TicketName,
 };
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::time::Timestamp;
@@ -28,6 +31,9 @@ use engine::ports::{StoreError, Stored, block_of, due_shard};
 pub(super) const ATTENDEE: &str = "attendee";
 /// The attribute of a ticket that has its attendee's hashes.
 const ATTENDEE_HASHES: &str = "attendee_hashes";
+
+/// The attribute of a ticket that has the number of the refund which took it back.
+pub(super) const TICKET_REFUND: &str = "refund";
 
 /// An item: its attributes by name.
 pub(super) type Item = HashMap<String, AttributeValue>;
@@ -192,6 +198,15 @@ pub(super) fn order_item(order: &Order) -> Item {
             [("payment_provider", text(&payment.provider)), ("payment_id", text(&payment.payment))],
         );
     }
+    if order.refunds.made > 0 {
+        add(
+            &mut item,
+            [
+                ("refunds", number(order.refunds.made)),
+                ("refunds_back", number(order.refunds.back)),
+            ],
+        );
+    }
     if order.synced {
         add(&mut item, [("synced", AttributeValue::Bool(true))]);
     }
@@ -269,13 +284,20 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
 }
 
 fn line_value(line: &OrderLine) -> AttributeValue {
-    AttributeValue::M(item([
+    let mut map = item([
         ("tier", text(&line.tier)),
         ("from", number(line.legs.from())),
         ("to", number(line.legs.to())),
         ("price_minor", number(line.price_minor)),
         ("tickets", AttributeValue::L(line.tickets.iter().map(ticket_value).collect())),
-    ]))
+    ]);
+    if let Some(RefundTerms { until, fee_minor }) = line.terms {
+        add(
+            &mut map,
+            [("refund_until_ms", number(until.ms())), ("refund_fee_minor", number(fee_minor))],
+        );
+    }
+    AttributeValue::M(map)
 }
 
 fn ticket_value(ticket: &Ticket) -> AttributeValue {
@@ -285,6 +307,7 @@ fn ticket_value(ticket: &Ticket) -> AttributeValue {
         add(&mut map, [(ATTENDEE_HASHES, hashes)]);
         add(&mut map, id.iter().map(|id| (ATTENDEE, text(id))));
     }
+    add(&mut map, ticket.refund.map(|refund| (TICKET_REFUND, number(refund.get()))));
     AttributeValue::M(map)
 }
 
@@ -316,6 +339,10 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
         payment,
         attempts: read_attempts(&fields)?,
         synced: fields.flag("synced")?,
+        refunds: RefundCounts {
+            made: fields.maybe_number("refunds")?.unwrap_or_default(),
+            back: fields.maybe_number("refunds_back")?.unwrap_or_default(),
+        },
     })
 }
 
@@ -333,6 +360,7 @@ fn read_line(fields: &Fields<'_>) -> Stored<OrderLine> {
         tier: fields.text("tier")?,
         legs,
         price_minor: fields.number("price_minor")?,
+        terms: read_terms(fields)?,
         tickets: fields.maps("tickets")?.iter().map(read_ticket).collect::<Stored<_>>()?,
     })
 }
@@ -342,6 +370,75 @@ fn read_ticket(fields: &Fields<'_>) -> Stored<Ticket> {
         seat: Seat(fields.number("seat")?),
         name: fields.text("name")?,
         attendee: read_attendee(fields)?,
+        refund: read_refund_number(fields, TICKET_REFUND)?,
+    })
+}
+
+fn read_terms(fields: &Fields<'_>) -> Stored<Option<RefundTerms>> {
+    let Some(until) = fields.maybe_number("refund_until_ms")? else { return Ok(None) };
+    let fee_minor = fields.number("refund_fee_minor")?;
+    Ok(Some(RefundTerms { until: Timestamp::from_ms(until), fee_minor }))
+}
+
+fn read_refund_number(fields: &Fields<'_>, name: &str) -> Stored<Option<RefundNumber>> {
+    let Some(number) = fields.maybe_number::<u8>(name)? else { return Ok(None) };
+    let number = RefundNumber::try_from(number);
+    number.map(Some).map_err(|_| fields.broken(name, "is no refund's number"))
+}
+
+/// The key of a refund of an order.
+pub(super) fn order_refund_key(key: RefundKey) -> Item {
+    orders_key(key.order.gene(), tables::refund_key(key))
+}
+
+/// A refund of an order as an item, due until the money is back.
+pub(super) fn order_refund_item(refund: &OrderRefund) -> Item {
+    let OrderRefund { key, payment, tickets, amount, asked_by, reason, made_at, refund } = refund;
+    let ticket = |ticket: &TicketName| {
+        AttributeValue::M(item([("tier", text(&ticket.tier)), ("seat", text(&ticket.seat))]))
+    };
+    let mut item = order_refund_key(*key);
+    add(
+        &mut item,
+        [
+            ("order", text(key.order)),
+            ("payment_provider", text(&payment.provider)),
+            ("payment_id", text(&payment.payment)),
+            ("tickets", AttributeValue::L(tickets.iter().map(ticket).collect())),
+            ("amount_minor", number(amount.amount_minor)),
+            ("currency", text(amount.currency)),
+            ("asked_by", text(asked_by.as_str())),
+            ("made_ms", number(made_at.ms())),
+        ],
+    );
+    add(&mut item, reason.iter().map(|reason| ("reason", text(reason))));
+    add(&mut item, refund_attributes(key.order, refund));
+    item
+}
+
+/// Reads a refund of an order.
+pub(super) fn read_order_refund(item: &Item) -> Stored<OrderRefund> {
+    let fields = Fields::from_item(item);
+    let sk: String = fields.text("sk")?;
+    let key = tables::refund_of_key(&sk).ok_or_else(|| fields.broken("sk", "is no refund's"))?;
+    let asked_by: String = fields.text("asked_by")?;
+    let asked_by = AskedBy::ALL.into_iter().find(|known| known.as_str() == asked_by);
+    let ticket = |fields: &Fields<'_>| {
+        Ok(TicketName { tier: fields.text("tier")?, seat: fields.text("seat")? })
+    };
+    let refund = read_refund(&fields)?;
+    Ok(OrderRefund {
+        key,
+        payment: PaymentKey {
+            provider: fields.text("payment_provider")?,
+            payment: fields.text("payment_id")?,
+        },
+        tickets: fields.maps("tickets")?.iter().map(ticket).collect::<Stored<_>>()?,
+        amount: read_money(&fields)?,
+        asked_by: asked_by.ok_or_else(|| fields.broken("asked_by", "is nobody"))?,
+        reason: fields.maybe_text("reason")?,
+        made_at: fields.time("made_ms")?,
+        refund: refund.ok_or_else(|| fields.broken("refund_state", "is absent"))?,
     })
 }
 
@@ -355,7 +452,7 @@ fn read_attendee(fields: &Fields<'_>) -> Stored<Option<Attendee>> {
 
 /// A payment as an item. One that goes back is due until the money is back.
 pub(super) fn payment_item(record: &PaymentRecord) -> Item {
-    let PaymentRecord { capture, outcome, decided_at, refund } = record;
+    let PaymentRecord { capture, outcome, decided_at, refund, back } = record;
     let mut item = payment_key(capture.order, &capture.key);
     add(
         &mut item,
@@ -373,6 +470,9 @@ pub(super) fn payment_item(record: &PaymentRecord) -> Item {
         PaymentOutcome::Refund(reason) => {
             add(&mut item, [("outcome", text("refund")), ("reason", text(reason.as_str()))]);
         }
+    }
+    if *back != MinorUnits::ZERO {
+        add(&mut item, [("back_minor", number(*back))]);
     }
     if let Some(refund) = refund {
         add(&mut item, refund_attributes(capture.order, refund));
@@ -427,6 +527,7 @@ pub(super) fn read_payment(item: &Item) -> Stored<PaymentRecord> {
         outcome,
         decided_at: fields.time("decided_ms")?,
         refund: read_refund(&fields)?,
+        back: fields.maybe_number("back_minor")?.unwrap_or_default(),
     })
 }
 
@@ -443,7 +544,7 @@ mod tests {
     use engine::domain::ids::{
         AttendeeId, PaymentId, ProviderId, RequestFingerprint, SeatName, TierId,
     };
-    use engine::domain::money::{Currency, MinorUnits};
+    use engine::domain::money::Currency;
 
     fn order(state: OrderState) -> Order {
         let user = UserId::new("auth0|张三").unwrap();
@@ -455,6 +556,7 @@ mod tests {
                 id: Some(AttendeeId::new(id).unwrap()),
                 hashes: ["a", "b"].map(|digit| digit.repeat(32).parse().unwrap()).to_vec(),
             }),
+            refund: None,
         };
         Order {
             number: engine::domain::number::Mint::new(77).mint(now, &user),
@@ -465,6 +567,7 @@ mod tests {
                 tier: TierId::new("second").unwrap(),
                 legs: Legs::new(1, 4).unwrap(),
                 price_minor: MinorUnits(55_300),
+                terms: None,
                 tickets: vec![ticket(400_000, Some("id 1")), ticket(1, None)],
             }],
             total: Money {
@@ -478,6 +581,7 @@ mod tests {
             payment: None,
             attempts: Attempts::default(),
             synced: false,
+            refunds: RefundCounts::default(),
         }
     }
 
@@ -498,7 +602,11 @@ mod tests {
             erased.lines[0].tickets[0].attendee.as_mut().unwrap().id = None;
             let mut without_hashes = plain.clone();
             without_hashes.lines[0].tickets[0].attendee.as_mut().unwrap().hashes.clear();
-            for order in [plain, paid, tombstone, erased, without_hashes] {
+            let mut refunded = Order { refunds: RefundCounts { made: 2, back: 1 }, ..paid.clone() };
+            refunded.lines[0].tickets[1].refund = RefundNumber::try_from(2).ok();
+            let until = refunded.pay_by;
+            refunded.lines[0].terms = Some(RefundTerms { until, fee_minor: MinorUnits(7) });
+            for order in [plain, paid, tombstone, erased, without_hashes, refunded] {
                 assert_eq!(read_order(&order_item(&order)), Ok(order));
             }
         }
@@ -550,6 +658,30 @@ mod tests {
             let item = payment_item(&record);
             assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded, "{state:?}");
             assert_eq!(read_payment(&item), Ok(record));
+        }
+    }
+
+    #[test]
+    fn every_refund_of_an_order_is_read_as_it_was_written() {
+        let order = order(OrderState::Paid);
+        for asked_by in AskedBy::ALL {
+            for state in RefundState::ALL {
+                let refusal = (state == RefundState::Failed).then(|| "no funds".to_owned());
+                let ticket = &order.lines[0].tickets[1];
+                let refund = OrderRefund {
+                    key: RefundKey { order: order.number, number: RefundNumber::FIRST },
+                    payment: key(),
+                    tickets: vec![ticket.named(&order.lines[0])],
+                    amount: order.total,
+                    asked_by,
+                    reason: (asked_by == AskedBy::Operator).then(|| "rain".to_owned()),
+                    made_at: order.created_at,
+                    refund: Refund { state, changed_at: order.created_at.plus_ms(9), refusal },
+                };
+                let item = order_refund_item(&refund);
+                assert_eq!(item.contains_key("due_ms"), state != RefundState::Refunded);
+                assert_eq!(read_order_refund(&item), Ok(refund));
+            }
         }
     }
 

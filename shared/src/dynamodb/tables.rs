@@ -12,6 +12,7 @@ use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{GroupId, Leg, ProviderId, SaleId, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::PaymentKey;
+use engine::domain::order_refund::RefundKey;
 use engine::domain::room::code::CodeShard;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -413,6 +414,26 @@ pub fn payment_key(payment: &PaymentKey) -> String {
 pub fn payment_of_key(sk: &str) -> Option<PaymentKey> {
     let (provider, payment) = sk.strip_prefix("payment#")?.split_once('#')?;
     Some(PaymentKey { provider: provider.parse().ok()?, payment: payment.parse().ok()? })
+}
+
+/// The prefix of the sort keys of an order's refunds, in its partition.
+#[must_use]
+pub fn refund_prefix(order: OrderNumber) -> String {
+    format!("refund#{order}#")
+}
+
+/// The sort key of a refund of an order: text order is that of the numbers.
+#[must_use]
+pub fn refund_key(key: RefundKey) -> String {
+    format!("{}{:02}", refund_prefix(key.order), key.number.get())
+}
+
+/// The refund of a sort key that [`refund_key`] made.
+#[must_use]
+pub fn refund_of_key(sk: &str) -> Option<RefundKey> {
+    let (order, number) = sk.strip_prefix("refund#")?.split_once('#')?;
+    let number: u8 = number.parse().ok()?;
+    Some(RefundKey { order: order.parse().ok()?, number: number.try_into().ok()? })
 }
 
 /// Begins the sort key of every claim of an attendee.

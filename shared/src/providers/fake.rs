@@ -16,7 +16,25 @@ use engine::domain::order::RefundReason;
 use engine::domain::order::{
     Capture, Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord,
 };
+use engine::domain::order_refund::{AskedBy, OrderRefund, RefundCounts};
+use engine::domain::refund::Refund;
 use engine::domain::time::Timestamp;
+
+/// The second refund of order 7, of a payment.
+pub(super) fn part(payment: &PaymentRecord, amount_minor: i64) -> OrderRefund {
+    let Money { currency, .. } = payment.capture.amount;
+    let now = Timestamp::now();
+    OrderRefund {
+        key: "7-r2".parse().unwrap(),
+        payment: payment.capture.key.clone(),
+        tickets: Vec::new(),
+        amount: Money { amount_minor: MinorUnits(amount_minor), currency },
+        asked_by: AskedBy::Operator,
+        reason: None,
+        made_at: now,
+        refund: Refund::due(now),
+    }
+}
 
 /// A request as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +146,7 @@ pub(super) fn order(total: Money) -> Order {
         payment: None,
         attempts: Attempts::default(),
         synced: false,
+        refunds: RefundCounts::default(),
     }
 }
 

@@ -36,6 +36,7 @@ use engine::domain::captures::{CapturePage, ListLag, Listing};
 use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{Provider, StoreError, Stored};
@@ -125,6 +126,16 @@ pub trait PaymentProvider: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Provider::refund`].
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>>;
+
+    /// Sends a part of a payment back, or says how far that is; see [`Provider::refund_part`].
+    ///
+    /// # Errors
+    /// As [`Provider::refund_part`].
+    fn refund_part<'a>(
+        &'a self,
+        payment: &'a PaymentRecord,
+        refund: &'a OrderRefund,
+    ) -> BoxFuture<'a, Stored<RefundReply>>;
 
     /// The text with which a callback must be answered that is taken; `None` if any success will do.
     fn acknowledgement(&self) -> Option<&'static str> {
@@ -346,6 +357,14 @@ impl Provider for Providers {
 
     async fn refund(&self, payment: &PaymentRecord) -> Stored<RefundReply> {
         self.asked(&payment.capture.key.provider)?.refund(payment).await
+    }
+
+    async fn refund_part(
+        &self,
+        payment: &PaymentRecord,
+        refund: &OrderRefund,
+    ) -> Stored<RefundReply> {
+        self.asked(&payment.capture.key.provider)?.refund_part(payment, refund).await
     }
 }
 

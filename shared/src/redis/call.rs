@@ -25,38 +25,17 @@ impl<'s> Call<'s> {
         Self { script, keys, key_names: Vec::new(), args, arg_names: Vec::new() }
     }
 
-    /// A call of a script that is given lines whose seats are known: it takes the sale, what is due,
-    /// and every bitmap of the lines.
-    pub(super) fn over_held_lines(
-        script: &'s Script,
-        keys: InventoryKeys<'_>,
-        lines: &[HeldLine],
-    ) -> Self {
-        Self::over_lines(script, keys, lines, false)
-    }
-
-    /// [`Call::over_held_lines`] of a script that frees seats, or is refused if any were freed: it takes
-    /// the counters of the lines' tiers as well.
+    /// A call of a script that is given lines whose seats are known: it takes the sale, what is due, and
+    /// of each line the tier, its counters and every bitmap.
     pub(super) fn over_freed_lines(
         script: &'s Script,
         keys: InventoryKeys<'_>,
         lines: &[HeldLine],
     ) -> Self {
-        Self::over_lines(script, keys, lines, true)
-    }
-
-    fn over_lines(
-        script: &'s Script,
-        keys: InventoryKeys<'_>,
-        lines: &[HeldLine],
-        with_freed: bool,
-    ) -> Self {
         let mut call = Self::new(script).key("sale", keys.sale()).key("due", keys.due());
         for line in lines {
             call.add_key("tier[line]", keys.tier(&line.tier));
-            if with_freed {
-                call.add_key("freed[line]", keys.freed(&line.tier));
-            }
+            call.add_key("freed[line]", keys.freed(&line.tier));
             for leg in line.legs.iter() {
                 call.add_key("taken[line,leg]", keys.taken(&line.tier, leg));
                 call.add_key("sold[line,leg]", keys.sold(&line.tier, leg));

@@ -101,10 +101,8 @@ pub(super) const SCRATCH: Key = key("scratch", KeyKind::Bitmap);
 pub(super) const TIER_OF_LINE: Key = key("tier[line]", KeyKind::Hash);
 pub(super) const TAKEN_OF_LINE: Key = key("taken[line,leg]", KeyKind::Bitmap);
 const SOLD_OF_LINE: Key = key("sold[line,leg]", KeyKind::Bitmap);
-/// The keys of a script that is given lines whose seats are known.
-pub(super) const KEYS_OF_HELD_LINES: [Key; 5] =
-    [SALE, DUE, TIER_OF_LINE, TAKEN_OF_LINE, SOLD_OF_LINE];
-/// The same of one that frees seats, or is refused if any were freed.
+/// The keys of a script that is given lines whose seats are known: it frees them, or is refused if any
+/// were freed.
 pub(super) const KEYS_OF_FREED_LINES: [Key; 6] =
     [SALE, DUE, TIER_OF_LINE, key("freed[line]", KeyKind::Counters), TAKEN_OF_LINE, SOLD_OF_LINE];
 

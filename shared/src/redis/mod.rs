@@ -38,6 +38,7 @@ mod script;
 mod seats;
 mod sell;
 mod unload;
+mod unsell;
 
 use engine::ports::StoreError;
 

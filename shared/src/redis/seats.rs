@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::connection::Connection;
 use super::script::Scripts;
-use super::{hold, load, mark, reads, release, repair, restore, sell, unload};
+use super::{hold, load, mark, reads, release, repair, restore, sell, unload, unsell};
 use engine::domain::ids::{Epoch, InventoryId, TierId};
 use engine::domain::inventory::{
     Hold, HoldRecord, HoldReply, LoadPart, LoadReply, Mark, MarkReply, Release, ReleaseReply,
-    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid,
+    Repair, RepairReply, Restore, RestoreReply, Sell, SellReply, Terms, TierGrid, Unsell,
+    UnsellReply,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::time::Timestamp;
@@ -71,6 +72,11 @@ impl Seats for RedisSeats {
     async fn sell(&self, command: &Sell) -> Stored<SellReply> {
         let call = sell::encode(&self.scripts.sell, command);
         sell::decode(&call.send(&self.connection).await?)
+    }
+
+    async fn unsell(&self, command: &Unsell) -> Stored<UnsellReply> {
+        let call = unsell::encode(&self.scripts.unsell, command);
+        unsell::decode(&call.send(&self.connection).await?)
     }
 
     async fn release(&self, command: &Release) -> Stored<ReleaseReply> {

@@ -1,9 +1,10 @@
-//! `lua/sell.lua`: marks the seats of an order sold, also if its hold was forgotten.
+//! `lua/sell.lua`: marks the seats of an order sold.
 
 use super::call::{Call, Reply};
-use super::contract::{Contract, KEYS_OF_HELD_LINES, reply, string};
+use super::contract::{Contract, KEYS_OF_FREED_LINES, reply, string};
 use super::hold_record;
 use super::keys::InventoryKeys;
+use super::repair::counters_to_text;
 use super::script::{Script, script};
 use engine::domain::inventory::{Sell, SellReply};
 use engine::ports::Stored;
@@ -11,28 +12,44 @@ use engine::ports::Stored;
 /// The keys, arguments and replies of `lua/sell.lua`.
 pub(super) const CONTRACT: Contract = Contract {
     script: "sell",
-    keys: &KEYS_OF_HELD_LINES,
-    args: &[string("epoch"), string("order"), string("user"), string("lines")],
-    replies: &[reply("sold", &[]), reply("not_loaded", &[])],
+    keys: &KEYS_OF_FREED_LINES,
+    args: &[
+        string("epoch"),
+        string("order"),
+        string("user"),
+        string("lines"),
+        string("freed[line]"),
+    ],
+    replies: &[
+        reply("sold", &[]),
+        reply("not_held", &[]),
+        reply("changed", &[]),
+        reply("not_loaded", &[]),
+    ],
 };
 
 pub(super) fn script() -> Script {
     script!(CONTRACT, runs_when_full:
         "include/names.lua" "include/record.lua" "include/lines.lua" "include/runs.lua"
-        "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua" "sell.lua")
+        "include/bits.lua" "include/grid.lua" "include/walk.lua" "include/bought.lua"
+        "include/blocks.lua" "include/counters.lua" "sell.lua")
 }
 
 pub(super) fn encode<'s>(script: &'s Script, command: &Sell) -> Call<'s> {
-    Call::over_held_lines(script, InventoryKeys(&command.inventory), &command.lines)
+    let call = Call::over_freed_lines(script, InventoryKeys(&command.inventory), &command.lines)
         .arg("epoch", command.epoch.as_str())
         .arg("order", command.order.to_string())
         .arg("user", command.user.as_str())
-        .arg("lines", hold_record::lines_to_text(&command.lines))
+        .arg("lines", hold_record::lines_to_text(&command.lines));
+    let freed = command.freed.iter().flatten();
+    freed.fold(call, |call, freed| call.arg("freed[line]", counters_to_text(freed)))
 }
 
 pub(super) fn decode(reply: &Reply) -> Stored<SellReply> {
     match reply.tag() {
         "sold" => Ok(SellReply::Sold),
+        "not_held" => Ok(SellReply::NotHeld),
+        "changed" => Ok(SellReply::Conflict),
         "not_loaded" => Ok(SellReply::NotLoaded),
         _ => Err(reply.unexpected()),
     }

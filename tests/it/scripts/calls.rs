@@ -325,6 +325,7 @@ async fn full_memory_refuses_a_hold_whole_and_lets_orders_end() {
             order: order(2),
             user,
             lines: second.lines,
+            freed: None,
         };
         assert_eq!(seats.sell(&sell).await, Ok(SellReply::Sold));
         assert_eq!(seats.count_taken(&inventory(), &[tier()], 1).await, Ok(2));

@@ -10,7 +10,8 @@ use engine::domain::ids::{
 };
 use engine::domain::inventory::{
     Freed, HeldLine, Hold, HoldRecord, Inventory, Line, Load, LoadPart, Mark, PartLimit, Release,
-    Repair, Restore, SeatLeg, Sell, Terms, TierGrid,
+    Repair, Restore, SeatLeg, Sell, Terms, TierGrid, Unsell,
+    tickets,
 };
 use engine::domain::number::OrderNumber;
 use engine::domain::sale::SaleState;
@@ -28,6 +29,7 @@ pub enum Command {
     Sell(Sell),
     Release(Release),
     Mark(Mark),
+    Unsell(Unsell),
     Restore(Restore),
     Repair(Repair),
     Admit(Admit),
@@ -157,7 +159,8 @@ impl SeededRng {
             _ if self.is_at_the_gate && self.rng.random_bool(0.9) => self.admit(shards),
             0..480 => self.hold(model),
             480..620 => self.release(model),
-            620..700 => self.sell(model),
+            620..680 => self.sell(model),
+            680..700 => self.unsell(model),
             700..770 => self.mark(model),
             770..810 => self.restore(model),
             810..860 => self.repair(model),
@@ -360,8 +363,60 @@ impl SeededRng {
             epoch,
             order,
             user: record.user,
+            freed: self.rng.random_bool(0.7).then(|| self.freed(model, &lines)),
             lines,
         })
+    }
+
+    /// What was bought by somebody who has bought that much: nobody's holds lose their count.
+    fn unsell(&mut self, model: &Inventory) -> Command {
+        let lines = self.sold_lines(model);
+        let tickets = tickets(&lines);
+        let has_bought = |(user, bought): (&UserId, &Tickets)| {
+            let of_user = model.holds.values().filter(|record| record.user == *user);
+            let mut needed: Tickets = of_user.map(HoldRecord::tickets).sum();
+            needed += tickets;
+            (*bought >= needed).then(|| user.clone())
+        };
+        let users: Vec<UserId> = model.bought.iter().filter_map(has_bought).collect();
+        let Some(user) = self.pick(&users) else { return self.sell(model) };
+        Command::Unsell(Unsell {
+            inventory: self.inventory.clone(),
+            epoch: self.epoch(model),
+            user,
+            freed: self.freed(model, &lines),
+            lines,
+        })
+    }
+
+    /// Seats of one tier that are sold on a journey, rarely others.
+    fn sold_lines(&mut self, model: &Inventory) -> Vec<HeldLine> {
+        let tiers = self.some_tiers();
+        let tier = self.pick(&tiers).unwrap();
+        let legs = self.journey();
+        let mut seats = self.seats(model, &tier, 2);
+        if let Some(grid) = model.tiers.get(&tier).filter(|_| self.rng.random_bool(0.9)) {
+            let places = grid.taken.first().map_or(0, |bits| bits.len() as u32 * 8);
+            let is_sold = |seat: &Seat| legs.iter().all(|leg| grid.is_sold(leg, *seat));
+            let sold: Vec<Seat> = (0..places).map(Seat).filter(is_sold).collect();
+            let from = self.rng.random_range(0..=sold.len());
+            seats = sold[from..].iter().copied().take(2).collect();
+        }
+        if seats.is_empty() {
+            seats = self.seats(model, &tier, 2);
+        }
+        vec![HeldLine { tier, legs, seats }]
+    }
+
+    /// What was seen of the counters of some lines, seldom wrongly.
+    fn freed(&mut self, model: &Inventory, lines: &[HeldLine]) -> Vec<Vec<u32>> {
+        let seen = |line: &HeldLine| freed_of(model, &line.tier, line.seats.iter().copied());
+        let mut freed: Vec<Vec<u32>> = lines.iter().map(seen).collect();
+        let one = freed.iter_mut().flatten().next_back();
+        if let Some(one) = one.filter(|_| self.rng.random_bool(0.1)) {
+            *one += 1;
+        }
+        freed
     }
 
     fn restore(&mut self, model: &Inventory) -> Command {
@@ -369,12 +424,7 @@ impl SeededRng {
         let known = self.rng.random_bool(0.5);
         let record = if known { record } else { self.new_record(model) };
         let epoch = self.epoch(model);
-        let seen = |line: &HeldLine| freed_of(model, &line.tier, line.seats.iter().copied());
-        let mut freed: Vec<Vec<u32>> = record.lines.iter().map(seen).collect();
-        let one = freed.iter_mut().flatten().next_back();
-        if let Some(one) = one.filter(|_| self.rng.random_bool(0.1)) {
-            *one += 1;
-        }
+        let freed = self.freed(model, &record.lines);
         Command::Restore(Restore { inventory: self.inventory.clone(), epoch, order, record, freed })
     }
 

@@ -109,6 +109,7 @@ impl Fixture {
             Command::LoadPart(part) => both!(load_part, part),
             Command::Hold(hold) => both!(hold, hold),
             Command::Sell(sell) => both!(sell, sell),
+            Command::Unsell(unsell) => both!(unsell, unsell),
             Command::Release(release) => both!(release, release),
             Command::Mark(mark) => both!(mark, mark),
             Command::Restore(restore) => both!(restore, restore),

@@ -50,7 +50,7 @@ fn another_release() -> Arc<Scripts> {
 
 fn sell(order: &Hold, record: HoldRecord) -> Sell {
     let (order, user) = (order.order, order.user.clone());
-    Sell { inventory: inventory(), epoch: epoch(), order, user, lines: record.lines }
+    Sell { inventory: inventory(), epoch: epoch(), order, user, lines: record.lines, freed: None }
 }
 
 #[tokio::test]

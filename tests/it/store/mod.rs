@@ -105,6 +105,7 @@ impl Fixture {
             payment: None,
             attempts: Attempts::default(),
             synced: false,
+            refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
 
@@ -162,11 +163,13 @@ fn line(in_tier: &str, legs: (u16, u16), seats: &[u32]) -> OrderLine {
         seat: Seat(*seat),
         name: SeatName::new(format!("s{seat}")).unwrap(),
         attendee: None,
+        refund: None,
     };
     OrderLine {
         tier: tier(in_tier),
         legs: Legs::new(legs.0, legs.1).unwrap(),
         price_minor: MinorUnits(500),
+        terms: None,
         tickets: seats.iter().map(ticket).collect(),
     }
 }

@@ -155,6 +155,11 @@ impl Sequence {
                 Settle: orders.settle(payment, settlement, *limit),
             Call::RecordRefund { payment, order } =>
                 RecordRefund: orders.record_refund(payment, order.as_ref()),
+            Call::GiveBack { plan } => GiveBack: orders.give_back(plan),
+            Call::RecordOrderRefund { refund, order } =>
+                RecordOrderRefund: orders.record_order_refund(refund, order.as_ref()),
+            Call::OrderRefund { key } => OrderRefund: orders.order_refund(*key),
+            Call::OrderRefunds { order } => OrderRefunds: orders.order_refunds(*order),
             Call::Count { orders: paid } => Count: orders.sync(paid),
             Call::Order { number } => Order: orders.get(*number),
             Call::ManyOrders { numbers } => ManyOrders: orders.get_many(numbers),

@@ -14,6 +14,9 @@ use engine::domain::order::{
     Capture, Order, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, RefundReason,
     Ticket,
 };
+use engine::domain::order_refund::{
+    AskedBy, OrderRefund, RefundNumber, RefundPlan, RefundRequest, RefundedTickets, decide_refund,
+};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::sale::SaleFile;
 use engine::domain::tickets::Tickets;
@@ -44,6 +47,8 @@ pub struct SeededRng {
     pub sales: Vec<SaleId>,
     /// The tiers of each sale.
     pub tiers: Vec<TierId>,
+    /// A refund that was decided, and may be asked for once more.
+    plan: Option<RefundPlan>,
 }
 
 impl SeededRng {
@@ -57,6 +62,7 @@ impl SeededRng {
         Self {
             rng: StdRng::seed_from_u64(seed),
             now: START,
+            plan: None,
             numbers: numbers.collect(),
             sales: ["s1", "s2"].map(|id| SaleId::new(id).unwrap()).to_vec(),
             tiers: ["a", "b"].map(|id| TierId::new(id).unwrap()).to_vec(),
@@ -93,6 +99,7 @@ impl SeededRng {
             seat: Seat(seat),
             name: SeatName::new(format!("x-{seat}")).unwrap(),
             attendee: attendee.map(attendee_of),
+            refund: None,
         }
     }
 
@@ -109,7 +116,8 @@ impl SeededRng {
             seats.retain(|other| *other != seat || is_doubled);
             tickets.push(self.ticket(seat));
         }
-        OrderLine { tier, legs: Legs::new(from, to).unwrap(), price_minor: PRICE, tickets }
+        let legs = Legs::new(from, to).unwrap();
+        OrderLine { tier, legs, price_minor: PRICE, terms: None, tickets }
     }
 
     /// An order of a known number that has not been made, or not like this.
@@ -139,6 +147,7 @@ impl SeededRng {
             payment: None,
             attempts: Attempts::default(),
             synced: false,
+            refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
 
@@ -209,6 +218,59 @@ impl SeededRng {
         let capture = Capture { key, order: order.number, amount: order.total, attempt };
         let payment = PaymentRecord::decided(&capture, outcome, self.now);
         Call::Settle { payment, settlement, limit: Tickets::new(self.of(&[1, 3, 6])) }
+    }
+
+    /// A refund of a paid order, sometimes one that is decided on what has changed since.
+    fn give_back(&mut self, stores: &Stores) -> Option<Call> {
+        if let Some(plan) = self.plan.take().filter(|_| self.once_in(3)) {
+            return Some(Call::GiveBack { plan });
+        }
+        let paid = stores.orders.orders.values().filter(|order| order.state == OrderState::Paid);
+        let paid: Vec<Order> = paid.filter(|order| order.payment.is_some()).cloned().collect();
+        if paid.is_empty() {
+            return None;
+        }
+        let order = self.of(&paid);
+        let key = order.payment.clone()?;
+        let mut payment = stores.orders.payment(order.number, &key)?;
+        let mut live = order.live_tickets().map(|(line, ticket)| ticket.named(line));
+        let (first, amount) = (live.next()?, self.of(&[0, 1, 300, 1200]));
+        let amount = Money { amount_minor: MinorUnits(amount), ..order.total };
+        let (tickets, amount) = match self.rng.random_range(0..3) {
+            0 => (RefundedTickets::All, None),
+            1 => (RefundedTickets::Named(vec![first]), self.once_in(2).then_some(amount)),
+            _ => (RefundedTickets::Named(Vec::new()), Some(amount)),
+        };
+        if self.once_in(8) {
+            // Decided on a payment of which less had gone back.
+            payment.back = MinorUnits::ZERO;
+        }
+        let request = RefundRequest {
+            number: RefundNumber::try_from(order.refunds.made + 1).ok()?,
+            tickets,
+            amount,
+            asked_by: AskedBy::Operator,
+            reason: self.once_in(2).then(|| "rain".to_owned()),
+        };
+        let plan = decide_refund(&order, Some(&payment), &request, self.now).ok()?;
+        self.plan = self.once_in(3).then(|| plan.clone());
+        Some(Call::GiveBack { plan })
+    }
+
+    /// What a provider says of a refund of an order.
+    fn part_is_back(&mut self, stores: &Stores) -> Option<Call> {
+        let known: Vec<OrderRefund> = stores.orders.refunds.values().cloned().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let mut refund = self.of(&known);
+        let state = self.of(&RefundState::ALL[1..]);
+        let refusal = (state == RefundState::Failed).then(|| "no".to_owned());
+        refund.refund = Refund { state, changed_at: self.now, refusal };
+        let order = stores.orders.get(refund.key.order);
+        let order = order.filter(|_| state == RefundState::Refunded);
+        let order = order.map(|order| order.after_part(self.now));
+        Some(Call::RecordOrderRefund { refund, order })
     }
 
     fn refund(&mut self, stores: &Stores) -> Option<Call> {
@@ -360,6 +422,8 @@ impl SeededRng {
             }
             8..=10 => self.settle(stores),
             11 if self.once_in(2) => self.attempt(stores),
+            16 => self.give_back(stores).unwrap_or_else(|| self.read()),
+            17 if self.once_in(2) => self.part_is_back(stores).unwrap_or_else(|| self.read()),
             11 => self.refund(stores).unwrap_or_else(|| self.read()),
             12 => {
                 let orders = (0..3).map(|_| self.known(stores)).collect();
@@ -374,7 +438,11 @@ impl SeededRng {
     pub fn everything(&self) -> Vec<Call> {
         let numbers = self.numbers.iter().map(|(number, _)| *number);
         let mut calls: Vec<Call> = numbers
-            .flat_map(|number| [Call::Order { number }, Call::Payments { order: number }])
+            .flat_map(|number| {
+                let order = number;
+                let refunds = Call::OrderRefunds { order };
+                [Call::Order { number }, Call::Payments { order }, refunds]
+            })
             .collect();
         let late = self.now.plus_seconds(1_000_000);
         calls.extend((0..DUE_SHARDS).map(|shard| Call::Due { shard, now: late, most: 100 }));

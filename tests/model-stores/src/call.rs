@@ -238,6 +238,7 @@ impl Call {
             Self::Load { .. }
             | Self::Hold { .. }
             | Self::Sell { .. }
+            | Self::Unsell { .. }
             | Self::Release { .. }
             | Self::Mark { .. }
             | Self::Restore { .. }
@@ -250,6 +251,8 @@ impl Call {
             | Self::WriteTombstone { .. }
             | Self::Settle { .. }
             | Self::RecordRefund { .. }
+            | Self::GiveBack { .. }
+            | Self::RecordOrderRefund { .. }
             | Self::Count { .. } => Effect::Orders,
             Self::Publish { .. }
             | Self::Lease { .. }
@@ -259,9 +262,10 @@ impl Call {
             | Self::Delist { .. }
             | Self::KeepTokens { .. } => Effect::Catalogue,
             Self::Send { .. } => Effect::Message,
-            Self::StartPayment { .. } | Self::ClosePayment { .. } | Self::Refund { .. } => {
-                Effect::Money
-            }
+            Self::StartPayment { .. }
+            | Self::ClosePayment { .. }
+            | Self::Refund { .. }
+            | Self::RefundPart { .. } => Effect::Money,
             Self::TakeCursor { .. } | Self::MoveCursor { .. } => Effect::Cursor,
             Self::KeepSecret { .. }
             | Self::Append { .. }
@@ -296,6 +300,8 @@ impl Call {
             | Self::Captures { .. }
             | Self::ListCaptures { .. }
             | Self::Cursor { .. }
+            | Self::OrderRefund { .. }
+            | Self::OrderRefunds { .. }
             | Self::OrdersOf { .. }
             | Self::TicketsOf { .. }
             | Self::Due { .. }
@@ -336,6 +342,9 @@ impl Stores {
             Call::Load { part } => Reply::Load(self.seats.of(&part.load.inventory).load_part(part)),
             Call::Hold { command } => Reply::Hold(self.seats.of(&command.inventory).hold(command)),
             Call::Sell { command } => Reply::Sell(self.seats.of(&command.inventory).sell(command)),
+            Call::Unsell { command } => {
+                Reply::Unsell(self.seats.of(&command.inventory).unsell(command))
+            }
             Call::Release { command } => {
                 Reply::Release(self.seats.of(&command.inventory).release(command))
             }
@@ -403,6 +412,10 @@ impl Stores {
             Call::RecordRefund { payment, order } => {
                 Reply::RecordRefund(self.orders.record_refund(payment, order.as_ref())?)
             }
+            Call::GiveBack { plan } => Reply::GiveBack(self.orders.give_back(plan)?),
+            Call::RecordOrderRefund { refund, order } => {
+                Reply::RecordOrderRefund(self.orders.record_order_refund(refund, order.as_ref())?)
+            }
             Call::Count { orders } => Reply::Count(self.orders.sync(orders)),
             Call::Order { number } => Reply::Order(self.orders.get(*number)),
             Call::ManyOrders { numbers } => Reply::ManyOrders(self.orders.get_many(numbers)),
@@ -410,6 +423,10 @@ impl Stores {
                 Reply::Payment(self.orders.payment(*order, payment))
             }
             Call::Payments { order } => Reply::Payments(self.orders.payments(*order)),
+            Call::OrderRefund { key } => Reply::OrderRefund(self.orders.order_refund(*key)),
+            Call::OrderRefunds { order } => {
+                Reply::OrderRefunds(self.orders.order_refunds(*order))
+            }
             Call::OrdersOf { user, before, most } => {
                 Reply::OrdersOf(self.orders.of_user(user, *before, *most))
             }
@@ -465,6 +482,9 @@ impl Stores {
                 Reply::MoveCursor(self.cursors.move_to(provider, reader, cursor, *until))
             }
             Call::Refund { payment } => Reply::Refund(self.provider.refund(&payment.capture.key)),
+            Call::RefundPart { refund, .. } => {
+                Reply::RefundPart(self.provider.refund_part(refund))
+            }
             Call::KeepSecret { sale, secret } => {
                 Reply::KeepSecret(self.rooms.keep_secret(sale, secret))
             }

@@ -12,7 +12,10 @@ use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
 use engine::domain::number::OrderNumber;
-use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord, TierTotals, totals};
+use engine::domain::order::{
+    Order, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, TierTotals, totals,
+};
+use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use engine::domain::refund::{Refund, RefundState};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
@@ -38,6 +41,8 @@ pub struct OrdersModel {
     pub orders: BTreeMap<OrderNumber, Order>,
     /// The decided payments.
     pub payments: BTreeMap<(OrderNumber, PaymentKey), PaymentRecord>,
+    /// The refunds of orders.
+    pub refunds: BTreeMap<RefundKey, OrderRefund>,
     /// The order that owns each claimed seat-leg.
     pub claims: BTreeMap<Place, OrderNumber>,
     /// The tickets of each buyer's live orders; never zero.
@@ -441,6 +446,124 @@ impl OrdersModel {
         Ok(ChangeReply::Done)
     }
 
+    /// Makes a refund of a paid order: its tickets are marked, what they claim is freed, and they are counted
+    /// down.
+    ///
+    /// # Errors
+    /// `Contract` for what the flows never ask for.
+    pub fn give_back(&mut self, plan: &RefundPlan) -> Stored<ChangeReply> {
+        let RefundPlan { order, refund, .. } = plan;
+        let number = refund.key.number.get();
+        must(order, order.refunds.made == number, "makes a refund of another number")?;
+        let taken = plan.taken_back();
+        if !taken.is_tombstone() {
+            must_fit(&taken, 3 + taken.lines.len())?;
+        }
+        let before = plan.before();
+        let fits = |stored: &&Order| {
+            stored.state == OrderState::Paid
+                && (stored.is_counted() || !stands(Guard::CountedFirst))
+                && (stored.refunds == before || !stands(Guard::RefundsSeen))
+                && stored.attempts.version == order.attempts.version
+        };
+        let amount = refund.amount.amount_minor;
+        let place = self.place_of(order.number, &refund.payment);
+        let payment = place.as_ref().and_then(|place| self.payments.get(place));
+        let has_room = payment.is_some_and(|payment| {
+            let all = payment.back + amount;
+            payment.outcome == PaymentOutcome::Accepted
+                && (all <= payment.capture.amount.amount_minor || !stands(Guard::RefundBound))
+        });
+        let is_there = self.orders.get(&order.number).filter(fits).is_some();
+        if !is_there || !has_room {
+            return Ok(ChangeReply::Conflict);
+        }
+        if !taken.is_tombstone() && !self.owns_its_claims(&taken) {
+            must(order, !stands(Guard::RefundsSeen), "is paid without its claims")?;
+            return Ok(ChangeReply::Conflict);
+        }
+        self.free(&taken);
+        for (key, sum) in totals([&taken]) {
+            let total = self.counters.entry(key).or_default();
+            total.tickets = total.tickets.saturating_sub(sum.tickets);
+            total.revenue_minor = total.revenue_minor - sum.revenue_minor;
+        }
+        if let Some(payment) = place.and_then(|place| self.payments.get_mut(&place)) {
+            payment.back += amount;
+        }
+        if let Some(stored) = self.orders.get_mut(&order.number) {
+            stored.state = order.state;
+            stored.changed_at = order.changed_at;
+            stored.refunds = order.refunds;
+            for (line, of_plan) in stored.lines.iter_mut().zip(&order.lines) {
+                for (ticket, planned) in line.tickets.iter_mut().zip(&of_plan.tickets) {
+                    ticket.refund = planned.refund;
+                }
+            }
+        }
+        self.due_again(order);
+        self.refunds.insert(refund.key, refund.clone());
+        self.order_refund_due(refund);
+        Ok(ChangeReply::Done)
+    }
+
+    /// Puts a refund of an order into the index of what is due, where it now has its place.
+    fn order_refund_due(&mut self, refund: &OrderRefund) {
+        let work = Due::OrderRefund(refund.key);
+        self.no_longer_due(&work);
+        self.due.extend(refund.refund.again_at().map(|at| (at, work)));
+    }
+
+    /// Records where a refund of an order stands, and with it that its money is back.
+    ///
+    /// # Errors
+    /// `Contract` if an order has more money back than it has refunds.
+    pub fn record_order_refund(
+        &mut self,
+        refund: &OrderRefund,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        if let Some(order) = order {
+            let fits = (1..=order.refunds.made).contains(&order.refunds.back);
+            must(order, fits, "has the money of a refund back that it has not")?;
+        }
+        let known = self.refunds.get(&refund.key);
+        let follows = known.is_some_and(|known| known.refund.state.may_become(refund.refund.state));
+        let is_seen = |order: &Order| {
+            self.orders.get(&order.number).is_some_and(|stored| {
+                stored.refunds.made == order.refunds.made
+                    && stored.refunds.back + 1 == order.refunds.back
+            })
+        };
+        if !follows || !order.is_none_or(is_seen) {
+            return Ok(ChangeReply::Conflict);
+        }
+        if let Some(order) = order
+            && let Some(stored) = self.orders.get_mut(&order.number)
+        {
+            stored.state = order.state;
+            stored.changed_at = order.changed_at;
+            stored.refunds = order.refunds;
+        }
+        if let Some(known) = self.refunds.get_mut(&refund.key) {
+            known.refund = refund.refund.clone();
+        }
+        self.order_refund_due(refund);
+        Ok(ChangeReply::Done)
+    }
+
+    /// A refund of an order.
+    #[must_use]
+    pub fn order_refund(&self, key: RefundKey) -> Option<OrderRefund> {
+        self.refunds.get(&key).cloned()
+    }
+
+    /// Every refund of an order, by number.
+    #[must_use]
+    pub fn order_refunds(&self, order: OrderNumber) -> Vec<OrderRefund> {
+        self.refunds.values().filter(|refund| refund.key.order == order).cloned().collect()
+    }
+
     /// Every payment that was decided for an order, in order of decision.
     #[must_use]
     pub fn payments(&self, order: OrderNumber) -> Vec<PaymentRecord> {
@@ -519,6 +642,7 @@ impl OrdersModel {
     pub fn due(&self, shard: u8, now: Timestamp, most: u16) -> Vec<Due> {
         let shard_of = |due: &Due| match due {
             Due::Order(order) | Due::Refund(order, _) => due_shard(*order),
+            Due::OrderRefund(key) => due_shard(key.order),
         };
         let found = self.due.iter().filter(|(at, due)| *at <= now && shard_of(due) == shard);
         found.map(|(_, due)| due.clone()).take(usize::from(most)).collect()

@@ -6,9 +6,10 @@ use engine::domain::attempt::{Attempt, AttemptKey, CloseReply, PaymentStep, Star
 use engine::domain::captures::CapturePage;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{PageMark, PaymentId, ProviderId};
-use engine::domain::money::Money;
+use engine::domain::money::{MinorUnits, Money};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentKey};
+use engine::domain::order_refund::{OrderRefund, RefundKey};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 
@@ -38,6 +39,8 @@ pub struct ProviderModel {
     pub in_list: BTreeMap<PaymentKey, InList>,
     /// The refunds.
     pub refunded: BTreeMap<PaymentKey, Money>,
+    /// The parts that went back, by their names.
+    pub parts: BTreeMap<RefundKey, (PaymentKey, Money)>,
     /// Payments that went back again, which only a provider does that forgets its idempotency keys.
     pub refunded_again: BTreeSet<PaymentKey>,
 }
@@ -152,6 +155,26 @@ impl ProviderModel {
             capture.order == order && self.listed_at.get(&capture.key).is_none_or(|at| *at <= now)
         };
         self.captured.values().filter(is_listed).cloned().collect()
+    }
+
+    /// Sends a part of a payment back; refuses more than is left of it. A repeated request does nothing more.
+    pub fn refund_part(&mut self, refund: &OrderRefund) -> RefundReply {
+        let Some(capture) = self.captured.get(&refund.payment) else {
+            return RefundReply::Refused("resource_missing: no such payment".to_owned());
+        };
+        if self.parts.contains_key(&refund.key) {
+            if !stands(Guard::RefundOnce) {
+                self.refunded_again.insert(refund.payment.clone());
+            }
+            return RefundReply::Refunded;
+        }
+        let of_payment = self.parts.values().filter(|(payment, _)| *payment == refund.payment);
+        let back: MinorUnits = of_payment.map(|(_, amount)| amount.amount_minor).sum();
+        if back + refund.amount.amount_minor > capture.amount.amount_minor {
+            return RefundReply::Refused("amount_too_large: more than is left".to_owned());
+        }
+        self.parts.insert(refund.key, (refund.payment.clone(), refund.amount));
+        RefundReply::Refunded
     }
 
     /// Sends a payment back, whole; refuses one that it does not have. A repeated request does nothing

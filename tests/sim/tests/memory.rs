@@ -78,11 +78,13 @@ impl Full {
             seat: Seat(seat),
             name: SeatName::new(format!("Spot {seat}")).unwrap(),
             attendee: None,
+            refund: None,
         };
         let line = OrderLine {
             tier: self.tiers[tier as usize].clone(),
             legs: Legs::ONE,
             price_minor: MinorUnits(500),
+            terms: None,
             tickets: vec![ticket(first), ticket(first + 1)],
         };
         let is_pending = index < self.pending;
@@ -100,6 +102,7 @@ impl Full {
             payment: None,
             attempts: Attempts::default(),
             synced: !is_pending,
+            refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
 

@@ -108,7 +108,14 @@ pub(super) fn release(order: u64, record: &HoldRecord) -> Release {
 
 pub(super) fn sell(order: u64, record: &HoldRecord) -> Sell {
     let (user, lines) = (record.user.clone(), record.lines.clone());
-    Sell { inventory: inventory_id(), epoch: epoch(), order: number(order), user, lines }
+    Sell {
+        inventory: inventory_id(),
+        epoch: epoch(),
+        order: number(order),
+        user,
+        lines,
+        freed: None,
+    }
 }
 
 pub(super) fn bought(inventory: &Inventory, user: &str) -> Option<u16> {

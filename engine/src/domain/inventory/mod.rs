@@ -22,6 +22,7 @@ mod release;
 mod repair;
 mod restore;
 mod sell;
+mod unsell;
 
 pub use check::Inconsistency;
 pub use freed::{Freed, SEATS_PER_FREED_BLOCK, freed_block_of};
@@ -34,6 +35,7 @@ pub use release::{Release, ReleaseReply};
 pub use repair::{Repair, RepairReply};
 pub use restore::{Restore, RestoreReply};
 pub use sell::{Sell, SellReply};
+pub use unsell::{Unsell, UnsellReply};
 
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, Leg, Seat, TierId, UserId};
@@ -90,6 +92,15 @@ impl Inventory {
                 grid.count_freed(line.seats.iter().copied());
             }
         }
+    }
+
+    /// True if no seat of the blocks of some lines was freed since somebody saw their counters, line by line.
+    fn is_unfreed(&self, lines: &[HeldLine], seen: &[Vec<u32>]) -> bool {
+        let freed = |line: &HeldLine| {
+            let grid = self.tiers.get(&line.tier)?;
+            Some(grid.freed.of(line.seats.iter().copied()))
+        };
+        lines.iter().map(freed).eq(seen.iter().cloned().map(Some))
     }
 
     fn put_hold(&mut self, order: OrderNumber, record: &HoldRecord) {

@@ -78,7 +78,8 @@ mod tests {
         let mut inventory = loaded();
         let record = held(&mut inventory, &ask(1, "u", vec![line("a", (0, 2), best(2))]));
         let first_seat = vec![HeldLine { seats: vec![Seat(0)], ..record.lines[0].clone() }];
-        let part = Sell { lines: first_seat, ..sell(1, &record) };
+        let freed = Some(vec![vec![0]]);
+        let part = Sell { lines: first_seat, freed, ..sell(1, &record) };
         assert_eq!(inventory.sell(&part), SellReply::Sold);
         assert_eq!(inventory.holds.len(), 1, "other seats were sold than the hold's");
         assert_eq!(inventory.release(&release(1, &record)), ReleaseReply::Released);

@@ -1,6 +1,6 @@
 //! Restoring: the hold of a pending order that Redis has forgotten.
 
-use super::{HeldLine, HoldRecord, Inventory};
+use super::{HoldRecord, Inventory};
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{Epoch, InventoryId};
 use crate::domain::number::OrderNumber;
@@ -50,12 +50,7 @@ impl Inventory {
             }
             return RestoreReply::Restored;
         }
-        let freed = |line: &HeldLine| {
-            let grid = self.tiers.get(&line.tier)?;
-            Some(grid.freed.of(line.seats.iter().copied()))
-        };
-        let is_unfreed = lines.iter().map(freed).eq(command.freed.iter().cloned().map(Some));
-        if stands(Guard::RestoreCounter) && !is_unfreed {
+        if stands(Guard::RestoreCounter) && !self.is_unfreed(lines, &command.freed) {
             return RestoreReply::Conflict;
         }
         let mut is_sold = false;

@@ -7,13 +7,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::file::{
-    GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
-    LIMITS, PAY_WINDOW_SECONDS, SaleFile,
+    FEE_PERCENT, GATE_BUDGET_PERCENT, GATE_SHARDS, GATE_TOKEN_SECONDS, GATE_USER_LOCK_MS, LIMIT_PER_BUYER,
+    LIMITS, PAY_WINDOW_SECONDS, RefundSettings, SaleFile,
 };
-use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
+use super::{MAX_BITMAP_BYTES, MAX_LEGS, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, MAX_TIERS, Tier};
 use crate::domain::bitmap;
 use crate::domain::challenge::Stage;
 use crate::domain::ids::{SeatName, StopId, TierId};
+use crate::domain::money::MinorUnits;
 
 /// A rule that a sale file breaks, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema, thiserror::Error)]
@@ -94,6 +95,10 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     ];
     let defect = |(at, rule): (&str, Option<String>)| Some(Defect::new(at, rule?));
     defects.extend(rules.into_iter().filter_map(defect));
+    check_refunds("refunds", file.refunds.as_ref(), defects);
+    for (index, tier) in file.tiers.iter().enumerate() {
+        check_refunds(&format!("tiers[{index}].refunds"), tier.refunds.as_ref(), defects);
+    }
     let Some(challenges) = &file.challenges else { return };
     let broken = challenges.defects().into_iter();
     defects.extend(broken.map(|(at, rule)| Defect::new(format!("challenges.{at}"), rule)));
@@ -101,6 +106,17 @@ pub(super) fn check_terms(file: &SaleFile, defects: &mut Vec<Defect>) {
     if challenges.asks_at(Stage::Join) && file.room.is_none() {
         let rule = "must be visit alone where there is no room to join";
         defects.push(Defect::new("challenges.at", rule));
+    }
+}
+
+fn check_refunds(at: &str, refunds: Option<&RefundSettings>, defects: &mut Vec<Defect>) {
+    let Some(refunds) = refunds else { return };
+    if let Some(rule) = outside(refunds.fee_percent, &FEE_PERCENT) {
+        defects.push(Defect::new(format!("{at}.fee_percent"), rule));
+    }
+    if !(MinorUnits::ZERO..=MAX_PRICE_MINOR).contains(&refunds.fee_minor) {
+        let rule = format!("must be 0 to {MAX_PRICE_MINOR}");
+        defects.push(Defect::new(format!("{at}.fee_minor"), rule));
     }
 }
 

@@ -10,6 +10,7 @@ use super::{MAX_LEGS, MAX_PLACES_PER_ROW, MAX_PRICE_MINOR, MAX_SEATS_PER_SALE, M
 use crate::domain::challenge::ChallengeSettings;
 use crate::domain::ids::{SaleId, SeatName, StopId, TierId};
 use crate::domain::money::{Currency, MinorUnits};
+use crate::domain::order_refund::RefundTerms;
 use crate::domain::sections::Section;
 use crate::domain::time::Timestamp;
 
@@ -25,6 +26,8 @@ pub(super) const GATE_BUDGET_PERCENT: RangeInclusive<u16> = 1..=1000;
 pub(super) const GATE_USER_LOCK_MS: RangeInclusive<u32> = 1..=600_000;
 /// Bounds of an admission's validity, in seconds.
 pub(super) const GATE_TOKEN_SECONDS: RangeInclusive<u32> = 5..=86_400;
+/// Bounds of the fee of a refund, in percent.
+pub(super) const FEE_PERCENT: RangeInclusive<u16> = 0..=100;
 /// Bounds of every limit of requests, attempts and orders given up.
 pub(super) const LIMITS: RangeInclusive<u32> = 1..=1_000_000_000;
 
@@ -76,6 +79,10 @@ pub struct SaleFile {
     /// What a buyer must answer first; absent if nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub challenges: Option<ChallengeSettings>,
+    /// Whether buyers may give paid tickets back, for every tier without terms of its own; absent: they may
+    /// not. An order keeps the terms of the moment of its making.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refunds: Option<RefundSettings>,
     /// What is sold.
     #[schemars(length(min = 1, max = MAX_TIERS))]
     pub tiers: Vec<TierFile>,
@@ -110,6 +117,7 @@ impl SaleFile {
             room: None,
             limits: LimitSettings::default(),
             challenges: None,
+            refunds: None,
             tiers,
         }
     }
@@ -191,6 +199,44 @@ impl Default for GateSettings {
             token_seconds: 300,
         }
     }
+}
+
+/// Until when buyers may give paid tickets back, and for what fee.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "terms of refunds, which are an object")]
+pub struct RefundSettings {
+    /// Until when, exclusive: so long before the start as the operator says (RFC 3339 with an offset).
+    pub until: Timestamp,
+    /// What is kept of each ticket's price, in percent of it, rounded up to a minor unit.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(max = 100))]
+    pub fee_percent: u16,
+    /// What is kept of each ticket's price besides, in minor units; of a cheaper ticket all of it.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    #[schemars(range(min = 0, max = MAX_PRICE_MINOR.0))]
+    pub fee_minor: MinorUnits,
+}
+
+impl RefundSettings {
+    /// The terms of a ticket of a price.
+    #[must_use]
+    pub fn terms(&self, price_minor: MinorUnits) -> RefundTerms {
+        let percent = price_minor.0.saturating_mul(i64::from(self.fee_percent));
+        // No price is negative.
+        let share = MinorUnits(percent.saturating_add(99) / 100);
+        let fee_minor = (share + self.fee_minor).min(price_minor);
+        RefundTerms { until: self.until, fee_minor }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u16) -> bool {
+    *number == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nothing(amount: &MinorUnits) -> bool {
+    *amount == MinorUnits::ZERO
 }
 
 /// How often buyers may ask for admissions, and give up orders.
@@ -279,6 +325,9 @@ pub struct TierFile {
     /// Seats of the plan that are not sold (kills, house seats).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_for_sale: Vec<SeatName>,
+    /// Whether buyers may give its tickets back, instead of what the sale says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refunds: Option<RefundSettings>,
 }
 
 impl TierFile {
@@ -294,6 +343,7 @@ impl TierFile {
             sections: Vec::new(),
             general_admission: None,
             not_for_sale: Vec::new(),
+            refunds: None,
         }
     }
 }

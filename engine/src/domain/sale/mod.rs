@@ -15,7 +15,7 @@ mod tiers;
 
 pub use check::Defect;
 pub use file::{
-    AttendeeRule, Fare, GateSettings, LimitSettings, SaleFile, SaleState, Stop, TierFile,
+    AttendeeRule, Fare, GateSettings, LimitSettings, RefundSettings, SaleFile, SaleState, Stop, TierFile,
 };
 pub use room::{RoomGroup, RoomSettings};
 
@@ -24,6 +24,7 @@ pub use super::sections::{Lettered, Places, Run, Section, SectionRow};
 use crate::domain::ids::{InventoryId, Legs, SaleId, StopId, TierId};
 use crate::domain::layout::Layout;
 use crate::domain::money::{MinorUnits, Money};
+use crate::domain::order_refund::RefundTerms;
 use crate::domain::requested::MAX_SEATS_PER_ORDER;
 use crate::domain::room::serving::Settings;
 use crate::domain::tickets::Tickets;
@@ -177,6 +178,14 @@ impl Sale {
         self.tiers.iter().filter(|tier| inventory.tier().is_none_or(|one| *one == tier.tier))
     }
 
+    /// The terms under which a buyer may give back a ticket of a tier and a price; `None` if never.
+    #[must_use]
+    pub fn refund_terms(&self, tier: &TierId, price_minor: MinorUnits) -> Option<RefundTerms> {
+        let of_tier = self.file.tiers.iter().find(|one| one.tier == *tier);
+        let settings = of_tier.and_then(|tier| tier.refunds).or(self.file.refunds)?;
+        Some(settings.terms(price_minor))
+    }
+
     /// The most tickets that a buyer may have in the sale.
     #[must_use]
     pub fn limit(&self) -> Tickets {
@@ -285,6 +294,31 @@ mod tests {
         let first = sale.journey(&stop("A"), &stop("B")).unwrap();
         assert_eq!(sale.tiers()[0].price_minor(first), None);
         assert_eq!(sale.journey(&stop("C"), &stop("A")), None);
+    }
+
+    #[test]
+    fn the_terms_of_a_refund_are_the_tiers_or_the_sales() {
+        let tier = TierId::new(train()["tiers"][0]["tier"].as_str().unwrap()).unwrap();
+        let terms = |of_sale: Option<serde_json::Value>, of_tier: Option<serde_json::Value>| {
+            let mut file = train();
+            of_sale.into_iter().for_each(|terms| file["refunds"] = terms);
+            of_tier.into_iter().for_each(|terms| file["tiers"][0]["refunds"] = terms);
+            let sale = read(file).map_err(|defects| defects.first().and_then(|one| one.split(':').next()).unwrap_or_default().to_owned())?;
+            Ok::<_, String>(sale.refund_terms(&tier, MinorUnits(333)).map(|terms| terms.fee_minor.0))
+        };
+        let until = "2030-01-01T00:00:00Z";
+        let free = || Some(json!({ "until": until }));
+        let fee = |percent: u16, minor: i64| {
+            Some(json!({ "until": until, "fee_percent": percent, "fee_minor": minor }))
+        };
+        assert_eq!(terms(None, None), Ok(None), "by default nobody may");
+        assert_eq!(terms(free(), None), Ok(Some(0)));
+        assert_eq!(terms(fee(10, 0), None), Ok(Some(34)), "rounded up");
+        assert_eq!(terms(fee(10, 0), fee(10, 66)), Ok(Some(100)));
+        assert_eq!(terms(fee(90, 300), free()), Ok(Some(0)));
+        assert_eq!(terms(None, fee(90, 300)), Ok(Some(333)), "never more than the price");
+        assert_eq!(terms(fee(101, 0), None), Err("refunds.fee_percent".to_owned()));
+        assert_eq!(terms(None, fee(0, -1)), Err("tiers[0].refunds.fee_minor".to_owned()));
     }
 
     #[test]

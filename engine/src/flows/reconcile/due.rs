@@ -55,7 +55,7 @@ impl<P: Ports> Pass<'_, P> {
         let due = self.ports.orders().due(shard, self.now, MAX_DUE).await?;
         let numbers = due.iter().filter_map(|due| match due {
             Due::Order(number) => Some(*number),
-            Due::Refund(..) => None,
+            Due::Refund(..) | Due::OrderRefund(_) => None,
         });
         let mut orders = read_each(self.ports, numbers.collect()).await;
         let mut discrepancies = Vec::new();
@@ -64,6 +64,7 @@ impl<P: Ports> Pass<'_, P> {
                 Due::Refund(order, payment) => {
                     discrepancies.push(Discrepancy::Refund(order, payment));
                 }
+                Due::OrderRefund(key) => discrepancies.push(Discrepancy::OrderRefund(key)),
                 Due::Order(number) => match orders.remove(&number) {
                     Some(Ok(order)) if self.is_in_grace(&order) => {}
                     Some(Ok(order)) => {
@@ -78,7 +79,8 @@ impl<P: Ports> Pass<'_, P> {
         }
         // A refund leaves its order where it is.
         let finishes = |discrepancy: &Discrepancy| {
-            let is_refund = matches!(discrepancy, Discrepancy::Refund(..));
+            let is_refund =
+                matches!(discrepancy, Discrepancy::Refund(..) | Discrepancy::OrderRefund(_));
             discrepancy.order().filter(|_| !is_refund)
         };
         let numbers: Vec<_> = discrepancies.iter().map(finishes).collect();

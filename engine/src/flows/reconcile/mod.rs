@@ -277,6 +277,7 @@ impl<'a, P: Ports> Pass<'a, P> {
                 | Discrepancy::Overdue(..)
                 | Discrepancy::Uncounted(..)
                 | Discrepancy::Refund(..)
+                | Discrepancy::OrderRefund(_)
                 | Discrepancy::Unclosed(_)
                 | Discrepancy::HoldOverdue(..)
                 | Discrepancy::HoldDiffers(..)
@@ -379,6 +380,7 @@ fn is_drift(discrepancy: &Discrepancy, now: Timestamp) -> bool {
         Discrepancy::Overdue(..)
         | Discrepancy::Uncounted(..)
         | Discrepancy::Refund(..)
+        | Discrepancy::OrderRefund(_)
         | Discrepancy::Unclosed(_)
         | Discrepancy::HoldOverdue(..) => false,
     }

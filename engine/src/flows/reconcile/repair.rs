@@ -116,6 +116,10 @@ pub(super) async fn repair_discrepancy(
                 None => Ok(0),
             }
         }
+        Discrepancy::OrderRefund(key) => match ports.orders().order_refund(*key).await? {
+            Some(found) => refund::request_part(ports, &found, now).await.map(|()| 1),
+            None => Ok(0),
+        },
         Discrepancy::Unclosed(order) => {
             let at = inventory_of(ports, order).await?;
             ports.queue().close(&at, order.number, None).await.map(|()| 1)

@@ -58,7 +58,7 @@ impl Report {
             Discrepancy::Terms { .. } => &mut self.terms,
             Discrepancy::Overdue(..) | Discrepancy::HoldOverdue(..) => &mut self.expired,
             Discrepancy::Uncounted(..) => &mut self.synced,
-            Discrepancy::Refund(..) => &mut self.refunds,
+            Discrepancy::Refund(..) | Discrepancy::OrderRefund(_) => &mut self.refunds,
             Discrepancy::Unclosed(_) => &mut self.closing,
             Discrepancy::HoldDiffers(..) => &mut self.aligned,
             Discrepancy::Forgotten(..) | Discrepancy::HeldAndFree(..) => &mut self.restored,

@@ -52,7 +52,7 @@ impl DynamoOrders {
             let free: Vec<String> =
                 legs().map(|leg| format!("attribute_not_exists(#{leg})")).collect();
             let (set, free) = (format!("SET {}", set.join(", ")), free.join(" AND "));
-            for ticket in &line.tickets {
+            for ticket in line.live() {
                 let key = seat_key(order, line, ticket.seat);
                 let claim = update(&self.db.tables().seats, key, &set, &free, owner())?;
                 plan.push((Part::Seat(line, ticket.seat), claim));
@@ -96,7 +96,7 @@ impl DynamoOrders {
         update(self.orders(), key, "ADD #tickets :more, #named :named", &condition, with)
     }
 
-    /// Everything an order gives back when it ends unpaid.
+    /// Everything an order gives back when it ends unpaid, or with the tickets of a refund.
     pub(super) fn frees_of<'a>(&self, order: &'a Order) -> Stored<Plan<'a>> {
         let mut plan = Vec::new();
         let owner = || [("order", text(order.number))];
@@ -105,7 +105,7 @@ impl DynamoOrders {
             let remove: Vec<String> = legs().map(|leg| format!("#{leg}")).collect();
             let owned: Vec<String> = legs().map(|leg| format!("#{leg} = :order")).collect();
             let (remove, owned) = (format!("REMOVE {}", remove.join(", ")), owned.join(" AND "));
-            for ticket in &line.tickets {
+            for ticket in line.live() {
                 let key = seat_key(order, line, ticket.seat);
                 let free = update(&self.db.tables().seats, key, &remove, &owned, owner())?;
                 plan.push((Part::Seat(line, ticket.seat), free));
@@ -212,7 +212,7 @@ pub(super) fn conflicts(
                     conflicts.attendee = Some(*hash);
                 }
             }
-            Part::Order | Part::Payment | Part::Statistics => {}
+            Part::Order | Part::Payment | Part::Refund | Part::Statistics => {}
         }
     }
     Ok(conflicts)

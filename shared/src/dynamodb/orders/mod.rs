@@ -1,7 +1,7 @@
 //! The orders in DynamoDB: every change of an order is one transaction with the claims it makes or
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
-//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `sync` of the
+//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `give_back` of its tickets, `sync` of the
 //! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
@@ -10,6 +10,7 @@ mod claims;
 mod create;
 mod end;
 mod erase;
+mod give_back;
 mod reads;
 mod settle;
 mod sync;
@@ -24,6 +25,7 @@ use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderLine, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::order_refund::{OrderRefund, RefundKey, RefundPlan};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{
@@ -41,6 +43,7 @@ pub struct DynamoOrders {
 enum Part<'a> {
     Order,
     Payment,
+    Refund,
     Seat(&'a OrderLine, Seat),
     Buyer,
     Attendee(AttendeeHash),
@@ -99,6 +102,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
         let part = match part {
             Part::Order => "order".to_owned(),
             Part::Payment => "payment".to_owned(),
+            Part::Refund => "refund".to_owned(),
             Part::Seat(line, seat) => format!("seat {} of {}", seat.0, line.tier),
             Part::Buyer => "buyer".to_owned(),
             Part::Attendee(_) => "attendee".to_owned(),
@@ -157,6 +161,32 @@ impl Orders for DynamoOrders {
         order: Option<&Order>,
     ) -> impl Future<Output = Stored<ChangeReply>> + Send {
         Self::record_refund(self, payment, order)
+    }
+
+    fn give_back(&self, plan: &RefundPlan) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::give_back(self, plan)
+    }
+
+    fn record_order_refund(
+        &self,
+        refund: &OrderRefund,
+        order: Option<&Order>,
+    ) -> impl Future<Output = Stored<ChangeReply>> + Send {
+        Self::record_order_refund(self, refund, order)
+    }
+
+    fn order_refund(
+        &self,
+        key: RefundKey,
+    ) -> impl Future<Output = Stored<Option<OrderRefund>>> + Send {
+        Self::order_refund(self, key)
+    }
+
+    fn order_refunds(
+        &self,
+        order: OrderNumber,
+    ) -> impl Future<Output = Stored<Vec<OrderRefund>>> + Send {
+        Self::order_refunds(self, order)
     }
 
     fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {

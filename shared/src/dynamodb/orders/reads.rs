@@ -5,13 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::DynamoOrders;
 use crate::dynamodb::expressions::keyed;
 use crate::dynamodb::items::{
-    Fields, Item, buyer_key, number, order_key, payment_key, read_order, read_payment, text,
+    Fields, Item, buyer_key, number, order_key, order_refund_key, payment_key, read_order,
+    read_order_refund, read_payment, text,
 };
 use crate::dynamodb::tables::{self, BY_USER, DUE, leg_attribute};
 use engine::domain::ids::{Leg, SaleId, Seat, TierId, UserId};
 use engine::domain::money::MinorUnits;
 use engine::domain::number::{Gene, OrderNumber};
 use engine::domain::order::{Order, PaymentKey, PaymentRecord, TierTotals};
+use engine::domain::order_refund::{OrderRefund, RefundKey};
 use engine::domain::tickets::Tickets;
 use engine::domain::time::Timestamp;
 use engine::ports::{Claim, Due, Page, StoreError, Stored};
@@ -55,6 +57,20 @@ impl DynamoOrders {
             key(one).cmp(&key(other))
         });
         Ok(payments)
+    }
+
+    pub(super) async fn order_refund(&self, key: RefundKey) -> Stored<Option<OrderRefund>> {
+        self.item(order_refund_key(key)).await?.as_ref().map(read_order_refund).transpose()
+    }
+
+    pub(super) async fn order_refunds(&self, order: OrderNumber) -> Stored<Vec<OrderRefund>> {
+        let query = keyed(
+            self.db.client().query().table_name(self.orders()),
+            "#gene = :gene AND begins_with(#sk, :refunds)",
+            [("gene", number(order.gene().get())), ("refunds", text(tables::refund_prefix(order)))],
+        );
+        let items = self.db.query(query.consistent_read(true), usize::MAX).await?;
+        items.iter().map(read_order_refund).collect()
     }
 
     pub(super) async fn of_user(
@@ -133,17 +149,23 @@ impl DynamoOrders {
             [("sale", text(sale)), ("counters", text("counter#"))],
         );
         let shards = self.db.query(query.consistent_read(true), usize::MAX).await?;
-        let mut sums: BTreeMap<TierId, TierTotals> = BTreeMap::new();
+        // A refund counts down in the shard of its order: one shard by itself may be below zero.
+        let mut sums: BTreeMap<TierId, (i64, MinorUnits)> = BTreeMap::new();
         for shard in &shards {
             let fields = Fields::from_item(shard);
             let sk: String = fields.text("sk")?;
             let tier = tables::tier_of_counter(&sk)
                 .ok_or_else(|| StoreError::Contract(format!("sale {sale}: counter {sk}")))?;
             let sum = sums.entry(tier).or_default();
-            sum.tickets += fields.number::<u64>("tickets")?;
-            sum.revenue_minor += fields.number::<MinorUnits>("revenue_minor")?;
+            sum.0 = sum.0.saturating_add(fields.number::<i64>("tickets")?);
+            sum.1 += fields.number::<MinorUnits>("revenue_minor")?;
         }
-        Ok(sums.into_iter().collect())
+        let totals = |(tier, (tickets, revenue_minor)): (TierId, (i64, MinorUnits))| {
+            let below = |_| StoreError::Contract(format!("sale {sale}: {tier} counts {tickets}"));
+            let tickets = u64::try_from(tickets).map_err(below)?;
+            Ok((tier, TierTotals { tickets, revenue_minor }))
+        };
+        sums.into_iter().map(totals).collect()
     }
 
     async fn item(&self, key: Item) -> Stored<Option<Item>> {
@@ -165,6 +187,9 @@ fn number_of(key: &Item) -> Stored<OrderNumber> {
 fn read_due(key: &Item) -> Stored<Due> {
     let fields = Fields::from_item(key);
     let sk: String = fields.text("sk")?;
+    if let Some(refund) = tables::refund_of_key(&sk) {
+        return Ok(Due::OrderRefund(refund));
+    }
     match tables::payment_of_key(&sk) {
         Some(payment) => Ok(Due::Refund(fields.text("order")?, payment)),
         None => number_of(key).map(Due::Order),

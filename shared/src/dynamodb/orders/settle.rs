@@ -7,10 +7,11 @@ use super::claims::Naming;
 use super::{Committed, DynamoOrders, Part, failed_item, must};
 use crate::dynamodb::expressions::{Value, put_new, update};
 use crate::dynamodb::items::{
-    number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
+    Item, number, order_key, payment_item, payment_key, read_payment, refund_attributes, text,
 };
+use engine::domain::number::OrderNumber;
 use engine::domain::order::{Order, OrderState, PaymentKey, PaymentRecord};
-use engine::domain::refund::RefundState;
+use engine::domain::refund::{Refund, RefundState};
 use engine::domain::tickets::Tickets;
 use engine::ports::{ChangeReply, SettleReply, Settlement, StoreError, Stored};
 
@@ -116,7 +117,17 @@ impl DynamoOrders {
             let broken = format!("payment {provider} {payment}: is refunded and was accepted");
             return Err(StoreError::Contract(broken));
         };
-        let mut with: Vec<Value> = refund_attributes(capture.order, refund).collect();
+        self.refund_state(payment_key(capture.order, &capture.key), capture.order, refund)
+    }
+
+    /// Writes the state of a refund into an item, over a state that it may follow.
+    pub(super) fn refund_state(
+        &self,
+        key: Item,
+        order: OrderNumber,
+        refund: &Refund,
+    ) -> Stored<TransactWriteItem> {
+        let mut with: Vec<Value> = refund_attributes(order, refund).collect();
         let set: Vec<String> = with.iter().map(|(name, _)| format!("#{name} = :{name}")).collect();
         let is_written = |name: &&&str| with.iter().any(|(written, _)| *written == **name);
         let all = ["refusal", "due_shard", "due_ms"];
@@ -132,7 +143,6 @@ impl DynamoOrders {
         let condition = format!("#refund_state IN ({})", names.join(", "));
         with.extend(from);
         let expression = format!("SET {}{remove}", set.join(", "));
-        let key = payment_key(capture.order, &capture.key);
         update(self.orders(), key, &expression, &condition, with)
     }
 

@@ -14,7 +14,7 @@ use super::request::{Request, business};
 use super::response::{self, Failure, Meaning};
 use super::trade::{
     ByNumber, CURRENCY, Closed, PagePay, Precreate, Precreated, Refund, RefundFound, RefundQuery,
-    RefundStatus, Refunded, Trade, refund_number, trade_number,
+    RefundStatus, Refunded, Trade, part_number, refund_number, trade_number,
 };
 use crate::providers::account::{Account, Answer, Effect};
 use crate::providers::limit::{Limits, Operation};
@@ -27,8 +27,10 @@ use engine::domain::attempt::{
     StartReply,
 };
 use engine::domain::ids::{PaymentId, ProviderId};
+use engine::domain::money::Money;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -224,14 +226,31 @@ impl Api {
     /// Sends a whole payment back, or says how far that is. It is asked about first; the request has one
     /// number however often it is made, and moves money once.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
-        let capture = &record.capture;
-        let payment = &capture.key.payment;
-        let whole = to_yuan(capture.amount.amount_minor);
-        let whole = whole.filter(|_| capture.amount.currency.to_string() == CURRENCY);
+        let number = refund_number(&record.capture.key.payment);
+        self.refund_as(record, number, record.capture.amount).await
+    }
+
+    /// Sends a part of a payment back, or says how far that is, under its own name.
+    pub(super) async fn refund_part(
+        &self,
+        record: &PaymentRecord,
+        part: &OrderRefund,
+    ) -> Stored<RefundReply> {
+        self.refund_as(record, part_number(part.key), part.amount).await
+    }
+
+    async fn refund_as(
+        &self,
+        record: &PaymentRecord,
+        out_request_no: String,
+        asked: Money,
+    ) -> Stored<RefundReply> {
+        let payment = &record.capture.key.payment;
+        let whole = to_yuan(asked.amount_minor);
+        let whole = whole.filter(|_| asked.currency.to_string() == CURRENCY);
         let Some(refund_amount) = whole else {
             return Ok(RefundReply::Refused(NOT_CNY.to_owned()));
         };
-        let out_request_no = refund_number(payment);
         let method = "alipay.trade.fastpay.refund.query";
         let call = Call::new(Operation::ListRefunds, Effect::Read, method);
         let parameters = RefundQuery { trade_no: payment, out_request_no: out_request_no.clone() };
@@ -241,9 +260,9 @@ impl Api {
             Err(failure) => return Ok(RefundReply::Refused(failure.text())),
         };
         let amount = found.refund_amount.as_deref().map(to_fen);
-        let is_whole = amount == Some(Some(capture.amount.amount_minor));
+        let is_all = amount == Some(Some(asked.amount_minor));
         let is_ours = found.out_request_no.as_ref().is_none_or(|number| *number == out_request_no);
-        if !is_ours || (amount.is_some() && !is_whole) {
+        if !is_ours || (amount.is_some() && !is_all) {
             return Err(self.contract("it answered with another refund"));
         }
         match found.refund_status {
@@ -260,7 +279,7 @@ impl Api {
             }
             Ok(made) if made.fund_change.as_deref() == Some("Y") => Ok(RefundReply::Refunded),
             // Nothing moved now. An older form of the query has no status, and an amount once it is done.
-            Ok(_) if is_whole => Ok(RefundReply::Refunded),
+            Ok(_) if is_all => Ok(RefundReply::Refunded),
             Ok(_) => Ok(RefundReply::Pending),
             Err(failure) => Ok(RefundReply::Refused(failure.text())),
         }

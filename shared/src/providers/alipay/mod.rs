@@ -21,6 +21,7 @@ use engine::domain::attempt::{Attempt, CloseReply, Offer, PaymentMethod, StartRe
 use engine::domain::ids::ProviderId;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
@@ -84,6 +85,14 @@ impl PaymentProvider for Alipay {
 
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
         Box::pin(self.0.refund(payment))
+    }
+
+    fn refund_part<'a>(
+        &'a self,
+        payment: &'a PaymentRecord,
+        refund: &'a OrderRefund,
+    ) -> BoxFuture<'a, Stored<RefundReply>> {
+        Box::pin(self.0.refund_part(payment, refund))
     }
 
     fn start<'a>(

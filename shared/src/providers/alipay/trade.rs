@@ -10,6 +10,7 @@ use engine::domain::attempt::AttemptKey;
 use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::money::{Currency, MinorUnits, Money};
 use engine::domain::order::{Capture, PaymentKey};
+use engine::domain::order_refund::RefundKey;
 
 /// The only currency of the gateway in China.
 pub(super) const CURRENCY: &str = "CNY";
@@ -145,6 +146,11 @@ impl Trade {
 /// The name of the refund of a payment, which makes it one however often it is asked for.
 pub(super) fn refund_number(payment: &PaymentId) -> String {
     format!("refund_{payment}")
+}
+
+/// The name of the refund of a part: letters, digits and underscores, as of a trade.
+pub(super) fn part_number(part: RefundKey) -> String {
+    part.to_string().replace('-', "_")
 }
 
 /// Parameters of `alipay.trade.refund`.

@@ -14,6 +14,7 @@ use engine::domain::captures::CapturePage;
 use engine::domain::ids::PageMark;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -79,6 +80,39 @@ impl Api {
         // What went back earlier by hand and this together are the whole.
         let all: Vec<Refund> = refunds.data.into_iter().chain([refund]).collect();
         Ok(forms::reply(&all, captured).unwrap_or(RefundReply::Pending))
+    }
+
+    /// Sends a part of a payment back, or says how far that is. The list is asked first, as for a whole one;
+    /// a part is known by its name in the refund's metadata, however many others there are.
+    pub(super) async fn refund_part(
+        &self,
+        record: &PaymentRecord,
+        part: &OrderRefund,
+    ) -> Stored<RefundReply> {
+        let Some(form) = forms::part_form(record, part) else {
+            let text = format!("Stripe cannot send back {}", part.amount);
+            return Ok(RefundReply::Refused(text));
+        };
+        let path = forms::refunds_path(&record.capture.key.payment);
+        let answer = self.get(Operation::ListRefunds, &path).await?;
+        if is_refusal(answer.status) {
+            return Ok(refused(&answer));
+        }
+        let refunds: List<Refund> = self.0.read(&answer, Effect::Read, words)?;
+        if let Some(made) = refunds.data.iter().find(|refund| refund.is_part(part.key)) {
+            return Ok(made.reply());
+        }
+        let head = Request::builder()
+            .method(Method::POST)
+            .uri(format!("{}/v1/refunds", self.0.url))
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header("idempotency-key", forms::part_idempotency_key(part));
+        let answer = self.0.ask(Operation::Refund, head, form.into(), Effect::Write).await?;
+        if is_refusal(answer.status) {
+            return Ok(refused(&answer));
+        }
+        let refund: Refund = self.0.read(&answer, Effect::Write, words)?;
+        Ok(refund.reply())
     }
 
     /// A page of the events of captures since a time, newest first.

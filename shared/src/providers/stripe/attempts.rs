@@ -282,6 +282,7 @@ mod tests {
             payment: None,
             attempts: Attempts::default(),
             synced: false,
+            refunds: engine::domain::order_refund::RefundCounts::default(),
         }
     }
 

@@ -11,6 +11,7 @@ use engine::domain::ids::{PageMark, PaymentId, ProviderId};
 use engine::domain::money::{Currency, MinorUnits};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, PaymentKey, PaymentRecord};
+use engine::domain::order_refund::{OrderRefund, RefundKey};
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -82,6 +83,33 @@ pub(super) struct Refund {
     status: Option<String>,
     #[serde(default)]
     failure_reason: Option<String>,
+    #[serde(default)]
+    metadata: RefundMetadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+struct RefundMetadata {
+    refund: Option<String>,
+}
+
+impl Refund {
+    /// True if it is this part, by the name that it was given.
+    pub(super) fn is_part(&self, key: RefundKey) -> bool {
+        self.metadata.refund.as_deref() == Some(key.to_string().as_str())
+    }
+
+    /// What it says by itself.
+    /// Source of the states: <https://docs.stripe.com/api/refunds/object#refund_object-status>
+    pub(super) fn reply(&self) -> RefundReply {
+        match self.status.as_deref() {
+            Some("succeeded") => RefundReply::Refunded,
+            Some(status @ ("failed" | "canceled")) => {
+                let why = self.failure_reason.as_deref().unwrap_or("without a reason");
+                RefundReply::Refused(format!("{status}: {why}"))
+            }
+            Some(_) | None => RefundReply::Pending,
+        }
+    }
 }
 
 /// The body of an answer that is an error.
@@ -140,6 +168,21 @@ pub(super) fn refund_form(record: &PaymentRecord) -> String {
     format!("payment_intent={payment}&metadata[order]={}", record.capture.order)
 }
 
+/// The form that asks for a part of a payment; `None` for an amount that Stripe cannot take.
+pub(super) fn part_form(record: &PaymentRecord, part: &OrderRefund) -> Option<String> {
+    let payment = escaped(record.capture.key.payment.as_str());
+    let (amount, key) = (amounts::written(part.amount)?, part.key);
+    let order = key.order;
+    Some(format!(
+        "payment_intent={payment}&amount={amount}&metadata[order]={order}&metadata[refund]={key}"
+    ))
+}
+
+/// The key under which a part is sent back once.
+pub(super) fn part_idempotency_key(part: &OrderRefund) -> String {
+    format!("onsale-refund-{}-{}", part.payment.provider, part.key)
+}
+
 /// The key under which one payment is refunded once.
 /// Source: <https://docs.stripe.com/api/idempotent_requests>
 pub(super) fn idempotency_key(key: &PaymentKey) -> String {
@@ -194,6 +237,21 @@ pub(super) fn reply(refunds: &[Refund], captured: MinorUnits) -> Option<RefundRe
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_part_is_known_by_its_name_alone() {
+        let key: RefundKey = "7-r2".parse().unwrap();
+        let listed = refunds(json!([
+            { "amount": 500, "status": "succeeded" },
+            { "amount": 500, "status": "succeeded", "metadata": { "refund": "7-r1" } },
+            { "amount": 500, "status": "pending", "metadata": { "refund": "7-r2" } },
+        ]));
+        let found: Vec<_> = listed.iter().map(|refund| refund.is_part(key)).collect();
+        assert_eq!(found, [false, false, true]);
+        assert_eq!(listed[2].reply(), RefundReply::Pending);
+        let failed = refunds(json!([{ "amount": 5, "status": "failed" }]));
+        assert!(matches!(failed[0].reply(), RefundReply::Refused(why) if why.contains("failed")));
+    }
 
     fn refunds(list: serde_json::Value) -> Vec<Refund> {
         serde_json::from_value(list).unwrap()

@@ -18,6 +18,7 @@ use engine::domain::captures::CapturePage;
 use engine::domain::ids::{PageMark, ProviderId};
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::Stored;
@@ -102,5 +103,13 @@ impl PaymentProvider for Stripe {
 
     fn refund<'a>(&'a self, payment: &'a PaymentRecord) -> BoxFuture<'a, Stored<RefundReply>> {
         Box::pin(async move { self.api()?.refund(payment).await })
+    }
+
+    fn refund_part<'a>(
+        &'a self,
+        payment: &'a PaymentRecord,
+        refund: &'a OrderRefund,
+    ) -> BoxFuture<'a, Stored<RefundReply>> {
+        Box::pin(async move { self.api()?.refund_part(payment, refund).await })
     }
 }

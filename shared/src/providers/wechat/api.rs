@@ -11,7 +11,7 @@ use http::{HeaderMap, Method, Request, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use super::event;
-use super::refund::{self, Refund};
+use super::refund::{self, Asked, Refund};
 use super::resource::ApiV3Key;
 use super::signature::{self, PlatformKeys, Signer};
 use super::transaction::{CURRENCY, Close, NativeOrder, NativeReply, Payee, Transaction};
@@ -28,6 +28,7 @@ use engine::domain::ids::{PaymentId, ProviderId};
 use engine::domain::money::MinorUnits;
 use engine::domain::number::OrderNumber;
 use engine::domain::order::{Capture, Order, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 use engine::domain::time::Timestamp;
 use engine::ports::{StoreError, Stored};
@@ -169,31 +170,44 @@ impl Api {
     /// Sends a whole payment back, or says how far that is. It is asked about first: a refund that was
     /// closed or did not arrive stays so, and is not asked for again.
     pub(super) async fn refund(&self, record: &PaymentRecord) -> Stored<RefundReply> {
+        self.refund_as(record, &Asked::whole(record)).await
+    }
+
+    /// Sends a part of a payment back, or says how far that is, as a whole one.
+    pub(super) async fn refund_part(
+        &self,
+        record: &PaymentRecord,
+        part: &OrderRefund,
+    ) -> Stored<RefundReply> {
+        self.refund_as(record, &Asked::part(record, part)).await
+    }
+
+    async fn refund_as(&self, record: &PaymentRecord, asked: &Asked<'_>) -> Stored<RefundReply> {
         if record.capture.amount.currency.to_string() != CURRENCY {
             return Ok(RefundReply::Refused(NOT_CNY.to_owned()));
         }
-        let target = refund::path(&record.capture.key.payment);
+        let target = asked.path();
         let answer = self.get(Operation::ListRefunds, &target).await?;
         if !is_absent(&answer) {
-            return self.refunded(&answer, Effect::Read, record);
+            return self.refunded(&answer, Effect::Read, asked);
         }
         let target = "/v3/refund/domestic/refunds";
-        let request = refund::Request::new(record);
+        let request = refund::Request::new(asked);
         let answer = self.post(Operation::Refund, target, &request).await?;
         if is_refusal(answer.status) {
             return Ok(RefundReply::Refused(words(&answer)));
         }
-        self.refunded(&answer, Effect::Write, record)
+        self.refunded(&answer, Effect::Write, asked)
     }
 
     fn refunded(
         &self,
         answer: &Answer,
         effect: Effect,
-        record: &PaymentRecord,
+        asked: &Asked<'_>,
     ) -> Stored<RefundReply> {
         let refund: Refund = self.account.read(answer, effect, words)?;
-        refund.reply(record).map_err(|defect| StoreError::Contract(self.said(defect)))
+        refund.reply(asked).map_err(|defect| StoreError::Contract(self.said(defect)))
     }
 
     /// The transaction of an attempt; `None` if WeChat Pay knows none.

@@ -1,12 +1,13 @@
-//! Money going back by WeChat Pay: whole payments, one refund each.
+//! Money going back by WeChat Pay: whole payments, one refund each, and parts of them, one for each name.
 
 use serde::{Deserialize, Serialize};
 
 use super::transaction::CURRENCY;
 use crate::providers::account::escaped;
 use engine::domain::ids::PaymentId;
-use engine::domain::money::{Currency, MinorUnits};
-use engine::domain::order::PaymentRecord;
+use engine::domain::money::{Currency, MinorUnits, Money};
+use engine::domain::order::{Capture, PaymentRecord};
+use engine::domain::order_refund::OrderRefund;
 use engine::domain::refund::RefundReply;
 
 /// Our name of the refund of a payment, which makes it one however often it is asked for: a refund is made
@@ -16,9 +17,30 @@ pub(super) fn number(payment: &PaymentId) -> String {
     format!("refund-{payment}")
 }
 
-/// The path at which a refund is asked about.
-pub(super) fn path(payment: &PaymentId) -> String {
-    format!("/v3/refund/domestic/refunds/{}", escaped(&number(payment)))
+/// A refund as it is asked for: of which capture, under which name, of what amount.
+#[derive(Debug, Clone)]
+pub(super) struct Asked<'a> {
+    capture: &'a Capture,
+    number: String,
+    amount: Money,
+}
+
+impl<'a> Asked<'a> {
+    /// The refund of a whole payment.
+    pub(super) fn whole(record: &'a PaymentRecord) -> Self {
+        let capture = &record.capture;
+        Self { capture, number: number(&capture.key.payment), amount: capture.amount }
+    }
+
+    /// The refund of a part, under its own name.
+    pub(super) fn part(record: &'a PaymentRecord, part: &OrderRefund) -> Self {
+        Self { capture: &record.capture, number: part.key.to_string(), amount: part.amount }
+    }
+
+    /// The path at which it is asked about.
+    pub(super) fn path(&self) -> String {
+        format!("/v3/refund/domestic/refunds/{}", escaped(&self.number))
+    }
 }
 
 /// The body of a request for a refund.
@@ -38,14 +60,14 @@ struct RequestAmount {
 }
 
 impl<'a> Request<'a> {
-    /// The request for a whole payment.
-    pub(super) fn new(record: &'a PaymentRecord) -> Self {
-        let whole = record.capture.amount.amount_minor;
-        let payment = &record.capture.key.payment;
+    /// The request for a refund.
+    pub(super) fn new(asked: &Asked<'a>) -> Self {
+        let total = asked.capture.amount.amount_minor;
+        let refund = asked.amount.amount_minor;
         Self {
-            transaction_id: payment,
-            out_refund_no: number(payment),
-            amount: RequestAmount { refund: whole, total: whole, currency: CURRENCY },
+            transaction_id: &asked.capture.key.payment,
+            out_refund_no: asked.number.clone(),
+            amount: RequestAmount { refund, total, currency: CURRENCY },
         }
     }
 }
@@ -77,15 +99,14 @@ enum Status {
 }
 
 impl Refund {
-    /// What it means for a payment; an error if it is another payment's or another amount.
-    pub(super) fn reply(&self, record: &PaymentRecord) -> Result<RefundReply, &'static str> {
-        let capture = &record.capture;
-        let payment = &capture.key.payment;
-        if self.transaction_id != *payment || self.out_refund_no != number(payment) {
+    /// What it means for what was asked; an error if it is another refund or of another amount.
+    pub(super) fn reply(&self, asked: &Asked<'_>) -> Result<RefundReply, &'static str> {
+        let payment = &asked.capture.key.payment;
+        if self.transaction_id != *payment || self.out_refund_no != asked.number {
             return Err("the refund is another payment's");
         }
         let RefundAmount { refund, currency } = self.amount;
-        if refund != capture.amount.amount_minor || currency != capture.amount.currency {
+        if (Money { amount_minor: refund, currency }) != asked.amount {
             return Err("the refund is of another amount");
         }
         let refused = |why: &str| Ok(RefundReply::Refused(why.to_owned()));
@@ -101,8 +122,7 @@ impl Refund {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::domain::money::Money;
-    use engine::domain::order::{Capture, PaymentKey, PaymentOutcome, RefundReason};
+    use engine::domain::order::{PaymentKey, PaymentOutcome, RefundReason};
     use engine::domain::time::Timestamp;
     use serde_json::{Value, json};
 
@@ -130,7 +150,7 @@ mod tests {
         });
         change(&mut refund);
         let refund: Refund = serde_json::from_value(refund).map_err(|error| error.to_string())?;
-        refund.reply(&record()).map_err(str::to_owned)
+        refund.reply(&Asked::whole(&record())).map_err(str::to_owned)
     }
 
     #[test]
@@ -157,7 +177,7 @@ mod tests {
 
     #[test]
     fn a_request_names_the_payment_and_its_refund() {
-        let body = serde_json::to_value(Request::new(&record())).unwrap();
+        let body = serde_json::to_value(Request::new(&Asked::whole(&record()))).unwrap();
         let whole = json!({ "refund": 500, "total": 500, "currency": "CNY" });
         assert_eq!(
             body,
@@ -166,7 +186,15 @@ mod tests {
                 "out_refund_no": "refund-4200000000202701150000000001", "amount": whole,
             })
         );
-        let odd: PaymentId = "a/../b".parse().unwrap();
-        assert_eq!(path(&odd), "/v3/refund/domestic/refunds/refund-a%2F..%2Fb");
+        let mut odd = record();
+        odd.capture.key.payment = "a/../b".parse().unwrap();
+        let path = Asked::whole(&odd).path();
+        assert_eq!(path, "/v3/refund/domestic/refunds/refund-a%2F..%2Fb");
+        let (record, part) = (record(), crate::providers::fake::part(&odd, 120));
+        let part = Asked::part(&record, &part);
+        assert_eq!(part.path(), "/v3/refund/domestic/refunds/7-r2");
+        let body = serde_json::to_value(Request::new(&part)).unwrap();
+        assert_eq!(body["out_refund_no"], "7-r2");
+        assert_eq!(body["amount"], json!({ "refund": 120, "total": 500, "currency": "CNY" }));
     }
 }

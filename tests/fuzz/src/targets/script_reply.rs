@@ -151,6 +151,7 @@ impl Sample {
             order: self.order,
             user: self.user.clone(),
             lines: self.record.lines.clone(),
+            freed: None,
         }
     }
 

@@ -167,7 +167,8 @@ impl Crowd {
         if fate < GIVEN_BACK + PAID {
             let epoch = wish.epoch.clone();
             let (user, lines) = (record.user, record.lines);
-            rig.seats.sell(&Sell { inventory, epoch, order, user, lines }).await?;
+            let freed = None;
+            rig.seats.sell(&Sell { inventory, epoch, order, user, lines, freed }).await?;
         } else {
             self.holds.push((order, record));
         }

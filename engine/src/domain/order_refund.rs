@@ -1,0 +1,747 @@
+//! Refunds of paid orders: money of a payment that goes back in parts, and the tickets that go with it.
+//!
+//! A refund is an item of its own. Its name, `<order>-r<number>`, is the idempotency key and stands in the
+//! provider's metadata: what went back of a payment cannot be told part from part by amounts. Numbers are
+//! given by who asks, from 1 on without a gap, so that a request that is repeated finds the refund that it
+//! made. The order counts its refunds, and the payment what goes back of it, never more than was captured.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::guard::{Guard, stands};
+use super::ids::{SeatName, TierId};
+use super::inventory::HeldLine;
+use super::money::{Currency, MinorUnits, Money};
+use super::number::OrderNumber;
+use super::order::{
+    Order, OrderEvent, OrderLine, OrderState, PaymentKey, PaymentOutcome, PaymentRecord, Ticket,
+};
+use super::refund::{Refund, RefundReply, RefundState, one_line};
+use super::time::Timestamp;
+
+/// Most refunds of one order: WeChat Pay takes so many of a payment.
+/// Source: <https://pay.weixin.qq.com/doc/v3/merchant/4012791883>
+pub const MAX_REFUNDS: u8 = 50;
+/// Seconds after a capture until when it can be refunded: WeChat Pay and Alipay take a year, others longer.
+/// Source: as [`MAX_REFUNDS`]
+pub const REFUNDABLE_SECONDS: i64 = 365 * 24 * 60 * 60;
+/// Seconds between the requests of two refunds of one order: WeChat Pay takes one a minute.
+/// Source: as [`MAX_REFUNDS`]
+pub const PAUSE_SECONDS: i64 = 60;
+
+/// The number of a refund within its order, from 1 to [`MAX_REFUNDS`].
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
+#[serde(try_from = "u8", into = "u8")]
+#[schemars(inline)]
+pub struct RefundNumber(#[schemars(range(min = 1, max = MAX_REFUNDS))] u8);
+
+/// A number that no refund has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a refund's number is from 1 to {MAX_REFUNDS}")]
+pub struct InvalidRefund;
+
+impl RefundNumber {
+    /// The first refund of an order.
+    pub const FIRST: Self = Self(1);
+
+    /// The number itself.
+    #[must_use]
+    pub const fn get(self) -> u8 {
+        self.0
+    }
+}
+
+impl TryFrom<u8> for RefundNumber {
+    type Error = InvalidRefund;
+    fn try_from(number: u8) -> Result<Self, InvalidRefund> {
+        (1..=MAX_REFUNDS).contains(&number).then_some(Self(number)).ok_or(InvalidRefund)
+    }
+}
+
+impl From<RefundNumber> for u8 {
+    fn from(number: RefundNumber) -> Self {
+        number.0
+    }
+}
+
+impl fmt::Display for RefundNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The name of a refund among all orders, as providers know it: `<order>-r<number>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundKey {
+    /// The order.
+    pub order: OrderNumber,
+    /// The refund's number within it.
+    pub number: RefundNumber,
+}
+
+impl fmt::Display for RefundKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-r{}", self.order, self.number)
+    }
+}
+
+impl FromStr for RefundKey {
+    type Err = InvalidRefund;
+    fn from_str(text: &str) -> Result<Self, InvalidRefund> {
+        let (order, digits) = text.split_once("-r").ok_or(InvalidRefund)?;
+        let order = order.parse().map_err(|_| InvalidRefund)?;
+        let number: u8 = digits.parse().map_err(|_| InvalidRefund)?;
+        let key = Self { order, number: RefundNumber::try_from(number)? };
+        // One text for each key: `+1` and `01` are none.
+        (key.to_string() == text).then_some(key).ok_or(InvalidRefund)
+    }
+}
+
+/// How many refunds an order has, and of how many the money is back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundCounts {
+    /// Refunds that were made: the highest number.
+    pub made: u8,
+    /// Those of which the money is back.
+    pub back: u8,
+}
+
+/// Until when a buyer may give a ticket back, and what it costs: the terms of the moment of buying.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RefundTerms {
+    /// Until when, exclusive.
+    pub until: Timestamp,
+    /// What is kept of the price of each ticket.
+    pub fee_minor: MinorUnits,
+}
+
+/// Who asked for a refund.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum AskedBy {
+    /// The order's buyer, under the terms of the sale.
+    Buyer,
+    /// An operator.
+    Operator,
+    /// The cancellation of the whole sale.
+    SaleCancelled,
+}
+
+impl AskedBy {
+    /// Everybody, for tables and tests.
+    pub const ALL: [Self; 3] = [Self::Buyer, Self::Operator, Self::SaleCancelled];
+
+    /// The text in JSON and in the database.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Buyer => "buyer",
+            Self::Operator => "operator",
+            Self::SaleCancelled => "sale_cancelled",
+        }
+    }
+}
+
+/// A ticket of an order, named as the order shows it: an order has one line a tier.
+#[derive(
+    Debug,
+    Clone,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+)]
+#[serde(deny_unknown_fields)]
+pub struct TicketName {
+    /// The tier.
+    pub tier: TierId,
+    /// The seat.
+    pub seat: SeatName,
+}
+
+/// Tickets that a refund takes back.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RefundedTickets {
+    /// All that are live, and all the money that is left.
+    All,
+    /// These; none if money goes back and every ticket stays.
+    Named(Vec<TicketName>),
+}
+
+/// A request for a refund.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RefundRequest {
+    /// The number that the refund shall have: one more than the order has refunds. The same request again
+    /// is answered with the same refund.
+    pub number: RefundNumber,
+    /// The tickets that are taken back.
+    pub tickets: RefundedTickets,
+    /// What goes back, if that is not what the tickets cost. Operators only.
+    pub amount: Option<Money>,
+    /// Who asks.
+    pub asked_by: AskedBy,
+    /// Why, in the operator's words.
+    pub reason: Option<String>,
+}
+
+/// A refund of a paid order.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OrderRefund {
+    /// Its name.
+    pub key: RefundKey,
+    /// The payment that it goes back of.
+    pub payment: PaymentKey,
+    /// The tickets that were taken back with it.
+    pub tickets: Vec<TicketName>,
+    /// What goes back.
+    pub amount: Money,
+    /// Who asked for it.
+    pub asked_by: AskedBy,
+    /// Why, on one line; `None` if nobody said.
+    pub reason: Option<String>,
+    /// Time of its making.
+    pub made_at: Timestamp,
+    /// How far it is.
+    pub refund: Refund,
+}
+
+/// Why a refund is not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RefundRefusal {
+    /// The order is not paid.
+    #[error("the order is {}", .0.as_str())]
+    NotPaid(OrderState),
+    /// The order has no such ticket.
+    #[error("the order has no ticket {} of tier {}", .0.seat, .0.tier)]
+    UnknownTicket(TicketName),
+    /// The ticket was refunded before, or is named twice.
+    #[error("ticket {} of tier {} is refunded already", .0.seat, .0.tier)]
+    TicketRefunded(TicketName),
+    /// It names neither a ticket nor an amount.
+    #[error("it names neither a ticket nor an amount")]
+    Nothing,
+    /// It is more than is left of the payment.
+    #[error("{left} is left of the payment")]
+    MoreThanLeft {
+        /// What is left.
+        left: Money,
+    },
+    /// It is of another currency than the order.
+    #[error("the order is in {0}")]
+    OtherCurrency(Currency),
+    /// The capture is too old.
+    #[error("its payment was captured more than a year ago")]
+    TooOld,
+    /// The terms of the sale do not let its buyer.
+    #[error("the terms of the sale do not allow it")]
+    NotAllowed,
+    /// Another refund has this number, or the one before is missing.
+    #[error("the next refund of the order has number {next}")]
+    OtherNumber {
+        /// The number that a new refund would have.
+        next: u8,
+    },
+    /// It has as many refunds as there may be.
+    #[error("an order has at most {MAX_REFUNDS} refunds")]
+    TooMany,
+}
+
+/// A refund that may be made, and what it changes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RefundPlan {
+    /// The order as it shall be: the tickets marked, the refund counted.
+    pub order: Order,
+    /// The refund.
+    pub refund: OrderRefund,
+    /// The payment as it shall be: what goes back is counted.
+    pub payment: PaymentRecord,
+}
+
+impl RefundPlan {
+    /// The order with the tickets that are taken back alone, live: what it gives up.
+    #[must_use]
+    pub fn taken_back(&self) -> Order {
+        let mut lines = self.order.lines_of(self.refund.key.number);
+        let tickets = lines.iter_mut().flat_map(|line| &mut line.tickets);
+        tickets.for_each(|ticket| ticket.refund = None);
+        Order { lines, ..self.order.clone() }
+    }
+
+    /// The refunds that the order had before.
+    #[must_use]
+    pub fn before(&self) -> RefundCounts {
+        let RefundCounts { made, back } = self.order.refunds;
+        let is_back = self.refund.refund.state == RefundState::Refunded;
+        RefundCounts { made: made.saturating_sub(1), back: back.saturating_sub(u8::from(is_back)) }
+    }
+}
+
+/// Decides a request for a refund of an order. `payment` is the record of the order's own payment. Reads
+/// nothing but its arguments.
+///
+/// # Errors
+/// The first [`RefundRefusal`].
+pub fn decide_refund(
+    order: &Order,
+    payment: Option<&PaymentRecord>,
+    request: &RefundRequest,
+    now: Timestamp,
+) -> Result<RefundPlan, RefundRefusal> {
+    let not_paid = || RefundRefusal::NotPaid(order.state);
+    let payment = payment.filter(|record| {
+        record.outcome == PaymentOutcome::Accepted
+            && order.payment.as_ref() == Some(&record.capture.key)
+    });
+    let payment = payment.filter(|_| order.state == OrderState::Paid).ok_or_else(not_paid)?;
+    check_number(order, request.number)?;
+    if payment.decided_at.plus_seconds(REFUNDABLE_SECONDS) <= now {
+        return Err(RefundRefusal::TooOld);
+    }
+    let (tickets, price) = taken_back(order, request, now)?;
+    let left = payment.left();
+    let amount = amount_of(order, request, price, left)?;
+    if tickets.is_empty() && amount.amount_minor == MinorUnits::ZERO {
+        return Err(RefundRefusal::Nothing);
+    }
+    let key = RefundKey { order: order.number, number: request.number };
+    // Nobody is asked to send nothing.
+    let is_back = amount.amount_minor == MinorUnits::ZERO;
+    let state = if is_back { RefundState::Refunded } else { RefundState::Due };
+    let refund = OrderRefund {
+        key,
+        payment: payment.capture.key.clone(),
+        tickets,
+        amount,
+        asked_by: request.asked_by,
+        reason: request.reason.as_deref().map(one_line),
+        made_at: now,
+        refund: Refund { state, changed_at: now, refusal: None },
+    };
+    let order = order.with_refund(&refund, now).ok_or_else(not_paid)?;
+    let back = payment.back + amount.amount_minor;
+    let payment = PaymentRecord { back, ..payment.clone() };
+    Ok(RefundPlan { order, refund, payment })
+}
+
+fn check_number(order: &Order, number: RefundNumber) -> Result<(), RefundRefusal> {
+    if order.refunds.made >= MAX_REFUNDS {
+        return Err(RefundRefusal::TooMany);
+    }
+    let next = order.refunds.made + 1;
+    let is_next = number.get() == next;
+    is_next.then_some(()).ok_or(RefundRefusal::OtherNumber { next })
+}
+
+/// The tickets that a request takes back, and what goes back for them.
+fn taken_back(
+    order: &Order,
+    request: &RefundRequest,
+    now: Timestamp,
+) -> Result<(Vec<TicketName>, MinorUnits), RefundRefusal> {
+    let mut names: Vec<TicketName> = Vec::new();
+    let mut price = MinorUnits::ZERO;
+    let all: Vec<TicketName> = order.live_tickets().map(|(line, ticket)| ticket.named(line)).collect();
+    let wanted = match &request.tickets {
+        RefundedTickets::All => &all,
+        RefundedTickets::Named(named) => named,
+    };
+    for name in wanted {
+        let each = order.lines.iter().filter(|line| line.tier == name.tier);
+        let found = each
+            .flat_map(|line| line.tickets.iter().map(move |ticket| (line, ticket)))
+            .find(|(_, ticket)| ticket.name == name.seat);
+        let (line, ticket) = found.ok_or_else(|| RefundRefusal::UnknownTicket(name.clone()))?;
+        if stands(Guard::TicketOnce) && (!ticket.is_live() || names.contains(name)) {
+            return Err(RefundRefusal::TicketRefunded(name.clone()));
+        }
+        price += match request.asked_by {
+            AskedBy::Operator | AskedBy::SaleCancelled => line.price_minor,
+            AskedBy::Buyer => {
+                let terms = line.terms.filter(|terms| now < terms.until);
+                let terms = terms.ok_or(RefundRefusal::NotAllowed)?;
+                (line.price_minor - terms.fee_minor).max(MinorUnits::ZERO)
+            }
+        };
+        names.push(name.clone());
+    }
+    Ok((names, price))
+}
+
+/// What goes back: what was asked for, or what the tickets are worth; of a whole order all that is left.
+fn amount_of(
+    order: &Order,
+    request: &RefundRequest,
+    price: MinorUnits,
+    left: Money,
+) -> Result<Money, RefundRefusal> {
+    let is_whole = request.tickets == RefundedTickets::All;
+    let amount = match (request.asked_by, request.amount) {
+        (AskedBy::Buyer, Some(_)) => return Err(RefundRefusal::NotAllowed),
+        (AskedBy::Operator | AskedBy::SaleCancelled, Some(amount)) => amount,
+        // What went back before without a ticket is not owed once more.
+        (AskedBy::Buyer, None) => Money { amount_minor: price.min(left.amount_minor), ..left },
+        (AskedBy::Operator | AskedBy::SaleCancelled, None) if is_whole => left,
+        (AskedBy::Operator | AskedBy::SaleCancelled, None) => Money { amount_minor: price, ..left },
+    };
+    if amount.currency != order.total.currency {
+        return Err(RefundRefusal::OtherCurrency(order.total.currency));
+    }
+    let fits = (MinorUnits::ZERO..=left.amount_minor).contains(&amount.amount_minor);
+    if stands(Guard::RefundBound) && !fits {
+        return Err(RefundRefusal::MoreThanLeft { left });
+    }
+    Ok(amount)
+}
+
+impl PaymentRecord {
+    /// What is left of the capture.
+    #[must_use]
+    pub fn left(&self) -> Money {
+        let captured = self.capture.amount;
+        Money { amount_minor: captured.amount_minor - self.back, ..captured }
+    }
+}
+
+impl Ticket {
+    /// Its name within its order.
+    #[must_use]
+    pub fn named(&self, line: &OrderLine) -> TicketName {
+        TicketName { tier: line.tier.clone(), seat: self.name.clone() }
+    }
+}
+
+impl Order {
+    /// The lines of the tickets that a refund took back, whole tickets and no others.
+    #[must_use]
+    pub fn lines_of(&self, refund: RefundNumber) -> Vec<OrderLine> {
+        let of_refund = |line: &OrderLine| {
+            let tickets: Vec<Ticket> =
+                line.tickets.iter().filter(|ticket| ticket.refund == Some(refund)).cloned().collect();
+            (!tickets.is_empty()).then(|| OrderLine { tickets, ..line.clone() })
+        };
+        self.lines.iter().filter_map(of_refund).collect()
+    }
+
+    /// The seats of the tickets that a refund took back, as the inventory knows them.
+    #[must_use]
+    pub fn seats_of(&self, refund: RefundNumber) -> Vec<HeldLine> {
+        let held = |line: OrderLine| HeldLine {
+            tier: line.tier,
+            legs: line.legs,
+            seats: line.tickets.iter().map(|ticket| ticket.seat).collect(),
+        };
+        self.lines_of(refund).into_iter().map(held).collect()
+    }
+
+    /// The order with a refund that is made now; `None` if it is not paid.
+    fn with_refund(&self, refund: &OrderRefund, now: Timestamp) -> Option<Self> {
+        let mut order = self.clone();
+        for line in &mut order.lines {
+            let tier = line.tier.clone();
+            for ticket in &mut line.tickets {
+                let is_named = |name: &TicketName| name.tier == tier && name.seat == ticket.name;
+                if refund.tickets.iter().any(is_named) {
+                    ticket.refund = Some(refund.key.number);
+                }
+            }
+        }
+        order.refunds.made = refund.key.number.get();
+        if refund.refund.state == RefundState::Refunded {
+            order.refunds.back += 1;
+        }
+        let is_last = order.live_tickets().next().is_none();
+        let event = if is_last { OrderEvent::Refund } else { OrderEvent::RefundPart };
+        order.after(event, now).map(|order| order.if_all_is_back(now))
+    }
+
+    /// The order as it is when the money of one more of its refunds is back.
+    #[must_use]
+    pub fn after_part(&self, now: Timestamp) -> Self {
+        let mut order = self.clone();
+        order.refunds.back = order.refunds.back.saturating_add(1).min(order.refunds.made);
+        order.if_all_is_back(now)
+    }
+
+    /// Refunded, if it waits for nothing but the money of its refunds, and all of that is back.
+    fn if_all_is_back(self, now: Timestamp) -> Self {
+        let RefundCounts { made, back } = self.refunds;
+        let is_over = self.state == OrderState::RefundDue && made > 0 && back == made;
+        let refunded = is_over.then(|| self.after(OrderEvent::RefundConfirmed, now)).flatten();
+        refunded.unwrap_or(self)
+    }
+}
+
+impl OrderRefund {
+    /// The refund with its request put into the queue (again) now; what the provider has said of it stays.
+    /// `None` if the money is back.
+    #[must_use]
+    pub fn requested(&self, now: Timestamp) -> Option<Self> {
+        Some(Self { refund: self.refund.requested(now)?, ..self.clone() })
+    }
+
+    /// The refund after what the provider said of it; `None` if the money is back.
+    #[must_use]
+    pub fn after_reply(&self, reply: &RefundReply, now: Timestamp) -> Option<Self> {
+        Some(Self { refund: self.refund.after_reply(reply, now)?, ..self.clone() })
+    }
+
+    /// True if a request asks for this very refund.
+    #[must_use]
+    pub fn answers(&self, request: &RefundRequest) -> bool {
+        let is_named = match &request.tickets {
+            // Which were live then cannot be told any more.
+            RefundedTickets::All => true,
+            RefundedTickets::Named(named) => {
+                named.len() == self.tickets.len()
+                    && named.iter().all(|name| self.tickets.contains(name))
+            }
+        };
+        self.key.number == request.number
+            && self.asked_by == request.asked_by
+            && is_named
+            && request.amount.is_none_or(|amount| amount == self.amount)
+    }
+
+    /// The time from which it may be asked for, [`PAUSE_SECONDS`] after the last of the others was.
+    #[must_use]
+    pub fn may_be_asked_at(&self, others: &[Self]) -> Option<Timestamp> {
+        let asked = |other: &&Self| {
+            other.key != self.key
+                && match other.refund.state {
+                    RefundState::Due | RefundState::Requested => false,
+                    RefundState::Pending | RefundState::Failed | RefundState::Refunded => {
+                        other.amount.amount_minor > MinorUnits::ZERO
+                    }
+                }
+        };
+        let last = others.iter().filter(asked).map(|other| other.refund.changed_at).max()?;
+        Some(last.plus_seconds(PAUSE_SECONDS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::attempt::Attempts;
+    use crate::domain::ids::{
+        Legs, PaymentId, ProviderId, RequestFingerprint, SaleId, Seat, UserId,
+    };
+    use crate::domain::number::Mint;
+    use crate::domain::order::Capture;
+
+    const NOW: Timestamp = Timestamp::from_ms(1_800_000_000_000);
+
+    fn name(seat: &str) -> TicketName {
+        TicketName { tier: TierId::new("a").unwrap(), seat: SeatName::new(seat).unwrap() }
+    }
+
+    /// A paid order of three tickets at 500, which may be given back for a fee of 100.
+    fn paid() -> (Order, PaymentRecord) {
+        let user = UserId::new("7").unwrap();
+        let currency = Currency::new("EUR").unwrap();
+        let key = PaymentKey {
+            provider: ProviderId::new("stripe").unwrap(),
+            payment: PaymentId::new("pi_1").unwrap(),
+        };
+        let ticket = |seat: u32| Ticket {
+            seat: Seat(seat),
+            name: SeatName::new(format!("a{seat}")).unwrap(),
+            attendee: None,
+            refund: None,
+        };
+        let order = Order {
+            number: Mint::new(0).mint(NOW, &user),
+            sale: SaleId::new("s").unwrap(),
+            user,
+            state: OrderState::Paid,
+            lines: vec![OrderLine {
+                tier: TierId::new("a").unwrap(),
+                legs: Legs::ONE,
+                price_minor: MinorUnits(500),
+                terms: Some(RefundTerms { until: NOW.plus_seconds(60), fee_minor: MinorUnits(100) }),
+                tickets: (1..=3).map(ticket).collect(),
+            }],
+            total: Money { amount_minor: MinorUnits(1500), currency },
+            fingerprint: RequestFingerprint::new("0123456789abcdef").unwrap(),
+            created_at: NOW,
+            pay_by: NOW.plus_seconds(60),
+            changed_at: NOW,
+            payment: Some(key.clone()),
+            attempts: Attempts::default(),
+            synced: true,
+            refunds: RefundCounts::default(),
+        };
+        let capture = Capture { key, order: order.number, amount: order.total, attempt: None };
+        let record = PaymentRecord::decided(&capture, PaymentOutcome::Accepted, NOW);
+        (order, record)
+    }
+
+    fn ask(number: u8, by: AskedBy, tickets: RefundedTickets) -> RefundRequest {
+        RefundRequest {
+            number: RefundNumber::try_from(number).unwrap(),
+            tickets,
+            amount: None,
+            asked_by: by,
+            reason: None,
+        }
+    }
+
+    fn of(seats: &[&str]) -> RefundedTickets {
+        RefundedTickets::Named(seats.iter().map(|seat| name(seat)).collect())
+    }
+
+    fn decide(
+        (order, payment): &(Order, PaymentRecord),
+        request: &RefundRequest,
+    ) -> Result<RefundPlan, RefundRefusal> {
+        decide_refund(order, Some(payment), request, NOW)
+    }
+
+    fn euros(amount: i64) -> Money {
+        Money { amount_minor: MinorUnits(amount), currency: Currency::new("EUR").unwrap() }
+    }
+
+    #[test]
+    fn a_ticket_goes_back_at_its_price_and_the_order_stays_paid_while_another_lives() {
+        let before = paid();
+        let plan = decide(&before, &ask(1, AskedBy::Operator, of(&["a2"]))).unwrap();
+        assert_eq!(plan.order.state, OrderState::Paid);
+        assert_eq!(plan.refund.amount, euros(500));
+        assert_eq!(plan.payment.left(), euros(1000));
+        assert_eq!(plan.order.tickets().get(), 2);
+        assert_eq!(plan.order.held_lines()[0].seats, [Seat(1), Seat(3)]);
+        assert_eq!(plan.order.seats_of(RefundNumber::FIRST)[0].seats, [Seat(2)]);
+        assert_eq!(plan.refund.key.to_string(), format!("{}-r1", plan.order.number));
+        assert_eq!(plan.refund.key.to_string().parse(), Ok(plan.refund.key));
+        assert!("1-r01".parse::<RefundKey>().is_err() && "1-r51".parse::<RefundKey>().is_err());
+        // The same again is another refund of a ticket that is refunded.
+        let again = decide_refund(
+            &plan.order,
+            Some(&plan.payment),
+            &ask(2, AskedBy::Operator, of(&["a2"])),
+            NOW,
+        );
+        assert_eq!(again, Err(RefundRefusal::TicketRefunded(name("a2"))));
+        assert!(plan.refund.answers(&ask(1, AskedBy::Operator, of(&["a2"]))));
+        assert!(!plan.refund.answers(&ask(1, AskedBy::Operator, of(&["a1"]))));
+        assert!(!plan.refund.answers(&ask(1, AskedBy::Buyer, of(&["a2"]))));
+    }
+
+    #[test]
+    fn with_its_last_ticket_an_order_is_refund_due_until_all_its_money_is_back() {
+        let first = decide(&paid(), &ask(1, AskedBy::Buyer, of(&["a2"]))).unwrap();
+        assert_eq!(first.refund.amount, euros(400), "less the fee");
+        let second = decide_refund(
+            &first.order,
+            Some(&first.payment),
+            &ask(2, AskedBy::Buyer, RefundedTickets::All),
+            NOW,
+        )
+        .unwrap();
+        assert_eq!((second.refund.amount, second.payment.left()), (euros(800), euros(300)));
+        assert_eq!(second.order.state, OrderState::RefundDue);
+        assert!(second.order.held_lines().is_empty() && !second.order.state.is_live());
+        let one_back = second.order.after_part(NOW);
+        assert_eq!(one_back.state, OrderState::RefundDue);
+        assert_eq!(one_back.after_part(NOW).state, OrderState::Refunded);
+    }
+
+    #[test]
+    fn a_whole_order_takes_all_that_is_left_and_nothing_waits_for_nothing() {
+        let goodwill = RefundRequest {
+            amount: Some(euros(300)),
+            ..ask(1, AskedBy::Operator, of(&[]))
+        };
+        let first = decide(&paid(), &goodwill).unwrap();
+        assert_eq!((first.order.tickets().get(), first.payment.left()), (3, euros(1200)));
+        let whole = ask(2, AskedBy::SaleCancelled, RefundedTickets::All);
+        let rest = decide_refund(&first.order, Some(&first.payment), &whole, NOW).unwrap();
+        assert_eq!((rest.refund.amount, rest.payment.left()), (euros(1200), euros(0)));
+        let (mut order, mut payment) = paid();
+        (order.total, payment.capture.amount) = (euros(0), euros(0));
+        order.lines[0].price_minor = MinorUnits::ZERO;
+        let free = decide(&(order, payment), &ask(1, AskedBy::Operator, RefundedTickets::All));
+        let free = free.unwrap();
+        assert_eq!(free.order.state, OrderState::Refunded, "nobody sends nothing");
+        assert_eq!(free.refund.refund.state, RefundState::Refunded);
+    }
+
+    #[test]
+    fn every_refusal_has_its_reason() {
+        use RefundRefusal as No;
+        let it = paid();
+        let one = || ask(1, AskedBy::Operator, of(&["a1"]));
+        let with = |amount: Money| RefundRequest { amount: Some(amount), ..one() };
+        let yuan = Money { currency: Currency::new("CNY").unwrap(), ..euros(5) };
+        let cases = [
+            (ask(1, AskedBy::Operator, of(&["a1", "a1"])), No::TicketRefunded(name("a1"))),
+            (ask(1, AskedBy::Operator, of(&["b1"])), No::UnknownTicket(name("b1"))),
+            (ask(1, AskedBy::Operator, of(&[])), No::Nothing),
+            (ask(2, AskedBy::Operator, of(&["a1"])), No::OtherNumber { next: 1 }),
+            (with(euros(1501)), No::MoreThanLeft { left: euros(1500) }),
+            (with(euros(-1)), No::MoreThanLeft { left: euros(1500) }),
+            (with(yuan), No::OtherCurrency(Currency::new("EUR").unwrap())),
+            (
+                RefundRequest { asked_by: AskedBy::Buyer, ..with(euros(5)) },
+                No::NotAllowed,
+            ),
+        ];
+        for (request, refusal) in cases {
+            assert_eq!(decide(&it, &request), Err(refusal), "{request:?}");
+        }
+        let late = NOW.plus_seconds(REFUNDABLE_SECONDS);
+        assert_eq!(decide_refund(&it.0, Some(&it.1), &one(), late), Err(No::TooOld));
+        assert!(decide_refund(&it.0, Some(&it.1), &one(), late.plus_ms(-1)).is_ok());
+        let buyer = ask(1, AskedBy::Buyer, of(&["a1"]));
+        let until = NOW.plus_seconds(60);
+        assert_eq!(decide_refund(&it.0, Some(&it.1), &buyer, until), Err(No::NotAllowed));
+        let mut without = it.clone();
+        without.0.lines[0].terms = None;
+        assert_eq!(decide(&without, &buyer), Err(No::NotAllowed));
+        for state in OrderState::ALL.into_iter().filter(|state| *state != OrderState::Paid) {
+            let order = Order { state, ..it.0.clone() };
+            assert_eq!(decide(&(order, it.1.clone()), &one()), Err(No::NotPaid(state)));
+        }
+        assert_eq!(decide_refund(&it.0, None, &one(), NOW), Err(No::NotPaid(OrderState::Paid)));
+        let full = RefundCounts { made: MAX_REFUNDS, back: 0 };
+        let full = (Order { refunds: full, ..it.0.clone() }, it.1.clone());
+        assert_eq!(decide(&full, &one()), Err(No::TooMany));
+    }
+
+    #[test]
+    fn a_refund_waits_a_minute_after_the_one_before_was_asked_for() {
+        let first = decide(&paid(), &ask(1, AskedBy::Operator, of(&["a2"]))).unwrap();
+        let second = decide_refund(
+            &first.order,
+            Some(&first.payment),
+            &ask(2, AskedBy::Operator, of(&["a1"])),
+            NOW,
+        );
+        let (first, second) = (first.refund, second.unwrap().refund);
+        assert_eq!(second.may_be_asked_at(&[first.clone(), second.clone()]), None);
+        let asked = first.after_reply(&RefundReply::Pending, NOW.plus_seconds(5)).unwrap();
+        let at = Some(NOW.plus_seconds(5 + PAUSE_SECONDS));
+        assert_eq!(second.may_be_asked_at(&[asked.clone(), second.clone()]), at);
+        assert_eq!(asked.may_be_asked_at(&[asked.clone(), second]), None);
+    }
+}

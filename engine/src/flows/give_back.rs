@@ -1,0 +1,119 @@
+//! Give back: refund tickets of a paid order, or some of its money.
+//!
+//! One transaction makes the refund: the tickets are marked, their claims, attendees and share of the buyer's
+//! count go, and the payment counts what goes back of it. What follows may be cut off anywhere: the refund
+//! stays in the index of due work until the money is back, and the comparison finds seats that are sold in
+//! Redis and nobody's.
+
+use crate::domain::guard::{Guard, stands};
+use crate::domain::ids::UserId;
+use crate::domain::number::OrderNumber;
+use crate::domain::order::{Order, OrderState};
+use crate::domain::order_refund::{
+    OrderRefund, RefundKey, RefundPlan, RefundRefusal, RefundRequest, decide_refund,
+};
+use crate::domain::time::Timestamp;
+use crate::flows::hold::unsell;
+use crate::flows::refund::request_part;
+use crate::ports::{ChangeReply, Orders, Ports, StoreError};
+
+/// Most attempts; an order that changed meanwhile is read again.
+const ATTEMPTS: usize = 6;
+
+/// Why no refund was made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// There is no such order, or not of this buyer.
+    #[error("there is no such order")]
+    NotFound,
+    /// The order, its payment or the terms stand against it.
+    #[error(transparent)]
+    Refused(#[from] RefundRefusal),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A refund, and its order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenBack {
+    /// The order as it is with it.
+    pub order: Order,
+    /// The refund.
+    pub refund: OrderRefund,
+}
+
+/// Makes a refund of a paid order: `buyer` is who must own it, `None` for operators. The same request again
+/// is answered with the refund that it made.
+///
+/// # Errors
+/// Returns a [`Refusal`]; another buyer's order is not found.
+pub async fn give_back(
+    ports: &impl Ports,
+    buyer: Option<&UserId>,
+    number: OrderNumber,
+    request: &RefundRequest,
+    now: Timestamp,
+) -> Result<GivenBack, Refusal> {
+    for _ in 0..ATTEMPTS {
+        let order = ports.orders().get(number).await?;
+        let is_theirs = |order: &Order| {
+            !stands(Guard::BuyerCheck) || buyer.is_none_or(|buyer| order.user == *buyer)
+        };
+        let Some(order) = order.filter(|order| is_theirs(order) && !order.is_tombstone()) else {
+            return Err(Refusal::NotFound);
+        };
+        if request.number.get() <= order.refunds.made {
+            return known(ports, order, request).await;
+        }
+        // Only what is counted can be counted down.
+        let is_paid = order.state == OrderState::Paid;
+        if stands(Guard::CountedFirst) && is_paid && !order.is_counted() {
+            ports.orders().sync(std::slice::from_ref(&order)).await?;
+            continue;
+        }
+        let payment = match &order.payment {
+            Some(key) => ports.orders().payment(number, key).await?,
+            None => None,
+        };
+        let plan = decide_refund(&order, payment.as_ref(), request, now)?;
+        match ports.orders().give_back(&plan).await? {
+            ChangeReply::Done => {
+                follow_up(ports, &plan, now).await;
+                let RefundPlan { order, refund, .. } = plan;
+                return Ok(GivenBack { order, refund });
+            }
+            ChangeReply::Conflict => {}
+        }
+    }
+    Err(StoreError::Unavailable(format!("order {number} keeps changing")).into())
+}
+
+/// The refund that an earlier request has made, if it was the same.
+async fn known(
+    ports: &impl Ports,
+    order: Order,
+    request: &RefundRequest,
+) -> Result<GivenBack, Refusal> {
+    let key = RefundKey { order: order.number, number: request.number };
+    let missing = || StoreError::Contract(format!("refund {key} is counted and not there"));
+    let refund = ports.orders().order_refund(key).await?.ok_or_else(missing)?;
+    if refund.answers(request) {
+        return Ok(GivenBack { order, refund });
+    }
+    let next = order.refunds.made.saturating_add(1);
+    Err(RefundRefusal::OtherNumber { next }.into())
+}
+
+/// What follows from a refund that is made: the seats are offered again, and the money is asked for. What
+/// fails is done by the comparison and by the sweeper.
+async fn follow_up(ports: &impl Ports, plan: &RefundPlan, now: Timestamp) {
+    let RefundPlan { order, refund, .. } = plan;
+    let seats = order.seats_of(refund.key.number);
+    if let Err(error) = unsell(ports, order, &seats).await {
+        tracing::warn!(refund = %refund.key, %error, "its seats are left to the comparison");
+    }
+    if let Err(error) = request_part(ports, refund, now).await {
+        tracing::warn!(refund = %refund.key, %error, "its money is left to the sweeper");
+    }
+}

@@ -1,0 +1,158 @@
+//! Refunds of paid orders: tickets that are taken back, and money that goes back in parts.
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+
+use super::attempts::{attempts_seen, due_of};
+use super::{Committed, DynamoOrders, Part, Plan, failed_item, kinds, must};
+use crate::dynamodb::expressions::{Value, put_new, update};
+use crate::dynamodb::items::{
+    TICKET_REFUND, item, number, order_key, order_refund_item, order_refund_key, payment_key, text,
+};
+use crate::dynamodb::tables;
+use engine::domain::order::{Order, OrderState, totals};
+use engine::domain::order_refund::{OrderRefund, RefundCounts, RefundPlan};
+use engine::ports::{ChangeReply, StoreError, Stored};
+
+impl DynamoOrders {
+    pub(super) async fn give_back(&self, plan: &RefundPlan) -> Stored<ChangeReply> {
+        let RefundPlan { order, refund, .. } = plan;
+        let number_of = refund.key.number.get();
+        must(order, order.refunds.made == number_of, "makes a refund of another number")?;
+        let taken = plan.taken_back();
+        let mut items: Plan<'_> = vec![
+            (Part::Order, self.marked(plan)?),
+            (Part::Refund, put_new(self.orders(), order_refund_item(refund))?),
+            (Part::Payment, self.counted_back(plan)?),
+        ];
+        if !taken.is_tombstone() {
+            items.extend(self.frees_of(&taken)?);
+            items.extend(self.counted_down(&taken)?);
+        }
+        let Committed::Cancelled(reasons) = self.commit(3, items).await? else {
+            return Ok(ChangeReply::Done);
+        };
+        let is_head = |part: &Part<'_>| matches!(part, Part::Order | Part::Refund | Part::Payment);
+        if failed_item(&reasons, is_head).is_some() {
+            return Ok(ChangeReply::Conflict);
+        }
+        // Its claims are gone. Either another refund took them meanwhile, or they were never its own.
+        match self.get(order.number).await? {
+            Some(now) if now.state == OrderState::Paid && now.refunds == plan.before() => {
+                let conflicts = kinds(&reasons);
+                let text = format!("order {}: paid without its claims: {conflicts}", order.number);
+                Err(StoreError::Contract(text))
+            }
+            _ => Ok(ChangeReply::Conflict),
+        }
+    }
+
+    /// Marks the tickets in the order, one by one: whoever erases attendees meanwhile is not undone.
+    fn marked(&self, plan: &RefundPlan) -> Stored<TransactWriteItem> {
+        let RefundPlan { order, refund, .. } = plan;
+        let RefundCounts { made, back } = order.refunds;
+        let mut set = "SET #state = :state, #changed_ms = :changed, #refunds = :made, \
+             #refunds_back = :back"
+            .to_owned();
+        for (line, of_line) in order.lines.iter().enumerate() {
+            for (ticket, of_ticket) in of_line.tickets.iter().enumerate() {
+                if of_ticket.refund == Some(refund.key.number) {
+                    let path = format!("#lines[{line}].#tickets[{ticket}].#{TICKET_REFUND}");
+                    set.push_str(&format!(", {path} = :made"));
+                }
+            }
+        }
+        let (due, at) = due_of(order);
+        set.push_str(due);
+        let (attempts, version) = attempts_seen(&order.attempts);
+        let (refunds, before) = refunds_seen(plan.before());
+        let condition =
+            format!("#state = :paid AND #synced = :yes AND {refunds} AND {attempts}");
+        let mut with: Vec<Value> = vec![
+            ("state", text(order.state.as_str())),
+            ("changed", number(order.changed_at.ms())),
+            ("made", number(made)),
+            ("back", number(back)),
+            ("paid", text(OrderState::Paid.as_str())),
+            ("yes", AttributeValue::Bool(true)),
+        ];
+        with.extend(before);
+        with.extend(version);
+        with.extend(at);
+        update(self.orders(), order_key(order.number), &set, &condition, with)
+    }
+
+    /// Counts in the payment what goes back of it, never more than was captured.
+    fn counted_back(&self, plan: &RefundPlan) -> Stored<TransactWriteItem> {
+        let RefundPlan { refund, payment, .. } = plan;
+        let amount = refund.amount.amount_minor;
+        let key = payment_key(refund.key.order, &refund.payment);
+        let condition = "#outcome = :accepted AND #currency = :currency AND \
+             (attribute_not_exists(#back_minor) OR #back_minor <= :room)";
+        let with = [
+            ("amount", number(amount)),
+            ("accepted", text("accepted")),
+            ("currency", text(refund.amount.currency)),
+            ("room", number(payment.capture.amount.amount_minor - amount)),
+        ];
+        update(self.orders(), key, "ADD #back_minor :amount", condition, with)
+    }
+
+    /// Takes the tickets off the statistics that their order was counted in.
+    fn counted_down<'a>(&self, taken: &Order) -> Stored<Plan<'a>> {
+        let mut plan = Vec::new();
+        for ((sale, tier), sum) in totals([taken]) {
+            let sk = tables::counter_key(&tier, taken.number);
+            let key = item([("pk", text(sale)), ("sk", text(sk))]);
+            let with = [
+                ("tickets", number(-i128::from(sum.tickets))),
+                ("revenue", number(-i128::from(sum.revenue_minor))),
+            ];
+            let add = "ADD #tickets :tickets, #revenue_minor :revenue";
+            plan.push((Part::Statistics, update(&self.db.tables().sales, key, add, "", with)?));
+        }
+        Ok(plan)
+    }
+
+    pub(super) async fn record_order_refund(
+        &self,
+        refund: &OrderRefund,
+        order: Option<&Order>,
+    ) -> Stored<ChangeReply> {
+        let key = order_refund_key(refund.key);
+        let state = self.refund_state(key, refund.key.order, &refund.refund)?;
+        let mut plan = vec![(Part::Refund, state)];
+        if let Some(order) = order {
+            plan.push((Part::Order, self.part_is_back(order)?));
+        }
+        let leading = plan.len();
+        Ok(match self.commit(leading, plan).await? {
+            Committed::Done => ChangeReply::Done,
+            Committed::Cancelled(_) => ChangeReply::Conflict,
+        })
+    }
+
+    /// Writes into an order that the money of one more refund is back.
+    fn part_is_back(&self, order: &Order) -> Stored<TransactWriteItem> {
+        let RefundCounts { made, back } = order.refunds;
+        must(order, back > 0 && back <= made, "has the money of a refund back that it has not")?;
+        let (refunds, before) = refunds_seen(RefundCounts { made, back: back - 1 });
+        let mut with: Vec<Value> = vec![
+            ("state", text(order.state.as_str())),
+            ("changed", number(order.changed_at.ms())),
+            ("after", number(back)),
+        ];
+        with.extend(before);
+        let set = "SET #state = :state, #changed_ms = :changed, #refunds_back = :after";
+        update(self.orders(), order_key(order.number), set, refunds, with)
+    }
+}
+
+/// The condition that an order has still these refunds, and what it compares with.
+fn refunds_seen(counts: RefundCounts) -> (&'static str, Vec<Value>) {
+    let RefundCounts { made, back } = counts;
+    if made == 0 {
+        return ("attribute_not_exists(#refunds)", Vec::new());
+    }
+    let with = vec![("refunds_seen", number(made)), ("back_seen", number(back))];
+    ("#refunds = :refunds_seen AND #refunds_back = :back_seen", with)
+}
