@@ -195,8 +195,11 @@ async fn a_ticket_is_sold_over_http() {
     assert_eq!(other.send().await.unwrap().status(), StatusCode::NOT_FOUND);
     use engine::ports::{Orders as _, Ports as _};
     let orders = engine.app().ports.orders();
-    let is_synced = async || orders.get(number.parse().unwrap()).await.unwrap().unwrap().synced;
-    until("the order is counted", is_synced).await;
+    let is_settled = async || {
+        let order = orders.get(number.parse().unwrap()).await.unwrap().unwrap();
+        order.facts.are_settled()
+    };
+    until("the order is settled", is_settled).await;
     engine.stop().await.unwrap();
 }
 

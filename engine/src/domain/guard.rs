@@ -25,8 +25,10 @@ pub enum Guard {
     AttendeeLimit,
     /// A payment is decided once, however often its callback comes (DynamoDB).
     CallbackDedupe,
-    /// An order is counted once in its sale's statistics (DynamoDB).
+    /// A fact of an order is settled once: in its sale's statistics, and in the log (DynamoDB).
     SyncOnce,
+    /// What takes an order out of the index of due work has seen all of its facts (DynamoDB).
+    FactsSeen,
     /// Only the holder of the lease names the epoch that was loaded (DynamoDB).
     LeaseFence,
     /// A payment is refunded once, however often that is requested (the payment provider).
@@ -119,7 +121,7 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard but [`Self::OF_ROOMS`], for the test that removes each.
-    pub const ALL: [Self; 41] = [
+    pub const ALL: [Self; 42] = [
         Self::ClaimCondition,
         Self::StateCondition,
         Self::NumberOnce,
@@ -128,6 +130,7 @@ impl Guard {
         Self::AttendeeLimit,
         Self::CallbackDedupe,
         Self::SyncOnce,
+        Self::FactsSeen,
         Self::LeaseFence,
         Self::RefundOnce,
         Self::ReleaseOnlyHeld,

@@ -11,6 +11,7 @@ pub use super::payment::{
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{Attendee, AttendeeHash};
+use crate::domain::fact::{Cause, FactKind, Facts};
 use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
 use crate::domain::inventory::{HeldLine, HoldRecord};
 use crate::domain::money::{MinorUnits, Money};
@@ -225,8 +226,8 @@ pub struct Order {
     pub payment: Option<PaymentKey>,
     /// The payments that were started for it.
     pub attempts: Attempts,
-    /// True once it is counted in its sale's statistics; never before it is paid.
-    pub synced: bool,
+    /// What happened to it, and how much of that is settled.
+    pub facts: Facts,
 }
 
 impl Order {
@@ -236,26 +237,46 @@ impl Order {
         self.lines.iter().map(OrderLine::count).sum()
     }
 
-    /// The order after an event; `None` if the event cannot happen to it.
+    /// The order after an event, with the fact that tells it; `None` if the event cannot happen to it.
     #[must_use]
-    pub fn after(&self, event: OrderEvent, now: Timestamp) -> Option<Self> {
+    pub fn after(&self, event: OrderEvent, cause: Cause, now: Timestamp) -> Option<Self> {
         let state = transition(self.state, event)?;
-        Some(Self { state, changed_at: now, ..self.clone() })
+        let facts = self.facts.with(FactKind::of(event), now, cause);
+        Some(Self { state, changed_at: now, facts, ..self.clone() })
     }
 
-    /// The time at which work on it is overdue: while it is pending, its deadline; a paid one that is not
-    /// counted, or one with an open attempt, [`FOLLOW_UP_SECONDS`] after its last change of state.
+    /// The order after something that leaves its state as it is.
+    #[must_use]
+    pub fn told(&self, kind: FactKind, cause: Cause, now: Timestamp) -> Self {
+        Self { facts: self.facts.with(kind, now, cause), ..self.clone() }
+    }
+
+    /// The time at which work on it is overdue: while it is pending, its deadline; after that
+    /// [`FOLLOW_UP_SECONDS`] after its last change of state if it has an open attempt, and as long after its
+    /// last fact if one is not settled.
     #[must_use]
     pub fn due_at(&self) -> Option<Timestamp> {
-        let is_unfinished = match self.state {
-            OrderState::Pending => return Some(self.pay_by),
-            OrderState::Paid => !self.synced || self.attempts.any_open(),
-            OrderState::Cancelled
+        if self.state == OrderState::Pending {
+            return Some(self.pay_by);
+        }
+        let open_since = self.attempts.any_open().then_some(self.changed_at);
+        let since = open_since.into_iter().chain(self.unsettled_since()).min();
+        since.map(|since| since.plus_seconds(FOLLOW_UP_SECONDS))
+    }
+
+    /// Since when its facts should be settled; `None` if they are. What is told of a cancelled order is told
+    /// when the message of its deadline comes: cancelling it sends none.
+    #[must_use]
+    pub fn unsettled_since(&self) -> Option<Timestamp> {
+        let last = self.facts.last_at().filter(|_| !self.facts.are_settled())?;
+        Some(match self.state {
+            OrderState::Cancelled => last.max(self.pay_by),
+            OrderState::Pending
+            | OrderState::Paid
             | OrderState::Expired
             | OrderState::RefundDue
-            | OrderState::Refunded => self.attempts.any_open(),
-        };
-        is_unfinished.then(|| self.changed_at.plus_seconds(FOLLOW_UP_SECONDS))
+            | OrderState::Refunded => last,
+        })
     }
 
     /// True for an order of 0: it is paid as it is made.

@@ -120,6 +120,17 @@ pub enum PaymentOutcome {
     Refund(RefundReason),
 }
 
+impl PaymentOutcome {
+    /// Why it is refunded, if it is.
+    #[must_use]
+    pub const fn reason(self) -> Option<RefundReason> {
+        match self {
+            Self::Accepted => None,
+            Self::Refund(reason) => Some(reason),
+        }
+    }
+}
+
 /// A capture and what became of it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PaymentRecord {
@@ -195,6 +206,7 @@ pub fn decide_payment(order: Option<&Order>, capture: &Capture) -> PaymentDecisi
 mod tests {
     use super::*;
     use crate::domain::attempt::Attempts;
+    use crate::domain::fact::Facts;
     use crate::domain::ids::{Legs, RequestFingerprint, SaleId, Seat, SeatName, TierId, UserId};
     use crate::domain::money::MinorUnits;
     use crate::domain::order::{OrderLine, Ticket};
@@ -225,7 +237,7 @@ mod tests {
             changed_at: now,
             payment: paid_by.map(key),
             attempts: Attempts::default(),
-            synced: false,
+            facts: Facts::default(),
         }
     }
 

@@ -180,7 +180,7 @@ impl Discrepancy {
             Self::Uncounted(..) => (
                 "uncounted",
                 "its sync message was lost, is late, or failed, or Redis could not be told",
-                "its seats are sold in Redis, and it is counted, once",
+                "its facts are settled, once; the seats of a paid one are sold in Redis",
             ),
             Self::Unclosed(_) => (
                 "unclosed",

@@ -4,6 +4,7 @@ use crate::domain::number::OrderNumber;
 use crate::domain::order::{PaymentKey, PaymentRecord};
 use crate::domain::refund::{Refund, RefundReply, RefundState};
 use crate::domain::time::Timestamp;
+use crate::flows::sync::settle_soon;
 use crate::ports::{
     ChangeReply, Orders, Ports, Provider, Queue, StoreError, Stored, delay_seconds, messages,
 };
@@ -118,7 +119,12 @@ async fn record_reply(
         }
     };
     match ports.orders().record_refund(&after, order.as_ref()).await? {
-        ChangeReply::Done => Ok(after.refund),
+        ChangeReply::Done => {
+            if let Some(order) = order {
+                settle_soon(ports, order.number).await;
+            }
+            Ok(after.refund)
+        }
         ChangeReply::Conflict => Ok(None),
     }
 }

@@ -4,6 +4,7 @@ use futures_util::future::join;
 
 use crate::domain::attempt::Attempts;
 use crate::domain::attendee::{AttendeeHash, max_named};
+use crate::domain::fact::Facts;
 use crate::domain::guard::{Guard, stands};
 use crate::domain::ids::{
     AttendeeId, InventoryId, RequestFingerprint, Seat, SeatName, TierId, UserId,
@@ -330,7 +331,7 @@ async fn claim(
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: Facts::made(now),
     };
     let limit = sale.limit();
     let (created, queued) = join(

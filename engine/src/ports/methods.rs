@@ -83,7 +83,7 @@ macro_rules! port_methods {
                 ) -> SettleReply;
                 RecordRefund: record_refund(ref payment: PaymentRecord, option order: Order)
                     -> ChangeReply;
-                Count: sync(slice orders: Order) -> Vec<OrderNumber>;
+                Count: sync(slice orders: Order, copy now: Timestamp) -> Vec<OrderNumber>;
                 Order: get(copy number: OrderNumber) -> Option<Order>;
                 ManyOrders: get_many(slice numbers: OrderNumber) -> Vec<Order>;
                 Payment: payment(copy order: OrderNumber, ref payment: PaymentKey)

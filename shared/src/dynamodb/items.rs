@@ -13,6 +13,7 @@ use engine::domain::attempt::{
     Attempt, AttemptNumber, AttemptState, Attempts, PaymentChoice, PaymentMethod,
 };
 use engine::domain::attendee::{Attendee, AttendeeHash};
+use engine::domain::fact::{Actor, Cause, Fact, FactKind, Facts, Moved};
 use engine::domain::ids::{Legs, SaleId, Seat, UserId};
 use engine::domain::money::Money;
 use engine::domain::number::{Gene, OrderNumber};
@@ -131,7 +132,7 @@ impl<'a> Fields<'a> {
         self.maybe_number(name).and_then(|value| self.known(name, value))
     }
 
-    fn time(&self, name: &str) -> Stored<Timestamp> {
+    pub(super) fn time(&self, name: &str) -> Stored<Timestamp> {
         self.number(name).map(Timestamp::from_ms)
     }
 
@@ -149,7 +150,16 @@ impl<'a> Fields<'a> {
         texts.ok_or_else(|| self.broken(name, "is no list of such texts"))
     }
 
-    fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
+    /// A list of numbers, parsed.
+    pub(super) fn numbers<T: FromStr>(&self, name: &str) -> Stored<Vec<T>> {
+        let list = self.known(name, self.item.get(name))?;
+        let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
+        let parsed = |value: &AttributeValue| value.as_n().ok()?.parse().ok();
+        let numbers: Option<Vec<T>> = list.iter().map(parsed).collect();
+        numbers.ok_or_else(|| self.broken(name, "is no list of such numbers"))
+    }
+
+    pub(super) fn maps(&self, name: &str) -> Stored<Vec<Fields<'a>>> {
         let list = self.known(name, self.item.get(name))?;
         let list = list.as_l().map_err(|_| self.broken(name, "is no list"))?;
         let fields = |value: &'a AttributeValue| {
@@ -192,8 +202,12 @@ pub(super) fn order_item(order: &Order) -> Item {
             [("payment_provider", text(&payment.provider)), ("payment_id", text(&payment.payment))],
         );
     }
-    if order.synced {
-        add(&mut item, [("synced", AttributeValue::Bool(true))]);
+    if !order.facts.all.is_empty() {
+        let facts = order.facts.all.iter().map(fact_value).collect();
+        add(
+            &mut item,
+            [("facts", AttributeValue::L(facts)), ("settled", number(order.facts.settled))],
+        );
     }
     if !order.is_tombstone() {
         add(&mut item, [("by_user", text(tables::by_user_key(&order.user, order.number)))]);
@@ -268,6 +282,64 @@ fn read_attempt(fields: &Fields<'_>) -> Stored<Attempt> {
     })
 }
 
+/// A fact as a value of a list.
+pub(super) fn fact_value(fact: &Fact) -> AttributeValue {
+    let Fact { kind, at, cause: Cause { by, moved } } = fact;
+    let mut map = item([
+        ("kind", text(kind.as_str())),
+        ("at_ms", number(at.ms())),
+        ("by", text(by.as_str())),
+    ]);
+    if let Some(Moved { payment, amount, reason }) = moved {
+        add(
+            &mut map,
+            [
+                ("payment_provider", text(&payment.provider)),
+                ("payment_id", text(&payment.payment)),
+                ("amount_minor", number(amount.amount_minor)),
+                ("currency", text(amount.currency)),
+            ],
+        );
+        add(&mut map, reason.map(|reason| ("reason", text(reason.as_str()))));
+    }
+    AttributeValue::M(map)
+}
+
+fn read_facts(fields: &Fields<'_>) -> Stored<Facts> {
+    let settled = fields.maybe_number("settled")?;
+    let Some(settled) = settled else { return Ok(Facts::default()) };
+    let all = fields.maps("facts")?.iter().map(read_fact).collect::<Stored<_>>()?;
+    Ok(Facts { all, settled })
+}
+
+/// Reads a fact.
+pub(super) fn read_fact(fields: &Fields<'_>) -> Stored<Fact> {
+    let kind: String = fields.text("kind")?;
+    let kind = FactKind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let by: String = fields.text("by")?;
+    let by = Actor::ALL.into_iter().find(|known| known.as_str() == by);
+    let moved = match fields.maybe_text("payment_provider")? {
+        None => None,
+        Some(provider) => Some(Moved {
+            payment: PaymentKey { provider, payment: fields.text("payment_id")? },
+            amount: read_money(fields)?,
+            reason: read_reason(fields)?,
+        }),
+    };
+    let by = by.ok_or_else(|| fields.broken("by", "is nobody"))?;
+    Ok(Fact {
+        kind: kind.ok_or_else(|| fields.broken("kind", "is no kind"))?,
+        at: fields.time("at_ms")?,
+        cause: Cause { by, moved },
+    })
+}
+
+fn read_reason(fields: &Fields<'_>) -> Stored<Option<RefundReason>> {
+    let Some(reason) = fields.maybe_text::<String>("reason")? else { return Ok(None) };
+    let known = RefundReason::ALL.into_iter().find(|known| known.as_str() == reason);
+    known.map(Some).ok_or_else(|| fields.broken("reason", "is no reason"))
+}
+
 fn line_value(line: &OrderLine) -> AttributeValue {
     AttributeValue::M(item([
         ("tier", text(&line.tier)),
@@ -315,11 +387,11 @@ pub(super) fn read_order(item: &Item) -> Stored<Order> {
         changed_at: fields.time("changed_ms")?,
         payment,
         attempts: read_attempts(&fields)?,
-        synced: fields.flag("synced")?,
+        facts: read_facts(&fields)?,
     })
 }
 
-fn read_money(fields: &Fields<'_>) -> Stored<Money> {
+pub(super) fn read_money(fields: &Fields<'_>) -> Stored<Money> {
     let currency: String = fields.text("currency")?;
     let currency =
         currency.try_into().map_err(|_| fields.broken("currency", "is no currency code"))?;
@@ -477,7 +549,7 @@ mod tests {
             changed_at: now.plus_ms(7),
             payment: None,
             attempts: Attempts::default(),
-            synced: false,
+            facts: Facts::made(now),
         }
     }
 
@@ -492,7 +564,11 @@ mod tests {
     fn every_order_is_read_as_it_was_written() {
         for state in OrderState::ALL {
             let plain = order(state);
-            let paid = Order { payment: Some(key()), synced: true, ..plain.clone() };
+            let capture =
+                Capture { key: key(), order: plain.number, amount: plain.total, attempt: None };
+            let cause = Cause::capture(&capture, Some(RefundReason::TooLate));
+            let facts = plain.facts.with(FactKind::RefundDue, plain.changed_at, cause);
+            let paid = Order { payment: Some(key()), facts: facts.all_settled(), ..plain.clone() };
             let tombstone = Order { lines: Vec::new(), ..plain.clone() };
             let mut erased = plain.clone();
             erased.lines[0].tickets[0].attendee.as_mut().unwrap().id = None;
@@ -511,14 +587,18 @@ mod tests {
         assert_eq!(due_ms(&pending), Some(number(pending.pay_by.ms())));
         let paid = order(OrderState::Paid);
         assert_eq!(due_ms(&paid), Some(number(paid.changed_at.ms() + 60_000)));
-        assert_eq!(due_ms(&Order { synced: true, ..paid }), None);
+        let settled = |order: &Order| Order { facts: order.facts.all_settled(), ..order.clone() };
+        assert_eq!(due_ms(&settled(&paid)), None);
         for state in [
             OrderState::Cancelled,
             OrderState::Expired,
             OrderState::RefundDue,
             OrderState::Refunded,
         ] {
-            assert_eq!(due_ms(&order(state)), None, "{state:?}");
+            assert_eq!(due_ms(&settled(&order(state))), None, "{state:?}");
+            let unsettled = due_ms(&order(state));
+            let at = order(state).unsettled_since().unwrap().ms() + 60_000;
+            assert_eq!(unsettled, Some(number(at)), "{state:?}");
         }
     }
 

@@ -155,7 +155,7 @@ impl Sequence {
                 Settle: orders.settle(payment, settlement, *limit),
             Call::RecordRefund { payment, order } =>
                 RecordRefund: orders.record_refund(payment, order.as_ref()),
-            Call::Count { orders: paid } => Count: orders.sync(paid),
+            Call::Count { orders: paid, now } => Count: orders.sync(paid, *now),
             Call::Order { number } => Order: orders.get(*number),
             Call::ManyOrders { numbers } => ManyOrders: orders.get_many(numbers),
             Call::Payment { order, payment } => Payment: orders.payment(*order, payment),

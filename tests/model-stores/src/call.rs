@@ -403,7 +403,7 @@ impl Stores {
             Call::RecordRefund { payment, order } => {
                 Reply::RecordRefund(self.orders.record_refund(payment, order.as_ref())?)
             }
-            Call::Count { orders } => Reply::Count(self.orders.sync(orders)),
+            Call::Count { orders, now: _ } => Reply::Count(self.orders.sync(orders)),
             Call::Order { number } => Reply::Order(self.orders.get(*number)),
             Call::ManyOrders { numbers } => Reply::ManyOrders(self.orders.get_many(numbers)),
             Call::Payment { order, payment } => {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use engine::domain::attempt::Attempts;
 use engine::domain::attendee::{AttendeeHash, may_name};
+use engine::domain::fact::Fact;
 use engine::domain::guard::{Guard, stands};
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
 use engine::domain::inventory::SeatLeg;
@@ -48,6 +49,8 @@ pub struct OrdersModel {
     pub named: BTreeMap<(SaleId, UserId), BTreeSet<AttendeeHash>>,
     /// The statistics.
     pub counters: BTreeMap<(SaleId, TierId), TierTotals>,
+    /// The facts of each order that were settled, in the order in which they were.
+    pub log: BTreeMap<OrderNumber, Vec<Fact>>,
     /// The index of what is due.
     pub due: BTreeSet<(Timestamp, Due)>,
 }
@@ -256,6 +259,7 @@ impl OrdersModel {
             order.state = end.state;
             order.changed_at = end.changed_at;
         }
+        self.tell(end)?;
         self.due_again(end);
         Ok(ChangeReply::Done)
     }
@@ -268,7 +272,7 @@ impl OrdersModel {
         must(order, order.attempts.version > 0, "keeps attempts that follow none")?;
         let follows = |stored: &&mut Order| {
             stored.state == order.state
-                && stored.synced == order.synced
+                && (!stands(Guard::FactsSeen) || stored.facts == order.facts)
                 && stored.attempts.version + 1 == order.attempts.version
         };
         let Some(stored) = self.orders.get_mut(&order.number).filter(follows) else {
@@ -302,6 +306,7 @@ impl OrdersModel {
             return Ok(ChangeReply::Conflict);
         }
         self.orders.insert(tombstone.number, tombstone.clone());
+        self.due_again(tombstone);
         Ok(ChangeReply::Done)
     }
 
@@ -320,12 +325,20 @@ impl OrdersModel {
             Settlement::Pay(order) => (order, OrderState::Paid, [OrderState::Pending; 2]),
             Settlement::Rescue(order) => (order, OrderState::Paid, ended),
             Settlement::PayTooLate(order) => (order, OrderState::RefundDue, ended),
-            Settlement::RefundOnly => {
-                let known = self.known(payment);
-                if known.is_none() {
-                    self.record(payment);
+            Settlement::RefundOnly(order) => {
+                if let Some(known) = self.known(payment) {
+                    return Ok(SettleReply::Known(known));
                 }
-                return Ok(known.map_or(SettleReply::Settled, SettleReply::Known));
+                if let Some(order) = order {
+                    let is_as_read = |stored: &Order| stored.state == order.state;
+                    if !self.orders.get(&order.number).is_some_and(is_as_read) {
+                        return Ok(SettleReply::Conflict);
+                    }
+                    self.tell(order)?;
+                    self.due_again(order);
+                }
+                self.record(payment);
+                return Ok(SettleReply::Settled);
             }
         };
         must(order, order.state == to, "is settled in another state")?;
@@ -354,6 +367,7 @@ impl OrdersModel {
         stored.changed_at = order.changed_at;
         stored.payment = Some(payment.capture.key.clone());
         stored.attempts.paid = order.attempts.paid.or(stored.attempts.paid);
+        self.tell(order)?;
         self.due_again(order);
         if is_rescue {
             self.claim(order);
@@ -408,9 +422,9 @@ impl OrdersModel {
         let Some(refund) = &payment.refund else {
             return Err(StoreError::Contract(format!("payment {key:?} was accepted")));
         };
-        if let Some(order) = order {
+        let is_own = |order: &Order| order.payment.as_ref() == Some(key);
+        if let Some(order) = order.filter(|order| is_own(order)) {
             must(order, order.state == OrderState::Refunded, "is refunded in another state")?;
-            must(order, order.payment.as_ref() == Some(key), "is refunded by another payment")?;
         }
         if !RefundState::ALL.iter().any(|before| before.may_become(refund.state)) {
             return Err(StoreError::Contract(format!("{:?} follows nothing", refund.state)));
@@ -420,9 +434,8 @@ impl OrdersModel {
         let follows = known.is_some_and(|known| known.state.may_become(refund.state));
         let waits = |order: &Order| {
             let stored = self.orders.get(&order.number);
-            stored.is_some_and(|stored| {
-                stored.state == OrderState::RefundDue && stored.payment == order.payment
-            })
+            let before = if is_own(order) { OrderState::RefundDue } else { order.state };
+            stored.is_some_and(|stored| stored.state == before)
         };
         if !follows || !order.is_none_or(waits) {
             return Ok(ChangeReply::Conflict);
@@ -432,6 +445,8 @@ impl OrdersModel {
         {
             stored.state = order.state;
             stored.changed_at = order.changed_at;
+            self.tell(order)?;
+            self.due_again(order);
         }
         // Only the refund is written; what was decided stays as it was.
         if let Some(stored) = place.and_then(|place| self.payments.get_mut(&place)) {
@@ -450,29 +465,49 @@ impl OrdersModel {
         payments
     }
 
-    /// Counts paid orders in the statistics, each exactly once; those counted now.
+    /// Appends the last fact of an order, as it shall be, to those that are there.
+    fn tell(&mut self, order: &Order) -> Stored<()> {
+        let untold = || StoreError::Contract(format!("order {}: changes untold", order.number));
+        let last = order.facts.all.last().ok_or_else(untold)?;
+        if let Some(stored) = self.orders.get_mut(&order.number) {
+            stored.facts.all.push(last.clone());
+        }
+        Ok(())
+    }
+
+    /// Settles what is not settled of the facts of orders, each exactly once; those settled now.
     pub fn sync(&mut self, orders: &[Order]) -> Vec<OrderNumber> {
-        let mut counted = Vec::new();
-        for order in orders.iter().filter(|order| order.state == OrderState::Paid && !order.synced)
-        {
-            let is_new = |stored: &&mut Order| {
-                let is_new = !(stands(Guard::SyncOnce) && stored.synced);
-                stored.state == OrderState::Paid
-                    && is_new
-                    && stored.attempts.version == order.attempts.version
+        let (mut settled, mut seen) = (Vec::new(), BTreeSet::new());
+        let unsettled = orders.iter().filter(|order| !order.facts.are_settled());
+        for order in unsettled.filter(|order| seen.insert(order.number)) {
+            let is_as_read = |stored: &&mut Order| {
+                let is_new =
+                    !stands(Guard::SyncOnce) || stored.facts.settled == order.facts.settled;
+                let is_seen =
+                    !stands(Guard::FactsSeen) || stored.facts.all.len() == order.facts.all.len();
+                is_new && is_seen && stored.attempts.version == order.attempts.version
             };
-            let Some(stored) = self.orders.get_mut(&order.number).filter(is_new) else { continue };
-            stored.synced = true;
-            let now_counted = stored.clone();
-            self.due_again(&now_counted);
-            for (key, sum) in totals([order]) {
+            let Some(stored) = self.orders.get_mut(&order.number).filter(is_as_read) else {
+                continue;
+            };
+            stored.facts.settled = order.facts.count();
+            self.due_again(&Order { facts: order.facts.all_settled(), ..order.clone() });
+            let told = order.facts.unsettled().map(|(_, fact)| fact.clone());
+            self.log.entry(order.number).or_default().extend(told);
+            for (key, sum) in totals([order].into_iter().filter(|order| order.facts.will_count())) {
                 let total = self.counters.entry(key).or_default();
                 total.tickets += sum.tickets;
                 total.revenue_minor += sum.revenue_minor;
             }
-            counted.push(order.number);
+            settled.push(order.number);
         }
-        counted
+        settled
+    }
+
+    /// What the log says of an order.
+    #[must_use]
+    pub fn told(&self, order: OrderNumber) -> &[Fact] {
+        self.log.get(&order).map_or(&[], Vec::as_slice)
     }
 
     /// An order.

@@ -99,7 +99,7 @@ impl Full {
             changed_at: NOW,
             payment: None,
             attempts: Attempts::default(),
-            synced: !is_pending,
+            facts: engine::domain::fact::Facts::made(NOW),
         }
     }
 

@@ -212,7 +212,7 @@ pub(super) fn conflicts(
                     conflicts.attendee = Some(*hash);
                 }
             }
-            Part::Order | Part::Payment | Part::Statistics => {}
+            Part::Order | Part::Payment | Part::Statistics | Part::Log => {}
         }
     }
     Ok(conflicts)

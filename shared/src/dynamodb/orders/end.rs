@@ -1,6 +1,7 @@
 //! Orders that end unpaid.
 
 use super::attempts::{attempts_seen, due_of};
+use super::facts::{APPEND, appended};
 use super::{Committed, DynamoOrders, Part, failed_item, kinds, must};
 use crate::dynamodb::expressions::{Value, update};
 use crate::dynamodb::items::{number, order_key, text};
@@ -18,12 +19,13 @@ impl DynamoOrders {
             ("pending", text(OrderState::Pending.as_str())),
         ];
         with.extend(version);
+        with.push(appended(end)?);
         let (due, at) = due_of(end);
         with.extend(at);
         let change = update(
             self.orders(),
             order_key(end.number),
-            &format!("SET #state = :state, #changed_ms = :changed{due}"),
+            &format!("SET #state = :state, #changed_ms = :changed, {APPEND}{due}"),
             &format!("#state = :pending AND {seen}"),
             with,
         )?;

@@ -1,8 +1,8 @@
 //! The orders in DynamoDB: every change of an order is one transaction with the claims it makes or
 //! frees, so that claims and live orders correspond whatever crashes.
 //!
-//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `sync` of the
-//! statistics; `claims` is what an order takes and gives back, `reads` what needs no transaction,
+//! A file for each subject: `create` and `end` of an order, `attempts` at paying it, `settle` of its payments, `sync` of
+//! what its facts tell; `claims` is what an order takes and gives back, `reads` what needs no transaction,
 //! `erase` removes the ids of attendees.
 
 mod attempts;
@@ -10,6 +10,7 @@ mod claims;
 mod create;
 mod end;
 mod erase;
+mod facts;
 mod reads;
 mod settle;
 mod sync;
@@ -19,6 +20,7 @@ use aws_sdk_dynamodb::types::TransactWriteItem;
 pub use self::erase::{Erased, Selection};
 use super::dynamo::Dynamo;
 use super::items::Item;
+use super::log::DynamoLog;
 use super::transaction::{Reason, Transacted};
 use engine::domain::attendee::AttendeeHash;
 use engine::domain::ids::{SaleId, Seat, TierId, UserId};
@@ -45,6 +47,7 @@ enum Part<'a> {
     Buyer,
     Attendee(AttendeeHash),
     Statistics,
+    Log,
 }
 
 /// A transaction, each item with its subject.
@@ -63,6 +66,12 @@ impl DynamoOrders {
     #[must_use]
     pub fn new(db: Dynamo) -> Self {
         Self { db }
+    }
+
+    /// The log that what they tell is settled in.
+    #[must_use]
+    pub fn log(&self) -> DynamoLog {
+        DynamoLog::new(self.db.clone())
     }
 
     /// The name of the table of orders.
@@ -103,6 +112,7 @@ fn kinds(reasons: &[(Part<'_>, Reason)]) -> String {
             Part::Buyer => "buyer".to_owned(),
             Part::Attendee(_) => "attendee".to_owned(),
             Part::Statistics => "statistics".to_owned(),
+            Part::Log => "log".to_owned(),
         };
         match reason {
             Reason::None => None,
@@ -159,8 +169,12 @@ impl Orders for DynamoOrders {
         Self::record_refund(self, payment, order)
     }
 
-    fn sync(&self, orders: &[Order]) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
-        Self::sync(self, orders)
+    fn sync(
+        &self,
+        orders: &[Order],
+        now: Timestamp,
+    ) -> impl Future<Output = Stored<Vec<OrderNumber>>> + Send {
+        Self::sync(self, orders, now)
     }
 
     fn get(&self, number: OrderNumber) -> impl Future<Output = Stored<Option<Order>>> + Send {
