@@ -472,6 +472,7 @@ impl Accounts {
             status: refund.status.clone(),
         };
         let entry = |intent: &Intent| LedgerEntry {
+            provider: PROVIDER.to_owned(),
             payment: intent.id.to_string(),
             order: intent.order,
             amount_minor: intent.amount.amount_minor,

@@ -1,5 +1,5 @@
-//! A fake payment provider with the part of Stripe's API that the engine and its buyers use, and with
-//! fault injection for tests.
+//! Fake payment providers: the parts of Stripe, WeChat Pay and Alipay that the engine and its buyers use, with
+//! fault injection for tests. [`MerchantProvider`] is WeChat Pay or Alipay; the rest of this page is Stripe.
 //!
 //! | request | as at Stripe |
 //! |---|---|
@@ -17,12 +17,22 @@
 //! events have everything at once unless it is started to lag, as Stripe's do.
 
 mod account;
+mod alipay;
 mod attempts;
+mod behaviour;
+mod cashier;
+mod clock;
 mod edge;
 mod faults;
 mod journal;
+mod keys;
 mod ledger;
+mod merchant;
+mod notices;
 mod page;
+mod server;
+mod trades;
+mod wechat;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener as StdListener};
@@ -40,8 +50,11 @@ use tokio::task::JoinHandle;
 
 use crate::account::Accounts;
 pub use crate::account::Lags;
+pub use crate::behaviour::Behaviour;
 pub use crate::faults::Fault;
 pub use crate::ledger::{LedgerEntry, LedgerRefund};
+pub use crate::merchant::{Form, MerchantFault, MerchantOptions, MerchantProvider, page_of_code};
+pub use crate::notices::Notified;
 
 /// The provider's id: a segment of the callback's path, and of a payment's key.
 pub const PROVIDER: &str = "stripe";
