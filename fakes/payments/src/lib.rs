@@ -32,6 +32,7 @@ mod notices;
 mod page;
 mod server;
 mod trades;
+mod webhook;
 mod wechat;
 
 use std::collections::BTreeMap;
@@ -199,6 +200,23 @@ impl PaymentProvider {
         self.accounts.pay(id, now)?.map(|intent| intent.capture()).transpose()
     }
 
+    /// Has it tell an address of each payment that a buyer makes on its page or by a form, with the signature of
+    /// this secret. A payment that was captured at once it tells nobody: whoever captured it calls back. It can be
+    /// told once.
+    ///
+    /// # Errors
+    /// [`Error::Provider`] if the system has no client of HTTP.
+    pub fn notify(&self, url: &str, secret: &str) -> Result<(), Error> {
+        self.accounts.notify(webhook::Webhook::new(url, secret)?);
+        Ok(())
+    }
+
+    /// What became of its webhooks.
+    #[must_use]
+    pub fn notified(&self) -> Notified {
+        self.accounts.webhook().map(webhook::Webhook::notified).unwrap_or_default()
+    }
+
     /// True if it serves no more though nobody has stopped it.
     #[must_use]
     pub fn has_ended(&self) -> bool {
@@ -226,6 +244,9 @@ impl PaymentProvider {
 
     /// Answers what is under way, then stops.
     pub async fn stop(mut self) {
+        if let Some(webhook) = self.accounts.webhook() {
+            webhook.stop();
+        }
         drop(self.stop.take());
         if let Ok(Err(error)) = (&mut self.server).await {
             tracing::warn!(%error, "the payment provider had failed");

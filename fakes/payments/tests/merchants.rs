@@ -1,6 +1,8 @@
 //! The fakes of WeChat Pay and Alipay and the engine's own adapters, over HTTP: each believes what the other
 //! signs, and what a person does on the page is what the adapter finds and is told.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails where it stands")]
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
