@@ -17,8 +17,12 @@ use engine::domain::ids::ProviderId;
 
 /// The document itself, for tests and the local engine.
 pub const MERCHANTS: &str = "ONSALE_MERCHANTS";
+/// Names a secret of AWS Secrets Manager that has the document.
+pub const MERCHANTS_SECRET: &str = "ONSALE_MERCHANTS_SECRET";
 /// Names a file that has the document.
 pub const MERCHANTS_FILE: &str = "ONSALE_MERCHANTS_FILE";
+/// The rule that a second source breaks.
+pub const ONE_SOURCE: &str = "must not be set beside another of ONSALE_MERCHANTS, ONSALE_MERCHANTS_FILE and ONSALE_MERCHANTS_SECRET";
 /// Most bytes of the document: those of a secret in Secrets Manager.
 /// Source: <https://docs.aws.amazon.com/secretsmanager/latest/userguide/reference_limits.html>
 pub const MAX_MERCHANTS_BYTES: usize = 65_536;
@@ -45,6 +49,8 @@ pub enum MerchantsSource {
     Text(Secret),
     /// A file.
     File(String),
+    /// A secret of AWS Secrets Manager, by name or ARN: its current version.
+    Secret(String),
 }
 
 /// What is wrong in the document, and where. It never says what the value is.
@@ -119,25 +125,41 @@ impl MerchantsSource {
     /// The source that the variables name; `variable` gives those that are set and not empty.
     ///
     /// # Errors
-    /// A [`MerchantsDefect`] if both are set.
+    /// A [`MerchantsDefect`] if more than one is set.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, MerchantsDefect> {
-        match (variable(MERCHANTS), variable(MERCHANTS_FILE)) {
-            (None, None) => Ok(Self::Absent),
-            (Some(text), None) => Ok(Self::Text(Secret(text.into_bytes()))),
-            (None, Some(file)) => Ok(Self::File(file)),
-            (Some(_), Some(_)) => {
-                Err(MerchantsDefect::new(MERCHANTS_FILE, "must not be set beside ONSALE_MERCHANTS"))
+        let names = [MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET];
+        match names.map(|name| variable(name)) {
+            [None, None, None] => Ok(Self::Absent),
+            [Some(text), None, None] => Ok(Self::Text(Secret(text.into_bytes()))),
+            [None, Some(file), None] => Ok(Self::File(file)),
+            [None, None, Some(secret)] => Ok(Self::Secret(secret)),
+            [_, file, _] => {
+                let at = if file.is_some() { MERCHANTS_FILE } else { MERCHANTS_SECRET };
+                Err(MerchantsDefect::new(at, ONE_SOURCE))
             }
         }
     }
 
-    /// Reads the document.
+    /// The secret that has the document, if it is one.
+    #[must_use]
+    pub fn secret(&self) -> Option<&str> {
+        match self {
+            Self::Absent | Self::Text(_) | Self::File(_) => None,
+            Self::Secret(name) => Some(name),
+        }
+    }
+
+    /// Reads the document; `secret` is the text of the secret that has it, if it is one.
     ///
     /// # Errors
     /// The first [`MerchantsDefect`].
-    pub fn load(&self) -> Result<Merchants, MerchantsDefect> {
+    pub fn load(&self, secret: Option<&Secret>) -> Result<Merchants, MerchantsDefect> {
         match self {
             Self::Absent => Ok(Merchants::default()),
+            Self::Secret(_) => {
+                let unread = || MerchantsDefect::new(MERCHANTS_SECRET, "must name a secret");
+                Merchants::read(&secret.ok_or_else(unread)?.0)
+            }
             Self::Text(Secret(text)) => Merchants::read(text),
             Self::File(file) => {
                 let unreadable = |_| MerchantsDefect::new(MERCHANTS_FILE, "must name a file");
@@ -437,11 +459,25 @@ mod tests {
             };
             MerchantsSource::read(variable)
         };
-        assert!(source(&[]).unwrap().load().unwrap().by_name.is_empty());
+        assert!(source(&[]).unwrap().load(None).unwrap().by_name.is_empty());
         let text = source(&[(MERCHANTS, "{}")]).unwrap();
-        assert!(text.load().is_ok() && format!("{text:?}") == "Text(Secret)");
+        assert!(text.load(None).is_ok() && format!("{text:?}") == "Text(Secret)");
         let file = source(&[(MERCHANTS_FILE, "/nowhere/merchants.json")]).unwrap();
-        assert_eq!(file.load().unwrap_err().to_string(), "ONSALE_MERCHANTS_FILE must name a file");
-        assert!(source(&[(MERCHANTS, "{}"), (MERCHANTS_FILE, "x")]).is_err());
+        assert_eq!(
+            file.load(None).unwrap_err().to_string(),
+            "ONSALE_MERCHANTS_FILE must name a file"
+        );
+        let secret = source(&[(MERCHANTS_SECRET, "onsale/merchants")]).unwrap();
+        assert_eq!(secret.secret(), Some("onsale/merchants"));
+        assert!(secret.load(Some(&Secret(b"{}".to_vec()))).is_ok());
+        assert!(secret.load(None).unwrap_err().to_string().starts_with("ONSALE_MERCHANTS_SECRET"));
+        for (first, second) in [
+            (MERCHANTS, MERCHANTS_FILE),
+            (MERCHANTS, MERCHANTS_SECRET),
+            (MERCHANTS_FILE, MERCHANTS_SECRET),
+        ] {
+            let both = source(&[(first, "{}"), (second, "x")]).unwrap_err();
+            assert!(both.to_string().contains("must not be set beside another"), "{both}");
+        }
     }
 }
