@@ -228,6 +228,7 @@ impl Asked {
             fen: to_fen(&asked.total_amount)?,
             subject: asked.subject,
             expires_ms,
+            is_default_life: asked.time_expire.is_none(),
             notify_url: parameters.get("notify_url").cloned().unwrap_or_default(),
             return_url: parameters.get("return_url").cloned(),
         };

@@ -56,6 +56,8 @@ pub(crate) struct Terms {
     pub(crate) fen: MinorUnits,
     pub(crate) subject: String,
     pub(crate) expires_ms: i64,
+    /// True if the merchant has said nothing of that.
+    pub(crate) is_default_life: bool,
     pub(crate) notify_url: String,
     pub(crate) return_url: Option<String>,
 }
@@ -288,7 +290,10 @@ impl Trades {
         let opened_ms = is_opened.then(|| now.ms());
         if let Some(known) = book.by_number.get(number).cloned() {
             let known = known.at(now, self.rules);
-            let same = Terms { return_url: known.terms.return_url.clone(), ..terms };
+            let is_default_life = terms.is_default_life && known.terms.is_default_life;
+            let expires_ms =
+                if is_default_life { known.terms.expires_ms } else { terms.expires_ms };
+            let same = Terms { expires_ms, return_url: known.terms.return_url.clone(), ..terms };
             return match known.state {
                 State::Paid { .. } => Ok(Placed::Paid),
                 State::Closed { .. } => Ok(Placed::Closed),
@@ -484,6 +489,7 @@ mod tests {
             fen: MinorUnits(fen),
             subject: "s".to_owned(),
             expires_ms: NOW.ms() + 600_000,
+            is_default_life: false,
             notify_url: "http://a.example".to_owned(),
             return_url: None,
         }

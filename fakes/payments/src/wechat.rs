@@ -254,6 +254,7 @@ impl Native {
             fen: self.amount.total,
             subject: self.description.clone(),
             expires_ms,
+            is_default_life: self.time_expire.is_none(),
             notify_url: self.notify_url.clone(),
             return_url: None,
         })
