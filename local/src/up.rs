@@ -44,7 +44,7 @@ use crate::servers::{self, External, FakeBeacon, Pace, PaymentProvider, Stack};
 use crate::stores;
 use crate::throttled::{self, Recorder};
 use fake_identity::{Identity, Refused, Role};
-use fake_limits::{Cache, Limits, Throttled, Throttles};
+use fake_limits::{Cache, Enforced, Limits, Throttled, Throttles};
 use fake_payments::{Form, Lags};
 use sources::{RECONCILE_TIMEOUT, reconcile, report, start_sources};
 
@@ -207,13 +207,8 @@ impl Engine {
         let throttles = Throttles::default();
         let limits = options.limits.enforced(&throttles);
         let stack = Stack::start_within(kept_in, &options.external, limits.as_ref()).await?;
-        let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
-        let lags = Lags::from_search_seconds(options.search_lag_seconds);
-        let provider = PaymentProvider::start_within(ledger.as_deref(), lags, limits.clone())
-            .map_err(servers::Error::from)?;
-        let lag_seconds = options.search_lag_seconds;
-        let merchants = MerchantProviders::start(kept_in, lag_seconds, limits.as_ref())
-            .map_err(servers::Error::from)?;
+        let (provider, merchants) =
+            providers(kept_in, options.search_lag_seconds, limits.as_ref())?;
         let beacon = FakeBeacon::start(Pace::QUICKNET).map_err(servers::Error::from)?;
         let servers = stack.endpoints();
         let sqs = stores::sqs(&servers.sqs_url);
@@ -421,6 +416,18 @@ impl Engine {
         self.stack.stop().await?;
         Ok(removed?)
     }
+}
+
+/// Starts the fakes of Stripe, and of WeChat Pay and Alipay.
+fn providers(
+    kept_in: Option<&Path>,
+    search_lag_seconds: u32,
+    limits: Option<&Enforced>,
+) -> Result<(PaymentProvider, MerchantProviders), servers::Error> {
+    let ledger = kept_in.map(|dir| dir.join(PROVIDER_FILE));
+    let lags = Lags::from_search_seconds(search_lag_seconds);
+    let stripe = PaymentProvider::start_within(ledger.as_deref(), lags, limits.cloned())?;
+    Ok((stripe, MerchantProviders::start(kept_in, search_lag_seconds, limits)?))
 }
 
 /// Records what is refused, in the data directory; an engine whose state is kept goes on counting.

@@ -239,6 +239,42 @@ async fn a_code_is_paid_on_its_page_and_the_merchant_is_told() {
     }
 }
 
+/// A key that is being replaced is tried first, and the one that replaces it once the provider refuses that.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_key_signs_when_the_first_is_no_longer_accepted() {
+    for form in Form::ALL {
+        let mut shop = Shop::kind(form).await;
+        let other = MerchantProvider::start(form, MerchantOptions::default()).unwrap();
+        let notify_url = "http://127.0.0.1:9/";
+        let foreign = other.settings(notify_url).unwrap()["private_key"].clone();
+        let right = shop.fake.settings(notify_url).unwrap();
+        let with = |first: &serde_json::Value, next: &serde_json::Value| {
+            let mut settings = right.clone();
+            settings["private_key"] = first.clone();
+            settings["next_private_key"] = next.clone();
+            if form == Form::Wechat {
+                settings["next_serial"] = right["serial"].clone();
+            }
+            let document = json!({ form.as_str(): settings });
+            let merchants = Merchants::read(document.to_string().as_bytes()).unwrap();
+            let https = Https::new(&Trust::public());
+            Providers::default().with_merchants(merchants, 300, &https, &Limits::none()).unwrap()
+        };
+        let own = &right["private_key"];
+        shop.ours = with(&foreign, own);
+        let (_, page) = shop.started().await;
+        let asked = shop.fake.calls();
+        assert_eq!(shop.started().await.1, page, "{form:?}");
+        let more = shop.fake.calls().values().sum::<u64>() - asked.values().sum::<u64>();
+        assert_eq!(more, 1, "{form:?}: the key that is accepted is used from then on");
+        shop.ours = with(own, &foreign);
+        assert_eq!(shop.started().await.1, page, "{form:?}: the first one still is");
+        shop.ours = with(&foreign, &foreign);
+        let refused = shop.ours.start(&order(), &shop.attempt(PaymentMethod::Code)).await;
+        assert!(matches!(refused, Err(StoreError::Unavailable(_))), "{form:?}: {refused:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_of_alipays_makes_its_trade_when_it_is_opened_and_sends_the_payer_back() {
     let shop = Shop::kind(Form::Alipay).await;

@@ -105,6 +105,8 @@ pub(crate) struct WechatMerchant {
     /// Serial number of the merchant's certificate, whose key signs.
     pub(crate) serial: String,
     pub(crate) private_key: SigningKey,
+    /// Serial number and key of the certificate that replaces it.
+    pub(crate) next: Option<(String, SigningKey)>,
     /// WeChat Pay's keys, by serial number of a certificate or by id.
     pub(crate) public_keys: BTreeMap<String, VerifyingKey>,
     pub(crate) api_v3_keys: Vec<ApiV3Key>,
@@ -117,6 +119,8 @@ pub(crate) struct AlipayMerchant {
     /// The user number of the seller, to whom money goes.
     pub(crate) seller_id: String,
     pub(crate) private_key: SigningKey,
+    /// The key that replaces it.
+    pub(crate) next_private_key: Option<SigningKey>,
     /// Alipay's keys, any of which may have signed.
     pub(crate) public_keys: Vec<VerifyingKey>,
 }
@@ -128,7 +132,7 @@ impl MerchantsSource {
     /// A [`MerchantsDefect`] if more than one is set.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, MerchantsDefect> {
         let names = [MERCHANTS, MERCHANTS_FILE, MERCHANTS_SECRET];
-        match names.map(|name| variable(name)) {
+        match names.map(variable) {
             [None, None, None] => Ok(Self::Absent),
             [Some(text), None, None] => Ok(Self::Text(Secret(text.into_bytes()))),
             [None, Some(file), None] => Ok(Self::File(file)),
@@ -223,6 +227,14 @@ fn wechat(fields: &mut Fields<'_>) -> Result<WechatMerchant, MerchantsDefect> {
     let shop = shop(fields)?;
     let (merchant_id, serial) = (fields.id("merchant_id")?, fields.id("serial")?);
     let private_key = fields.private_key()?;
+    let next = match (fields.maybe_id("next_serial")?, fields.maybe_key("next_private_key")?) {
+        (None, None) => None,
+        (Some(serial), Some(key)) => Some((serial, key)),
+        (_, _) => {
+            let rule = "must be set with next_private_key, or neither";
+            return Err(fields.defect("next_serial", rule));
+        }
+    };
     let mut public_keys = BTreeMap::new();
     for (serial, text) in fields.texts_by_name("public_keys", MAX_PUBLIC_KEYS)? {
         if !is_id(&serial) {
@@ -236,17 +248,18 @@ fn wechat(fields: &mut Fields<'_>) -> Result<WechatMerchant, MerchantsDefect> {
         api_v3_keys
             .push(key.ok_or_else(|| fields.defect("api_v3_keys", "must have 32 bytes each"))?);
     }
-    Ok(WechatMerchant { shop, merchant_id, serial, private_key, public_keys, api_v3_keys })
+    Ok(WechatMerchant { shop, merchant_id, serial, private_key, next, public_keys, api_v3_keys })
 }
 
 fn alipay(fields: &mut Fields<'_>) -> Result<AlipayMerchant, MerchantsDefect> {
     let shop = shop(fields)?;
     let seller_id = fields.id("seller_id")?;
     let private_key = fields.private_key()?;
+    let next_private_key = fields.maybe_key("next_private_key")?;
     let texts = fields.texts("public_keys", MAX_PUBLIC_KEYS)?;
     let keys = texts.iter().map(|text| fields.public_key(text));
     let public_keys = keys.collect::<Result<_, _>>()?;
-    Ok(AlipayMerchant { shop, seller_id, private_key, public_keys })
+    Ok(AlipayMerchant { shop, seller_id, private_key, next_private_key, public_keys })
 }
 
 fn shop(fields: &mut Fields<'_>) -> Result<Shop, MerchantsDefect> {
@@ -308,14 +321,28 @@ impl Fields<'_> {
     }
 
     fn id(&mut self, field: &str) -> Result<String, MerchantsDefect> {
-        let text = self.text(field, MAX_ID_BYTES)?;
+        self.maybe_id(field)?.ok_or_else(|| self.defect(field, "must be set"))
+    }
+
+    fn maybe_id(&mut self, field: &str) -> Result<Option<String>, MerchantsDefect> {
+        let text = self.maybe_text(field, MAX_ID_BYTES)?;
         let rule = "must be letters, digits, _ and -";
-        if is_id(&text) { Ok(text) } else { Err(self.defect(field, rule)) }
+        match text {
+            Some(text) if !is_id(&text) => Err(self.defect(field, rule)),
+            text => Ok(text),
+        }
+    }
+
+    /// A private key, if there is one.
+    fn maybe_key(&mut self, field: &str) -> Result<Option<SigningKey>, MerchantsDefect> {
+        let text = self.maybe_text(field, MAX_MERCHANTS_BYTES)?;
+        let read = text.map(|text| SigningKey::read(&text)).transpose();
+        read.map_err(|defect| self.defect(field, defect.to_string()))
     }
 
     fn private_key(&mut self) -> Result<SigningKey, MerchantsDefect> {
-        let text = self.text("private_key", MAX_MERCHANTS_BYTES)?;
-        SigningKey::read(&text).map_err(|defect| self.defect("private_key", defect.to_string()))
+        let key = self.maybe_key("private_key")?;
+        key.ok_or_else(|| self.defect("private_key", "must be set"))
     }
 
     fn public_key(&self, text: &str) -> Result<VerifyingKey, MerchantsDefect> {
@@ -449,6 +476,11 @@ mod tests {
         assert!(wechat("api_v3_keys", json!(["x"])).contains("32 bytes"));
         assert!(wechat("public_keys", json!({})).contains("1 to 4"));
         assert!(wechat("private_key", json!("AAAA")).contains("RSA private key"));
+        assert!(wechat("next_private_key", json!("AAAA")).contains("RSA private key"));
+        let lone = wechat("next_serial", json!("1DDE"));
+        assert_eq!(lone, "cn.next_serial must be set with next_private_key, or neither");
+        let key = wechat_settings()["private_key"].clone();
+        assert_eq!(with(alipay_settings(), "next_private_key", key), None);
     }
 
     #[test]
