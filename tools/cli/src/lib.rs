@@ -14,6 +14,7 @@ pub mod limits;
 mod log;
 pub mod openapi;
 pub mod orders;
+pub mod pages;
 pub mod pay;
 pub mod rehearsal;
 pub mod repair;
