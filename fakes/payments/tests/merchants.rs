@@ -183,7 +183,7 @@ fn order() -> Order {
         changed_at: now,
         payment: None,
         attempts: Attempts::default(),
-        synced: false,
+        facts: engine::domain::fact::Facts::default(),
     }
 }
 
