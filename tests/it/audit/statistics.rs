@@ -36,8 +36,8 @@ pub(super) fn wrong_statistics(snapshot: &Snapshot, orders: &Numbers) -> Corrupt
             vec![
                 format!("I6 g1: order {paid} is paid but not counted"),
                 format!(
-                    "I10 g1: order {paid} has settled 1 of [made, paid] and the log says \
-                     [1 made, 2 paid]"
+                    "I10 g1: order {paid} has settled 1 of [made, paid, capture_refused] and the log \
+                     says [1 made, 2 paid, 3 capture_refused]"
                 ),
             ],
         ),
