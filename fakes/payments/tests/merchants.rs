@@ -148,7 +148,9 @@ impl Shop {
     async fn capture(&self, attempt: &Attempt) -> Capture {
         match self.close(attempt).await {
             CloseReply::Paid(capture) => capture,
-            other => panic!("{other:?}"),
+            other @ (CloseReply::Closed | CloseReply::NotYet | CloseReply::Absent) => {
+                panic!("{other:?}")
+            }
         }
     }
 
