@@ -144,7 +144,7 @@ pub async fn reserve(
             }
         };
         match claim(ports, reservation, &at, &record, now).await? {
-            Claimed::Created(order) => return made_whole(ports, order, allowance, now).await,
+            Claimed::Created(order) => return made_whole(ports, *order, allowance, now).await,
             Claimed::Exists(existing) => {
                 align_to(ports, &existing, &at, &record).await?;
                 let Reserved { order, allowance } =
@@ -300,7 +300,7 @@ fn seat_taken(sale: &Sale, tier: TierId, seats: &[Seat]) -> Refusal {
 
 /// What the claim came to, with the order that was written.
 enum Claimed {
-    Created(Order),
+    Created(Box<Order>),
     Exists(Box<Order>),
     SeatsTaken(Vec<SeatLeg>),
     Refused(Refusal),
@@ -343,7 +343,7 @@ async fn claim(
         tracing::warn!(order = %order.number, %error, "no expiry message: left to the sweeper");
     }
     Ok(match created? {
-        CreateReply::Created => Claimed::Created(order),
+        CreateReply::Created => Claimed::Created(Box::new(order)),
         CreateReply::Exists(existing) => Claimed::Exists(existing),
         CreateReply::SeatsTaken(lost) => Claimed::SeatsTaken(lost),
         CreateReply::LimitReached { held } => {

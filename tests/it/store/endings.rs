@@ -109,7 +109,7 @@ async fn a_payment_is_decided_once() {
     let due = BTreeSet::from([Due::Order(order.number)]);
     assert_eq!(fixture.due(NOW.plus_seconds(64)).await, BTreeSet::new());
     assert_eq!(fixture.due(NOW.plus_seconds(65)).await, due);
-    assert_eq!(fixture.orders.sync(&[paid.clone()], NOW).await, Ok(vec![order.number]));
+    assert_eq!(fixture.orders.sync(std::slice::from_ref(&paid), NOW).await, Ok(vec![order.number]));
     assert_eq!(fixture.due(NOW.plus_seconds(90_000)).await, BTreeSet::new());
 
     // The second one goes back, and is due until the money is back.

@@ -125,7 +125,7 @@ fn unfinished(order: Order, hold: HoldLookup) -> Vec<Discrepancy> {
             let order = Box::new(order);
             let unclosed = order.attempts.any_open().then(|| Discrepancy::Unclosed(order.clone()));
             let is_unsettled = !order.facts.are_settled();
-            let unsettled = is_unsettled.then(|| Discrepancy::Uncounted(order, hold));
+            let unsettled = is_unsettled.then_some(Discrepancy::Uncounted(order, hold));
             unclosed.into_iter().chain(unsettled).collect()
         }
     }
